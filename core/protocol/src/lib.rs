@@ -1,1 +1,18 @@
 //! The Model Context Protocol as values.
+//!
+//! This crate does no input or output and reads no clock. Bytes and times come in as arguments,
+//! messages and events go out as values.
+//!
+//! - [`revision`]: the protocol revisions as data, and what differs between them
+//! - [`wire`]: bytes to messages and back
+//! - [`error`]: JSON-RPC errors
+//! - [`limits`]: the limits of the wire layer
+
+pub mod error;
+pub mod limits;
+pub mod revision;
+pub mod wire;
+
+pub use error::{ErrorCode, RpcError};
+pub use revision::{Era, Features, Revision};
+pub use wire::{Message, Raw, RequestId};

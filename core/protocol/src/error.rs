@@ -1,0 +1,186 @@
+//! JSON-RPC errors as the protocol uses them: codes, and the error object that answers a request.
+//!
+//! An error from a peer is data: its code, message and data pass through untouched.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::revision::Revision;
+use crate::wire::Raw;
+
+/// The `code` of a JSON-RPC error. An open set: any integer a peer sends is kept.
+///
+/// Codes are defined in "Error Codes" of the 2026-07-28 base protocol, and by JSON-RPC 2.0 §5.1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct ErrorCode(pub i64);
+
+impl ErrorCode {
+    /// The message is not JSON that every parser reads the same way.
+    pub const PARSE_ERROR: Self = Self(-32700);
+    /// JSON, but not a valid message.
+    pub const INVALID_REQUEST: Self = Self(-32600);
+    /// No such method, or not in this revision, or its capability is not offered.
+    pub const METHOD_NOT_FOUND: Self = Self(-32601);
+    /// The parameters are not what the method takes.
+    pub const INVALID_PARAMS: Self = Self(-32602);
+    /// Something failed on this side.
+    pub const INTERNAL_ERROR: Self = Self(-32603);
+    /// No such resource, up to 2025-11-25; replaced by [`INVALID_PARAMS`](Self::INVALID_PARAMS).
+    pub const RESOURCE_NOT_FOUND: Self = Self(-32002);
+    /// The user must first visit a URL; 2025-11-25 only.
+    pub const URL_ELICITATION_REQUIRED: Self = Self(-32042);
+    /// An HTTP header contradicts the body; since 2026-07-28.
+    pub const HEADER_MISMATCH: Self = Self(-32020);
+    /// The request needs a capability that the client did not declare; since 2026-07-28.
+    pub const MISSING_CLIENT_CAPABILITY: Self = Self(-32021);
+    /// The request asks for a revision that the server does not speak; since 2026-07-28.
+    pub const UNSUPPORTED_VERSION: Self = Self(-32022);
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The error object of a JSON-RPC response.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RpcError {
+    /// What kind of failure.
+    pub code: ErrorCode,
+    /// One sentence for people.
+    pub message: Cow<'static, str>,
+    /// Anything more, as JSON.
+    pub data: Option<Raw>,
+}
+
+impl RpcError {
+    /// An error without data.
+    pub fn new(code: ErrorCode, message: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            data: None,
+        }
+    }
+
+    /// A [`PARSE_ERROR`](ErrorCode::PARSE_ERROR).
+    pub fn parse_error(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::PARSE_ERROR, message)
+    }
+
+    /// An [`INVALID_REQUEST`](ErrorCode::INVALID_REQUEST).
+    pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::INVALID_REQUEST, message)
+    }
+
+    /// A [`METHOD_NOT_FOUND`](ErrorCode::METHOD_NOT_FOUND) naming the method.
+    pub fn method_not_found(method: &str) -> Self {
+        Self::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            format!("Method not found: {method}"),
+        )
+    }
+
+    /// An [`INVALID_PARAMS`](ErrorCode::INVALID_PARAMS).
+    pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::INVALID_PARAMS, message)
+    }
+
+    /// An [`INTERNAL_ERROR`](ErrorCode::INTERNAL_ERROR).
+    pub fn internal_error(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::INTERNAL_ERROR, message)
+    }
+
+    /// The error for a resource that does not exist, with the code that `revision` defines and the
+    /// URI as data (2026-07-28, "Resources", Error Handling).
+    pub fn resource_not_found(revision: Revision, uri: &str) -> Self {
+        Self::new(
+            revision.features().resource_not_found_code,
+            format!("Resource not found: {uri}"),
+        )
+        .with_data(&serde_json::json!({ "uri": uri }))
+    }
+
+    /// A [`HEADER_MISMATCH`](ErrorCode::HEADER_MISMATCH).
+    pub fn header_mismatch(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::HEADER_MISMATCH, message)
+    }
+
+    /// An `UnsupportedProtocolVersionError`: the version asked for, and those that are spoken
+    /// (2026-07-28, "Versioning", Protocol Version Negotiation).
+    pub fn unsupported_version(requested: &str, supported: &[Revision]) -> Self {
+        Self::new(
+            ErrorCode::UNSUPPORTED_VERSION,
+            "Unsupported protocol version",
+        )
+        .with_data(&serde_json::json!({ "supported": supported, "requested": requested }))
+    }
+
+    /// A `MissingRequiredClientCapabilityError`; `required` is a client capabilities object such as
+    /// `{"elicitation": {}}` (2026-07-28, "Base protocol", `_meta`).
+    pub fn missing_capability(required: &impl Serialize) -> Self {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Data<'a, T> {
+            required_capabilities: &'a T,
+        }
+        Self::new(
+            ErrorCode::MISSING_CLIENT_CAPABILITY,
+            "Missing required client capability",
+        )
+        .with_data(&Data {
+            required_capabilities: required,
+        })
+    }
+
+    /// The same error with `data`. Data that cannot be written as JSON is left out: an error about
+    /// an error would hide the first.
+    #[must_use]
+    pub fn with_data(mut self, data: &impl Serialize) -> Self {
+        self.data = Raw::from_serialize(data).ok();
+        self
+    }
+}
+
+impl fmt::Display for RpcError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.message, self.code)
+    }
+}
+
+impl std::error::Error for RpcError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unsupported_version_lists_what_was_asked_and_what_is_spoken() {
+        let error = RpcError::unsupported_version("1900-01-01", &[Revision::V2026_07_28]);
+        let data = error.data.expect("data");
+        assert_eq!(
+            data.as_str(),
+            r#"{"supported":["2026-07-28"],"requested":"1900-01-01"}"#
+        );
+    }
+
+    #[test]
+    fn missing_capability_names_the_capability_in_its_data() {
+        let error = RpcError::missing_capability(&serde_json::json!({"elicitation": {}}));
+        assert_eq!(
+            error.data.expect("data").as_str(),
+            r#"{"requiredCapabilities":{"elicitation":{}}}"#
+        );
+    }
+
+    #[test]
+    fn resource_not_found_has_the_code_of_its_revision() {
+        let old = RpcError::resource_not_found(Revision::V2025_11_25, "file:///x");
+        let new = RpcError::resource_not_found(Revision::V2026_07_28, "file:///x");
+        assert_eq!((old.code.0, new.code.0), (-32002, -32602));
+    }
+}

@@ -1,0 +1,51 @@
+//! The limits of the wire layer, each with its reason.
+//!
+//! They bound what one peer can make this side hold or compute before anybody has looked at the
+//! message. Limits that belong to a server or a session live with their settings.
+
+/// Deepest nesting of arrays and objects in one message, the outermost counting as 1.
+///
+/// `serde_json` and most other parsers recurse and stop near this depth; a message that one of them
+/// would refuse later is refused here, once and for all.
+pub const MAX_DEPTH: usize = 128;
+
+/// Most messages in one batch.
+///
+/// A batch is answered as a whole, so each further message makes the answer larger and later.
+pub const MAX_BATCH: usize = 100;
+
+/// Longest line accepted by [`LineDecoder`](crate::wire::LineDecoder), in bytes: 16 MiB.
+///
+/// Room for a base64 image of 12 MB; a peer that never ends its line cannot make us hold more.
+pub const MAX_LINE: usize = 16 * 1024 * 1024;
+
+/// Most members of one object: 262,144.
+///
+/// The check for duplicate members remembers every key of the objects that are open, 24 bytes each.
+pub const MAX_MEMBERS: usize = 1 << 18;
+
+/// Longest request id, in bytes as written, quotes included.
+///
+/// Ids are kept in tables and echoed in every message about the request.
+pub const MAX_ID: usize = 1024;
+
+/// Longest method name, in bytes.
+///
+/// Unknown methods are copied and repeated in the error that answers them.
+pub const MAX_METHOD: usize = 1024;
+
+/// Most bytes of one server-sent event, all its data lines together: 16 MiB, as [`MAX_LINE`],
+/// because an event carries what a line carries.
+pub const MAX_EVENT: usize = MAX_LINE;
+
+/// Longest event id of a server-sent event, in bytes; it is sent back in a header.
+pub const MAX_EVENT_ID: usize = 4 * 1024;
+
+/// Most `x-mcp-header` annotations in one input schema.
+///
+/// Each costs a header on every call, and HTTP servers stop reading at about a hundred headers.
+pub const MAX_PARAM_HEADERS: usize = 64;
+
+/// Longest header value that is sent for a parameter, in bytes; common HTTP servers take 8 KiB for
+/// all headers together.
+pub const MAX_HEADER_VALUE: usize = 4 * 1024;

@@ -1,0 +1,450 @@
+//! The protocol revisions as data: which exist, how one is agreed on, and what differs between them.
+//!
+//! Every question of the form "does this revision have …" is answered by [`Features`]. Nothing else
+//! compares versions.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ErrorCode;
+
+/// A revision of the Model Context Protocol. Ordered by date.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Revision {
+    /// 2024-11-05, the first.
+    #[serde(rename = "2024-11-05")]
+    V2024_11_05,
+    /// 2025-03-26: Streamable HTTP, batches, tool annotations, audio.
+    #[serde(rename = "2025-03-26")]
+    V2025_03_26,
+    /// 2025-06-18: structured content, elicitation, resource links, titles.
+    #[serde(rename = "2025-06-18")]
+    V2025_06_18,
+    /// 2025-11-25: icons, URL elicitation, tools in sampling, polling streams.
+    #[serde(rename = "2025-11-25")]
+    V2025_11_25,
+    /// 2026-07-28: stateless, every request carries its version and capabilities.
+    #[serde(rename = "2026-07-28")]
+    V2026_07_28,
+}
+
+/// How a conversation is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Era {
+    /// An `initialize` handshake opens a session.
+    Legacy,
+    /// No handshake: each request stands alone.
+    Modern,
+}
+
+/// The text is no revision that this library knows.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown protocol version {0:?}")]
+pub struct UnknownRevision(pub String);
+
+impl Revision {
+    /// Every revision, oldest first.
+    pub const ALL: &'static [Self] = &[
+        Self::V2024_11_05,
+        Self::V2025_03_26,
+        Self::V2025_06_18,
+        Self::V2025_11_25,
+        Self::V2026_07_28,
+    ];
+
+    /// The revisions that open with a handshake, oldest first.
+    pub const LEGACY: &'static [Self] = &[
+        Self::V2024_11_05,
+        Self::V2025_03_26,
+        Self::V2025_06_18,
+        Self::V2025_11_25,
+    ];
+
+    /// The revisions without a handshake, oldest first.
+    pub const MODERN: &'static [Self] = &[Self::V2026_07_28];
+
+    /// The newest revision.
+    pub const LATEST: Self = Self::V2026_07_28;
+
+    /// The newest revision with a handshake.
+    pub const LATEST_LEGACY: Self = Self::V2025_11_25;
+
+    /// The revision that an HTTP request without `MCP-Protocol-Version` speaks when nothing else
+    /// tells (2025-06-18 and 2025-11-25, "Transports", Protocol Version Header).
+    pub const ASSUMED_WITHOUT_HEADER: Self = Self::V2025_03_26;
+
+    /// The date by which the protocol names this revision.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::V2024_11_05 => "2024-11-05",
+            Self::V2025_03_26 => "2025-03-26",
+            Self::V2025_06_18 => "2025-06-18",
+            Self::V2025_11_25 => "2025-11-25",
+            Self::V2026_07_28 => "2026-07-28",
+        }
+    }
+
+    /// The revision of that date, if it is known.
+    pub fn parse(date: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|revision| revision.as_str() == date)
+    }
+
+    /// The era this revision belongs to.
+    pub const fn era(self) -> Era {
+        if self.features().handshake {
+            Era::Legacy
+        } else {
+            Era::Modern
+        }
+    }
+
+    /// Whether this revision has no handshake.
+    pub const fn is_modern(self) -> bool {
+        !self.features().handshake
+    }
+
+    /// The revision a server answers to `initialize` with: the one asked for if it is known and has a
+    /// handshake, otherwise the newest that has (2025-11-25, "Lifecycle", Version Negotiation).
+    pub fn negotiate(requested: &str) -> Self {
+        match Self::parse(requested) {
+            Some(revision) if !revision.is_modern() => revision,
+            _ => Self::LATEST_LEGACY,
+        }
+    }
+
+    /// Everything that differs between revisions.
+    pub const fn features(self) -> &'static Features {
+        match self {
+            Self::V2024_11_05 => &V2024_11_05,
+            Self::V2025_03_26 => &V2025_03_26,
+            Self::V2025_06_18 => &V2025_06_18,
+            Self::V2025_11_25 => &V2025_11_25,
+            Self::V2026_07_28 => &V2026_07_28,
+        }
+    }
+}
+
+impl FromStr for Revision {
+    type Err = UnknownRevision;
+
+    fn from_str(date: &str) -> Result<Self, Self::Err> {
+        Self::parse(date).ok_or_else(|| UnknownRevision(date.to_owned()))
+    }
+}
+
+impl fmt::Display for Revision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What a revision says about JSON-RPC batches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Batches {
+    /// Not mentioned beyond JSON-RPC itself: received, never sent.
+    Receive,
+    /// Receiving is a MUST, sending is allowed.
+    MustReceive,
+    /// Refused.
+    Removed,
+}
+
+/// What `structuredContent` of a tool result may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StructuredContent {
+    /// The field does not exist.
+    None,
+    /// A JSON object; `outputSchema` has `"type": "object"` at its root.
+    Object,
+    /// Any JSON value; `outputSchema` may be any schema.
+    Any,
+}
+
+/// Everything in which the revisions differ, as far as this library acts on it.
+///
+/// A field is named after what the revision has. Where a revision is silent the field says what this
+/// library does with a peer of that revision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Features {
+    /// `initialize` and `notifications/initialized` open a session.
+    pub handshake: bool,
+    /// `server/discover`.
+    pub discover: bool,
+    /// Version, client identity and capabilities travel in `_meta` of every request.
+    pub request_meta: bool,
+    /// JSON-RPC batches.
+    pub batches: Batches,
+
+    /// HTTP+SSE: a GET stream announces the endpoint to POST to.
+    pub http_sse: bool,
+    /// Streamable HTTP: one endpoint.
+    pub streamable_http: bool,
+    /// `MCP-Protocol-Version` on every HTTP request after the handshake.
+    pub protocol_header: bool,
+    /// `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*` on every POST.
+    pub standard_headers: bool,
+    /// `Mcp-Session-Id`, and DELETE to end a session.
+    pub sessions: bool,
+    /// A GET on the endpoint opens a stream for messages that belong to no request.
+    pub get_stream: bool,
+    /// Events have ids, and `Last-Event-ID` resumes a stream.
+    pub resumable_streams: bool,
+    /// A stream starts with an empty event that has an id and may be closed by the server at will;
+    /// `retry` tells the client when to come back (polling).
+    pub sse_priming: bool,
+    /// An invalid `Origin` must be answered with status 403.
+    pub origin_forbidden: bool,
+    /// A client that closes the response stream cancels its request.
+    pub disconnect_cancels: bool,
+
+    /// The server may send requests to the client.
+    pub server_requests: bool,
+    /// The server asks by returning `input_required`, and the client retries with the answers.
+    pub mrtr: bool,
+    /// `subscriptions/listen`.
+    pub listen: bool,
+    /// `resources/subscribe` and `resources/unsubscribe`.
+    pub resource_subscribe: bool,
+    /// `ping`, in both directions.
+    pub ping: bool,
+    /// `logging/setLevel`.
+    pub set_level: bool,
+    /// The log level comes with each request, and without it nothing is logged to the client.
+    pub request_log_level: bool,
+    /// `notifications/roots/list_changed`.
+    pub roots_list_changed: bool,
+    /// Results carry `resultType`.
+    pub result_type: bool,
+    /// List, read and discover results carry `ttlMs` and `cacheScope`.
+    pub cache_hints: bool,
+    /// The server names itself in `_meta` of every result.
+    pub meta_server_info: bool,
+    /// Experimental tasks: `tasks/*` methods and `execution` of a tool.
+    pub tasks: bool,
+    /// The `extensions` capability of both sides.
+    pub extensions: bool,
+
+    /// Tool annotations (`readOnlyHint`, …).
+    pub tool_annotations: bool,
+    /// `title` of tools, resources, prompts, arguments and implementations.
+    pub titles: bool,
+    /// `icons` of tools, resources, prompts and implementations.
+    pub icons: bool,
+    /// `description` and `websiteUrl` of an implementation.
+    pub implementation_extras: bool,
+    /// `_meta` on tools, resources, prompts, contents and content blocks.
+    pub object_meta: bool,
+    /// `annotations.lastModified`.
+    pub last_modified: bool,
+    /// `outputSchema` of a tool.
+    pub output_schema: bool,
+    /// `structuredContent` of a tool result.
+    pub structured_content: StructuredContent,
+    /// `x-mcp-header` in input schemas.
+    pub param_headers: bool,
+    /// Content of type `audio`.
+    pub audio: bool,
+    /// Content of type `resource_link`.
+    pub resource_link: bool,
+    /// Arguments that don't fit the input schema are answered with a tool result that says
+    /// `isError`; before, with [`ErrorCode::INVALID_PARAMS`].
+    pub input_errors_as_results: bool,
+
+    /// `message` of a progress notification.
+    pub progress_message: bool,
+    /// The `completions` capability.
+    pub completions_capability: bool,
+    /// `context` of a completion request.
+    pub completion_context: bool,
+    /// `elicitation/create`.
+    pub elicitation: bool,
+    /// `elicitation.form` and `elicitation.url` in the client's capabilities, and `mode`.
+    pub url_elicitation: bool,
+    /// Default values of string, number and enum fields in forms.
+    pub elicitation_defaults: bool,
+    /// Titled and multiple choice enums in forms, in terms of `oneOf`, `anyOf` and `items`.
+    pub elicitation_enums: bool,
+    /// `elicitationId` and `notifications/elicitation/complete`.
+    pub elicitation_complete: bool,
+    /// `tools` and `toolChoice` of a sampling request, content as a list.
+    pub sampling_tools: bool,
+
+    /// The code for a resource that does not exist.
+    pub resource_not_found_code: ErrorCode,
+    /// The code that sends the user to a URL before the request can succeed.
+    pub url_elicitation_required_code: Option<ErrorCode>,
+}
+
+const V2024_11_05: Features = Features {
+    handshake: true,
+    discover: false,
+    request_meta: false,
+    batches: Batches::Receive,
+    http_sse: true,
+    streamable_http: false,
+    protocol_header: false,
+    standard_headers: false,
+    sessions: false,
+    get_stream: false,
+    resumable_streams: false,
+    sse_priming: false,
+    origin_forbidden: false,
+    disconnect_cancels: false,
+    server_requests: true,
+    mrtr: false,
+    listen: false,
+    resource_subscribe: true,
+    ping: true,
+    set_level: true,
+    request_log_level: false,
+    roots_list_changed: true,
+    result_type: false,
+    cache_hints: false,
+    meta_server_info: false,
+    tasks: false,
+    extensions: false,
+    tool_annotations: false,
+    titles: false,
+    icons: false,
+    implementation_extras: false,
+    object_meta: false,
+    last_modified: false,
+    output_schema: false,
+    structured_content: StructuredContent::None,
+    param_headers: false,
+    audio: false,
+    resource_link: false,
+    input_errors_as_results: false,
+    progress_message: false,
+    completions_capability: false,
+    completion_context: false,
+    elicitation: false,
+    url_elicitation: false,
+    elicitation_defaults: false,
+    elicitation_enums: false,
+    elicitation_complete: false,
+    sampling_tools: false,
+    resource_not_found_code: ErrorCode::RESOURCE_NOT_FOUND,
+    url_elicitation_required_code: None,
+};
+
+const V2025_03_26: Features = Features {
+    batches: Batches::MustReceive,
+    http_sse: false,
+    streamable_http: true,
+    sessions: true,
+    get_stream: true,
+    resumable_streams: true,
+    tool_annotations: true,
+    audio: true,
+    progress_message: true,
+    completions_capability: true,
+    ..V2024_11_05
+};
+
+const V2025_06_18: Features = Features {
+    batches: Batches::Removed,
+    protocol_header: true,
+    titles: true,
+    object_meta: true,
+    last_modified: true,
+    output_schema: true,
+    structured_content: StructuredContent::Object,
+    resource_link: true,
+    completion_context: true,
+    elicitation: true,
+    ..V2025_03_26
+};
+
+const V2025_11_25: Features = Features {
+    sse_priming: true,
+    origin_forbidden: true,
+    tasks: true,
+    icons: true,
+    implementation_extras: true,
+    input_errors_as_results: true,
+    url_elicitation: true,
+    elicitation_defaults: true,
+    elicitation_enums: true,
+    elicitation_complete: true,
+    sampling_tools: true,
+    url_elicitation_required_code: Some(ErrorCode::URL_ELICITATION_REQUIRED),
+    ..V2025_06_18
+};
+
+const V2026_07_28: Features = Features {
+    handshake: false,
+    discover: true,
+    request_meta: true,
+    standard_headers: true,
+    sessions: false,
+    get_stream: false,
+    resumable_streams: false,
+    sse_priming: false,
+    disconnect_cancels: true,
+    server_requests: false,
+    mrtr: true,
+    listen: true,
+    resource_subscribe: false,
+    ping: false,
+    set_level: false,
+    request_log_level: true,
+    roots_list_changed: false,
+    result_type: true,
+    cache_hints: true,
+    meta_server_info: true,
+    tasks: false,
+    extensions: true,
+    structured_content: StructuredContent::Any,
+    param_headers: true,
+    elicitation_complete: false,
+    resource_not_found_code: ErrorCode::INVALID_PARAMS,
+    url_elicitation_required_code: None,
+    ..V2025_11_25
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_known_handshake_revision_is_agreed_as_asked() {
+        for revision in Revision::LEGACY {
+            assert_eq!(Revision::negotiate(revision.as_str()), *revision);
+        }
+    }
+
+    #[test]
+    fn anything_else_gets_the_newest_handshake_revision_as_counter_offer() {
+        for requested in ["1999-01-01", "2026-07-28", "", "2025-11-25 "] {
+            assert_eq!(Revision::negotiate(requested), Revision::V2025_11_25);
+        }
+    }
+
+    #[test]
+    fn order_names_and_eras_agree() {
+        let dates: Vec<_> = Revision::ALL.iter().map(|r| r.as_str()).collect();
+        assert!(dates.is_sorted() && Revision::ALL.is_sorted());
+        assert_eq!([Revision::LEGACY, Revision::MODERN].concat(), Revision::ALL);
+        assert!(
+            Revision::LEGACY
+                .iter()
+                .all(|r| r.era() == Era::Legacy && !r.is_modern())
+        );
+        assert!(
+            Revision::MODERN
+                .iter()
+                .all(|r| r.era() == Era::Modern && r.is_modern())
+        );
+        for revision in Revision::ALL {
+            assert_eq!(revision.as_str().parse(), Ok(*revision));
+            let json = serde_json::to_string(revision).expect("serializes");
+            assert_eq!(json, format!("{:?}", revision.as_str()));
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Request ids: strings and 64-bit integers, echoed byte for byte.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use bytes::Bytes;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::raw::Raw;
+use super::scan::Kind;
+use super::text::{json_string, unescape};
+use crate::limits::MAX_ID;
+
+/// The `id` of a request: a string, or an integer of 64 bits, signed or unsigned.
+///
+/// Ids are compared by value (`1` and `"1"` differ, `"a"` and `"\u0061"` do not) and echoed as they
+/// were written. `null`, fractions and exponents are refused: the protocol forbids the first, and
+/// parsers disagree about the others (2026-07-28, "Base protocol", Requests).
+#[derive(Clone)]
+pub struct RequestId(Form);
+
+/// The JSON text of an id. Short ones, UUIDs among them, hold no buffer alive and cost no allocation.
+#[derive(Clone)]
+enum Form {
+    Short { length: u8, text: [u8; SHORT] },
+    Long(Bytes),
+}
+
+const SHORT: usize = 38;
+
+/// The value is no request id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
+#[error("a request id must be a string or a 64-bit integer")]
+pub struct InvalidId;
+
+impl RequestId {
+    /// An integer id.
+    pub fn number(id: i64) -> Self {
+        Self::from_valid(itoa::Buffer::new().format(id).as_bytes(), None)
+    }
+
+    /// A string id.
+    pub fn string(id: &str) -> Self {
+        let mut text = Vec::new();
+        json_string(&mut text, id);
+        if text.len() <= SHORT {
+            Self::from_valid(&text, None)
+        } else {
+            Self(Form::Long(text.into()))
+        }
+    }
+
+    /// The id written as `raw`.
+    ///
+    /// # Errors
+    /// When `raw` is neither a string nor an integer of 64 bits, or is longer than
+    /// [`MAX_ID`] bytes.
+    pub fn from_raw(raw: &Raw) -> Result<Self, InvalidId> {
+        let text = raw.as_bytes();
+        let valid = match raw.kind() {
+            Kind::String => text.len() <= MAX_ID,
+            Kind::Number => is_integer(text),
+            _ => false,
+        };
+        if valid {
+            Ok(Self::from_valid(text, Some(raw)))
+        } else {
+            Err(InvalidId)
+        }
+    }
+
+    fn from_valid(text: &[u8], shared: Option<&Raw>) -> Self {
+        let mut short = [0; SHORT];
+        if let (Some(start), Ok(length)) = (short.get_mut(..text.len()), u8::try_from(text.len())) {
+            start.copy_from_slice(text);
+            return Self(Form::Short {
+                length,
+                text: short,
+            });
+        }
+        Self(Form::Long(shared.map_or_else(
+            || Bytes::copy_from_slice(text),
+            |raw| raw.clone().into_bytes(),
+        )))
+    }
+
+    /// The id as JSON, as it was written.
+    pub fn raw(&self) -> &[u8] {
+        match &self.0 {
+            Form::Short { length, text } => &text[..usize::from(*length)],
+            Form::Long(text) => text,
+        }
+    }
+
+    /// The text of a string id.
+    pub fn as_string(&self) -> Option<Cow<'_, str>> {
+        let inner = self.raw().strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        Some(unescape(inner))
+    }
+
+    /// The value of an integer id.
+    pub fn as_integer(&self) -> Option<i128> {
+        integer(self.raw())
+    }
+
+    /// What ids are compared by: the text where it needs no decoding.
+    fn value(&self) -> Value<'_> {
+        let raw = self.raw();
+        if raw.first() == Some(&b'"') {
+            let inner = raw.get(1..raw.len() - 1).unwrap_or_default();
+            Value::Text(if memchr::memchr(b'\\', inner).is_some() {
+                Cow::Owned(unescape(inner).into_owned().into_bytes())
+            } else {
+                Cow::Borrowed(inner)
+            })
+        } else {
+            // Integers have one spelling each, but for the sign of zero.
+            Value::Number(if raw == b"-0" { b"0" } else { raw })
+        }
+    }
+}
+
+#[derive(PartialEq, Eq, Hash)]
+enum Value<'a> {
+    Text(Cow<'a, [u8]>),
+    Number(&'a [u8]),
+}
+
+fn integer(text: &[u8]) -> Option<i128> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+fn is_integer(text: &[u8]) -> bool {
+    integer(text).is_some_and(|value| (i64::MIN.into()..=u64::MAX.into()).contains(&value))
+}
+
+impl PartialEq for RequestId {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw() == other.raw() || self.value() == other.value()
+    }
+}
+
+impl Eq for RequestId {}
+
+impl Hash for RequestId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.value().hash(state);
+    }
+}
+
+impl From<i64> for RequestId {
+    fn from(id: i64) -> Self {
+        Self::number(id)
+    }
+}
+
+impl From<&str> for RequestId {
+    fn from(id: &str) -> Self {
+        Self::string(id)
+    }
+}
+
+impl fmt::Debug for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RequestId({self})")
+    }
+}
+
+impl fmt::Display for RequestId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(self.raw()))
+    }
+}
+
+impl Serialize for RequestId {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match (self.as_string(), self.as_integer()) {
+            (Some(text), _) => serializer.serialize_str(&text),
+            (_, Some(value)) => match (i64::try_from(value), u64::try_from(value)) {
+                (Ok(signed), _) => serializer.serialize_i64(signed),
+                (_, Ok(unsigned)) => serializer.serialize_u64(unsigned),
+                _ => Err(serde::ser::Error::custom(InvalidId)),
+            },
+            _ => Err(serde::ser::Error::custom(InvalidId)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for RequestId {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Signed(i64),
+            Unsigned(u64),
+            Text(String),
+        }
+        Ok(
+            match Either::deserialize(deserializer).map_err(|_| D::Error::custom(InvalidId))? {
+                Either::Signed(id) => Self::number(id),
+                Either::Unsigned(id) => {
+                    Self::from_valid(itoa::Buffer::new().format(id).as_bytes(), None)
+                }
+                Either::Text(id) => Self::string(&id),
+            },
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    fn id(text: &str) -> Result<RequestId, InvalidId> {
+        RequestId::from_raw(&Raw::parse(text.to_owned()).expect("valid JSON"))
+    }
+
+    #[test]
+    fn strings_and_64_bit_integers_are_echoed_byte_for_byte() {
+        let long = format!("\"{}\"", "x".repeat(500));
+        for text in [
+            "0",
+            "-0",
+            "1",
+            "-9223372036854775808",
+            "18446744073709551615",
+            r#""""#,
+            r#""a""#,
+            r#""\u0061\n""#,
+            "\"123e4567-e89b-12d3-a456-426614174000\"",
+            &long,
+        ] {
+            assert_eq!(id(text).expect("an id").raw(), text.as_bytes());
+        }
+    }
+
+    #[test]
+    fn anything_else_is_refused() {
+        let long = format!("\"{}\"", "x".repeat(MAX_ID));
+        for text in [
+            "null",
+            "true",
+            "1.0",
+            "1e3",
+            "1.5",
+            "18446744073709551616",
+            "-9223372036854775809",
+            "[]",
+            "{}",
+            "[1]",
+            "123456789012345678901234567890123456789012345678901234567890",
+            &long,
+        ] {
+            assert_eq!(id(text), Err(InvalidId), "{text}");
+        }
+    }
+
+    #[test]
+    fn ids_are_the_same_by_value_and_not_across_types() {
+        assert_ne!(id("1"), id("\"1\""));
+        assert_eq!(id("\"a\""), id(r#""\u0061""#));
+        assert_eq!(id("0"), id("-0"));
+        let set: HashSet<_> = [id("\"a\""), id(r#""\u0061""#), id("1"), id("\"1\"")]
+            .into_iter()
+            .collect();
+        assert_eq!(set.len(), 3);
+        assert_eq!(id("7"), Ok(RequestId::number(7)));
+        assert_eq!(id(r#""q\"""#), Ok(RequestId::string("q\"")));
+    }
+
+    #[test]
+    fn serde_keeps_the_value() {
+        for text in ["18446744073709551615", "-5", r#""a\"b""#] {
+            let id: RequestId = serde_json::from_str(text).expect("an id");
+            assert_eq!(serde_json::to_string(&id).expect("serializes"), text);
+        }
+        assert!(serde_json::from_str::<RequestId>("null").is_err());
+        assert!(serde_json::from_str::<RequestId>("1.5").is_err());
+    }
+}

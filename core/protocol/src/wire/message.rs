@@ -1,0 +1,435 @@
+//! The JSON-RPC envelope: received bytes in, a typed message with raw slices of those bytes out.
+//!
+//! [`read`] is the only way from bytes to messages. It scans each byte once; `params` and `result`
+//! stay slices of the received buffer, with the members of `params` already found.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use smallvec::SmallVec;
+
+use super::id::RequestId;
+use super::method::Method;
+use super::raw::Raw;
+use super::scan::{Key, Kind, Member, ScanError, Scanner, Span};
+use super::text::unescape;
+use crate::error::{ErrorCode, RpcError};
+use crate::limits::{MAX_BATCH, MAX_METHOD};
+
+/// What one line or one HTTP body holds.
+#[derive(Clone, Debug, PartialEq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a box would cost every message an allocation"
+)]
+pub enum Incoming {
+    /// One message.
+    Single(Message),
+    /// A JSON array of messages, at least one, each read on its own (JSON-RPC 2.0 §6). Whether the
+    /// revision has batches is for the session to say.
+    Batch(Vec<Result<Message, ReadError>>),
+}
+
+/// A JSON-RPC message.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Message {
+    /// Expects a response.
+    Request(Request),
+    /// Expects none.
+    Notification(Notification),
+    /// Answers a request of this side.
+    Response(Response),
+}
+
+/// A request.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Request {
+    /// What the response must repeat.
+    pub id: RequestId,
+    /// What is asked for.
+    pub method: Method,
+    /// The parameters; an object if present.
+    pub params: Option<Params>,
+    /// Members that JSON-RPC does not define.
+    pub extra: Vec<(String, Raw)>,
+}
+
+/// A notification.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Notification {
+    /// What is told.
+    pub method: Method,
+    /// The parameters; an object if present.
+    pub params: Option<Params>,
+    /// Members that JSON-RPC does not define.
+    pub extra: Vec<(String, Raw)>,
+}
+
+/// A response.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Response {
+    /// The request it answers. None only with an error: the peer could not read the id.
+    pub id: Option<RequestId>,
+    /// The result as raw JSON, or the error.
+    pub outcome: Result<Raw, RpcError>,
+    /// Members that JSON-RPC does not define.
+    pub extra: Vec<(String, Raw)>,
+}
+
+/// The parameters of a request or notification: a raw object whose members have been found.
+#[derive(Clone, Debug)]
+pub struct Params {
+    raw: Raw,
+    members: SmallVec<[Member; 4]>,
+}
+
+impl Params {
+    /// Finds the members of `raw`. Returns none if it is not an object.
+    pub fn from_raw(raw: Raw) -> Option<Self> {
+        let mut scanner = Scanner::new(raw.as_bytes()).ok()?;
+        let mut members = SmallVec::new();
+        scanner
+            .object(1, |scanner, key| {
+                members.push(Member {
+                    key,
+                    value: scanner.value(2)?,
+                });
+                Ok(())
+            })
+            .ok()?;
+        Some(Self { raw, members })
+    }
+
+    /// The member of that name.
+    pub fn get(&self, name: &str) -> Option<Raw> {
+        self.find(name)
+            .map(|member| Raw::slice(self.raw.shared(), member.value))
+    }
+
+    /// The text of the member of that name, if it is a string.
+    pub fn get_str(&self, name: &str) -> Option<Cow<'_, str>> {
+        let value = &self.raw.as_bytes()[self.find(name)?.value.range()];
+        Some(unescape(value.strip_prefix(b"\"")?.strip_suffix(b"\"")?))
+    }
+
+    /// The `_meta` member.
+    pub fn meta(&self) -> Option<Raw> {
+        self.get("_meta")
+    }
+
+    /// The whole object.
+    pub fn raw(&self) -> &Raw {
+        &self.raw
+    }
+
+    fn find(&self, name: &str) -> Option<&Member> {
+        self.members
+            .iter()
+            .find(|member| member.is_named(self.raw.as_bytes(), name))
+    }
+}
+
+impl PartialEq for Params {
+    fn eq(&self, other: &Self) -> bool {
+        self.raw == other.raw
+    }
+}
+
+/// Bytes that are no message, or no single one.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{error}")]
+pub struct ReadError {
+    /// The error to answer with.
+    pub error: RpcError,
+    /// The id, if it could be read.
+    pub id: Option<RequestId>,
+    /// What the bytes seem to be.
+    pub shape: Shape,
+}
+
+/// What an unreadable message seems to be, which decides whether it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A request, or nothing recognizable: answer with the error.
+    Request,
+    /// A notification: never answered.
+    Notification,
+    /// A response: never answered, but if `id` is known that request has failed.
+    Response,
+}
+
+impl ReadError {
+    /// Whether the peer gets `error` as an answer. Notifications and responses are never answered.
+    pub fn is_answerable(&self) -> bool {
+        self.shape == Shape::Request
+    }
+
+    fn unreadable(error: RpcError) -> Self {
+        Self {
+            error,
+            id: None,
+            shape: Shape::Request,
+        }
+    }
+}
+
+impl From<ScanError> for ReadError {
+    fn from(error: ScanError) -> Self {
+        Self::unreadable(RpcError::parse_error(format!("Parse error: {error}")))
+    }
+}
+
+/// Reads one line or HTTP body.
+///
+/// # Errors
+/// [`ErrorCode::PARSE_ERROR`] when the bytes are not JSON as [`check`](super::scan::check) demands it,
+/// [`ErrorCode::INVALID_REQUEST`] when they are JSON but no message, or an empty or too long batch. A
+/// faulty message in a batch spoils only itself.
+pub fn read(bytes: Bytes) -> Result<Incoming, ReadError> {
+    let mut scanner = Scanner::new(&bytes)?;
+    match scanner.kind() {
+        Some(Kind::Object) => {
+            let parts = Parts::scan(&mut scanner, 1)?;
+            scanner.end()?;
+            parts.into_message(&bytes).map(Incoming::Single)
+        }
+        Some(Kind::Array) => {
+            let mut all: Vec<Option<Parts>> = Vec::new();
+            scanner.array(1, |scanner| {
+                let parts = if scanner.kind() == Some(Kind::Object) {
+                    Some(Parts::scan(scanner, 2)?)
+                } else {
+                    scanner.value(2)?;
+                    None
+                };
+                if all.len() <= MAX_BATCH {
+                    all.push(parts);
+                }
+                Ok(())
+            })?;
+            scanner.end()?;
+            if all.is_empty() || all.len() > MAX_BATCH {
+                let problem = if all.is_empty() {
+                    "an empty batch"
+                } else {
+                    "too many messages in a batch"
+                };
+                return Err(ReadError::unreadable(invalid(problem)));
+            }
+            let message = |parts: Option<Parts>| match parts {
+                Some(parts) => parts.into_message(&bytes),
+                None => Err(ReadError::unreadable(invalid(
+                    "a message must be an object",
+                ))),
+            };
+            Ok(Incoming::Batch(all.into_iter().map(message).collect()))
+        }
+        _ => {
+            scanner.value(1)?;
+            scanner.end()?;
+            Err(ReadError::unreadable(invalid(
+                "a message must be an object",
+            )))
+        }
+    }
+}
+
+fn invalid(problem: &str) -> RpcError {
+    RpcError::invalid_request(format!("Invalid request: {problem}"))
+}
+
+/// Where the members of one message stand.
+#[derive(Default)]
+struct Parts {
+    jsonrpc: Option<Span>,
+    id: Option<Span>,
+    method: Option<Span>,
+    params: Option<Span>,
+    members: SmallVec<[Member; 4]>,
+    result: Option<Span>,
+    error: Option<Span>,
+    extra: Vec<Member>,
+}
+
+impl Parts {
+    fn scan(scanner: &mut Scanner<'_>, depth: usize) -> Result<Self, ScanError> {
+        let mut parts = Self::default();
+        scanner.object(depth, |scanner, key| parts.member(scanner, key, depth + 1))?;
+        Ok(parts)
+    }
+
+    fn member(
+        &mut self,
+        scanner: &mut Scanner<'_>,
+        key: Key,
+        depth: usize,
+    ) -> Result<(), ScanError> {
+        let name = unescape(scanner.text(key));
+        let known = match name.as_ref() {
+            "jsonrpc" => &mut self.jsonrpc,
+            "id" => &mut self.id,
+            "method" => &mut self.method,
+            "params" => {
+                self.params = Some(self.scan_params(scanner, depth)?);
+                return Ok(());
+            }
+            "result" => &mut self.result,
+            "error" => &mut self.error,
+            _ => {
+                self.extra.push(Member {
+                    key,
+                    value: scanner.value(depth)?,
+                });
+                return Ok(());
+            }
+        };
+        *known = Some(scanner.value(depth)?);
+        Ok(())
+    }
+
+    fn scan_params(&mut self, scanner: &mut Scanner<'_>, depth: usize) -> Result<Span, ScanError> {
+        if scanner.kind() != Some(Kind::Object) {
+            return scanner.value(depth);
+        }
+        let members = &mut self.members;
+        let span = scanner.object(depth, |scanner, key| {
+            members.push(Member {
+                key,
+                value: scanner.value(depth + 1)?,
+            });
+            Ok(())
+        })?;
+        for member in members {
+            member.key.span = member.key.span.relative_to(span);
+            member.value = member.value.relative_to(span);
+        }
+        Ok(span)
+    }
+
+    fn into_message(self, bytes: &Bytes) -> Result<Message, ReadError> {
+        let shape = match (self.method, self.id) {
+            (None, _) if self.result.is_some() || self.error.is_some() => Shape::Response,
+            (Some(_), None) => Shape::Notification,
+            _ => Shape::Request,
+        };
+        let id = self
+            .id
+            .map(|span| RequestId::from_raw(&Raw::slice(bytes, span)));
+        let fault = |error: RpcError| ReadError {
+            error,
+            id: id.clone().and_then(Result::ok),
+            shape,
+        };
+        if self
+            .jsonrpc
+            .is_none_or(|span| &bytes[span.range()] != b"\"2.0\"")
+        {
+            return Err(fault(invalid("\"jsonrpc\" must be \"2.0\"")));
+        }
+        if shape == Shape::Response {
+            return self.into_response(bytes).map_err(fault);
+        }
+        let method = self
+            .method
+            .ok_or_else(|| fault(invalid("there is no method")))?;
+        let method = method_of(bytes, method).map_err(fault)?;
+        if self.result.is_some() || self.error.is_some() {
+            return Err(fault(invalid("a request has no result and no error")));
+        }
+        let id = match &id {
+            Some(Err(error)) => return Err(fault(invalid(&error.to_string()))),
+            Some(Ok(id)) => Some(id.clone()),
+            None => None,
+        };
+        let params = match self.params {
+            Some(span) if bytes[span.start as usize] != b'{' => {
+                return Err(fault(RpcError::invalid_params(
+                    "Invalid params: params must be an object",
+                )));
+            }
+            Some(span) => Some(Params {
+                raw: Raw::slice(bytes, span),
+                members: self.members,
+            }),
+            None => None,
+        };
+        let extra = extra(bytes, &self.extra);
+        Ok(match id {
+            Some(id) => Message::Request(Request {
+                id,
+                method,
+                params,
+                extra,
+            }),
+            None => Message::Notification(Notification {
+                method,
+                params,
+                extra,
+            }),
+        })
+    }
+
+    fn into_response(self, bytes: &Bytes) -> Result<Message, RpcError> {
+        let id = match self.id {
+            Some(span) if &bytes[span.range()] == b"null" => None,
+            Some(span) => {
+                let id = RequestId::from_raw(&Raw::slice(bytes, span));
+                Some(id.map_err(|error| invalid(&error.to_string()))?)
+            }
+            None => None,
+        };
+        let outcome = match (self.result, self.error) {
+            (Some(_), Some(_)) => {
+                return Err(invalid("a response has a result or an error, not both"));
+            }
+            (Some(_), None) if id.is_none() => return Err(invalid("a result has no id")),
+            (Some(result), None) => Ok(Raw::slice(bytes, result)),
+            (None, error) => Err(error_of(error.map(|span| Raw::slice(bytes, span)))?),
+        };
+        Ok(Message::Response(Response {
+            id,
+            outcome,
+            extra: extra(bytes, &self.extra),
+        }))
+    }
+}
+
+fn method_of(bytes: &Bytes, span: Span) -> Result<Method, RpcError> {
+    let text = &bytes[span.range()];
+    let inner = text
+        .strip_prefix(b"\"")
+        .and_then(|text| text.strip_suffix(b"\""));
+    let inner = inner.ok_or_else(|| invalid("\"method\" must be a string"))?;
+    if inner.len() > MAX_METHOD {
+        return Err(invalid("the method name is too long"));
+    }
+    Ok(Method::parse(&unescape(inner)))
+}
+
+fn error_of(raw: Option<Raw>) -> Result<RpcError, RpcError> {
+    let raw = raw.ok_or_else(|| invalid("there is neither result nor error"))?;
+    let code = raw.member("code").and_then(|code| code.decode().ok());
+    let message = raw
+        .member("message")
+        .and_then(|text| Some(text.string_value()?.into_owned()));
+    match (code, message) {
+        (Some(code), Some(message)) => Ok(RpcError {
+            code: ErrorCode(code),
+            message: message.into(),
+            data: raw.member("data"),
+        }),
+        _ => Err(invalid("an error has an integer code and a message")),
+    }
+}
+
+fn extra(bytes: &Bytes, members: &[Member]) -> Vec<(String, Raw)> {
+    let pair = |member: &Member| {
+        let key = unescape(&bytes[member.key.span.range()]).into_owned();
+        (key, Raw::slice(bytes, member.value))
+    };
+    members.iter().map(pair).collect()
+}
+
+#[cfg(test)]
+#[path = "message_tests.rs"]
+mod tests;

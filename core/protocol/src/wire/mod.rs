@@ -1,0 +1,23 @@
+//! The wire: JSON-RPC envelopes over raw JSON slices, line and SSE framing, HTTP header rules.
+//!
+//! Everything here is a pure parser or encoder. Bytes that arrive go through [`read`]; messages that
+//! leave are written by [`encode`].
+
+pub mod encode;
+mod id;
+mod line;
+mod message;
+mod method;
+mod raw;
+mod scan;
+mod text;
+
+pub use id::{InvalidId, RequestId};
+pub use line::{LineDecoder, LineTooLong};
+pub use message::{
+    Incoming, Message, Notification, Params, ReadError, Request, Response, Shape, read,
+};
+pub use method::Method;
+pub use raw::{Elements, Members, Raw};
+pub use scan::{Kind, Problem, ScanError, check};
+pub use text::json_string;

@@ -1,0 +1,392 @@
+//! Raw JSON: a slice of received bytes that is known to be one valid value, parsed when needed.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::value::RawValue;
+
+use super::scan::{self, Kind, ScanError};
+use super::text::unescape;
+
+/// One JSON value as bytes, without white space around it. Cloning is cheap.
+///
+/// Bytes that pass [`Raw::parse`] are valid JSON in UTF-8, nested no deeper than
+/// [`MAX_DEPTH`](crate::limits::MAX_DEPTH) and without duplicate members, so every parser reads them
+/// the same way. Two values are equal when their bytes are.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct Raw(Bytes);
+
+impl Raw {
+    /// `{}`
+    pub const EMPTY_OBJECT: Self = Self(Bytes::from_static(b"{}"));
+
+    /// `[]`
+    pub const EMPTY_ARRAY: Self = Self(Bytes::from_static(b"[]"));
+
+    /// `null`
+    pub const NULL: Self = Self(Bytes::from_static(b"null"));
+
+    /// Checks that `bytes` are one JSON value and keeps them, without white space around.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes, and where.
+    pub fn parse(bytes: impl Into<Bytes>) -> Result<Self, ScanError> {
+        let bytes = bytes.into();
+        let mut scanner = scan::Scanner::new(&bytes)?;
+        let span = scanner.value(1)?;
+        scanner.end()?;
+        Ok(Self::slice(&bytes, span))
+    }
+
+    /// Keeps `bytes` unchecked: the caller knows that they are one value without white space around,
+    /// for example because a JSON encoder just wrote them.
+    ///
+    /// A wrong promise breaks no memory safety, but invalid bytes reach the peer.
+    pub fn from_trusted(bytes: impl Into<Bytes>) -> Self {
+        let bytes = bytes.into();
+        debug_assert!(
+            scan::check(&bytes).is_ok(),
+            "from_trusted was given invalid JSON"
+        );
+        Self(bytes)
+    }
+
+    /// Writes `value` as JSON.
+    ///
+    /// # Errors
+    /// When `value` has no JSON form, for example a map whose keys are not strings, or one that names
+    /// a member twice.
+    pub fn from_serialize(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
+        Self::parse(serde_json::to_vec(value)?).map_err(serde::ser::Error::custom)
+    }
+
+    /// The JSON string for `text`.
+    pub fn string(text: &str) -> Self {
+        let mut out = Vec::new();
+        super::text::json_string(&mut out, text);
+        Self(out.into())
+    }
+
+    /// A part of scanned bytes.
+    pub(crate) fn slice(bytes: &Bytes, span: scan::Span) -> Self {
+        Self(bytes.slice(span.range()))
+    }
+
+    /// The buffer itself, to slice.
+    pub(crate) fn shared(&self) -> &Bytes {
+        &self.0
+    }
+
+    /// The JSON text.
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The JSON text.
+    ///
+    /// # Panics
+    /// When the promise made to [`from_trusted`](Self::from_trusted) was wrong: every other way to
+    /// make a `Raw` checks that it is UTF-8.
+    pub fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("a Raw is UTF-8")
+    }
+
+    /// The JSON text, without copying.
+    pub fn into_bytes(self) -> Bytes {
+        self.0
+    }
+
+    /// What kind of value this is.
+    pub fn kind(&self) -> Kind {
+        self.0.first().map_or(Kind::Null, |&byte| Kind::of(byte))
+    }
+
+    /// Whether this is `null`.
+    pub fn is_null(&self) -> bool {
+        self.kind() == Kind::Null
+    }
+
+    /// Decodes the value.
+    ///
+    /// # Errors
+    /// When the value does not have the shape of `T`.
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(&self.0)
+    }
+
+    /// The text, when this is a string.
+    pub fn string_value(&self) -> Option<Cow<'_, str>> {
+        let inner = self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        Some(unescape(inner))
+    }
+
+    /// The members in the order they were written, when this is an object.
+    pub fn members(&self) -> Option<Members<'_>> {
+        (self.kind() == Kind::Object).then(|| Members(Walk::inside(self)))
+    }
+
+    /// The elements, when this is an array.
+    pub fn elements(&self) -> Option<Elements<'_>> {
+        (self.kind() == Kind::Array).then(|| Elements(Walk::inside(self)))
+    }
+
+    /// The member of that name, when this is an object that has it.
+    pub fn member(&self, name: &str) -> Option<Self> {
+        let mut walk = Members(Walk::inside(self));
+        if self.kind() != Kind::Object {
+            return None;
+        }
+        while let Some((key, value)) = walk.next_spans() {
+            let key = &self.0[key.0..key.1];
+            let escaped = memchr::memchr(b'\\', key).is_some();
+            if (escaped && unescape(key) == name) || (!escaped && key == name.as_bytes()) {
+                return Some(Self(self.0.slice(value.0..value.1)));
+            }
+        }
+        None
+    }
+}
+
+impl Default for Raw {
+    fn default() -> Self {
+        Self::NULL
+    }
+}
+
+impl fmt::Debug for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Raw({})", String::from_utf8_lossy(&self.0))
+    }
+}
+
+impl fmt::Display for Raw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&String::from_utf8_lossy(&self.0))
+    }
+}
+
+impl Serialize for Raw {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serde_json::from_slice::<&RawValue>(&self.0)
+            .map_err(serde::ser::Error::custom)?
+            .serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // serde_json accepts duplicate members; the scan keeps the promise of the type.
+        let text: Box<str> = Box::<RawValue>::deserialize(deserializer)?.into();
+        Self::parse(text.into_boxed_bytes()).map_err(D::Error::custom)
+    }
+}
+
+impl TryFrom<&serde_json::Value> for Raw {
+    type Error = serde_json::Error;
+
+    fn try_from(value: &serde_json::Value) -> Result<Self, Self::Error> {
+        Self::from_serialize(value)
+    }
+}
+
+/// The members of an object: decoded key, and value. Made by [`Raw::members`].
+#[derive(Clone, Debug)]
+pub struct Members<'a>(Walk<'a>);
+
+impl Members<'_> {
+    fn next_spans(&mut self) -> Option<((usize, usize), (usize, usize))> {
+        let key = self.0.value().filter(|(start, end)| end - start >= 2)?;
+        self.0.pass(b':');
+        let value = self.0.value()?;
+        self.0.pass(b',');
+        Some(((key.0 + 1, key.1 - 1), value))
+    }
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = (Cow<'a, str>, Raw);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (key, value) = self.next_spans()?;
+        let raw: &'a Raw = self.0.raw;
+        Some((
+            unescape(&raw.0[key.0..key.1]),
+            Raw(raw.0.slice(value.0..value.1)),
+        ))
+    }
+}
+
+/// The elements of an array. Made by [`Raw::elements`].
+#[derive(Clone, Debug)]
+pub struct Elements<'a>(Walk<'a>);
+
+impl Iterator for Elements<'_> {
+    type Item = Raw;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let (start, end) = self.0.value()?;
+        self.0.pass(b',');
+        Some(Raw(self.0.raw.0.slice(start..end)))
+    }
+}
+
+/// Steps over values that have been scanned before; looks only for where they end.
+#[derive(Clone, Debug)]
+struct Walk<'a> {
+    raw: &'a Raw,
+    at: usize,
+}
+
+impl<'a> Walk<'a> {
+    /// Behind the opening bracket of an array or object.
+    fn inside(raw: &'a Raw) -> Self {
+        Self { raw, at: 1 }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.raw.0.get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn pass(&mut self, byte: u8) {
+        self.space();
+        if self.peek() == Some(byte) {
+            self.at += 1;
+        }
+    }
+
+    /// The next value; none at a closing bracket.
+    fn value(&mut self) -> Option<(usize, usize)> {
+        self.space();
+        let start = self.at;
+        match self.peek()? {
+            b']' | b'}' => return None,
+            b'"' => self.string(),
+            b'{' | b'[' => self.nested(),
+            _ => {
+                while !matches!(
+                    self.peek()?,
+                    b',' | b']' | b'}' | b' ' | b'\t' | b'\n' | b'\r'
+                ) {
+                    self.at += 1;
+                }
+            }
+        }
+        Some((start, self.at))
+    }
+
+    fn string(&mut self) {
+        self.at += 1;
+        while let Some(found) = memchr::memchr2(b'"', b'\\', &self.raw.0[self.at..]) {
+            self.at += found + 1;
+            if self.raw.0[self.at - 1] == b'"' {
+                return;
+            }
+            self.at = (self.at + 1).min(self.raw.0.len());
+        }
+        self.at = self.raw.0.len();
+    }
+
+    fn nested(&mut self) {
+        let mut depth = 0_usize;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'"' => {
+                    self.string();
+                    continue;
+                }
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth -= 1,
+                _ => {}
+            }
+            self.at += 1;
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &'static str) -> Raw {
+        Raw::parse(text).expect("valid JSON")
+    }
+
+    #[test]
+    fn white_space_around_the_value_is_not_part_of_it() {
+        assert_eq!(raw(" \n[1, 2]\t").as_bytes(), b"[1, 2]");
+    }
+
+    #[test]
+    fn members_come_in_order_with_decoded_keys() {
+        let object =
+            raw(r#" { "a" : 1 , "\u0062" : "x\"}" , "c":[{"d":"]"}] ,"e":{} , "f" : null }"#);
+        let members: Vec<_> = object.members().expect("an object").collect();
+        let keys: Vec<_> = members.iter().map(|(key, _)| key.as_ref()).collect();
+        assert_eq!(keys, ["a", "b", "c", "e", "f"]);
+        let values: Vec<_> = members.iter().map(|(_, value)| value.as_str()).collect();
+        assert_eq!(values, ["1", r#""x\"}""#, r#"[{"d":"]"}]"#, "{}", "null"]);
+        assert_eq!(
+            object
+                .member("b")
+                .and_then(|b| Some(b.string_value()?.into_owned())),
+            Some("x\"}".into())
+        );
+        assert_eq!(object.member("d"), None);
+        assert!(object.elements().is_none());
+    }
+
+    #[test]
+    fn elements_come_in_order() {
+        let array = raw(r#"[ 1,"a,b" ,[],{"a":[1]}, -2.5e3 , true ]"#);
+        let elements: Vec<_> = array
+            .elements()
+            .expect("an array")
+            .map(|e| e.to_string())
+            .collect();
+        assert_eq!(
+            elements,
+            ["1", "\"a,b\"", "[]", "{\"a\":[1]}", "-2.5e3", "true"]
+        );
+        assert_eq!(raw("[]").elements().expect("an array").count(), 0);
+        assert_eq!(raw("{ }").members().expect("an object").count(), 0);
+        assert!(array.members().is_none() && array.member("a").is_none());
+    }
+
+    #[test]
+    fn a_part_shares_the_memory_of_the_whole() {
+        let object = raw(r#"{"big":"payload"}"#);
+        let part = object.member("big").expect("member");
+        let whole = object.as_bytes().as_ptr_range();
+        assert!(whole.contains(&part.as_bytes().as_ptr()));
+    }
+
+    #[test]
+    fn travels_through_serde_unchanged() {
+        #[derive(Serialize, Deserialize)]
+        struct Holder {
+            value: Raw,
+        }
+        let text = r#"{"value":{"b": 1.0,"a":[ ]}}"#;
+        let holder: Holder = serde_json::from_str(text).expect("valid");
+        assert_eq!(holder.value.as_str(), r#"{"b": 1.0,"a":[ ]}"#);
+        assert_eq!(serde_json::to_string(&holder).expect("valid"), text);
+    }
+
+    #[test]
+    fn duplicates_are_refused_on_every_way_in() {
+        assert!(Raw::parse(r#"{"a":1,"a":2}"#).is_err());
+        assert!(serde_json::from_str::<Raw>(r#"{"a":1,"a":2}"#).is_err());
+    }
+}

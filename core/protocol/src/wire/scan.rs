@@ -1,0 +1,530 @@
+//! The strict scanner: one pass over received bytes that proves them to be one JSON text which every
+//! parser reads the same way, and that finds the slices the caller wants.
+//!
+//! It refuses what RFC 8259 leaves open and parsers therefore disagree about: duplicate members (by
+//! decoded key, at any level), lone surrogate escapes, nesting beyond [`MAX_DEPTH`]. It allocates
+//! nothing unless objects are large or their keys are escaped.
+
+use smallvec::SmallVec;
+
+use super::text::{hex4, unescape};
+use crate::limits::{MAX_DEPTH, MAX_MEMBERS};
+
+/// Why bytes are not one acceptable JSON text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{problem} at byte {at}")]
+pub struct ScanError {
+    /// What is wrong.
+    pub problem: Problem,
+    /// Where, counted in bytes from the start.
+    pub at: usize,
+}
+
+/// What a [`ScanError`] complains about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// Something else was expected here.
+    #[error("unexpected byte")]
+    Unexpected,
+    /// The text ends too early.
+    #[error("unexpected end")]
+    End,
+    /// More follows after the value.
+    #[error("trailing bytes")]
+    Trailing,
+    /// A string is not UTF-8.
+    #[error("invalid UTF-8")]
+    Utf8,
+    /// A control character stands unescaped in a string.
+    #[error("control character in a string")]
+    Control,
+    /// No such escape, or half of a surrogate pair.
+    #[error("invalid escape")]
+    Escape,
+    /// Not a JSON number.
+    #[error("invalid number")]
+    Number,
+    /// Deeper than [`MAX_DEPTH`].
+    #[error("nesting too deep")]
+    Depth,
+    /// An object has two members of the same name.
+    #[error("duplicate member")]
+    Duplicate,
+    /// An object has more than [`MAX_MEMBERS`] members.
+    #[error("too many members")]
+    Members,
+    /// The text is longer than 4 GiB.
+    #[error("text too long")]
+    Long,
+}
+
+/// The six kinds of JSON value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// `null`
+    Null,
+    /// `true` or `false`
+    Bool,
+    /// A number.
+    Number,
+    /// A string.
+    String,
+    /// An array.
+    Array,
+    /// An object.
+    Object,
+}
+
+impl Kind {
+    /// The kind of the value that starts with `byte`.
+    pub(crate) fn of(byte: u8) -> Self {
+        match byte {
+            b'{' => Self::Object,
+            b'[' => Self::Array,
+            b'"' => Self::String,
+            b't' | b'f' => Self::Bool,
+            b'n' => Self::Null,
+            _ => Self::Number,
+        }
+    }
+}
+
+/// Checks that `bytes` are one JSON text, white space around it allowed.
+///
+/// # Errors
+/// The first [`Problem`] and its place.
+pub fn check(bytes: &[u8]) -> Result<(), ScanError> {
+    let mut scanner = Scanner::new(bytes)?;
+    scanner.value(1)?;
+    scanner.end()
+}
+
+/// A range of bytes in the scanned text. 32 bits keep the records of a message small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) start: u32,
+    pub(crate) end: u32,
+}
+
+impl Span {
+    // Scanner::new has refused texts whose offsets don't fit.
+    #[allow(
+        clippy::cast_possible_truncation,
+        reason = "the length was checked to fit 32 bits"
+    )]
+    fn new(start: usize, end: usize) -> Self {
+        Self {
+            start: start as u32,
+            end: end as u32,
+        }
+    }
+
+    pub(crate) fn range(self) -> std::ops::Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    /// The same bytes seen from `origin`.
+    pub(crate) fn relative_to(self, origin: Self) -> Self {
+        Self {
+            start: self.start - origin.start,
+            end: self.end - origin.start,
+        }
+    }
+}
+
+/// A member's key: the bytes between its quotes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) span: Span,
+    /// Whether the bytes contain an escape.
+    pub(crate) escaped: bool,
+}
+
+/// One member of a scanned object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Member {
+    pub(crate) key: Key,
+    pub(crate) value: Span,
+}
+
+impl Member {
+    /// Whether the member of the object in `text` has this name.
+    pub(crate) fn is_named(&self, text: &[u8], name: &str) -> bool {
+        let key = &text[self.key.span.range()];
+        if self.key.escaped {
+            unescape(key) == name
+        } else {
+            key == name.as_bytes()
+        }
+    }
+}
+
+/// Up to this many members are compared pairwise; beyond, their keys are sorted.
+const PAIRWISE: usize = 16;
+
+/// Walks over a text once. Each method consumes what it is named after.
+pub(crate) struct Scanner<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    /// Keys of all objects that are open, the innermost last.
+    keys: SmallVec<[Key; 24]>,
+}
+
+impl<'a> Scanner<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Result<Self, ScanError> {
+        if u32::try_from(bytes.len()).is_err() {
+            return Err(ScanError {
+                problem: Problem::Long,
+                at: 0,
+            });
+        }
+        let mut scanner = Self {
+            bytes,
+            at: 0,
+            keys: SmallVec::new(),
+        };
+        scanner.space();
+        Ok(scanner)
+    }
+
+    /// The kind of the value that comes next, as far as its first byte tells.
+    pub(crate) fn kind(&self) -> Option<Kind> {
+        self.peek().map(Kind::of)
+    }
+
+    /// The bytes of a key.
+    pub(crate) fn text(&self, key: Key) -> &'a [u8] {
+        &self.bytes[key.span.range()]
+    }
+
+    /// Any value, at this depth. Returns where it stands.
+    pub(crate) fn value(&mut self, depth: usize) -> Result<Span, ScanError> {
+        let start = self.at;
+        match self.peek() {
+            Some(b'"') => {
+                self.string()?;
+            }
+            Some(b'{') => {
+                self.object(depth, |scanner, _| scanner.value(depth + 1).map(drop))?;
+            }
+            Some(b'[') => {
+                self.array(depth, |scanner| scanner.value(depth + 1).map(drop))?;
+            }
+            Some(b't') => self.literal(b"true")?,
+            Some(b'f') => self.literal(b"false")?,
+            Some(b'n') => self.literal(b"null")?,
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            _ => return Err(self.unexpected()),
+        }
+        Ok(Span::new(start, self.at))
+    }
+
+    /// An object; `member` must consume the value of the key that it is given.
+    pub(crate) fn object(
+        &mut self,
+        depth: usize,
+        mut member: impl FnMut(&mut Self, Key) -> Result<(), ScanError>,
+    ) -> Result<Span, ScanError> {
+        let start = self.at;
+        let outer = self.keys.len();
+        self.open(depth, b'{')?;
+        if self.peek() != Some(b'}') {
+            loop {
+                let key = self.string()?;
+                if self.keys.len() - outer == MAX_MEMBERS {
+                    return Err(self.error(Problem::Members));
+                }
+                self.keys.push(key);
+                self.space();
+                self.expect(b':')?;
+                self.space();
+                member(self, key)?;
+                self.space();
+                if self.peek() != Some(b',') {
+                    break;
+                }
+                self.at += 1;
+                self.space();
+            }
+            self.distinct(outer)?;
+            self.keys.truncate(outer);
+        }
+        self.expect(b'}')?;
+        Ok(Span::new(start, self.at))
+    }
+
+    /// An array; `element` must consume one value.
+    pub(crate) fn array(
+        &mut self,
+        depth: usize,
+        mut element: impl FnMut(&mut Self) -> Result<(), ScanError>,
+    ) -> Result<Span, ScanError> {
+        let start = self.at;
+        self.open(depth, b'[')?;
+        if self.peek() != Some(b']') {
+            loop {
+                element(self)?;
+                self.space();
+                if self.peek() != Some(b',') {
+                    break;
+                }
+                self.at += 1;
+                self.space();
+            }
+        }
+        self.expect(b']')?;
+        Ok(Span::new(start, self.at))
+    }
+
+    /// Nothing but white space up to the end.
+    pub(crate) fn end(&mut self) -> Result<(), ScanError> {
+        self.space();
+        if self.at == self.bytes.len() {
+            Ok(())
+        } else {
+            Err(self.error(Problem::Trailing))
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    fn open(&mut self, depth: usize, bracket: u8) -> Result<(), ScanError> {
+        if depth > MAX_DEPTH {
+            return Err(self.error(Problem::Depth));
+        }
+        self.expect(bracket)?;
+        self.space();
+        Ok(())
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), ScanError> {
+        if self.peek() != Some(byte) {
+            return Err(self.unexpected());
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn literal(&mut self, literal: &[u8]) -> Result<(), ScanError> {
+        if !self.bytes[self.at..].starts_with(literal) {
+            return Err(self.unexpected());
+        }
+        self.at += literal.len();
+        Ok(())
+    }
+
+    fn number(&mut self) -> Result<(), ScanError> {
+        if self.peek() == Some(b'-') {
+            self.at += 1;
+        }
+        match self.peek() {
+            Some(b'0') => self.at += 1,
+            _ => self.digits()?,
+        }
+        if self.peek() == Some(b'.') {
+            self.at += 1;
+            self.digits()?;
+        }
+        if let Some(b'e' | b'E') = self.peek() {
+            self.at += 1;
+            if let Some(b'+' | b'-') = self.peek() {
+                self.at += 1;
+            }
+            self.digits()?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self) -> Result<(), ScanError> {
+        let start = self.at;
+        while let Some(b'0'..=b'9') = self.peek() {
+            self.at += 1;
+        }
+        if self.at == start {
+            Err(self.error(Problem::Number))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// A string; returns what stands between its quotes.
+    fn string(&mut self) -> Result<Key, ScanError> {
+        self.expect(b'"')?;
+        let start = self.at;
+        let mut escaped = false;
+        let mut ascii = true;
+        loop {
+            let (length, plain) = plain_run(&self.bytes[self.at..]);
+            self.at += length;
+            ascii &= plain;
+            match self.peek() {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escaped = true;
+                    self.escape()?;
+                }
+                Some(_) => return Err(self.error(Problem::Control)),
+                None => return Err(self.error(Problem::End)),
+            }
+        }
+        if !ascii && let Err(error) = std::str::from_utf8(&self.bytes[start..self.at]) {
+            return Err(ScanError {
+                problem: Problem::Utf8,
+                at: start + error.valid_up_to(),
+            });
+        }
+        let span = Span::new(start, self.at);
+        self.at += 1;
+        Ok(Key { span, escaped })
+    }
+
+    fn escape(&mut self) -> Result<(), ScanError> {
+        match self.bytes.get(self.at + 1) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
+            Some(b'u') => {
+                let unit = self.utf16_unit()?;
+                if (0xdc00..0xe000).contains(&unit) {
+                    return Err(self.error(Problem::Escape));
+                }
+                self.at += 6;
+                if (0xd800..0xdc00).contains(&unit) {
+                    if !(0xdc00..0xe000).contains(&self.utf16_unit()?) {
+                        return Err(self.error(Problem::Escape));
+                    }
+                    self.at += 6;
+                }
+            }
+            _ => return Err(self.error(Problem::Escape)),
+        }
+        Ok(())
+    }
+
+    /// The value of the `\uXXXX` that comes next.
+    fn utf16_unit(&self) -> Result<u32, ScanError> {
+        let escape = self.bytes[self.at..].strip_prefix(b"\\u");
+        escape.and_then(hex4).ok_or(self.error(Problem::Escape))
+    }
+
+    /// That the keys from `outer` on differ from each other.
+    fn distinct(&self, outer: usize) -> Result<(), ScanError> {
+        let keys = &self.keys[outer..];
+        let text = |key: &Key| &self.bytes[key.span.range()];
+        let found = if keys.iter().any(|key| key.escaped) {
+            let mut decoded: Vec<_> = keys
+                .iter()
+                .map(|key| (unescape(text(key)), key.span.start))
+                .collect();
+            decoded.sort_unstable();
+            decoded
+                .windows(2)
+                .find(|pair| pair[0].0 == pair[1].0)
+                .map(|pair| pair[1].1)
+        } else if keys.len() > PAIRWISE {
+            let mut sorted: Vec<_> = keys.iter().map(|key| (text(key), key.span.start)).collect();
+            sorted.sort_unstable();
+            sorted
+                .windows(2)
+                .find(|pair| pair[0].0 == pair[1].0)
+                .map(|pair| pair[1].1)
+        } else {
+            let mut later = keys.iter().enumerate();
+            later
+                .find(|(at, key)| keys[..*at].iter().any(|earlier| text(earlier) == text(key)))
+                .map(|(_, key)| key.span.start)
+        };
+        match found {
+            Some(at) => Err(ScanError {
+                problem: Problem::Duplicate,
+                at: at as usize,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn unexpected(&self) -> ScanError {
+        let ended = self.at >= self.bytes.len();
+        self.error(if ended {
+            Problem::End
+        } else {
+            Problem::Unexpected
+        })
+    }
+
+    fn error(&self, problem: Problem) -> ScanError {
+        ScanError {
+            problem,
+            at: self.at,
+        }
+    }
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+
+/// How many bytes `bytes` starts with that need no look in a string (no quote, backslash or control
+/// character), and whether they are all ASCII; a false alarm about the latter is possible.
+#[inline]
+fn plain_run(bytes: &[u8]) -> (usize, bool) {
+    let mut at = 0;
+    let mut seen = 0;
+    // Most strings are short: eight bytes at a time, exactly.
+    while let Some(chunk) = bytes[at..].first_chunk::<8>() {
+        let word = u64::from_le_bytes(*chunk);
+        seen |= word;
+        let stop = stops(word);
+        if stop != 0 {
+            return (
+                at + stop.trailing_zeros() as usize / 8,
+                seen & HIGH_BITS == 0,
+            );
+        }
+        at += 8;
+        if at >= 32 {
+            // Long ones: in blocks that the compiler turns into vector instructions.
+            while let Some(block) = bytes[at..].first_chunk::<64>() {
+                let (stop, any) = block.iter().fold((0, 0), |(stop, any), &byte| {
+                    (
+                        stop | u8::from(byte == b'"' || byte == b'\\' || byte < 0x20),
+                        any | byte,
+                    )
+                });
+                if stop != 0 {
+                    break;
+                }
+                seen |= u64::from(any);
+                at += 64;
+            }
+        }
+    }
+    for &byte in &bytes[at..] {
+        if byte == b'"' || byte == b'\\' || byte < 0x20 {
+            break;
+        }
+        seen |= u64::from(byte);
+        at += 1;
+    }
+    (at, seen & HIGH_BITS == 0)
+}
+
+/// Marks the bytes of `word` that are a quote, a backslash or a control character in their highest
+/// bit. Only the lowest mark is exact (a borrow may run into the next byte), and only it is used.
+#[inline]
+fn stops(word: u64) -> u64 {
+    let zero = |x: u64| x.wrapping_sub(ONES) & !x;
+    let quote = zero(word ^ (ONES * b'"' as u64));
+    let backslash = zero(word ^ (ONES * b'\\' as u64));
+    let control = word.wrapping_sub(ONES * 0x20) & !word;
+    (quote | backslash | control) & HIGH_BITS
+}
+
+#[cfg(test)]
+#[path = "scan_tests.rs"]
+mod tests;

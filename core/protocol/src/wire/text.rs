@@ -1,0 +1,143 @@
+//! JSON strings between their quotes: writing one, and reading one that has been scanned.
+
+use std::borrow::Cow;
+
+/// Appends `text` to `out` as a JSON string, quotes included.
+///
+/// Only what JSON demands is escaped: quote, backslash and control characters.
+pub fn json_string(out: &mut Vec<u8>, text: &str) {
+    out.reserve(text.len() + 2);
+    out.push(b'"');
+    let bytes = text.as_bytes();
+    let mut written = 0;
+    for (at, &byte) in bytes.iter().enumerate() {
+        let short = match byte {
+            b'"' | b'\\' => byte,
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            0x08 => b'b',
+            0x0c => b'f',
+            0x00..0x20 => b'u',
+            _ => continue,
+        };
+        out.extend_from_slice(&bytes[written..at]);
+        out.extend_from_slice(&[b'\\', short]);
+        if short == b'u' {
+            const HEX: &[u8; 16] = b"0123456789abcdef";
+            let (high, low) = (HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]);
+            out.extend_from_slice(&[b'0', b'0', high, low]);
+        }
+        written = at + 1;
+    }
+    out.extend_from_slice(&bytes[written..]);
+    out.push(b'"');
+}
+
+/// Decodes what stands between the quotes of a scanned JSON string.
+///
+/// What no scanned string contains (bad UTF-8, bad escapes) becomes U+FFFD.
+pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, str> {
+    if memchr::memchr(b'\\', inner).is_none() {
+        return String::from_utf8_lossy(inner);
+    }
+    let mut decoded = String::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        decoded.push_str(&String::from_utf8_lossy(&rest[..at]));
+        let escape = rest.get(at + 1).copied().unwrap_or(b'\\');
+        rest = rest.get(at + 2..).unwrap_or_default();
+        decoded.push(match escape {
+            b'n' => '\n',
+            b'r' => '\r',
+            b't' => '\t',
+            b'b' => '\u{8}',
+            b'f' => '\u{c}',
+            b'u' => code_point(&mut rest),
+            other => char::from(other),
+        });
+    }
+    decoded.push_str(&String::from_utf8_lossy(rest));
+    Cow::Owned(decoded)
+}
+
+/// Reads what follows `\u`: four digits, and the second half of a surrogate pair.
+fn code_point(rest: &mut &[u8]) -> char {
+    let Some(first) = hex4(rest) else {
+        return char::REPLACEMENT_CHARACTER;
+    };
+    *rest = &rest[4..];
+    if !(0xd800..0xdc00).contains(&first) {
+        return char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER);
+    }
+    let second = rest.strip_prefix(b"\\u").and_then(hex4);
+    let Some(second) = second.filter(|half| (0xdc00..0xe000).contains(half)) else {
+        return char::REPLACEMENT_CHARACTER;
+    };
+    *rest = &rest[6..];
+    let scalar = 0x10000 + ((first - 0xd800) << 10) + (second - 0xdc00);
+    char::from_u32(scalar).unwrap_or(char::REPLACEMENT_CHARACTER)
+}
+
+/// The value of the four hexadecimal digits that `bytes` starts with.
+pub(crate) fn hex4(bytes: &[u8]) -> Option<u32> {
+    let digits = bytes.first_chunk::<4>()?;
+    digits.iter().try_fold(0, |value, &digit| {
+        Some(value << 4 | char::from(digit).to_digit(16)?)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(text: &str) -> String {
+        let mut out = Vec::new();
+        json_string(&mut out, text);
+        String::from_utf8(out).expect("UTF-8")
+    }
+
+    #[test]
+    fn writes_what_serde_json_writes() {
+        for text in [
+            "",
+            "plain",
+            "q\"b\\n\n\r\t\u{8}\u{c}\u{1}\u{1f}\u{7f}",
+            "é😀",
+            "\n",
+        ] {
+            assert_eq!(
+                written(text),
+                serde_json::to_string(text).expect("serializes")
+            );
+        }
+    }
+
+    #[test]
+    fn reads_back_what_it_wrote_and_every_escape() {
+        for text in [
+            "",
+            "plain",
+            "q\"b\\n\n\r\t\u{8}\u{c}\u{1}\u{1f}\u{7f}",
+            "é😀",
+        ] {
+            let json = written(text);
+            assert_eq!(unescape(&json.as_bytes()[1..json.len() - 1]), text);
+        }
+        assert_eq!(unescape(br#"\/\u0041\ud83d\ude00\u00e9x"#), "/A😀éx");
+    }
+
+    #[test]
+    fn damage_becomes_a_replacement_character_and_never_a_panic() {
+        for damaged in [
+            &b"\\"[..],
+            b"\\u12",
+            b"\\ud83d",
+            b"\\ud83d\\u0041",
+            b"\xff\\n\xff",
+            b"\\ude00",
+        ] {
+            unescape(damaged);
+        }
+    }
+}
