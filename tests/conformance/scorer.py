@@ -1,0 +1,139 @@
+"""Scores a result folder of the official suite against a requirement list, more strictly than the suite itself.
+
+The suite's exit code ignores warnings and scenarios in which nothing was checked. Here a scenario is
+
+    MISSING   the suite left no result for it
+    FAIL      a check failed
+    WARN      no check failed, but one warned
+    VACUOUS   nothing failed or warned, and nothing succeeded either: nothing was checked
+    PASS      something succeeded, and nothing failed or warned
+
+and a cell is clean only when every required scenario is PASS.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# The suite names a scenario's folder `<scenario>-<time stamp>`, on the server leg with `server-` in front.
+TIME_STAMP = re.compile(r"-\d{4}-\d{2}-\d{2}T[\d-]+Z$")
+
+
+@dataclass(frozen=True)
+class Unscored:
+    """A scenario that the suite runs but does not count: why, and on which leg."""
+
+    scenario: str
+    leg: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Requirements:
+    """One revision's `requirements/<revision>.yaml`."""
+
+    server: tuple[str, ...]
+    client: tuple[str, ...]
+    unscored: tuple[Unscored, ...]
+
+    def required(self, leg: str) -> tuple[str, ...]:
+        return self.server if leg == "server" else self.client
+
+
+@dataclass
+class Verdict:
+    """One scenario's outcome, with what was not clean about it."""
+
+    scenario: str
+    status: str
+    messages: list[str] = field(default_factory=list)
+    reason: str | None = None
+
+    @property
+    def clean(self) -> bool:
+        return self.status == "PASS"
+
+
+@dataclass
+class Score:
+    """One cell: the required scenarios in the list's order, then those that are not scored."""
+
+    required: list[Verdict]
+    unscored: list[Verdict]
+
+    @property
+    def clean(self) -> int:
+        return sum(verdict.clean for verdict in self.required)
+
+    @property
+    def complete(self) -> bool:
+        return bool(self.required) and self.clean == len(self.required)
+
+
+def read_requirements(text: str) -> Requirements:
+    """Reads the small subset of YAML in which the suite writes its requirement lists."""
+    lists: dict[str, list[str]] = {"server": [], "client": []}
+    unscored: list[dict[str, str]] = []
+    section = None
+    for line in text.splitlines():
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        if heading := re.fullmatch(r"(\w+):\s*", line):
+            section = heading[1]
+        elif section in lists and (item := re.fullmatch(r"\s+- (\S+)\s*", line)):
+            lists[section].append(item[1])
+        elif section == "not_scored" and (item := re.fullmatch(r"\s+- scenario: (\S+)\s*", line)):
+            unscored.append({"scenario": item[1]})
+        elif section == "not_scored" and unscored and (item := re.fullmatch(r"\s+(leg|reason): (\S+)\s*", line)):
+            unscored[-1][item[1]] = item[2]
+        elif section in lists:
+            raise ValueError(f"unexpected line under {section}: {line!r}")
+    return Requirements(tuple(lists["server"]), tuple(lists["client"]), tuple(Unscored(**item) for item in unscored))
+
+
+def read_results(folder: Path, leg: str) -> dict[str, list[dict]]:
+    """The checks of every scenario that left a result, by scenario name."""
+    results: dict[str, list[dict]] = {}
+    for file in sorted(folder.rglob("checks.json")):
+        name = TIME_STAMP.sub("", file.parent.relative_to(folder).as_posix())
+        if leg == "server":
+            name = name.removeprefix("server-")
+        results.setdefault(name, []).extend(json.loads(file.read_text()))
+    return results
+
+
+def judge(scenario: str, checks: list[dict] | None, reason: str | None = None) -> Verdict:
+    """The verdict on one scenario."""
+    if checks is None:
+        return Verdict(scenario, "MISSING", reason=reason)
+    seen = {check["status"] for check in checks}
+    if "FAILURE" in seen:
+        status = "FAIL"
+    elif "WARNING" in seen:
+        status = "WARN"
+    elif "SUCCESS" not in seen:
+        status = "VACUOUS"
+    else:
+        status = "PASS"
+    messages = [
+        f"{check['status']} {check['id']}: {check.get('errorMessage') or check.get('description') or ''}"
+        for check in checks
+        if check["status"] in ("FAILURE", "WARNING")
+    ]
+    return Verdict(scenario, status, messages, reason)
+
+
+def score(folder: Path, requirements: Requirements, leg: str) -> Score:
+    """Scores the result folder of one cell."""
+    results = read_results(folder, leg)
+    return Score(
+        required=[judge(scenario, results.get(scenario)) for scenario in requirements.required(leg)],
+        unscored=[
+            judge(item.scenario, results.get(item.scenario), item.reason)
+            for item in requirements.unscored
+            if item.leg == leg
+        ],
+    )

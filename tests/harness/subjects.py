@@ -1,0 +1,50 @@
+"""The command table: how to build and start each language's everything-server and everything-client."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Callable
+
+from . import environment
+from .environment import ROOT
+
+LANGUAGES = ("rust", "python", "node", "c")
+REVISIONS = ("2025-11-25", "2026-07-28")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One program under test: where its source is, and a function that makes it and returns its command."""
+
+    source: Path
+    command: Callable[[], list[str]]
+
+    def exists(self) -> bool:
+        return self.source.exists()
+
+
+def _subjects(kind: str) -> dict[str, Subject]:
+    """`kind` is `server` or `client`: the folders and names are alike for both."""
+    folder = ROOT / "tests" / f"{kind}s"
+    python = folder / "python" / f"everything_{kind}.py"
+    javascript = folder / "node" / f"everything-{kind}.mjs"
+    c_makefile = folder / "c" / "Makefile"
+
+    def c_command() -> list[str]:
+        environment.checked(["make", "--silent", "-C", str(c_makefile.parent)], f"building the C everything-{kind}")
+        return [str(c_makefile.parent / "build" / f"everything-{kind}")]
+
+    return {
+        "rust": Subject(
+            folder / "rust" / "Cargo.toml",
+            lambda: [str(environment.cargo_binary(f"everything-{kind}"))],
+        ),
+        "python": Subject(python, lambda: [str(environment.mcpline_python()), str(python)]),
+        "node": Subject(javascript, lambda: [environment.node(), str(javascript)]),
+        "c": Subject(c_makefile, c_command),
+    }
+
+
+SERVERS = _subjects("server")
+CLIENTS = _subjects("client")
