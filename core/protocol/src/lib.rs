@@ -5,12 +5,14 @@
 //!
 //! - [`revision`]: the protocol revisions as data, and what differs between them
 //! - [`wire`]: bytes to messages and back
+//! - [`vocabulary`]: what messages are made of, one file per feature
 //! - [`error`]: JSON-RPC errors
 //! - [`limits`]: the limits of the wire layer
 
 pub mod error;
 pub mod limits;
 pub mod revision;
+pub mod vocabulary;
 pub mod wire;
 
 pub use error::{ErrorCode, RpcError};

@@ -45,7 +45,3 @@ pub const MAX_EVENT_ID: usize = 4 * 1024;
 ///
 /// Each costs a header on every call, and HTTP servers stop reading at about a hundred headers.
 pub const MAX_PARAM_HEADERS: usize = 64;
-
-/// Longest header value that is sent for a parameter, in bytes; common HTTP servers take 8 KiB for
-/// all headers together.
-pub const MAX_HEADER_VALUE: usize = 4 * 1024;

@@ -4,12 +4,14 @@
 //! leave are written by [`encode`].
 
 pub mod encode;
+pub mod header;
 mod id;
 mod line;
 mod message;
 mod method;
 mod raw;
 mod scan;
+pub mod sse;
 mod text;
 
 pub use id::{InvalidId, RequestId};

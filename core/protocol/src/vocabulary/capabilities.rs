@@ -1,0 +1,219 @@
+//! What each side offers.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::shape::setters;
+use super::{Extra, JsonObject};
+
+/// What a client offers to a server.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClientCapabilities {
+    /// It lists roots.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub roots: Option<RootsCapability>,
+    /// It samples from a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sampling: Option<SamplingCapability>,
+    /// It asks its user.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elicitation: Option<ElicitationCapability>,
+    /// Experimental tasks of 2025-11-25.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<JsonObject>,
+    /// What is not standardized.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experimental: Option<BTreeMap<String, JsonObject>>,
+    /// Extensions, with their settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extensions: Option<BTreeMap<String, JsonObject>>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+setters!(ClientCapabilities {
+    with_roots => roots: RootsCapability,
+    with_sampling => sampling: SamplingCapability,
+    with_elicitation => elicitation: ElicitationCapability,
+    with_tasks => tasks: JsonObject,
+    with_experimental => experimental: BTreeMap<String, JsonObject>,
+    with_extensions => extensions: BTreeMap<String, JsonObject>,
+});
+
+impl ClientCapabilities {
+    /// Whether forms can be shown. An empty `elicitation` object means forms (2025-11-25,
+    /// "Elicitation", Capabilities).
+    pub fn has_form_elicitation(&self) -> bool {
+        self.elicitation
+            .as_ref()
+            .is_some_and(|modes| modes.form.is_some() || modes.url.is_none())
+    }
+
+    /// Whether the user can be sent to a URL.
+    pub fn has_url_elicitation(&self) -> bool {
+        self.elicitation
+            .as_ref()
+            .is_some_and(|modes| modes.url.is_some())
+    }
+
+    /// Whether a sampling request may offer tools to the model.
+    pub fn has_sampling_tools(&self) -> bool {
+        self.sampling
+            .as_ref()
+            .is_some_and(|sampling| sampling.tools.is_some())
+    }
+}
+
+/// The `roots` capability.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RootsCapability {
+    /// The client tells when its roots change; before 2026-07-28.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list_changed: Option<bool>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+setters!(RootsCapability { with_list_changed => list_changed: bool });
+
+/// The `sampling` capability.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SamplingCapability {
+    /// `includeContext` may be other than `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<JsonObject>,
+    /// `tools` and `toolChoice` are understood.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<JsonObject>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+setters!(SamplingCapability {
+    with_context => context: JsonObject,
+    with_tools => tools: JsonObject,
+});
+
+/// The `elicitation` capability.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ElicitationCapability {
+    /// Forms can be shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub form: Option<JsonObject>,
+    /// The user can be sent to a URL.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<JsonObject>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+setters!(ElicitationCapability { with_form => form: JsonObject, with_url => url: JsonObject });
+
+/// What a server offers to a client.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServerCapabilities {
+    /// It has tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<ListCapability>,
+    /// It has resources.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources: Option<ResourcesCapability>,
+    /// It has prompts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompts: Option<ListCapability>,
+    /// It completes arguments.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub completions: Option<JsonObject>,
+    /// It sends log messages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logging: Option<JsonObject>,
+    /// Experimental tasks of 2025-11-25.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<JsonObject>,
+    /// What is not standardized.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experimental: Option<BTreeMap<String, JsonObject>>,
+    /// Extensions, with their settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extensions: Option<BTreeMap<String, JsonObject>>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+setters!(ServerCapabilities {
+    with_tools => tools: ListCapability,
+    with_resources => resources: ResourcesCapability,
+    with_prompts => prompts: ListCapability,
+    with_completions => completions: JsonObject,
+    with_logging => logging: JsonObject,
+    with_tasks => tasks: JsonObject,
+    with_experimental => experimental: BTreeMap<String, JsonObject>,
+    with_extensions => extensions: BTreeMap<String, JsonObject>,
+});
+
+/// The `tools` and `prompts` capabilities.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListCapability {
+    /// The server tells when the list changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list_changed: Option<bool>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+setters!(ListCapability { with_list_changed => list_changed: bool });
+
+/// The `resources` capability.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ResourcesCapability {
+    /// Single resources can be subscribed to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subscribe: Option<bool>,
+    /// The server tells when the list changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub list_changed: Option<bool>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+setters!(ResourcesCapability { with_subscribe => subscribe: bool, with_list_changed => list_changed: bool });
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_elicitation_object_means_forms() {
+        let read =
+            |text: &str| serde_json::from_str::<ClientCapabilities>(text).expect("capabilities");
+        let modes = |text: &str| {
+            let capabilities = read(text);
+            (
+                capabilities.has_form_elicitation(),
+                capabilities.has_url_elicitation(),
+            )
+        };
+        assert_eq!(modes("{}"), (false, false));
+        assert_eq!(modes(r#"{"elicitation":{}}"#), (true, false));
+        assert_eq!(modes(r#"{"elicitation":{"url":{}}}"#), (false, true));
+        assert_eq!(
+            modes(r#"{"elicitation":{"url":{},"form":{}}}"#),
+            (true, true)
+        );
+    }
+}

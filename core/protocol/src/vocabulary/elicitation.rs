@@ -1,0 +1,470 @@
+//! Elicitation: the server asks the client's user, by a form or by a visit to a URL; since 2025-06-18.
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::shape::{open_words, optional_number, setters};
+use super::{Extra, JsonObject};
+
+/// The parameters of `elicitation/create`: a form unless `mode` says otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ElicitParams {
+    /// How to ask; since 2025-11-25. Absent means by a form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ElicitMode>,
+    /// What to tell the user.
+    pub message: String,
+    /// The fields of the form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_schema: Option<FormSchema>,
+    /// The page to visit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Names a visit, to tell later that it is over; 2025-11-25 only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub elicitation_id: Option<String>,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Extra>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl ElicitParams {
+    /// A form. The mode is left out, so that every revision understands it.
+    pub fn form(message: impl Into<String>, schema: FormSchema) -> Self {
+        Self {
+            message: message.into(),
+            requested_schema: Some(schema),
+            ..Self::default()
+        }
+    }
+
+    /// A page to visit.
+    pub fn url(message: impl Into<String>, url: impl Into<String>) -> Self {
+        Self {
+            mode: Some(ElicitMode::Url),
+            message: message.into(),
+            url: Some(url.into()),
+            ..Self::default()
+        }
+    }
+
+    /// Whether the user is sent to a URL.
+    pub fn is_url(&self) -> bool {
+        self.mode == Some(ElicitMode::Url)
+    }
+}
+
+setters!(ElicitParams {
+    with_mode => mode: ElicitMode,
+    with_elicitation_id => elicitation_id: String,
+    with_meta => meta: Extra,
+});
+
+open_words! {
+    /// How the user is asked.
+    ElicitMode {
+        /// By a form that the client shows.
+        Form = "form",
+        /// By a page of the server's.
+        Url = "url",
+    }
+}
+
+/// The fields of a form: a JSON Schema of one flat object.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FormSchema {
+    /// The dialect of the schema.
+    #[serde(rename = "$schema", default, skip_serializing_if = "Option::is_none")]
+    pub schema: Option<String>,
+    /// Always `object`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The fields, in the order to show them.
+    pub properties: Fields,
+    /// The fields that must be filled in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required: Option<Vec<String>>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl Default for FormSchema {
+    fn default() -> Self {
+        Self {
+            schema: None,
+            kind: "object".to_owned(),
+            properties: Fields::default(),
+            required: None,
+            extra: Extra::new(),
+        }
+    }
+}
+
+impl FormSchema {
+    /// A form without fields.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The same with a field that may be left empty.
+    #[must_use]
+    pub fn with_optional(mut self, name: impl Into<String>, field: FieldSchema) -> Self {
+        self.properties.0.push((name.into(), field));
+        self
+    }
+
+    /// The same with a field that must be filled in.
+    #[must_use]
+    pub fn with_required(mut self, name: impl Into<String>, field: FieldSchema) -> Self {
+        let name = name.into();
+        self.required.get_or_insert_default().push(name.clone());
+        self.with_optional(name, field)
+    }
+}
+
+/// Named fields in order.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fields(pub Vec<(String, FieldSchema)>);
+
+impl Fields {
+    /// The field of that name.
+    pub fn get(&self, name: &str) -> Option<&FieldSchema> {
+        self.0
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, field)| field)
+    }
+}
+
+impl Serialize for Fields {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, field)| (name, field)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let object = JsonObject::deserialize(deserializer)?;
+        let fields = object
+            .into_iter()
+            .map(|(name, field)| Ok((name, serde_json::from_value(field)?)));
+        let fields: Result<_, serde_json::Error> = fields.collect();
+        fields.map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+/// One field of a form: a string, number, integer or boolean, or a choice among strings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FieldSchema {
+    /// `string`, `number`, `integer`, `boolean`, or `array` for a multiple choice.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// Its name for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What it contains at first. Booleans since 2025-06-18, all others since 2025-11-25.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::present"
+    )]
+    pub default: Option<Value>,
+    /// For strings: `email`, `uri`, `date` or `date-time`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<String>,
+    /// The fewest characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_length: Option<u64>,
+    /// The most characters.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_length: Option<u64>,
+    /// The least number.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "optional_number"
+    )]
+    pub minimum: Option<f64>,
+    /// The greatest number.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "optional_number"
+    )]
+    pub maximum: Option<f64>,
+    /// The values of a single choice without titles.
+    #[serde(rename = "enum", default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<Vec<String>>,
+    /// The titles of `values`, as 2025-06-18 wrote them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enum_names: Option<Vec<String>>,
+    /// The values of a single choice, with titles; since 2025-11-25.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_of: Option<Vec<Choice>>,
+    /// The values of a multiple choice; since 2025-11-25.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub items: Option<Choices>,
+    /// The fewest choices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub min_items: Option<u64>,
+    /// The most choices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_items: Option<u64>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl FieldSchema {
+    fn of(kind: &str) -> Self {
+        Self {
+            kind: Some(kind.to_owned()),
+            ..Self::default()
+        }
+    }
+
+    /// Text.
+    pub fn string() -> Self {
+        Self::of("string")
+    }
+
+    /// A number.
+    pub fn number() -> Self {
+        Self::of("number")
+    }
+
+    /// A whole number.
+    pub fn integer() -> Self {
+        Self::of("integer")
+    }
+
+    /// Yes or no.
+    pub fn boolean() -> Self {
+        Self::of("boolean")
+    }
+
+    /// One of these values.
+    pub fn choice<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Self {
+        Self {
+            values: Some(values.into_iter().map(Into::into).collect()),
+            ..Self::string()
+        }
+    }
+
+    /// One of these values, shown by their titles.
+    pub fn titled_choice(choices: Vec<Choice>) -> Self {
+        Self {
+            one_of: Some(choices),
+            ..Self::string()
+        }
+    }
+
+    /// Any of these values.
+    pub fn multiple_choice<T: Into<String>>(values: impl IntoIterator<Item = T>) -> Self {
+        let values = values.into_iter().map(Into::into).collect();
+        let items = Choices {
+            kind: Some("string".to_owned()),
+            values: Some(values),
+            ..Choices::default()
+        };
+        Self {
+            items: Some(items),
+            ..Self::of("array")
+        }
+    }
+
+    /// Any of these values, shown by their titles.
+    pub fn titled_multiple_choice(choices: Vec<Choice>) -> Self {
+        Self {
+            items: Some(Choices {
+                any_of: Some(choices),
+                ..Choices::default()
+            }),
+            ..Self::of("array")
+        }
+    }
+}
+
+setters!(FieldSchema {
+    with_title => title: String,
+    with_description => description: String,
+    with_default => default: Value,
+    with_format => format: String,
+    with_min_length => min_length: u64,
+    with_max_length => max_length: u64,
+    with_minimum => minimum: f64,
+    with_maximum => maximum: f64,
+    with_enum_names => enum_names: Vec<String>,
+    with_min_items => min_items: u64,
+    with_max_items => max_items: u64,
+});
+
+/// A value with a title.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Choice {
+    /// The value.
+    #[serde(rename = "const")]
+    pub value: String,
+    /// What to show for it.
+    pub title: String,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl Choice {
+    /// A value with a title.
+    pub fn new(value: impl Into<String>, title: impl Into<String>) -> Self {
+        Self {
+            value: value.into(),
+            title: title.into(),
+            extra: Extra::new(),
+        }
+    }
+}
+
+/// The values of a multiple choice, with or without titles.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Choices {
+    /// `string`, where there are no titles.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub kind: Option<String>,
+    /// The values without titles.
+    #[serde(rename = "enum", default, skip_serializing_if = "Option::is_none")]
+    pub values: Option<Vec<String>>,
+    /// The values with titles.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub any_of: Option<Vec<Choice>>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// What the user did.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ElicitResult {
+    /// Whether the user agreed.
+    pub action: ElicitAction,
+    /// What the user filled in. Only with `accept`, and only for forms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub content: Option<JsonObject>,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Extra>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl ElicitResult {
+    /// The user did that.
+    pub fn new(action: ElicitAction) -> Self {
+        Self {
+            action,
+            content: None,
+            meta: None,
+            extra: Extra::new(),
+        }
+    }
+}
+
+setters!(ElicitResult { with_content => content: JsonObject, with_meta => meta: Extra });
+
+open_words! {
+    /// Whether a user agreed.
+    ElicitAction {
+        /// The user agreed.
+        Accept = "accept",
+        /// The user refused.
+        Decline = "decline",
+        /// The user turned away without an answer.
+        Cancel = "cancel",
+    }
+}
+
+/// The data of the error that sends a user to URLs first (code -32042); 2025-11-25 only.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UrlElicitationRequired {
+    /// The pages to visit.
+    pub elicitations: Vec<ElicitParams>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// The parameters of `notifications/elicitation/complete`; 2025-11-25 only.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ElicitationComplete {
+    /// The visit that is over.
+    pub elicitation_id: String,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_is_written_in_the_order_it_was_built() {
+        let schema = FormSchema::new()
+            .with_required(
+                "zeta",
+                FieldSchema::string().with_title("Z").with_format("email"),
+            )
+            .with_optional(
+                "alpha",
+                FieldSchema::integer().with_minimum(1).with_default(5),
+            )
+            .with_optional(
+                "color",
+                FieldSchema::titled_choice(vec![Choice::new("r", "Red")]),
+            )
+            .with_optional(
+                "many",
+                FieldSchema::multiple_choice(["a", "b"]).with_max_items(1_u64),
+            );
+        let params = ElicitParams::form("Who?", schema);
+        let text = serde_json::to_string(&params).expect("JSON");
+        assert_eq!(
+            text,
+            concat!(
+                r#"{"message":"Who?","requestedSchema":{"type":"object","properties":{"#,
+                r#""zeta":{"type":"string","title":"Z","format":"email"},"#,
+                r#""alpha":{"type":"integer","default":5,"minimum":1},"#,
+                r#""color":{"type":"string","oneOf":[{"const":"r","title":"Red"}]},"#,
+                r#""many":{"type":"array","items":{"type":"string","enum":["a","b"]},"maxItems":1}},"#,
+                r#""required":["zeta"]}}"#
+            )
+        );
+        assert_eq!(
+            serde_json::from_str::<ElicitParams>(&text).expect("params"),
+            params
+        );
+    }
+
+    #[test]
+    fn a_visit_says_its_mode() {
+        let params = ElicitParams::url("Log in", "https://example.com/login");
+        assert!(params.is_url());
+        assert_eq!(
+            serde_json::to_string(&params).expect("JSON"),
+            r#"{"mode":"url","message":"Log in","url":"https://example.com/login"}"#
+        );
+    }
+}

@@ -1,0 +1,113 @@
+//! Log messages from the server.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::Extra;
+
+/// How severe a message is (RFC 5424). Ordered from `debug` to `emergency`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LoggingLevel {
+    /// For debugging.
+    Debug,
+    /// Informational.
+    Info,
+    /// Normal but significant.
+    Notice,
+    /// A warning.
+    Warning,
+    /// An error.
+    Error,
+    /// Critical.
+    Critical,
+    /// Action must be taken at once.
+    Alert,
+    /// The system is unusable.
+    Emergency,
+}
+
+impl LoggingLevel {
+    /// Every level, the least severe first.
+    pub const ALL: &'static [Self] = &[
+        Self::Debug,
+        Self::Info,
+        Self::Notice,
+        Self::Warning,
+        Self::Error,
+        Self::Critical,
+        Self::Alert,
+        Self::Emergency,
+    ];
+
+    /// The word on the wire.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "debug",
+            Self::Info => "info",
+            Self::Notice => "notice",
+            Self::Warning => "warning",
+            Self::Error => "error",
+            Self::Critical => "critical",
+            Self::Alert => "alert",
+            Self::Emergency => "emergency",
+        }
+    }
+
+    /// The level of that name.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|level| level.as_str() == word)
+    }
+}
+
+/// The parameters of `logging/setLevel`; before 2026-07-28.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SetLevelParams {
+    /// The least severe level to send.
+    pub level: LoggingLevel,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Extra>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// The parameters of `notifications/message`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LogMessage {
+    /// How severe it is.
+    pub level: LoggingLevel,
+    /// Who logs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub logger: Option<String>,
+    /// What is logged: any JSON.
+    pub data: Value,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Extra>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_ordered_by_severity_and_named_as_on_the_wire() {
+        assert!(LoggingLevel::ALL.is_sorted());
+        for level in LoggingLevel::ALL {
+            assert_eq!(LoggingLevel::parse(level.as_str()), Some(*level));
+            let json = serde_json::to_string(level).expect("JSON");
+            assert_eq!(json, format!("{:?}", level.as_str()));
+        }
+        assert_eq!(LoggingLevel::parse("warn"), None);
+    }
+}

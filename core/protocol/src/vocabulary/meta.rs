@@ -1,0 +1,106 @@
+//! `_meta`: the keys that the protocol reserves, and the rules for all others (2026-07-28, "Base
+//! protocol", `_meta`).
+
+/// Opts a request into progress notifications.
+pub const PROGRESS_TOKEN: &str = "progressToken";
+/// The revision of a request.
+pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+/// The name and version of the client.
+pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+/// The client's capabilities for a request.
+pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+/// The name and version of the server, in results.
+pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+/// The least severe level that a request wants to hear of.
+pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+/// The subscription that a notification belongs to.
+pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+/// The task a message of 2025-11-25 belongs to.
+pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+/// W3C Trace Context.
+pub const TRACEPARENT: &str = "traceparent";
+/// W3C Trace Context.
+pub const TRACESTATE: &str = "tracestate";
+/// W3C Baggage.
+pub const BAGGAGE: &str = "baggage";
+
+/// Whether `key` has the form that the protocol demands: an optional prefix of dotted labels and a
+/// slash, then a name.
+pub fn is_valid_key(key: &str) -> bool {
+    let (prefix, name) = match key.split_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, key),
+    };
+    let alphanumeric = |byte: Option<&u8>| byte.is_some_and(u8::is_ascii_alphanumeric);
+    let label = |label: &str| {
+        let bytes = label.as_bytes();
+        bytes.first().is_some_and(u8::is_ascii_alphabetic)
+            && alphanumeric(bytes.last())
+            && bytes
+                .iter()
+                .all(|&byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    let bytes = name.as_bytes();
+    let name = bytes.is_empty()
+        || (alphanumeric(bytes.first())
+            && alphanumeric(bytes.last())
+            && bytes
+                .iter()
+                .all(|&byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)));
+    name && prefix.is_none_or(|prefix| prefix.split('.').all(label)) && !key.is_empty()
+}
+
+/// Whether the protocol keeps `key` for itself and its extensions: `modelcontextprotocol` or `mcp` as
+/// second label of the prefix, or one of the bare keys above.
+pub fn is_reserved_key(key: &str) -> bool {
+    match key.split_once('/') {
+        Some((prefix, _)) => {
+            matches!(
+                prefix.split('.').nth(1),
+                Some("modelcontextprotocol" | "mcp")
+            )
+        }
+        None => matches!(key, PROGRESS_TOKEN | TRACEPARENT | TRACESTATE | BAGGAGE),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_have_an_optional_prefix_and_a_name() {
+        for key in [
+            "a",
+            "a-b_c.d",
+            "com.example/x",
+            "com.example/",
+            "io.x-y/a1",
+            "progressToken",
+            "localhost/x",
+        ] {
+            assert!(is_valid_key(key), "{key}");
+        }
+        for key in [
+            "", "-a", "a-", "a b", ".com/x", "com./x", "1com/x", "com-/x", "a/b/c", "/x", "é",
+        ] {
+            assert!(!is_valid_key(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn the_second_label_decides_what_is_reserved() {
+        for key in [
+            "io.modelcontextprotocol/x",
+            "dev.mcp/",
+            "org.modelcontextprotocol.api/x",
+            "com.mcp.tools/x",
+            "baggage",
+        ] {
+            assert!(is_reserved_key(key), "{key}");
+        }
+        for key in ["com.example.mcp/x", "mcp/x", "x", "com.example/mcp"] {
+            assert!(!is_reserved_key(key), "{key}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Progress and cancellation of a request.
+
+use serde::{Deserialize, Serialize};
+
+use super::Extra;
+use super::shape::{number, optional_number, setters};
+use crate::wire::RequestId;
+
+/// What a requester chose to recognize progress by: a string or an integer, as a request id.
+pub type ProgressToken = RequestId;
+
+/// The parameters of `notifications/progress`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Progress {
+    /// Names the request.
+    pub progress_token: ProgressToken,
+    /// How far it is. Increases from one notification to the next.
+    #[serde(serialize_with = "number")]
+    pub progress: f64,
+    /// How far it will be in the end, if known.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "optional_number"
+    )]
+    pub total: Option<f64>,
+    /// What is going on; since 2025-03-26.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Extra>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl Progress {
+    /// Progress of the request that chose `token`.
+    pub fn new(token: ProgressToken, progress: f64) -> Self {
+        Self {
+            progress_token: token,
+            progress,
+            total: None,
+            message: None,
+            meta: None,
+            extra: Extra::new(),
+        }
+    }
+}
+
+setters!(Progress { with_total => total: f64, with_message => message: String, with_meta => meta: Extra });
+
+/// The parameters of `notifications/cancelled`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Cancelled {
+    /// The request. Absent only where 2025-11-25 cancels a task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_id: Option<RequestId>,
+    /// Why, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Extra>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl Cancelled {
+    /// Cancels `request_id`.
+    pub fn new(request_id: RequestId) -> Self {
+        Self {
+            request_id: Some(request_id),
+            ..Self::default()
+        }
+    }
+}
+
+setters!(Cancelled { with_reason => reason: String, with_meta => meta: Extra });

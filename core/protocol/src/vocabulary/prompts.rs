@@ -1,0 +1,187 @@
+//! Prompts: their definitions and messages.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::content::{ContentBlock, Role};
+use super::implementation::Icon;
+use super::shape::setters;
+use super::tools::ResultType;
+use super::{Extra, JsonObject};
+
+/// The definition of a prompt.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Prompt {
+    /// Its name for programs.
+    pub name: String,
+    /// Its name for people; since 2025-06-18.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// What it can be filled in with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Vec<PromptArgument>>,
+    /// How it looks; since 2025-11-25.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub icons: Option<Vec<Icon>>,
+    /// Metadata; since 2025-06-18.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Extra>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl Prompt {
+    /// A prompt without arguments.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            ..Self::default()
+        }
+    }
+}
+
+setters!(Prompt {
+    with_title => title: String,
+    with_description => description: String,
+    with_arguments => arguments: Vec<PromptArgument>,
+    with_icons => icons: Vec<Icon>,
+    with_meta => meta: Extra,
+});
+
+/// An argument of a prompt.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PromptArgument {
+    /// Its name for programs.
+    pub name: String,
+    /// Its name for people; since 2025-06-18.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// What it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Whether the prompt cannot do without.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub required: Option<bool>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl PromptArgument {
+    /// An argument of that name.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            ..Self::default()
+        }
+    }
+}
+
+setters!(PromptArgument {
+    with_title => title: String,
+    with_description => description: String,
+    with_required => required: bool,
+});
+
+/// One message of a prompt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PromptMessage {
+    /// Who says it.
+    pub role: Role,
+    /// What is said.
+    pub content: ContentBlock,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl PromptMessage {
+    /// What `role` says.
+    pub fn new(role: Role, content: impl Into<ContentBlock>) -> Self {
+        Self {
+            role,
+            content: content.into(),
+            extra: Extra::new(),
+        }
+    }
+}
+
+/// The parameters of `prompts/get`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GetPromptParams {
+    /// The prompt.
+    pub name: String,
+    /// What to fill in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<BTreeMap<String, String>>,
+    /// Answers to what the server asked for; since 2026-07-28.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_responses: Option<JsonObject>,
+    /// What the server gave along with its questions; since 2026-07-28.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request_state: Option<String>,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Extra>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl GetPromptParams {
+    /// A prompt without arguments.
+    pub fn new(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            ..Self::default()
+        }
+    }
+}
+
+setters!(GetPromptParams {
+    with_arguments => arguments: BTreeMap<String, String>,
+    with_input_responses => input_responses: JsonObject,
+    with_request_state => request_state: String,
+    with_meta => meta: Extra,
+});
+
+/// A prompt, filled in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GetPromptResult {
+    /// The kind of result; since 2026-07-28.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_type: Option<ResultType>,
+    /// What it is for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The messages.
+    pub messages: Vec<PromptMessage>,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Extra>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl GetPromptResult {
+    /// These messages.
+    pub fn new(messages: Vec<PromptMessage>) -> Self {
+        Self {
+            messages,
+            ..Self::default()
+        }
+    }
+}
+
+setters!(GetPromptResult { with_description => description: String, with_meta => meta: Extra });

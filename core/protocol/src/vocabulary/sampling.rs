@@ -1,0 +1,318 @@
+//! Sampling: the server asks the client's model.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::content::{AudioContent, ContentBlock, ImageContent, Role, TextContent};
+use super::shape::{open_words, optional_number, setters, tagged_union};
+use super::tools::Tool;
+use super::{Extra, JsonObject};
+
+/// The parameters of `sampling/createMessage`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateMessageParams {
+    /// The conversation so far.
+    pub messages: Vec<SamplingMessage>,
+    /// Which model to prefer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_preferences: Option<ModelPreferences>,
+    /// The system prompt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub system_prompt: Option<String>,
+    /// Context of servers to include; deprecated since 2026-07-28 but for `none`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub include_context: Option<IncludeContext>,
+    /// The sampling temperature.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "optional_number"
+    )]
+    pub temperature: Option<f64>,
+    /// The most tokens to sample.
+    pub max_tokens: u64,
+    /// What ends the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_sequences: Option<Vec<String>>,
+    /// For the provider of the model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<JsonObject>,
+    /// Tools that the model may use; since 2025-11-25.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<Tool>>,
+    /// How it uses them; since 2025-11-25.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice>,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Extra>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl CreateMessageParams {
+    /// A request to continue `messages` with at most `max_tokens`.
+    pub fn new(messages: Vec<SamplingMessage>, max_tokens: u64) -> Self {
+        Self {
+            messages,
+            max_tokens,
+            ..Self::default()
+        }
+    }
+}
+
+setters!(CreateMessageParams {
+    with_model_preferences => model_preferences: ModelPreferences,
+    with_system_prompt => system_prompt: String,
+    with_include_context => include_context: IncludeContext,
+    with_temperature => temperature: f64,
+    with_stop_sequences => stop_sequences: Vec<String>,
+    with_metadata => metadata: JsonObject,
+    with_tools => tools: Vec<Tool>,
+    with_tool_choice => tool_choice: ToolChoice,
+    with_meta => meta: Extra,
+});
+
+open_words! {
+    /// Whose context a sampling request includes.
+    IncludeContext {
+        /// Nobody's.
+        None = "none",
+        /// The asking server's.
+        ThisServer = "thisServer",
+        /// Every server's.
+        AllServers = "allServers",
+    }
+}
+
+/// How the model uses tools.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolChoice {
+    /// Whether it may, must or must not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mode: Option<ToolChoiceMode>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+setters!(ToolChoice { with_mode => mode: ToolChoiceMode });
+
+open_words! {
+    /// Whether the model uses tools.
+    ToolChoiceMode {
+        /// As it likes.
+        Auto = "auto",
+        /// At least one.
+        Required = "required",
+        /// None.
+        None = "none",
+    }
+}
+
+/// Which model a server prefers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelPreferences {
+    /// Names or parts of names, the preferred first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hints: Option<Vec<ModelHint>>,
+    /// How much cost matters, from 0 to 1.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "optional_number"
+    )]
+    pub cost_priority: Option<f64>,
+    /// How much speed matters, from 0 to 1.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "optional_number"
+    )]
+    pub speed_priority: Option<f64>,
+    /// How much intelligence matters, from 0 to 1.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        serialize_with = "optional_number"
+    )]
+    pub intelligence_priority: Option<f64>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+setters!(ModelPreferences {
+    with_hints => hints: Vec<ModelHint>,
+    with_cost_priority => cost_priority: f64,
+    with_speed_priority => speed_priority: f64,
+    with_intelligence_priority => intelligence_priority: f64,
+});
+
+/// A model, by name or part of a name.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ModelHint {
+    /// The name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// One message of the conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SamplingMessage {
+    /// Who says it.
+    pub role: Role,
+    /// What is said.
+    pub content: SamplingContents,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Extra>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+impl SamplingMessage {
+    /// What `role` says.
+    pub fn new(role: Role, content: impl Into<SamplingContents>) -> Self {
+        Self {
+            role,
+            content: content.into(),
+            meta: None,
+            extra: Extra::new(),
+        }
+    }
+}
+
+/// One block, or since 2025-11-25 a list of blocks.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a box would be in the way of every match"
+)]
+pub enum SamplingContents {
+    /// One block.
+    One(SamplingContent),
+    /// A list of blocks.
+    Many(Vec<SamplingContent>),
+}
+
+impl SamplingContents {
+    /// The blocks, however they are written.
+    pub fn blocks(&self) -> &[SamplingContent] {
+        match self {
+            Self::One(block) => std::slice::from_ref(block),
+            Self::Many(blocks) => blocks,
+        }
+    }
+}
+
+impl From<SamplingContent> for SamplingContents {
+    fn from(block: SamplingContent) -> Self {
+        Self::One(block)
+    }
+}
+
+impl From<Vec<SamplingContent>> for SamplingContents {
+    fn from(blocks: Vec<SamplingContent>) -> Self {
+        Self::Many(blocks)
+    }
+}
+
+tagged_union! {
+    /// One piece of a sampling message.
+    SamplingContent by "type" {
+        /// Text.
+        Text(TextContent) = "text",
+        /// A picture.
+        Image(ImageContent) = "image",
+        /// Sound; since 2025-03-26.
+        Audio(AudioContent) = "audio",
+        /// The model wants to use a tool; since 2025-11-25.
+        ToolUse(ToolUseContent) = "tool_use",
+        /// What the tool returned; since 2025-11-25.
+        ToolResult(ToolResultContent) = "tool_result",
+    }
+}
+
+impl SamplingContent {
+    /// Text.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::Text(TextContent::new(text))
+    }
+}
+
+/// The model wants to use a tool.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolUseContent {
+    /// Names this use.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Its arguments.
+    pub input: JsonObject,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Extra>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// What a tool returned to the model.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToolResultContent {
+    /// The use that is answered.
+    pub tool_use_id: String,
+    /// The content for the model.
+    pub content: Vec<ContentBlock>,
+    /// The content for programs.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "super::present"
+    )]
+    pub structured_content: Option<Value>,
+    /// The tool failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_error: Option<bool>,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Extra>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// What the model said.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct CreateMessageResult {
+    /// The model's role.
+    pub role: Role,
+    /// What it said.
+    pub content: SamplingContents,
+    /// Which model it was.
+    pub model: String,
+    /// Why it stopped: `endTurn`, `stopSequence`, `maxTokens`, `toolUse`, or anything else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stop_reason: Option<String>,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Extra>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}

@@ -1,0 +1,64 @@
+//! `subscriptions/listen`: one long request that change notifications arrive on; since 2026-07-28.
+
+use serde::{Deserialize, Serialize};
+
+use super::Extra;
+use super::shape::setters;
+use super::tools::ResultType;
+
+/// The changes that a client wants to hear of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SubscriptionFilter {
+    /// `notifications/tools/list_changed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tools_list_changed: Option<bool>,
+    /// `notifications/prompts/list_changed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prompts_list_changed: Option<bool>,
+    /// `notifications/resources/list_changed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resources_list_changed: Option<bool>,
+    /// `notifications/resources/updated` for these URIs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resource_subscriptions: Option<Vec<String>>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+setters!(SubscriptionFilter {
+    with_tools_list_changed => tools_list_changed: bool,
+    with_prompts_list_changed => prompts_list_changed: bool,
+    with_resources_list_changed => resources_list_changed: bool,
+    with_resource_subscriptions => resource_subscriptions: Vec<String>,
+});
+
+/// The parameters of `subscriptions/listen`, and of `notifications/subscriptions/acknowledged`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListenParams {
+    /// What is wanted, or what will be sent.
+    pub notifications: SubscriptionFilter,
+    /// Metadata.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Extra>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}
+
+/// The result of `subscriptions/listen`, when the server ends it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ListenResult {
+    /// The kind of result.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub result_type: Option<ResultType>,
+    /// Metadata; names the subscription.
+    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    pub meta: Option<Extra>,
+    /// Members that no known revision defines.
+    #[serde(flatten)]
+    pub extra: Extra,
+}

@@ -1,0 +1,338 @@
+//! The header rules of Streamable HTTP in 2026-07-28 ("Request Metadata"): which headers mirror a
+//! request, how their values are encoded, and whether they agree with the body.
+//!
+//! No HTTP type appears here: headers are looked up through a closure that answers with a [`Field`].
+
+use std::borrow::Cow;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+
+use super::message::{Params, Request};
+use super::method::Method;
+use crate::error::RpcError;
+use crate::vocabulary::meta;
+
+mod params;
+
+pub use params::{HeaderRule, HeaderRuleError, ParamHeader, ParamHeaders};
+
+/// The revision of a request.
+pub const PROTOCOL_VERSION: &str = "MCP-Protocol-Version";
+/// The method of a request.
+pub const METHOD: &str = "Mcp-Method";
+/// The tool, prompt or resource of a request.
+pub const NAME: &str = "Mcp-Name";
+/// The session, in the revisions that have sessions.
+pub const SESSION_ID: &str = "Mcp-Session-Id";
+/// Where a stream is to be resumed, in the revisions that resume.
+pub const LAST_EVENT_ID: &str = "Last-Event-ID";
+/// What the name of a parameter's header starts with.
+pub const PARAM_PREFIX: &str = "Mcp-Param-";
+
+/// What a request has under the name of a header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field<'h> {
+    /// No such header.
+    Absent,
+    /// One value, without white space around it.
+    Once(&'h [u8]),
+    /// Several values. Two readers may choose different ones, so it agrees with nothing.
+    Repeated,
+}
+
+impl<'h> Field<'h> {
+    /// From all values of the header.
+    pub fn from_values(values: impl IntoIterator<Item = &'h [u8]>) -> Self {
+        let mut values = values.into_iter();
+        match (values.next(), values.next()) {
+            (None, _) => Self::Absent,
+            (Some(value), None) => Self::Once(value),
+            _ => Self::Repeated,
+        }
+    }
+}
+
+impl<'h> From<Option<&'h [u8]>> for Field<'h> {
+    fn from(value: Option<&'h [u8]>) -> Self {
+        value.map_or(Self::Absent, Self::Once)
+    }
+}
+
+const OPEN: &str = "=?base64?";
+const CLOSE: &str = "?=";
+
+/// Encodes a value for `Mcp-Name` or `Mcp-Param-*` ("Value Encoding"): as it is where that is safe,
+/// otherwise in Base64 between markers.
+pub fn encode_value(value: &str) -> Cow<'_, str> {
+    let edge = |byte: Option<&u8>| matches!(byte, Some(b' ' | b'\t'));
+    let bytes = value.as_bytes();
+    let ambiguous = edge(bytes.first())
+        || edge(bytes.last())
+        || (value.starts_with(OPEN) && value.ends_with(CLOSE));
+    if !ambiguous && bytes.iter().copied().all(is_field_byte) {
+        Cow::Borrowed(value)
+    } else {
+        Cow::Owned(format!("{OPEN}{}{CLOSE}", STANDARD.encode(value)))
+    }
+}
+
+/// A header value that no conforming client sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidValue {
+    /// A byte that is neither visible ASCII, nor space, nor tab.
+    #[error("invalid characters")]
+    Characters,
+    /// Marked as Base64, but not canonical Base64 with padding.
+    #[error("invalid Base64")]
+    Base64,
+    /// Base64 of something that is not UTF-8.
+    #[error("Base64 of invalid UTF-8")]
+    Utf8,
+}
+
+/// Decodes a value of `Mcp-Name` or `Mcp-Param-*`.
+///
+/// # Errors
+/// What is wrong with the value; the request is to be refused.
+pub fn decode_value(value: &[u8]) -> Result<Cow<'_, str>, InvalidValue> {
+    if !value.iter().copied().all(is_field_byte) {
+        return Err(InvalidValue::Characters);
+    }
+    let text = std::str::from_utf8(value).map_err(|_| InvalidValue::Characters)?;
+    let inner = text
+        .strip_prefix(OPEN)
+        .and_then(|rest| rest.strip_suffix(CLOSE));
+    let Some(inner) = inner else {
+        return Ok(Cow::Borrowed(text));
+    };
+    let decoded = STANDARD.decode(inner).map_err(|_| InvalidValue::Base64)?;
+    String::from_utf8(decoded)
+        .map(Cow::Owned)
+        .map_err(|_| InvalidValue::Utf8)
+}
+
+/// Visible ASCII, space and tab (RFC 9110 §5.5).
+fn is_field_byte(byte: u8) -> bool {
+    matches!(byte, b'\t' | b' '..=b'~')
+}
+
+/// The value that `Mcp-Name` mirrors, for the methods that have one.
+pub fn name_of<'p>(method: &Method, params: Option<&'p Params>) -> Option<Cow<'p, str>> {
+    params?.get_str(name_member(method)?)
+}
+
+fn name_member(method: &Method) -> Option<&'static str> {
+    match method {
+        Method::ToolsCall | Method::PromptsGet => Some("name"),
+        Method::ResourcesRead => Some("uri"),
+        _ => None,
+    }
+}
+
+/// The headers, besides `MCP-Protocol-Version` and those of parameters, that a client must send with
+/// a request.
+pub fn standard_headers<'r>(
+    method: &'r Method,
+    params: Option<&'r Params>,
+) -> impl Iterator<Item = (&'static str, String)> + use<'r> {
+    let name = name_of(method, params).map(|name| (NAME, encode_value(&name).into_owned()));
+    [(METHOD, method.as_str().to_owned())]
+        .into_iter()
+        .chain(name)
+}
+
+/// Checks `MCP-Protocol-Version`, `Mcp-Method` and `Mcp-Name` against the request in the body
+/// ("Server Validation").
+///
+/// A body that names no version, or a call that names no tool, is not this function's business: such
+/// a request is malformed and answered with another error.
+///
+/// # Errors
+/// A [`HEADER_MISMATCH`](crate::ErrorCode::HEADER_MISMATCH) when a header is missing, repeated,
+/// malformed or different; answered with status 400.
+pub fn check_standard<'h>(
+    headers: impl Fn(&str) -> Field<'h>,
+    request: &Request,
+) -> Result<(), RpcError> {
+    let version = value_of(&headers, PROTOCOL_VERSION)?;
+    let declared = request
+        .params
+        .as_ref()
+        .and_then(Params::meta)
+        .and_then(|meta| meta.member(meta::PROTOCOL_VERSION));
+    if let Some(declared) = declared
+        .as_ref()
+        .and_then(|declared| declared.string_value())
+    {
+        agree(PROTOCOL_VERSION, version, &declared)?;
+    }
+    agree(METHOD, value_of(&headers, METHOD)?, request.method.as_str())?;
+    if name_member(&request.method).is_some() {
+        let name = value_of(&headers, NAME)?;
+        let name = decode_value(name.as_bytes()).map_err(|problem| malformed(NAME, problem))?;
+        if let Some(expected) = name_of(&request.method, request.params.as_ref()) {
+            agree(NAME, &name, &expected)?;
+        }
+    }
+    Ok(())
+}
+
+fn value_of<'h>(headers: impl Fn(&str) -> Field<'h>, name: &str) -> Result<&'h str, RpcError> {
+    match headers(name) {
+        Field::Absent => Err(mismatch(format!("{name} header is missing"))),
+        Field::Repeated => Err(mismatch(format!("{name} header is repeated"))),
+        Field::Once(value) => {
+            let text = std::str::from_utf8(value).ok();
+            let text = text.filter(|text| text.bytes().all(is_field_byte));
+            text.ok_or_else(|| malformed(name, InvalidValue::Characters))
+        }
+    }
+}
+
+fn agree(name: &str, value: &str, body: &str) -> Result<(), RpcError> {
+    if value == body {
+        return Ok(());
+    }
+    Err(mismatch(format!(
+        "{name} header value '{value}' does not match body value '{body}'"
+    )))
+}
+
+fn malformed(name: &str, problem: InvalidValue) -> RpcError {
+    mismatch(format!("{name} header has {problem}"))
+}
+
+fn mismatch(problem: String) -> RpcError {
+    RpcError::header_mismatch(format!("Header mismatch: {problem}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+    use crate::wire::{Incoming, Message, read};
+
+    pub(super) fn lookup<'h>(pairs: &'h [(&'h str, &'h str)]) -> impl Fn(&str) -> Field<'h> {
+        move |name| {
+            let named = pairs
+                .iter()
+                .filter(|(key, _)| key.eq_ignore_ascii_case(name));
+            Field::from_values(named.map(|(_, value)| value.as_bytes()))
+        }
+    }
+
+    fn request(text: &str) -> Request {
+        match read(Bytes::copy_from_slice(text.as_bytes())) {
+            Ok(Incoming::Single(Message::Request(request))) => request,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    const CALL: &str = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"wetter-öl",
+        "_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28"}}}"#;
+
+    #[test]
+    fn values_are_encoded_as_in_the_table_of_the_specification() {
+        for (value, encoded) in [
+            ("us-west1", "us-west1"),
+            ("Hello, 世界", "=?base64?SGVsbG8sIOS4lueVjA==?="),
+            (" padded ", "=?base64?IHBhZGRlZCA=?="),
+            ("line1\nline2", "=?base64?bGluZTEKbGluZTI=?="),
+            ("=?base64?literal?=", "=?base64?PT9iYXNlNjQ/bGl0ZXJhbD89?="),
+            ("=?base64?open", "=?base64?open"),
+            ("", ""),
+        ] {
+            assert_eq!(encode_value(value), encoded);
+            assert_eq!(decode_value(encoded.as_bytes()).as_deref(), Ok(value));
+        }
+    }
+
+    #[test]
+    fn base64_must_be_canonical_and_padded() {
+        for bad in [
+            "SGVsbG8",
+            "SGVsbG9=",
+            "SGV sbG8=",
+            "SGVsbG8_",
+            "====",
+            "SGVsbG8==",
+        ] {
+            let value = format!("=?base64?{bad}?=");
+            assert_eq!(
+                decode_value(value.as_bytes()),
+                Err(InvalidValue::Base64),
+                "{bad}"
+            );
+        }
+        assert_eq!(decode_value(b"=?base64?/w==?="), Err(InvalidValue::Utf8));
+        assert_eq!(decode_value("ö".as_bytes()), Err(InvalidValue::Characters));
+        assert_eq!(decode_value(b"a\x01"), Err(InvalidValue::Characters));
+        assert_eq!(
+            decode_value(b"=?BASE64?YQ==?=").as_deref(),
+            Ok("=?BASE64?YQ==?=")
+        );
+    }
+
+    #[test]
+    fn headers_that_mirror_the_body_are_accepted() {
+        let request = request(CALL);
+        let mut pairs: Vec<_> =
+            standard_headers(&request.method, request.params.as_ref()).collect();
+        pairs.push((PROTOCOL_VERSION, "2026-07-28".to_owned()));
+        let pairs: Vec<_> = pairs
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        assert_eq!(pairs[1], (NAME, "=?base64?d2V0dGVyLcO2bA==?="));
+        assert_eq!(check_standard(lookup(&pairs), &request), Ok(()));
+    }
+
+    #[test]
+    fn missing_repeated_and_different_headers_are_refused() {
+        let request = request(CALL);
+        let good = [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "=?base64?d2V0dGVyLcO2bA==?="),
+        ];
+        assert_eq!(check_standard(lookup(&good), &request), Ok(()));
+        for at in 0..good.len() {
+            let mut missing = good.to_vec();
+            missing.remove(at);
+            let mut repeated = good.to_vec();
+            repeated.push(good[at]);
+            let mut different = good.to_vec();
+            different[at].1 = "other";
+            let mut upper = good.to_vec();
+            upper[at].1 = "TOOLS/CALL";
+            for headers in [missing, repeated, different, upper] {
+                let error = check_standard(lookup(&headers), &request).expect_err("refused");
+                assert_eq!(error.code.0, -32020);
+                assert!(error.message.starts_with("Header mismatch: M"), "{error}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_name_is_demanded_only_where_the_method_has_one() {
+        let list = request(r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#);
+        let headers = [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/list"),
+        ];
+        assert_eq!(check_standard(lookup(&headers), &list), Ok(()));
+        let read = request(
+            r#"{"jsonrpc":"2.0","id":1,"method":"resources/read","params":{"uri":"file:///x"}}"#,
+        );
+        let mut headers = [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "resources/read"),
+            ("mcp-name", "file:///x"),
+        ];
+        assert_eq!(check_standard(lookup(&headers), &read), Ok(()));
+        headers[2].1 = "file:///y";
+        assert!(check_standard(lookup(&headers), &read).is_err());
+    }
+}
