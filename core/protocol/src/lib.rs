@@ -6,9 +6,11 @@
 //! - [`revision`]: the protocol revisions as data, and what differs between them
 //! - [`wire`]: bytes to messages and back
 //! - [`vocabulary`]: what messages are made of, one file per feature
+//! - [`adapt`]: values fitted to the revision of a peer
 //! - [`error`]: JSON-RPC errors
 //! - [`limits`]: the limits of the wire layer
 
+pub mod adapt;
 pub mod error;
 pub mod limits;
 pub mod revision;

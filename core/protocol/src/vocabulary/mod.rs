@@ -1,6 +1,6 @@
 //! The vocabulary: what requests, results and notifications are made of, one file per feature.
 //!
-//! The types cover every revision at once; `adapt` fits a value to the revision of a
+//! The types cover every revision at once; [`adapt`](crate::adapt) fits a value to the revision of a
 //! peer. Members that no known revision defines survive a round trip in `extra`, unknown words and
 //! unknown kinds of content in the `Other` variant of their enum.
 

@@ -64,6 +64,17 @@ pub fn request(out: &mut Vec<u8>, id: &RequestId, method: &str, params: Option<&
     call(out, method, params);
 }
 
+/// Replaces the line ends in JSON text by spaces, so that it fits on one line of the stdio transport.
+///
+/// In valid JSON they can only stand between tokens. Encoders that indent write them.
+pub fn one_line(json: &mut [u8]) {
+    let mut rest = json;
+    while let Some(at) = memchr::memchr2(b'\n', b'\r', rest) {
+        rest[at] = b' ';
+        rest = &mut rest[at + 1..];
+    }
+}
+
 fn call(out: &mut Vec<u8>, method: &str, params: Option<&[u8]>) {
     out.extend_from_slice(br#","method":"#);
     json_string(out, method);
@@ -113,6 +124,13 @@ mod tests {
             (read.id, read.outcome.expect("result").as_str()),
             (Some(id), "{}")
         );
+    }
+
+    #[test]
+    fn indented_json_is_put_on_one_line() {
+        let mut json = b"{\r\n  \"a\": \"x\\n\",\n  \"b\": 1\n}".to_vec();
+        one_line(&mut json);
+        assert_eq!(json, b"{    \"a\": \"x\\n\",   \"b\": 1 }");
     }
 
     #[test]

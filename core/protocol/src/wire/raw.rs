@@ -48,7 +48,8 @@ impl Raw {
     pub fn from_trusted(bytes: impl Into<Bytes>) -> Self {
         let bytes = bytes.into();
         debug_assert!(
-            scan::check(&bytes).is_ok(),
+            scan::check(&bytes)
+                .map_or_else(|error| error.problem == scan::Problem::Depth, |()| true),
             "from_trusted was given invalid JSON"
         );
         Self(bytes)

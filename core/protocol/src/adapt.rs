@@ -1,0 +1,18 @@
+//! Fitting values to the revision of a peer: what an older peer cannot read is rewritten or left out,
+//! never sent raw.
+//!
+//! Definitions are adapted as typed values, once per revision. Results are adapted as raw JSON on
+//! every call, so the common case, nothing to do, returns the bytes untouched.
+
+mod content;
+mod definition;
+mod question;
+mod schema;
+
+pub use content::{ToolOutput, content_blocks, prompt_messages, tool_output};
+pub use definition::{
+    client_capabilities, implementation, progress, prompt, resource, resource_template,
+    server_capabilities, tool,
+};
+pub use question::{CannotAsk, create_message_params, elicit_params};
+pub use schema::wraps_output;

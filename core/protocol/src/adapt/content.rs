@@ -1,0 +1,285 @@
+//! Results: content blocks and structured content, as raw JSON.
+
+use crate::revision::{Features, Revision, StructuredContent};
+use crate::vocabulary::{AudioContent, ContentBlock, PromptMessage, Resource, TextContent};
+use crate::wire::{Kind, Raw, json_string};
+
+/// The two forms of a tool's output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolOutput {
+    /// The blocks for the model: a JSON array.
+    pub content: Raw,
+    /// The value for programs.
+    pub structured: Option<Raw>,
+}
+
+/// A tool's output as a client of `revision` reads it.
+///
+/// - Structured content without any other is given as text, too, in every revision ("Tools",
+///   Structured Content).
+/// - It is wrapped as `{"result": …}` where it must be an object and is not, or where `wrap` says that
+///   the tool's schema was ([`wraps_output`](super::wraps_output)).
+/// - It is left out where the revision has none.
+/// - Blocks are rewritten as [`content_blocks`] says.
+pub fn tool_output(
+    content: Raw,
+    structured: Option<Raw>,
+    wrap: bool,
+    revision: Revision,
+) -> ToolOutput {
+    let features = revision.features();
+    let Some(structured) = structured else {
+        return ToolOutput {
+            content: content_blocks(content, revision),
+            structured: None,
+        };
+    };
+    let empty = content
+        .elements()
+        .is_some_and(|mut blocks| blocks.next().is_none());
+    let content = if empty {
+        json_text(&structured)
+    } else {
+        content_blocks(content, revision)
+    };
+    let structured = match features.structured_content {
+        StructuredContent::None => None,
+        StructuredContent::Object if wrap || structured.kind() != Kind::Object => {
+            Some(wrapped(&structured))
+        }
+        StructuredContent::Object | StructuredContent::Any => Some(structured),
+    };
+    ToolOutput {
+        content,
+        structured,
+    }
+}
+
+/// A JSON array of content blocks as a peer of `revision` reads it.
+///
+/// Audio becomes a note in text before 2025-03-26, and a resource link becomes text with its URI before
+/// 2025-06-18. Everything else stays as it is.
+pub fn content_blocks(content: Raw, revision: Revision) -> Raw {
+    let features = revision.features();
+    let unreadable = |block: Raw| is_unreadable(&block, features);
+    if features.audio && features.resource_link
+        || !content
+            .elements()
+            .is_some_and(|mut blocks| blocks.any(unreadable))
+    {
+        return content;
+    }
+    let Ok(blocks) = content.decode::<Vec<ContentBlock>>() else {
+        return content;
+    };
+    let blocks: Vec<_> = blocks
+        .into_iter()
+        .map(|block| self::block(block, features))
+        .collect();
+    Raw::from_serialize(&blocks).unwrap_or(content)
+}
+
+/// A JSON array of prompt messages as a peer of `revision` reads it; their content is rewritten as
+/// [`content_blocks`] says.
+pub fn prompt_messages(messages: Raw, revision: Revision) -> Raw {
+    let features = revision.features();
+    let unreadable = |message: Raw| {
+        message
+            .member("content")
+            .is_some_and(|block| is_unreadable(&block, features))
+    };
+    if features.audio && features.resource_link
+        || !messages
+            .elements()
+            .is_some_and(|mut messages| messages.any(unreadable))
+    {
+        return messages;
+    }
+    let Ok(mut decoded) = messages.decode::<Vec<PromptMessage>>() else {
+        return messages;
+    };
+    for message in &mut decoded {
+        let block = std::mem::replace(
+            &mut message.content,
+            ContentBlock::Other(Default::default()),
+        );
+        message.content = self::block(block, features);
+    }
+    Raw::from_serialize(&decoded).unwrap_or(messages)
+}
+
+fn is_unreadable(block: &Raw, features: &Features) -> bool {
+    let kind = block.member("type");
+    let kind = kind.as_ref().and_then(Raw::string_value);
+    match kind.as_deref() {
+        Some("audio") => !features.audio,
+        Some("resource_link") => !features.resource_link,
+        _ => false,
+    }
+}
+
+/// One block as a peer with these features reads it.
+fn block(block: ContentBlock, features: &Features) -> ContentBlock {
+    match block {
+        ContentBlock::Audio(audio) if !features.audio => ContentBlock::Text(audio_note(audio)),
+        ContentBlock::ResourceLink(link) if !features.resource_link => {
+            ContentBlock::Text(link_note(link))
+        }
+        other => other,
+    }
+}
+
+/// A note in place of sound that the peer cannot take.
+pub(super) fn audio_note(audio: AudioContent) -> TextContent {
+    let note = TextContent::new(format!("[audio left out: {}]", audio.mime_type));
+    TextContent {
+        annotations: audio.annotations,
+        meta: audio.meta,
+        ..note
+    }
+}
+
+fn link_note(link: Resource) -> TextContent {
+    let name = link.title.unwrap_or(link.name);
+    let description = link
+        .description
+        .map(|text| format!("\n{text}"))
+        .unwrap_or_default();
+    let note = TextContent::new(format!("[{name}]({}){description}", link.uri));
+    TextContent {
+        annotations: link.annotations,
+        meta: link.meta,
+        ..note
+    }
+}
+
+/// One text block with the JSON of a value.
+fn json_text(value: &Raw) -> Raw {
+    let mut out = br#"[{"type":"text","text":"#.to_vec();
+    // A string is nicer to read without quotes and escapes.
+    match value.string_value() {
+        Some(text) => json_string(&mut out, &text),
+        None => json_string(&mut out, value.as_str()),
+    }
+    out.extend_from_slice(b"}]");
+    Raw::from_trusted(out)
+}
+
+fn wrapped(value: &Raw) -> Raw {
+    let mut out = br#"{"result":"#.to_vec();
+    out.extend_from_slice(value.as_bytes());
+    out.push(b'}');
+    Raw::from_trusted(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &'static str) -> Raw {
+        Raw::parse(text).expect("JSON")
+    }
+
+    const MIXED: &str = concat!(
+        r#"[{"type":"text","text":"x","new":1},"#,
+        r#"{"type":"audio","data":"AAAA","mimeType":"audio/wav","annotations":{"priority":0.5}},"#,
+        r#"{"type":"resource_link","uri":"file:///a","name":"a","title":"A","description":"d"},"#,
+        r#"{"type":"video","x":1}]"#
+    );
+
+    #[test]
+    fn blocks_that_a_revision_lacks_become_text() {
+        let first = content_blocks(raw(MIXED), Revision::V2024_11_05);
+        assert_eq!(
+            first.as_str(),
+            concat!(
+                r#"[{"type":"text","text":"x","new":1},"#,
+                r#"{"type":"text","text":"[audio left out: audio/wav]","annotations":{"priority":0.5}},"#,
+                r#"{"type":"text","text":"[A](file:///a)\nd"},"#,
+                r#"{"type":"video","x":1}]"#
+            )
+        );
+        let second = content_blocks(raw(MIXED), Revision::V2025_03_26);
+        assert!(
+            second.as_str().contains("audio/wav\"") && !second.as_str().contains("resource_link")
+        );
+    }
+
+    #[test]
+    fn content_that_the_peer_can_read_is_not_touched() {
+        for (text, revision) in [
+            (MIXED, Revision::V2025_06_18),
+            (
+                r#"[ {"type" : "text","text":"audio"} ]"#,
+                Revision::V2024_11_05,
+            ),
+            ("[]", Revision::V2024_11_05),
+            ("5", Revision::V2024_11_05),
+        ] {
+            let before = raw(text);
+            let address = before.as_bytes().as_ptr();
+            let after = content_blocks(before, revision);
+            assert_eq!((after.as_bytes().as_ptr(), after.as_str()), (address, text));
+        }
+    }
+
+    #[test]
+    fn messages_of_prompts_are_adapted_alike() {
+        let messages = raw(
+            r#"[{"role":"user","content":{"type":"audio","data":"","mimeType":"audio/x"},"n":1}]"#,
+        );
+        assert_eq!(
+            prompt_messages(messages.clone(), Revision::V2024_11_05).as_str(),
+            r#"[{"role":"user","content":{"type":"text","text":"[audio left out: audio/x]"},"n":1}]"#
+        );
+        assert_eq!(
+            prompt_messages(messages.clone(), Revision::V2025_03_26),
+            messages
+        );
+    }
+
+    #[test]
+    fn structured_content_appears_as_text_when_there_is_no_other_content() {
+        for revision in Revision::ALL {
+            let output = tool_output(raw("[]"), Some(raw(r#"{"a":"b"}"#)), false, *revision);
+            assert_eq!(
+                output.content.as_str(),
+                r#"[{"type":"text","text":"{\"a\":\"b\"}"}]"#
+            );
+        }
+        let text = raw(r#"[{"type":"text","text":"x"}]"#);
+        let output = tool_output(text.clone(), Some(raw("{}")), false, Revision::V2025_06_18);
+        assert_eq!(output.content, text);
+    }
+
+    #[test]
+    fn structured_content_has_the_form_that_its_revision_allows() {
+        let structured = |text: &'static str, wrap, revision| {
+            let output = tool_output(raw("[]"), Some(raw(text)), wrap, revision);
+            output
+                .structured
+                .map(|structured| structured.as_str().to_owned())
+        };
+        assert_eq!(structured("{}", false, Revision::V2025_03_26), None);
+        assert_eq!(
+            structured("{}", false, Revision::V2025_06_18).as_deref(),
+            Some("{}")
+        );
+        assert_eq!(
+            structured("[1]", false, Revision::V2025_11_25).as_deref(),
+            Some(r#"{"result":[1]}"#)
+        );
+        assert_eq!(
+            structured("{}", true, Revision::V2025_11_25).as_deref(),
+            Some(r#"{"result":{}}"#)
+        );
+        assert_eq!(
+            structured("[1]", true, Revision::V2026_07_28).as_deref(),
+            Some("[1]")
+        );
+        assert_eq!(
+            structured("null", true, Revision::V2026_07_28).as_deref(),
+            Some("null")
+        );
+    }
+}
