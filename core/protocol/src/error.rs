@@ -38,6 +38,9 @@ impl ErrorCode {
     pub const MISSING_CLIENT_CAPABILITY: Self = Self(-32021);
     /// The request asks for a revision that the server does not speak; since 2026-07-28.
     pub const UNSUPPORTED_VERSION: Self = Self(-32022);
+    /// A limit is reached and the same request may succeed later. This library's own: the protocol
+    /// has no code for it and asks for codes outside of the JSON-RPC range (2026-07-28, "Error Codes").
+    pub const BUSY: Self = Self(-31_000);
 }
 
 impl fmt::Display for ErrorCode {
@@ -103,6 +106,11 @@ impl RpcError {
             format!("Resource not found: {uri}"),
         )
         .with_data(&serde_json::json!({ "uri": uri }))
+    }
+
+    /// A [`BUSY`](ErrorCode::BUSY): a limit is reached, the same request may succeed later.
+    pub fn busy(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorCode::BUSY, message)
     }
 
     /// A [`HEADER_MISMATCH`](ErrorCode::HEADER_MISMATCH).

@@ -7,16 +7,23 @@
 //! - [`wire`]: bytes to messages and back
 //! - [`vocabulary`]: what messages are made of, one file per feature
 //! - [`adapt`]: values fitted to the revision of a peer
+//! - [`session`]: one client's session with a server, as a state machine
+//! - [`mrtr`]: asking the client in mid-call on 2026-07-28: sealed state, suspended handlers
 //! - [`error`]: JSON-RPC errors
 //! - [`limits`]: the limits of the wire layer
 
 pub mod adapt;
 pub mod error;
 pub mod limits;
+pub mod mrtr;
 pub mod revision;
+pub mod session;
 pub mod vocabulary;
 pub mod wire;
 
 pub use error::{ErrorCode, RpcError};
 pub use revision::{Era, Features, Revision};
 pub use wire::{Message, Raw, RequestId};
+pub mod rank;
+pub mod schema;
+pub mod uri_template;

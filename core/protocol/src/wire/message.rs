@@ -9,6 +9,7 @@ use bytes::Bytes;
 use smallvec::SmallVec;
 
 use super::id::RequestId;
+use super::line::LineTooLong;
 use super::method::Method;
 use super::raw::Raw;
 use super::scan::{Key, Kind, Member, ScanError, Scanner, Span};
@@ -170,6 +171,12 @@ impl ReadError {
             id: None,
             shape: Shape::Request,
         }
+    }
+}
+
+impl From<LineTooLong> for ReadError {
+    fn from(error: LineTooLong) -> Self {
+        Self::unreadable(RpcError::invalid_request(error.to_string()))
     }
 }
 

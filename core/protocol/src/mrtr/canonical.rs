@@ -1,0 +1,167 @@
+//! Digests of what a request asks, independent of how its JSON was written.
+//!
+//! A retry may order members differently, escape strings differently or spell a number differently and
+//! still be the same request, so digests are taken over a canonical form: members sorted by their
+//! decoded name, strings in the shortest escape, numbers that are equal written alike.
+
+use serde_json::{Map, Number, Value};
+use sha2::{Digest, Sha256};
+
+use crate::wire::Raw;
+
+/// Members of `params` that belong to one attempt rather than to the request itself.
+const PER_ATTEMPT: [&str; 3] = ["_meta", "inputResponses", "requestState"];
+
+/// Digests a request: its method and its parameters, without `_meta`, `inputResponses` and
+/// `requestState`, which differ between an attempt and its retry.
+///
+/// Returns 32 bytes of SHA-256.
+pub fn request_digest(method: &str, params: Option<&Raw>) -> [u8; 32] {
+    let mut value = params
+        .and_then(|params| params.decode::<Value>().ok())
+        .unwrap_or(Value::Null);
+    if let Value::Object(members) = &mut value {
+        for name in PER_ATTEMPT {
+            members.remove(name);
+        }
+    }
+    digest(method, &value)
+}
+
+/// Digests a question put to the client, so that a replay which asks something else is noticed.
+pub fn question_digest(method: &str, params: Option<&Raw>) -> [u8; 32] {
+    let value = params
+        .and_then(|params| params.decode::<Value>().ok())
+        .unwrap_or(Value::Null);
+    digest(method, &value)
+}
+
+/// Writes a value in canonical form: sorted members, no white space, equal numbers alike.
+pub fn canonical_json(value: &Value) -> String {
+    let mut out = String::new();
+    write_value(&mut out, value);
+    out
+}
+
+fn digest(method: &str, value: &Value) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    hasher.update(method.as_bytes());
+    hasher.update([0]);
+    hasher.update(canonical_json(value).as_bytes());
+    hasher.finalize().into()
+}
+
+fn write_value(out: &mut String, value: &Value) {
+    match value {
+        Value::Null => out.push_str("null"),
+        Value::Bool(true) => out.push_str("true"),
+        Value::Bool(false) => out.push_str("false"),
+        Value::Number(number) => write_number(out, number),
+        Value::String(text) => write_string(out, text),
+        Value::Array(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    out.push(',');
+                }
+                write_value(out, item);
+            }
+            out.push(']');
+        }
+        Value::Object(members) => write_object(out, members),
+    }
+}
+
+fn write_object(out: &mut String, members: &Map<String, Value>) {
+    let mut names: Vec<&String> = members.keys().collect();
+    names.sort_unstable();
+    out.push('{');
+    for (index, name) in names.into_iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write_string(out, name);
+        out.push(':');
+        write_value(out, &members[name]);
+    }
+    out.push('}');
+}
+
+fn write_number(out: &mut String, number: &Number) {
+    use std::fmt::Write;
+
+    // An integral float is the same number as the integer: 1.0 and 1 must digest alike.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let written = match number.as_f64() {
+        Some(float) if !number.is_i64() && !number.is_u64() => {
+            if float.fract() == 0.0 && float.abs() < EXACT {
+                write!(out, "{}", float as i64)
+            } else {
+                write!(out, "{float:e}")
+            }
+        }
+        _ => write!(out, "{number}"),
+    };
+    // Writing to a String cannot fail.
+    debug_assert!(written.is_ok());
+}
+
+fn write_string(out: &mut String, text: &str) {
+    // serde_json writes the shortest escapes, always the same ones.
+    match serde_json::to_string(text) {
+        Ok(quoted) => out.push_str(&quoted),
+        Err(_) => out.push_str("\"\""),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn raw(text: &str) -> Raw {
+        Raw::parse(bytes::Bytes::copy_from_slice(text.as_bytes())).expect("valid JSON")
+    }
+
+    #[test]
+    fn spelling_does_not_change_a_digest() {
+        let one = raw(r#"{"name":"t","arguments":{"a":1,"b":"\u00e9"}}"#);
+        let two = raw(r#"{ "arguments": {"b": "é", "a": 1.0}, "name": "t" }"#);
+        assert_eq!(
+            request_digest("tools/call", Some(&one)),
+            request_digest("tools/call", Some(&two))
+        );
+    }
+
+    #[test]
+    fn what_belongs_to_one_attempt_is_left_out() {
+        let first = raw(r#"{"name":"t","_meta":{"progressToken":1}}"#);
+        let retry = raw(r#"{"name":"t","_meta":{},"inputResponses":{},"requestState":"x"}"#);
+        assert_eq!(
+            request_digest("tools/call", Some(&first)),
+            request_digest("tools/call", Some(&retry))
+        );
+    }
+
+    #[test]
+    fn other_arguments_or_another_method_differ() {
+        let one = raw(r#"{"name":"t","arguments":{"a":1}}"#);
+        let two = raw(r#"{"name":"t","arguments":{"a":2}}"#);
+        assert_ne!(
+            request_digest("tools/call", Some(&one)),
+            request_digest("tools/call", Some(&two))
+        );
+        assert_ne!(
+            request_digest("tools/call", Some(&one)),
+            request_digest("prompts/get", Some(&one))
+        );
+    }
+
+    #[test]
+    fn members_are_sorted_at_every_level() {
+        let value = serde_json::json!({"b": {"z": 1, "y": [1.5, "x"]}, "a": null});
+        assert_eq!(
+            canonical_json(&value),
+            r#"{"a":null,"b":{"y":[1.5e0,"x"],"z":1}}"#
+        );
+    }
+}

@@ -1,0 +1,19 @@
+//! Multi round-trip requests: how a handler asks the client in mid-call on 2026-07-28.
+//!
+//! The server answers `input_required` and the client retries the request with its answers. What must
+//! survive between the two travels in `requestState`, sealed here so that a client can neither read nor
+//! change it ([`KeyRing`]), bound to the request it belongs to ([`RequestState`], [`request_digest`]).
+//! The handler itself stays suspended in a table ([`Suspended`]) where the retry finds it; a retry that
+//! reaches another process finds the recorded answers in the state and runs the handler again.
+//!
+//! Specification: 2026-07-28, `basic/patterns/mrtr`.
+
+mod canonical;
+mod seal;
+mod state;
+mod suspended;
+
+pub use canonical::{canonical_json, question_digest, request_digest};
+pub use seal::{KeyError, KeyRing, MIN_SECRET_LEN, OpenError};
+pub use state::{Answer, Asked, RequestState, StateError};
+pub use suspended::{Resumption, Suspended, SuspendedFull, Ticket};

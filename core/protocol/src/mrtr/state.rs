@@ -1,0 +1,184 @@
+//! What `requestState` carries, and what must hold for a retry that presents it.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::{Deserialize, Serialize};
+
+use crate::wire::Raw;
+
+use super::seal::{KeyRing, OpenError};
+
+/// Everything that a retry needs and a client must not touch.
+///
+/// Bound to the principal, the method and a digest of the arguments, and short-lived, so that a state can
+/// be presented only by whom it was given to, only for the request it came from, and only for a while
+/// (2026-07-28, `basic/patterns/mrtr`, server requirement 5).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RequestState {
+    /// Digest of the authenticated principal; empty where the transport authenticates nobody.
+    #[serde(rename = "p", default, skip_serializing_if = "String::is_empty")]
+    pub principal: String,
+    /// Method and digest of the parameters, base64url.
+    #[serde(rename = "d")]
+    pub request: String,
+    /// When it lapses, in seconds since 1970-01-01 UTC.
+    #[serde(rename = "x")]
+    pub expires: u64,
+    /// Names the suspended handler in the process that sealed this.
+    #[serde(rename = "t")]
+    pub ticket: String,
+    /// How many rounds have been asked, this one included.
+    #[serde(rename = "r")]
+    pub round: u32,
+    /// What is being asked in this round.
+    #[serde(rename = "q", default, skip_serializing_if = "Vec::is_empty")]
+    pub asked: Vec<Asked>,
+    /// The answers of earlier rounds, for a replay in another process.
+    #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
+    pub answers: Vec<Answer>,
+    /// What the handler's author put in, where the handler returned its questions itself.
+    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+}
+
+/// One question of the round.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Its key in `inputRequests`.
+    #[serde(rename = "k")]
+    pub key: String,
+    /// Its method.
+    #[serde(rename = "m")]
+    pub method: String,
+    /// Digest of the question, base64url; empty where the handler returned its questions.
+    #[serde(rename = "q")]
+    pub question: String,
+}
+
+/// One question of an earlier round with its answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Answer {
+    /// Its key in `inputRequests`.
+    #[serde(rename = "k")]
+    pub key: String,
+    /// Digest of the question, base64url; a replay that asks something else under this key is an error.
+    #[serde(rename = "q")]
+    pub question: String,
+    /// The client's result.
+    #[serde(rename = "a")]
+    pub answer: Raw,
+}
+
+/// Why a retry's state is not accepted. For the log; the client learns only that it was not.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StateError {
+    /// The seal did not open.
+    #[error(transparent)]
+    Seal(#[from] OpenError),
+    /// The seal is ours and its content isn't: written by another version.
+    #[error("the request state has an unknown layout")]
+    Layout,
+    /// It lapsed.
+    #[error("the request state lapsed {ago_s} s ago")]
+    Expired {
+        /// For how many seconds it has been stale.
+        ago_s: u64,
+    },
+    /// It belongs to somebody else.
+    #[error("the request state was issued to another principal")]
+    Principal,
+    /// It belongs to another request.
+    #[error("the request state was issued for another request")]
+    Request,
+}
+
+impl RequestState {
+    /// Seals this state. `nonce` must be fresh random bytes.
+    pub fn seal(&self, ring: &KeyRing, nonce: [u8; 24]) -> String {
+        // A struct of strings and valid JSON always serializes.
+        let plain = serde_json::to_vec(self).unwrap_or_default();
+        ring.seal(&plain, nonce)
+    }
+
+    /// Opens a sealed state and checks that it was given to `principal` for the request with the digest
+    /// `request`, and has not lapsed at `now` (seconds since 1970-01-01 UTC).
+    ///
+    /// # Errors
+    ///
+    /// [`StateError`], to be logged and not to be told to the client.
+    pub fn open(
+        ring: &KeyRing,
+        sealed: &str,
+        principal: &str,
+        request: &[u8; 32],
+        now: u64,
+    ) -> Result<Self, StateError> {
+        let plain = ring.open(sealed)?;
+        let state: Self = serde_json::from_slice(&plain).map_err(|_| StateError::Layout)?;
+        if state.principal != principal {
+            return Err(StateError::Principal);
+        }
+        if state.request != Self::digest_text(request) {
+            return Err(StateError::Request);
+        }
+        if state.expires < now {
+            return Err(StateError::Expired {
+                ago_s: now - state.expires,
+            });
+        }
+        Ok(state)
+    }
+
+    /// A digest as it is written inside a state.
+    pub fn digest_text(digest: &[u8; 32]) -> String {
+        URL_SAFE_NO_PAD.encode(digest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn state() -> RequestState {
+        RequestState {
+            principal: "alice".into(),
+            request: RequestState::digest_text(&[3; 32]),
+            expires: 1_000,
+            ticket: "t".into(),
+            round: 1,
+            asked: vec![Asked {
+                key: "name".into(),
+                method: "elicitation/create".into(),
+                question: "q".into(),
+            }],
+            answers: Vec::new(),
+            author: Some("mine".into()),
+        }
+    }
+
+    fn ring() -> KeyRing {
+        KeyRing::new([[9_u8; 32]]).expect("long enough")
+    }
+
+    #[test]
+    fn a_state_comes_back_as_it_went() {
+        let sealed = state().seal(&ring(), [1; 24]);
+        assert_eq!(
+            RequestState::open(&ring(), &sealed, "alice", &[3; 32], 999),
+            Ok(state())
+        );
+    }
+
+    #[test]
+    fn a_state_is_bound_to_principal_request_and_time() {
+        let sealed = state().seal(&ring(), [1; 24]);
+        let open = |who, request, now| RequestState::open(&ring(), &sealed, who, request, now);
+        assert_eq!(open("bob", &[3; 32], 999), Err(StateError::Principal));
+        assert_eq!(open("alice", &[4; 32], 999), Err(StateError::Request));
+        assert_eq!(
+            open("alice", &[3; 32], 1_010),
+            Err(StateError::Expired { ago_s: 10 })
+        );
+    }
+}

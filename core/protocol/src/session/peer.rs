@@ -1,0 +1,155 @@
+//! Who is at the other end, and who we are toward it.
+
+use crate::adapt;
+use crate::error::RpcError;
+use crate::revision::Revision;
+use crate::vocabulary::{CacheHints, CacheScope, Implementation, ServerCapabilities, meta};
+use crate::wire::Raw;
+
+/// What a server says of itself in `initialize` and `server/discover`.
+#[derive(Debug, Clone, Default)]
+pub struct ServerProfile {
+    /// Name, version and the like.
+    pub info: Implementation,
+    /// What is offered now. Later revisions gate their methods by it.
+    pub capabilities: ServerCapabilities,
+    /// How to use the server, for the model.
+    pub instructions: Option<String>,
+    /// Caching hints of `server/discover` (2026-07-28).
+    pub discover_cache: CacheHints,
+    /// The revisions that are served, oldest first. All of them unless a server is told otherwise.
+    pub revisions: Vec<Revision>,
+}
+
+/// The client: its revision, name and capabilities, as the handshake or the request itself said.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Peer {
+    /// The revision that its messages follow.
+    pub revision: Revision,
+    /// `Implementation` as received, if the client named itself.
+    pub info: Option<Raw>,
+    /// `ClientCapabilities` as received.
+    pub capabilities: Raw,
+}
+
+/// A client capability that a question needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Need {
+    /// `elicitation/create` in form mode.
+    ElicitForm,
+    /// `elicitation/create` in URL mode, from 2025-11-25 on.
+    ElicitUrl,
+    /// `sampling/createMessage`.
+    Sampling,
+    /// `sampling/createMessage` with tools, from 2025-11-25 on.
+    SamplingTools,
+    /// `roots/list`.
+    Roots,
+    /// Nothing: `ping` needs no capability.
+    Nothing,
+}
+
+impl Need {
+    /// What a question with this method and these parameters needs.
+    pub fn of(method: &str, params: Option<&Raw>) -> Self {
+        let has = |name: &str| params.and_then(|params| params.member(name)).is_some();
+        match method {
+            "elicitation/create" => {
+                let mode = params.and_then(|params| params.member("mode"));
+                match mode.as_ref().map(Raw::as_str) {
+                    Some("\"url\"") => Self::ElicitUrl,
+                    _ => Self::ElicitForm,
+                }
+            }
+            "sampling/createMessage" if has("tools") || has("toolChoice") => Self::SamplingTools,
+            "sampling/createMessage" => Self::Sampling,
+            "roots/list" => Self::Roots,
+            _ => Self::Nothing,
+        }
+    }
+
+    /// The capability as `data.requiredCapabilities` of -32021 names it.
+    pub fn required(self) -> serde_json::Value {
+        match self {
+            Self::ElicitForm => serde_json::json!({"elicitation": {}}),
+            Self::ElicitUrl => serde_json::json!({"elicitation": {"url": {}}}),
+            Self::Sampling => serde_json::json!({"sampling": {}}),
+            Self::SamplingTools => serde_json::json!({"sampling": {"tools": {}}}),
+            Self::Roots => serde_json::json!({"roots": {}}),
+            Self::Nothing => serde_json::json!({}),
+        }
+    }
+
+    /// The capability in words, for a message.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::ElicitForm => "elicitation",
+            Self::ElicitUrl => "elicitation in URL mode",
+            Self::Sampling => "sampling",
+            Self::SamplingTools => "sampling with tools",
+            Self::Roots => "roots",
+            Self::Nothing => "nothing",
+        }
+    }
+
+    /// The error of 2026-07-28 for a request that can't be served without this capability.
+    pub fn error(self) -> RpcError {
+        RpcError::missing_capability(&self.required())
+    }
+}
+
+impl Peer {
+    /// Whether the client can be asked for this: it declared the capability, and the revision has it.
+    pub fn can(&self, need: Need) -> bool {
+        let features = self.revision.features();
+        let capability = |name: &str| self.capabilities.member(name);
+        let nested = |name: &str, inner: &str| {
+            capability(name).is_some_and(|value| value.member(inner).is_some())
+        };
+        match need {
+            Need::ElicitForm => {
+                // An empty object means form mode (2025-11-25, client/elicitation, capabilities).
+                features.elicitation
+                    && capability("elicitation").is_some_and(|value| {
+                        value.member("form").is_some() || value.member("url").is_none()
+                    })
+            }
+            Need::ElicitUrl => features.url_elicitation && nested("elicitation", "url"),
+            Need::Sampling => capability("sampling").is_some(),
+            Need::SamplingTools => features.sampling_tools && nested("sampling", "tools"),
+            Need::Roots => capability("roots").is_some(),
+            Need::Nothing => true,
+        }
+    }
+}
+
+/// The result of `initialize` toward a client of this revision.
+pub(super) fn initialize_result(profile: &ServerProfile, revision: Revision) -> Vec<u8> {
+    let mut result = serde_json::json!({
+        "protocolVersion": revision.as_str(),
+        "capabilities": adapt::server_capabilities(&profile.capabilities, revision),
+        "serverInfo": adapt::implementation(&profile.info, revision),
+    });
+    if let Some(instructions) = &profile.instructions {
+        result["instructions"] = instructions.as_str().into();
+    }
+    result.to_string().into_bytes()
+}
+
+/// The result of `server/discover` (2026-07-28, `server/discover`).
+pub(super) fn discover_result(profile: &ServerProfile) -> Vec<u8> {
+    let revisions: Vec<&str> = profile.revisions.iter().rev().map(|r| r.as_str()).collect();
+    let mut result = serde_json::json!({
+        "resultType": "complete",
+        "supportedVersions": revisions,
+        "capabilities": adapt::server_capabilities(&profile.capabilities, Revision::LATEST),
+        "_meta": { meta::SERVER_INFO: adapt::implementation(&profile.info, Revision::LATEST) },
+        "ttlMs": profile.discover_cache.ttl_ms.unwrap_or(0),
+        "cacheScope": profile.discover_cache.cache_scope.clone().unwrap_or(CacheScope::Private),
+    });
+    if let Some(instructions) = &profile.instructions {
+        result["instructions"] = instructions.as_str().into();
+    }
+    result.to_string().into_bytes()
+}

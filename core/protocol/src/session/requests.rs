@@ -1,0 +1,133 @@
+//! The table of requests in flight: each ends exactly once.
+
+use std::collections::HashMap;
+
+use crate::vocabulary::LoggingLevel;
+use crate::wire::{Raw, RequestId};
+
+use super::thin::Thinner;
+
+/// Names a request in flight within its session. Never reused within one session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RequestKey(u64);
+
+impl RequestKey {
+    fn new(index: usize, generation: u32) -> Self {
+        Self((u64::from(generation) << 32) | index as u64)
+    }
+
+    fn index(self) -> usize {
+        (self.0 & u64::from(u32::MAX)) as usize
+    }
+}
+
+/// One request in flight. `C` is the driver's handle to whatever serves it.
+#[derive(Debug)]
+pub(super) struct Entry<C> {
+    pub(super) id: RequestId,
+    pub(super) progress_token: Option<Raw>,
+    /// From which level on this request gets log messages, where the revision says so per request.
+    pub(super) log_level: Option<LoggingLevel>,
+    pub(super) modern: bool,
+    pub(super) last_progress: Option<f64>,
+    pub(super) progress: Thinner,
+    pub(super) handle: Option<C>,
+}
+
+/// Requests in flight by key and by id.
+#[derive(Debug)]
+pub(super) struct RequestTable<C> {
+    slots: Vec<Slot<C>>,
+    free: Vec<u32>,
+    ids: HashMap<RequestId, RequestKey>,
+}
+
+#[derive(Debug)]
+struct Slot<C> {
+    generation: u32,
+    entry: Option<Entry<C>>,
+}
+
+impl<C> RequestTable<C> {
+    pub(super) fn new() -> Self {
+        Self {
+            slots: Vec::new(),
+            free: Vec::new(),
+            ids: HashMap::new(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ids.len()
+    }
+
+    /// Enters a request, or refuses an id that is in flight.
+    pub(super) fn insert(&mut self, entry: Entry<C>) -> Option<RequestKey> {
+        let vacancy = match self.ids.entry(entry.id.clone()) {
+            std::collections::hash_map::Entry::Occupied(_) => return None,
+            std::collections::hash_map::Entry::Vacant(vacancy) => vacancy,
+        };
+        let index = match self.free.pop() {
+            Some(index) => index as usize,
+            None => {
+                self.slots.push(Slot {
+                    generation: 0,
+                    entry: None,
+                });
+                self.slots.len() - 1
+            }
+        };
+        let slot = &mut self.slots[index];
+        let key = RequestKey::new(index, slot.generation);
+        slot.entry = Some(entry);
+        vacancy.insert(key);
+        Some(key)
+    }
+
+    pub(super) fn key_of(&self, id: &RequestId) -> Option<RequestKey> {
+        self.ids.get(id).copied()
+    }
+
+    pub(super) fn get_mut(&mut self, key: RequestKey) -> Option<&mut Entry<C>> {
+        let slot = self.slots.get_mut(key.index())?;
+        if RequestKey::new(key.index(), slot.generation) != key {
+            return None;
+        }
+        slot.entry.as_mut()
+    }
+
+    pub(super) fn remove(&mut self, key: RequestKey) -> Option<Entry<C>> {
+        let slot = self.slots.get_mut(key.index())?;
+        if RequestKey::new(key.index(), slot.generation) != key {
+            return None;
+        }
+        let entry = slot.entry.take()?;
+        slot.generation = slot.generation.wrapping_add(1);
+        self.free.push(key.index() as u32);
+        self.ids.remove(&entry.id);
+        Some(entry)
+    }
+
+    pub(super) fn keys(&self) -> Vec<RequestKey> {
+        let mut keys: Vec<_> = self.ids.values().copied().collect();
+        keys.sort_unstable();
+        keys
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = (RequestKey, &Entry<C>)> {
+        self.slots.iter().enumerate().filter_map(|(index, slot)| {
+            let entry = slot.entry.as_ref()?;
+            Some((RequestKey::new(index, slot.generation), entry))
+        })
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (RequestKey, &mut Entry<C>)> {
+        self.slots
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(index, slot)| {
+                let key = RequestKey::new(index, slot.generation);
+                Some((key, slot.entry.as_mut()?))
+            })
+    }
+}

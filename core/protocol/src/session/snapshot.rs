@@ -1,0 +1,237 @@
+//! A session written out and read back: for a shared store, and for tests that restart between any two
+//! messages.
+//!
+//! What a driver holds (handles to calls and questions) is not part of a session's state; whoever
+//! restores it supplies new ones. Times are on the driver's clock and only make sense where that goes on.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::revision::Revision;
+use crate::vocabulary::{LoggingLevel, SubscriptionFilter};
+use crate::wire::{Raw, RequestId};
+
+use super::asks::{AskKey, AskRequest, AskTable, AskTimeouts};
+use super::peer::Peer;
+use super::requests::{Entry, RequestKey, RequestTable};
+use super::server::{Outgoing, Phase, Scope, ServerSession, SessionLimits};
+use super::subscriptions::Listen;
+use super::thin::Thinner;
+
+/// The state of a [`ServerSession`], serializable.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionSnapshot {
+    scope: Scope,
+    ready: bool,
+    peer: Option<PeerSnapshot>,
+    log_level: Option<LoggingLevel>,
+    subscribed: Vec<String>,
+    requests: Vec<RequestSnapshot>,
+    asks: Vec<AskSnapshot>,
+    next_ask: u64,
+    held: Vec<HeldSnapshot>,
+    last_heard: Duration,
+    next_ping: Option<Duration>,
+    ping: Option<u64>,
+    pings_missed: u32,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct PeerSnapshot {
+    revision: Revision,
+    info: Option<Raw>,
+    capabilities: Raw,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct RequestSnapshot {
+    id: RequestId,
+    progress_token: Option<Raw>,
+    log_level: Option<LoggingLevel>,
+    modern: bool,
+    last_progress: Option<f64>,
+    listen: Option<SubscriptionFilter>,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct AskSnapshot {
+    key: u64,
+    method: String,
+    /// Index into `requests`.
+    related: Option<usize>,
+    idle: Duration,
+    total: Duration,
+    idle_at: Duration,
+    total_at: Duration,
+}
+
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct HeldSnapshot {
+    related: Option<usize>,
+    message: String,
+}
+
+/// The methods that a question can have, so that a restored one is as static as a fresh one.
+const ASK_METHODS: [&str; 4] = [
+    "elicitation/create",
+    "sampling/createMessage",
+    "roots/list",
+    "ping",
+];
+
+impl<C, A> ServerSession<C, A> {
+    /// Writes the session out.
+    pub fn snapshot(&self) -> SessionSnapshot {
+        let order: Vec<RequestKey> = self.requests.iter().map(|(key, _)| key).collect();
+        let place = |key: Option<RequestKey>| {
+            key.and_then(|key| order.iter().position(|candidate| *candidate == key))
+        };
+        SessionSnapshot {
+            scope: self.scope,
+            ready: self.is_ready(),
+            peer: self.peer().map(|peer| PeerSnapshot {
+                revision: peer.revision,
+                info: peer.info.clone(),
+                capabilities: peer.capabilities.clone(),
+            }),
+            log_level: self.log_level,
+            subscribed: self.subscribed.iter().cloned().collect(),
+            requests: self
+                .requests
+                .iter()
+                .map(|(key, entry)| RequestSnapshot {
+                    id: entry.id.clone(),
+                    progress_token: entry.progress_token.clone(),
+                    log_level: entry.log_level,
+                    modern: entry.modern,
+                    last_progress: entry.last_progress,
+                    listen: self
+                        .listens
+                        .iter()
+                        .find(|listen| listen.key == key)
+                        .map(|listen| listen.filter.clone()),
+                })
+                .collect(),
+            asks: self
+                .asks
+                .open
+                .iter()
+                .map(|(key, ask)| AskSnapshot {
+                    key: key.0,
+                    method: ask.method.to_owned(),
+                    related: place(ask.related),
+                    idle: ask.timeouts.idle,
+                    total: ask.timeouts.total,
+                    idle_at: ask.idle_at,
+                    total_at: ask.total_at,
+                })
+                .collect(),
+            next_ask: self.asks.next,
+            held: self
+                .held
+                .iter()
+                .map(|outgoing| HeldSnapshot {
+                    related: place(outgoing.related),
+                    message: String::from_utf8_lossy(&outgoing.message).into_owned(),
+                })
+                .collect(),
+            last_heard: self.last_heard,
+            next_ping: self.next_ping,
+            ping: self.ping.map(|key| key.0),
+            pings_missed: self.pings_missed,
+        }
+    }
+
+    /// Reads a session back. `call` and `ask` supply the driver's handles; the keys they are given are
+    /// the ones that the restored session uses.
+    pub fn restore(
+        snapshot: &SessionSnapshot,
+        limits: SessionLimits,
+        mut call: impl FnMut(RequestKey) -> Option<C>,
+        mut ask: impl FnMut(AskKey) -> A,
+    ) -> Self {
+        let mut session = Self::new(snapshot.scope, limits);
+        if let Some(peer) = &snapshot.peer {
+            let peer = Arc::new(Peer {
+                revision: peer.revision,
+                info: peer.info.clone(),
+                capabilities: peer.capabilities.clone(),
+            });
+            session.phase = if snapshot.ready {
+                Phase::Ready(peer)
+            } else {
+                Phase::Initializing(peer)
+            };
+        }
+        session.log_level = snapshot.log_level;
+        session.subscribed = snapshot.subscribed.iter().cloned().collect();
+        session.requests = RequestTable::new();
+        let mut order = Vec::with_capacity(snapshot.requests.len());
+        for request in &snapshot.requests {
+            let key = session.requests.insert(Entry {
+                id: request.id.clone(),
+                progress_token: request.progress_token.clone(),
+                log_level: request.log_level,
+                modern: request.modern,
+                last_progress: request.last_progress,
+                progress: Thinner::default(),
+                handle: None,
+            });
+            order.push(key);
+            let Some(key) = key else { continue };
+            if let Some(handle) = call(key) {
+                session.attach(key, handle);
+            }
+            if let Some(filter) = &request.listen {
+                session.listens.push(Listen {
+                    key,
+                    id: request.id.clone(),
+                    filter: filter.clone(),
+                });
+            }
+        }
+        let key_at =
+            |index: Option<usize>| index.and_then(|index| order.get(index).copied().flatten());
+        session.asks = AskTable::new();
+        for saved in &snapshot.asks {
+            let Some(method) = ASK_METHODS
+                .into_iter()
+                .find(|method| *method == saved.method)
+            else {
+                continue;
+            };
+            let key = AskKey(saved.key);
+            let request = AskRequest {
+                method,
+                params: None,
+                related: key_at(saved.related),
+                timeouts: AskTimeouts {
+                    idle: saved.idle,
+                    total: saved.total,
+                },
+            };
+            session.asks.next = saved.key;
+            session.asks.insert(request, ask(key), Duration::ZERO);
+            if let Some(open) = session.asks.open.get_mut(&key) {
+                open.idle_at = saved.idle_at;
+                open.total_at = saved.total_at;
+            }
+        }
+        session.asks.next = snapshot.next_ask;
+        session.held = snapshot
+            .held
+            .iter()
+            .map(|held| Outgoing {
+                related: key_at(held.related),
+                message: held.message.clone().into_bytes(),
+            })
+            .collect();
+        session.last_heard = snapshot.last_heard;
+        session.next_ping = snapshot.next_ping;
+        session.ping = snapshot.ping.map(AskKey);
+        session.pings_missed = snapshot.pings_missed;
+        session
+    }
+}

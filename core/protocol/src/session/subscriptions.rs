@@ -1,0 +1,88 @@
+//! Who wants to hear of which change.
+
+use std::collections::BTreeSet;
+
+use crate::vocabulary::{ListCapability, ServerCapabilities, SubscriptionFilter};
+use crate::wire::RequestId;
+
+use super::requests::RequestKey;
+
+/// Something changed that a client may want to know of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Change {
+    /// The list of tools.
+    Tools,
+    /// The list of prompts.
+    Prompts,
+    /// The list of resources or templates.
+    Resources,
+    /// The content of one resource.
+    Resource(String),
+}
+
+impl Change {
+    /// The notification that tells of it.
+    pub fn method(&self) -> &'static str {
+        match self {
+            Self::Tools => "notifications/tools/list_changed",
+            Self::Prompts => "notifications/prompts/list_changed",
+            Self::Resources => "notifications/resources/list_changed",
+            Self::Resource(_) => "notifications/resources/updated",
+        }
+    }
+}
+
+/// A `subscriptions/listen` stream (2026-07-28).
+#[derive(Debug, Clone)]
+pub(super) struct Listen {
+    pub(super) key: RequestKey,
+    pub(super) id: RequestId,
+    pub(super) filter: SubscriptionFilter,
+}
+
+impl Listen {
+    pub(super) fn wants(&self, change: &Change) -> bool {
+        match change {
+            Change::Tools => self.filter.tools_list_changed == Some(true),
+            Change::Prompts => self.filter.prompts_list_changed == Some(true),
+            Change::Resources => self.filter.resources_list_changed == Some(true),
+            Change::Resource(uri) => self
+                .filter
+                .resource_subscriptions
+                .as_ref()
+                .is_some_and(|uris| uris.contains(uri)),
+        }
+    }
+}
+
+/// What of a filter a server with these capabilities honours; the rest is left out.
+pub(super) fn honoured(
+    filter: &SubscriptionFilter,
+    capabilities: &ServerCapabilities,
+) -> SubscriptionFilter {
+    let both =
+        |wanted: Option<bool>, offered: bool| (wanted == Some(true) && offered).then_some(true);
+    let list_changed = |offered: &Option<ListCapability>| {
+        offered.as_ref().and_then(|offered| offered.list_changed) == Some(true)
+    };
+    let resources = capabilities.resources.as_ref();
+    let mut honoured = SubscriptionFilter::default();
+    honoured.tools_list_changed =
+        both(filter.tools_list_changed, list_changed(&capabilities.tools));
+    honoured.prompts_list_changed = both(
+        filter.prompts_list_changed,
+        list_changed(&capabilities.prompts),
+    );
+    honoured.resources_list_changed = both(
+        filter.resources_list_changed,
+        resources.and_then(|resources| resources.list_changed) == Some(true),
+    );
+    if resources.and_then(|resources| resources.subscribe) == Some(true) {
+        honoured.resource_subscriptions = filter.resource_subscriptions.clone();
+    }
+    honoured
+}
+
+/// `resources/subscribe` of the handshake era: one set of URIs per session.
+pub(super) type SubscribedUris = BTreeSet<String>;

@@ -1,0 +1,118 @@
+//! Thinning floods: at most so many messages a second, the last one always delivered.
+
+use std::time::Duration;
+
+/// A rate of messages: a burst, and how many a second after that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rate {
+    /// How many may go out at once.
+    pub burst: u32,
+    /// How many a second go out in the long run.
+    pub per_second: u32,
+}
+
+impl Rate {
+    fn interval(self) -> Duration {
+        Duration::from_secs(1) / self.per_second.max(1)
+    }
+}
+
+/// A token bucket that keeps the newest message that did not pass.
+#[derive(Debug, Default)]
+pub(super) struct Thinner {
+    /// The time at which the bucket will be full again, on the driver's clock.
+    full_at: Duration,
+    held: Option<Vec<u8>>,
+}
+
+impl Thinner {
+    /// Offers a message; gives it back if it may go out now, else holds it in place of an older one.
+    pub(super) fn offer(&mut self, message: Vec<u8>, rate: Rate, now: Duration) -> Option<Vec<u8>> {
+        if self.pass(rate, now) {
+            // What was held is older than this one and is superseded by it.
+            self.held = None;
+            return Some(message);
+        }
+        self.held = Some(message);
+        None
+    }
+
+    /// The held message, when its time has come.
+    pub(super) fn due(&mut self, rate: Rate, now: Duration) -> Option<Vec<u8>> {
+        if self.held.is_some() && self.pass(rate, now) {
+            return self.held.take();
+        }
+        None
+    }
+
+    /// The held message, at once: the request ends and it would be lost.
+    pub(super) fn flush(&mut self) -> Option<Vec<u8>> {
+        self.held.take()
+    }
+
+    /// When a held message may go out.
+    pub(super) fn deadline(&self, rate: Rate) -> Option<Duration> {
+        self.held.as_ref()?;
+        Some(
+            self.full_at
+                .saturating_sub(rate.interval() * (rate.burst.saturating_sub(1))),
+        )
+    }
+
+    fn pass(&mut self, rate: Rate, now: Duration) -> bool {
+        let interval = rate.interval();
+        let start = self.full_at.max(now);
+        if start + interval > now + interval * rate.burst.max(1) {
+            return false;
+        }
+        self.full_at = start + interval;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RATE: Rate = Rate {
+        burst: 3,
+        per_second: 10,
+    };
+
+    #[test]
+    fn a_burst_passes_and_the_last_of_a_flood_is_kept() {
+        let mut thinner = Thinner::default();
+        let now = Duration::from_secs(5);
+        let passed: Vec<_> = (0..10_u8)
+            .filter_map(|n| thinner.offer(vec![n], RATE, now))
+            .collect();
+        assert_eq!(passed, [[0], [1], [2]]);
+        let deadline = thinner.deadline(RATE).expect("one is held");
+        assert!(
+            thinner
+                .due(RATE, deadline - Duration::from_millis(1))
+                .is_none()
+        );
+        assert_eq!(thinner.due(RATE, deadline), Some(vec![9]));
+        assert_eq!(thinner.deadline(RATE), None);
+    }
+
+    #[test]
+    fn what_is_held_is_flushed_at_the_end() {
+        let mut thinner = Thinner::default();
+        for n in 0..5_u8 {
+            thinner.offer(vec![n], RATE, Duration::ZERO);
+        }
+        assert_eq!(thinner.flush(), Some(vec![4]));
+        assert_eq!(thinner.flush(), None);
+    }
+
+    #[test]
+    fn a_slow_stream_is_never_thinned() {
+        let mut thinner = Thinner::default();
+        for n in 0..50_u64 {
+            let now = Duration::from_millis(100 * n);
+            assert!(thinner.offer(vec![0], RATE, now).is_some());
+        }
+    }
+}
