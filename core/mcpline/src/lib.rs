@@ -1,1 +1,44 @@
-//! The Model Context Protocol in Rust.
+//! The Model Context Protocol: every revision, every transport, one implementation.
+//!
+//! A [`Server`] offers tools, resources and prompts. It serves any client over [`transport::stdio`],
+//! [`transport::http`], in memory, or a channel of your own:
+//!
+//! ```no_run
+//! use mcpline::{Context, Server, transport};
+//!
+//! #[derive(serde::Deserialize, schemars::JsonSchema)]
+//! struct Add {
+//!     a: i64,
+//!     b: i64,
+//! }
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> Result<(), mcpline::Error> {
+//!     let server = Server::new("calculator", "1.0.0").tool(
+//!         "add",
+//!         "Add two integers",
+//!         |args: Add, _ctx: Context| async move { args.a + args.b },
+//!     );
+//!     server.serve(transport::stdio()).await
+//! }
+//! ```
+//!
+//! What the types are about: [`server`] has the server and what handlers get and give, [`transport`] the
+//! ways to serve, [`protocol`] the vocabulary of the protocol itself.
+
+mod clock;
+mod error;
+pub mod foreign;
+mod lane;
+pub mod server;
+mod timers;
+pub mod transport;
+
+pub use mcpline_protocol as protocol;
+pub use mcpline_protocol::{Revision, RpcError};
+
+pub use error::{Error, ErrorKind};
+pub use server::{
+    Ask, AskMethod, Call, Context, Handler, HandlerError, HttpInfo, InputRequired, Json, Reply,
+    Server, ServerBuilder, Settings, ToolError, ToolReply,
+};

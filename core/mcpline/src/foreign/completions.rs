@@ -1,0 +1,122 @@
+//! Work on its way back from foreign threads to the I/O thread.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcpline_protocol::session::AskError;
+use mcpline_protocol::wire::Raw;
+use tokio::sync::Notify;
+
+use crate::server::{Ask, Call, Context, HandlerError, Reply};
+
+/// One thing that a foreign thread has done or wants done.
+pub enum Completion {
+    /// A call has ended.
+    Reply(Call, Result<Reply, HandlerError>),
+    /// A handler asks the client.
+    Ask(Context, Ask, AskSink),
+    /// Anything else that is to happen on the I/O thread, in order with the rest.
+    Run(Box<dyn FnOnce() + Send>),
+}
+
+/// Takes the answer to a question.
+pub type AskSink = Box<dyn FnOnce(Result<Raw, AskError>) + Send>;
+
+/// Collects [`Completion`]s from any thread and has one task on the I/O thread do them all at once.
+///
+/// Cheap to clone. The task ends when the last clone is dropped.
+#[derive(Clone)]
+pub struct Completions {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    done: Mutex<Vec<Completion>>,
+    filled: Notify,
+}
+
+impl Completions {
+    /// Starts the task on this runtime.
+    pub fn start(runtime: &tokio::runtime::Handle) -> Self {
+        let shared = Arc::new(Shared {
+            done: Mutex::default(),
+            filled: Notify::new(),
+        });
+        let weak = Arc::downgrade(&shared);
+        runtime.spawn(async move {
+            let mut batch = Vec::new();
+            while let Some(shared) = weak.upgrade() {
+                let filled = shared.filled.notified();
+                std::mem::swap(&mut *shared.lock(), &mut batch);
+                if batch.is_empty() {
+                    filled.await;
+                    continue;
+                }
+                for completion in batch.drain(..) {
+                    completion.run();
+                }
+            }
+        });
+        Self { shared }
+    }
+
+    /// Hands over one completion.
+    pub fn push(&self, completion: Completion) {
+        let first = {
+            let mut done = self.shared.lock();
+            done.push(completion);
+            done.len() == 1
+        };
+        if first {
+            self.shared.filled.notify_one();
+        }
+    }
+
+    /// Hands over many at once; `batch` is left empty.
+    pub fn push_all(&self, batch: &mut Vec<Completion>) {
+        if batch.is_empty() {
+            return;
+        }
+        let first = {
+            let mut done = self.shared.lock();
+            let first = done.is_empty();
+            done.append(batch);
+            first
+        };
+        if first {
+            self.shared.filled.notify_one();
+        }
+    }
+}
+
+impl Drop for Completions {
+    fn drop(&mut self) {
+        // Lets the task see that nobody is left to hand over anything.
+        if Arc::strong_count(&self.shared) <= 2 {
+            self.shared.filled.notify_one();
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Vec<Completion>> {
+        self.done.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Completion {
+    fn run(self) {
+        match self {
+            Self::Reply(call, outcome) => call.reply(outcome),
+            Self::Ask(context, ask, sink) => context.ask_with(ask, sink),
+            Self::Run(run) => run(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Completions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Completions")
+            .field("waiting", &self.shared.lock().len())
+            .finish()
+    }
+}

@@ -1,0 +1,17 @@
+//! What every binding shares: calls queued for a foreign event loop, answers collected from it.
+//!
+//! Crossing into another thread costs more than the call itself, so it is done in batches. [`CallQueue`]
+//! gathers calls and wakes the foreign loop once, one scheduler turn later, when the I/O thread has taken
+//! in whatever else was there. [`Completions`] does the same on the way back.
+//!
+//! ```text
+//!   I/O thread                                     foreign loop
+//!   Handler::call ─► CallQueue ──(one wake)──────► drain ─► run handlers
+//!   Call::reply ◄── the drain task ◄──(one wake)── Completions::push
+//! ```
+
+mod completions;
+mod queue;
+
+pub use completions::{AskSink, Completion, Completions};
+pub use queue::{CallQueue, QueueFull};

@@ -1,0 +1,173 @@
+//! Calls on their way to a foreign event loop.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcpline_protocol::RpcError;
+
+use crate::server::{Call, Handler, HandlerError};
+
+/// Calls that wait for a foreign loop to drain them.
+///
+/// Bounded: past its capacity a call is answered with a busy error at once, so that memory stays bounded
+/// while the loop is stuck, and reading goes on.
+pub struct CallQueue<T> {
+    shared: Arc<Shared<T>>,
+}
+
+struct Shared<T> {
+    state: Mutex<State<T>>,
+    capacity: usize,
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+struct State<T> {
+    calls: VecDeque<(T, Call)>,
+    /// A wake-up is on its way, or the loop was woken and has not drained yet.
+    waking: bool,
+    closed: bool,
+}
+
+/// The queue's capacity is reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{capacity} calls wait already")]
+pub struct QueueFull {
+    /// How many calls may wait.
+    pub capacity: usize,
+}
+
+impl<T> Clone for CallQueue<T> {
+    fn clone(&self) -> Self {
+        Self {
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
+    /// A queue for at most `capacity` calls. `wake` wakes the foreign loop, which then drains; it is
+    /// called from an I/O thread, once for all calls that came since the last drain, and must not block.
+    pub fn new(capacity: usize, wake: impl Fn() + Send + Sync + 'static) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                state: Mutex::new(State {
+                    calls: VecDeque::new(),
+                    waking: false,
+                    closed: false,
+                }),
+                capacity,
+                wake: Box::new(wake),
+            }),
+        }
+    }
+
+    /// A handler that puts its calls into this queue, each with `tag`: whatever the foreign side needs to
+    /// find its function.
+    pub fn handler(&self, tag: T) -> Arc<dyn Handler> {
+        Arc::new(Queued {
+            queue: self.clone(),
+            tag,
+        })
+    }
+
+    /// Takes up to `most` calls, oldest first. The loop is woken again when further calls come, or when
+    /// some are left.
+    pub fn drain(&self, most: usize, into: &mut Vec<(T, Call)>) {
+        let left = {
+            let mut state = self.shared.lock();
+            let count = state.calls.len().min(most);
+            into.extend(state.calls.drain(..count));
+            let left = !state.calls.is_empty();
+            state.waking = left;
+            left
+        };
+        if left {
+            (self.shared.wake)();
+        }
+    }
+
+    /// How many calls wait.
+    pub fn len(&self) -> usize {
+        self.shared.lock().calls.len()
+    }
+
+    /// Whether no call waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The loop is gone: what waits, and what comes from now on, is answered with an error.
+    pub fn close(&self) {
+        let calls = {
+            let mut state = self.shared.lock();
+            state.closed = true;
+            std::mem::take(&mut state.calls)
+        };
+        drop(calls);
+    }
+
+    fn push(&self, tag: T, call: Call) {
+        let wake = {
+            let mut state = self.shared.lock();
+            if state.closed {
+                drop(state);
+                call.reply(Err(HandlerError::Internal(
+                    "the event loop is closed".into(),
+                )));
+                return;
+            }
+            if state.calls.len() >= self.shared.capacity {
+                drop(state);
+                let capacity = self.shared.capacity;
+                let busy = RpcError::busy(QueueFull { capacity }.to_string());
+                call.reply(Err(HandlerError::Rpc(busy)));
+                return;
+            }
+            state.calls.push_back((tag, call));
+            !std::mem::replace(&mut state.waking, true)
+        };
+        if wake {
+            self.wake_later();
+        }
+    }
+
+    /// Wakes the loop after this scheduler turn, in which more calls may come.
+    fn wake_later(&self) {
+        let shared = self.shared.clone();
+        match tokio::runtime::Handle::try_current() {
+            Ok(runtime) => {
+                runtime.spawn(async move {
+                    tokio::task::yield_now().await;
+                    (shared.wake)();
+                });
+            }
+            Err(_) => (shared.wake)(),
+        }
+    }
+}
+
+impl<T> Shared<T> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct Queued<T> {
+    queue: CallQueue<T>,
+    tag: T,
+}
+
+impl<T: Clone + Send + Sync + 'static> Handler for Queued<T> {
+    fn call(&self, call: Call) {
+        self.queue.push(self.tag.clone(), call);
+    }
+}
+
+impl<T> std::fmt::Debug for CallQueue<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("CallQueue")
+            .field("waiting", &self.shared.lock().calls.len())
+            .field("capacity", &self.shared.capacity)
+            .finish()
+    }
+}

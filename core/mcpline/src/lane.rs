@@ -1,0 +1,111 @@
+//! Where the messages of one exchange go: a pipe's outbox, an HTTP response, a queue in memory.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// What a message is to its lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A notification or a question; more follows.
+    Message,
+    /// The response that ends the exchange.
+    Response(Status),
+}
+
+/// How an exchange ended, for transports that have a status of their own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// With a result.
+    Result,
+    /// With an error that a feature or a handler gave.
+    Error(i64),
+    /// With an error before anything was dispatched: the request itself was refused.
+    Refused(i64),
+    /// With an error because the bytes were no message.
+    Unreadable(i64),
+}
+
+/// A destination for messages. Sending never blocks and never fails: a lane whose other end is gone drops
+/// what it gets, and the transport tells the session that it is gone.
+pub(crate) trait Lane: Send + Sync + 'static {
+    /// Takes one message. `encode` appends it to a buffer; `hint` is about how long it will be.
+    fn write(&self, kind: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>));
+
+    /// Says that no response will come: the request was cancelled.
+    fn abandon(&self) {}
+
+    /// Asks the transport to close the stream while the request goes on, for the client to come back
+    /// for the rest (2025-11-25, polling). Transports without such streams ignore it.
+    fn close_stream(&self) {}
+}
+
+/// Sends a message that is encoded already.
+pub(crate) fn send(lane: &dyn Lane, message: &[u8]) {
+    lane.write(Kind::Message, message.len(), &mut |out| {
+        out.extend_from_slice(message);
+    });
+}
+
+/// A lane that gathers the responses of a batch into one array (JSON-RPC 2.0, section 6).
+pub(crate) struct BatchLane {
+    inner: Arc<dyn Lane>,
+    gathered: Mutex<Gathered>,
+}
+
+struct Gathered {
+    awaited: usize,
+    array: Vec<u8>,
+}
+
+impl BatchLane {
+    /// A lane for a batch with `awaited` requests in it.
+    pub(crate) fn new(inner: Arc<dyn Lane>, awaited: usize) -> Self {
+        Self {
+            inner,
+            gathered: Mutex::new(Gathered {
+                awaited,
+                array: Vec::new(),
+            }),
+        }
+    }
+
+    fn gather(&self, response: Option<&mut dyn FnMut(&mut Vec<u8>)>) {
+        let finished = {
+            let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(encode) = response {
+                let separator = if gathered.array.is_empty() {
+                    b'['
+                } else {
+                    b','
+                };
+                gathered.array.push(separator);
+                encode(&mut gathered.array);
+            }
+            gathered.awaited = gathered.awaited.saturating_sub(1);
+            (gathered.awaited == 0).then(|| std::mem::take(&mut gathered.array))
+        };
+        match finished {
+            Some(array) if array.is_empty() => self.inner.abandon(),
+            Some(mut array) => {
+                array.push(b']');
+                self.inner
+                    .write(Kind::Response(Status::Result), array.len(), &mut |out| {
+                        out.extend_from_slice(&array);
+                    });
+            }
+            None => {}
+        }
+    }
+}
+
+impl Lane for BatchLane {
+    fn write(&self, kind: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
+        match kind {
+            Kind::Message => self.inner.write(kind, hint, encode),
+            Kind::Response(_) => self.gather(Some(encode)),
+        }
+    }
+
+    fn abandon(&self) {
+        self.gather(None);
+    }
+}

@@ -1,0 +1,79 @@
+//! Whether a client's answer is of the shape that the question asked for.
+
+use mcpline_protocol::schema::CompiledSchema;
+use mcpline_protocol::wire::{Kind, Raw};
+use serde_json::Value;
+
+use super::reply::AskMethod;
+
+/// Checks an answer against its question: its shape, and the content of an accepted elicitation against
+/// the schema that was sent along.
+///
+/// # Errors
+///
+/// What is wrong, in words.
+pub(super) fn check(method: AskMethod, params: Option<&Raw>, answer: &Raw) -> Result<(), String> {
+    check_shape(method, answer)?;
+    if method != AskMethod::Elicit || action(answer).as_deref() != Some("accept") {
+        return Ok(());
+    }
+    let Some(schema) = params.and_then(|params| params.member("requestedSchema")) else {
+        return Ok(());
+    };
+    let schema: Value = schema.decode().map_err(|error| error.to_string())?;
+    let content = answer.member("content").unwrap_or(Raw::EMPTY_OBJECT);
+    let schema = CompiledSchema::compile(&schema).map_err(|error| error.to_string())?;
+    schema
+        .validate(&content)
+        .map_err(|violation| format!("content: {violation}"))
+}
+
+/// Checks what can be told without the question.
+///
+/// # Errors
+///
+/// What is wrong, in words.
+pub(super) fn check_shape(method: AskMethod, answer: &Raw) -> Result<(), String> {
+    if answer.kind() != Kind::Object {
+        return Err("must be an object".into());
+    }
+    let member = |name: &str, kind: Kind| match answer.member(name) {
+        Some(value) if value.kind() == kind => Ok(()),
+        Some(_) | None => Err(format!("{name} must be {}", named(kind))),
+    };
+    match method {
+        AskMethod::Elicit => match action(answer).as_deref() {
+            Some("accept" | "decline" | "cancel") => match answer.member("content") {
+                Some(content) if !matches!(content.kind(), Kind::Object | Kind::Null) => {
+                    Err("content must be an object".into())
+                }
+                _ => Ok(()),
+            },
+            _ => Err("action must be accept, decline or cancel".into()),
+        },
+        AskMethod::Sample => {
+            member("role", Kind::String)?;
+            member("model", Kind::String)?;
+            match answer.member("content").map(|content| content.kind()) {
+                Some(Kind::Object | Kind::Array) => Ok(()),
+                _ => Err("content must be an object or an array".into()),
+            }
+        }
+        AskMethod::ListRoots => member("roots", Kind::Array),
+    }
+}
+
+fn action(answer: &Raw) -> Option<String> {
+    Some(answer.member("action")?.string_value()?.into_owned())
+}
+
+fn named(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Object => "an object",
+        Kind::Array => "an array",
+        Kind::String => "a string",
+        Kind::Number => "a number",
+        Kind::Bool => "a boolean",
+        Kind::Null => "null",
+    }
+}

@@ -1,0 +1,306 @@
+//! One call of a handler: what it was asked, where it sits now, and how it ends exactly once.
+//!
+//! A call outlives the request that began it: on 2026-07-28 it is suspended when it asks the client, and
+//! the client's retry, another request on perhaps another connection, takes the [`Seat`] over.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcpline_protocol::session::{Peer, RequestKey};
+use mcpline_protocol::wire::{Method, Params, Raw};
+
+use crate::lane::Lane;
+
+use super::Inner;
+use super::asking::Book;
+use super::connection::Connection;
+use super::context::Context;
+use super::registry::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
+use super::reply::{HandlerError, Reply};
+use super::request_info::HttpInfo;
+
+/// A call handed to a [`Handler`](super::Handler).
+///
+/// It is answered by [`Call::reply`], from any thread, now or later. Dropping it unanswered answers with
+/// an internal error, so that no client waits for ever.
+pub struct Call {
+    state: Option<Arc<CallState>>,
+}
+
+/// What is called.
+pub(crate) enum Target {
+    Tool(Arc<ToolEntry>),
+    Resource(Arc<ResourceEntry>),
+    Template(Arc<TemplateEntry>),
+    Prompt(Arc<PromptEntry>),
+    Completion,
+}
+
+/// What kind of feature a call is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum CallKind {
+    /// `tools/call`
+    Tool,
+    /// `resources/read`, of a resource or by a template
+    Resource,
+    /// `prompts/get`
+    Prompt,
+    /// `completion/complete`
+    Completion,
+}
+
+/// Where a call sits: the request that it serves at the moment.
+#[derive(Clone)]
+pub(crate) struct Seat {
+    pub(crate) connection: Arc<Connection>,
+    pub(crate) lane: Arc<dyn Lane>,
+    /// `None` while the call is suspended between a round and the client's retry.
+    pub(crate) key: Option<RequestKey>,
+    pub(crate) id: Raw,
+    pub(crate) peer: Arc<Peer>,
+    pub(crate) http: Option<Arc<HttpInfo>>,
+    pub(crate) meta: Option<Raw>,
+}
+
+/// Answers that a client sent to questions which a handler returned.
+#[derive(Debug, Clone)]
+pub(crate) struct AuthorInput {
+    pub(crate) responses: Raw,
+    pub(crate) state: Option<String>,
+    pub(crate) round: u32,
+}
+
+type CancelCallback = Box<dyn FnOnce() + Send>;
+
+pub(crate) struct CallState {
+    pub(crate) server: Arc<Inner>,
+    pub(crate) target: Target,
+    pub(crate) method: Method,
+    pub(crate) params: Option<Params>,
+    pub(crate) arguments: Raw,
+    pub(crate) input: Option<AuthorInput>,
+    pub(crate) book: Mutex<Book>,
+    seat: Mutex<Seat>,
+    cancelled: AtomicBool,
+    on_cancel: Mutex<Vec<CancelCallback>>,
+    done: AtomicBool,
+}
+
+impl Call {
+    pub(crate) fn new(state: Arc<CallState>) -> Self {
+        Self { state: Some(state) }
+    }
+
+    fn state(&self) -> &Arc<CallState> {
+        // Only `reply` and `drop` take the state, and both consume the call.
+        self.state
+            .as_ref()
+            .expect("a call keeps its state until it is answered")
+    }
+
+    /// What kind of feature is called.
+    pub fn kind(&self) -> CallKind {
+        self.state().kind()
+    }
+
+    /// The name of the tool or prompt, the URI of the resource, or `""` for a completion.
+    pub fn name(&self) -> String {
+        self.state().name()
+    }
+
+    /// The arguments: a JSON object. For a resource template, its variables; for a completion, the whole
+    /// of `ref`, `argument` and `context`.
+    pub fn arguments(&self) -> &Raw {
+        &self.state().arguments
+    }
+
+    /// What the handler may do while it works. Cheap to clone, usable from any thread.
+    pub fn context(&self) -> Context {
+        Context::new(self.state().clone())
+    }
+
+    /// Ends the call with a result or an error. Nothing happens if the request was cancelled meanwhile.
+    pub fn reply(mut self, outcome: Result<Reply, HandlerError>) {
+        if let Some(state) = self.state.take() {
+            state.complete(outcome);
+        }
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        if let Some(state) = self.state.take() {
+            state.complete(Err(HandlerError::Internal(
+                "the handler dropped its call without an answer".into(),
+            )));
+        }
+    }
+}
+
+impl fmt::Debug for Call {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("kind", &self.kind())
+            .field("name", &self.name())
+            .finish_non_exhaustive()
+    }
+}
+
+impl CallState {
+    pub(crate) fn new(
+        target: Target,
+        method: Method,
+        params: Option<Params>,
+        arguments: Raw,
+        input: Option<AuthorInput>,
+        book: Book,
+        seat: Seat,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            server: seat.connection.server().clone(),
+            target,
+            method,
+            params,
+            arguments,
+            input,
+            book: Mutex::new(book),
+            seat: Mutex::new(seat),
+            cancelled: AtomicBool::new(false),
+            on_cancel: Mutex::new(Vec::new()),
+            done: AtomicBool::new(false),
+        })
+    }
+
+    /// A second run of the same request, with answers to what the first run returned as questions.
+    pub(crate) fn again(&self, input: AuthorInput) -> Arc<Self> {
+        Self::new(
+            self.target.clone(),
+            self.method.clone(),
+            self.params.clone(),
+            self.arguments.clone(),
+            Some(input),
+            Book::default(),
+            self.seat(),
+        )
+    }
+
+    pub(crate) fn kind(&self) -> CallKind {
+        match self.target {
+            Target::Tool(_) => CallKind::Tool,
+            Target::Resource(_) | Target::Template(_) => CallKind::Resource,
+            Target::Prompt(_) => CallKind::Prompt,
+            Target::Completion => CallKind::Completion,
+        }
+    }
+
+    pub(crate) fn name(&self) -> String {
+        match &self.target {
+            Target::Tool(entry) => entry.tool.name.clone(),
+            Target::Prompt(entry) => entry.prompt.name.clone(),
+            Target::Resource(entry) => entry.resource.uri.clone(),
+            Target::Template(_) => self
+                .params
+                .as_ref()
+                .and_then(|params| params.get_str("uri"))
+                .map(std::borrow::Cow::into_owned)
+                .unwrap_or_default(),
+            Target::Completion => String::new(),
+        }
+    }
+
+    /// Starts the handler.
+    pub(crate) fn start(self: &Arc<Self>) {
+        let call = Call::new(self.clone());
+        let handler = match &self.target {
+            Target::Tool(entry) => entry.handler.clone(),
+            Target::Resource(entry) => entry.handler.clone(),
+            Target::Template(entry) => entry.handler.clone(),
+            Target::Prompt(entry) => entry.handler.clone(),
+            Target::Completion => match self.server.completion_handler(&self.arguments) {
+                Some(handler) => handler,
+                None => {
+                    call.reply(Ok(Reply::Completion(Default::default())));
+                    return;
+                }
+            },
+        };
+        handler.call(call);
+    }
+
+    pub(crate) fn lock_seat(&self) -> MutexGuard<'_, Seat> {
+        self.seat.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn seat(&self) -> Seat {
+        self.lock_seat().clone()
+    }
+
+    pub(crate) fn lock_book(&self) -> MutexGuard<'_, Book> {
+        self.book.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.done.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled.load(Ordering::Acquire)
+    }
+
+    /// Cancels the call: the handler is told, its open questions fail, its result will be dropped.
+    pub(crate) fn cancel(&self) {
+        if self.is_done() || self.cancelled.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let callbacks = std::mem::take(
+            &mut *self
+                .on_cancel
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner),
+        );
+        for callback in callbacks {
+            callback();
+        }
+        super::asking::fail_pending(self, &mcpline_protocol::session::AskError::Cancelled);
+    }
+
+    /// Has `callback` called once the call is cancelled; at once if it was already.
+    pub(crate) fn on_cancel(&self, callback: CancelCallback) {
+        {
+            let mut callbacks = self
+                .on_cancel
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            if !self.is_cancelled() {
+                callbacks.push(callback);
+                return;
+            }
+        }
+        callback();
+    }
+
+    fn complete(self: &Arc<Self>, outcome: Result<Reply, HandlerError>) {
+        if self.done.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        self.on_cancel
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+        super::completing::complete(self, outcome);
+    }
+}
+
+impl Clone for Target {
+    fn clone(&self) -> Self {
+        match self {
+            Self::Tool(entry) => Self::Tool(entry.clone()),
+            Self::Resource(entry) => Self::Resource(entry.clone()),
+            Self::Template(entry) => Self::Template(entry.clone()),
+            Self::Prompt(entry) => Self::Prompt(entry.clone()),
+            Self::Completion => Self::Completion,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! The end of a call: its outcome becomes the response, exactly once.
+
+use std::sync::Arc;
+
+use mcpline_protocol::session::{AskError, Finished};
+use mcpline_protocol::wire::encode;
+use mcpline_protocol::{Revision, RpcError};
+
+use crate::lane::{self, Kind, Status};
+
+use super::asking::{self, AskSink};
+use super::call::{CallKind, CallState, Seat, Target};
+use super::reply::{self, Envelope, HandlerError, Reply, ToolReply};
+
+/// Ends the request that `call` serves with the handler's outcome.
+pub(super) fn complete(call: &Arc<CallState>, outcome: Result<Reply, HandlerError>) {
+    let outcome = match outcome {
+        Ok(Reply::InputRequired(questions)) => {
+            asking::put_returned_questions(call, questions);
+            return;
+        }
+        Ok(reply) => check_output(call, reply),
+        Err(error) => as_reply(call, error),
+    };
+    asking::fail_pending(call, &AskError::Cancelled);
+    let seat = call.seat();
+    match outcome {
+        Ok(reply) => respond(&seat, Status::Result, hint(&reply), |out, revision| {
+            write_reply(call, &reply, out, revision);
+        }),
+        Err(error) => respond_error(&seat, Status::Error(error.code.0), &error),
+    }
+}
+
+/// Ends the seat's request with a result that `write` appends; sends nothing if it was cancelled.
+pub(super) fn respond(
+    seat: &Seat,
+    status: Status,
+    hint: usize,
+    write: impl Fn(&mut Vec<u8>, Revision),
+) {
+    let revision = seat.peer.revision;
+    end(seat, |finished| {
+        seat.lane
+            .write(Kind::Response(status), hint + 96, &mut |out| {
+                out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+                out.extend_from_slice(finished.id.raw());
+                out.extend_from_slice(b",\"result\":");
+                write(out, revision);
+                out.push(b'}');
+            });
+    });
+}
+
+/// Ends the seat's request with an error; sends nothing if it was cancelled.
+pub(super) fn respond_error(seat: &Seat, status: Status, error: &RpcError) {
+    end(seat, |finished| {
+        seat.lane.write(Kind::Response(status), 192, &mut |out| {
+            encode::error(out, Some(&finished.id), error);
+        });
+    });
+}
+
+fn end(seat: &Seat, answer: impl FnOnce(&Finished<AskSink>)) {
+    let Some(key) = seat.key else { return };
+    let Some(mut finished) = seat.connection.lock_session().finish(key) else {
+        return;
+    };
+    for message in &finished.before {
+        lane::send(&*seat.lane, message);
+    }
+    for (sink, outgoing) in std::mem::take(&mut finished.abandoned) {
+        lane::send(&*seat.lane, &outgoing.message);
+        sink(Err(AskError::Cancelled));
+    }
+    answer(&finished);
+}
+
+/// About how long a reply will be, so that buffers are made once.
+fn hint(reply: &Reply) -> usize {
+    let len =
+        |raw: &Option<mcpline_protocol::wire::Raw>| raw.as_ref().map_or(0, |r| r.as_bytes().len());
+    128 + match reply {
+        Reply::Tool(tool) => len(&tool.content) + len(&tool.structured) * 2,
+        Reply::Resource(resource) => resource.contents.as_bytes().len(),
+        Reply::Prompt(prompt) => prompt.messages.as_bytes().len(),
+        Reply::Completion(completion) => completion.values.len() * 24,
+        Reply::InputRequired(_) => 0,
+    }
+}
+
+fn write_reply(call: &CallState, reply: &Reply, out: &mut Vec<u8>, revision: Revision) {
+    let envelope = Envelope {
+        revision,
+        server_info: call.server.info_json(),
+    };
+    match (reply, &call.target) {
+        (Reply::Tool(tool), Target::Tool(entry)) => {
+            reply::write_tool(out, tool, entry.wrapped, &envelope);
+        }
+        (Reply::Tool(tool), _) => reply::write_tool(out, tool, false, &envelope),
+        (Reply::Resource(resource), target) => {
+            let own = match target {
+                Target::Resource(entry) => entry.cache.as_ref(),
+                Target::Template(entry) => entry.cache.as_ref(),
+                _ => None,
+            };
+            let cache = own.unwrap_or(&call.server.settings.resource_cache);
+            reply::write_resource(out, resource, cache, &envelope);
+        }
+        (Reply::Prompt(prompt), _) => reply::write_prompt(out, prompt, &envelope),
+        (Reply::Completion(completion), _) => reply::write_completion(out, completion, &envelope),
+        // Returned questions never come here: `complete` puts them.
+        (Reply::InputRequired(_), _) => out.extend_from_slice(b"{}"),
+    }
+}
+
+/// Refuses a result of the wrong kind, and one that doesn't fit its schema where that is checked.
+fn check_output(call: &CallState, reply: Reply) -> Result<Reply, RpcError> {
+    let fits = matches!(
+        (&reply, call.kind()),
+        (Reply::Tool(_), CallKind::Tool)
+            | (Reply::Resource(_), CallKind::Resource)
+            | (Reply::Prompt(_), CallKind::Prompt)
+            | (Reply::Completion(_), CallKind::Completion)
+    );
+    if !fits {
+        return internal(call, "the handler's result is of the wrong kind");
+    }
+    let (Reply::Tool(tool), Target::Tool(entry)) = (&reply, &call.target) else {
+        return Ok(reply);
+    };
+    let Some(schema) = entry
+        .output
+        .as_ref()
+        .filter(|_| call.server.settings.check_output && !tool.is_error)
+    else {
+        return Ok(reply);
+    };
+    let Some(structured) = &tool.structured else {
+        return internal(
+            call,
+            "the tool has an output schema and returned no structured content",
+        );
+    };
+    match schema.validate(structured) {
+        Ok(()) => Ok(reply),
+        Err(violation) => internal(
+            call,
+            &format!("the structured content does not fit the output schema: {violation}"),
+        ),
+    }
+}
+
+/// Turns a handler's error into what the client gets: what the author said, and never internals.
+fn as_reply(call: &CallState, error: HandlerError) -> Result<Reply, RpcError> {
+    match error {
+        HandlerError::Rpc(error) => Err(error),
+        HandlerError::Unsupported(need) if call.lock_seat().peer.revision.is_modern() => {
+            Err(need.error())
+        }
+        HandlerError::Unsupported(need) => as_reply(
+            call,
+            HandlerError::Tool(AskError::Unsupported(need).to_string()),
+        ),
+        HandlerError::Tool(text) if call.kind() == CallKind::Tool => {
+            Ok(Reply::Tool(ToolReply::error(&text)))
+        }
+        HandlerError::Tool(text) => Err(RpcError::internal_error(text)),
+        HandlerError::Internal(detail) => internal(call, &detail),
+    }
+}
+
+fn internal(call: &CallState, detail: &str) -> Result<Reply, RpcError> {
+    let name = call.name();
+    tracing::error!(
+        method = call.method.as_str(),
+        name,
+        detail,
+        "a handler failed"
+    );
+    match call.kind() {
+        CallKind::Tool => Ok(Reply::Tool(ToolReply::error(&format!(
+            "Error executing tool {name}"
+        )))),
+        _ => Err(RpcError::internal_error(format!(
+            "{} failed",
+            call.method.as_str()
+        ))),
+    }
+}

@@ -1,0 +1,412 @@
+//! One client at a server: the session machine with what the machine must not have, a lock, lanes and
+//! timers.
+//!
+//! A connection is shared by whoever has something for it: the transport that reads its messages, the
+//! handlers that answer, the server that tells of changes, the timer. Its lock is held for the machine's
+//! step alone, never while a handler runs.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use mcpline_protocol::session::{
+    AskError, Change, Outgoing, Peer, Received, RequestKey, Scope, ServerSession, SessionLimits,
+    TimedOut,
+};
+use mcpline_protocol::wire::{Incoming, Message, ReadError, RequestId, encode};
+use mcpline_protocol::{ErrorCode, RpcError};
+
+use crate::clock;
+use crate::lane::{self, BatchLane, Kind, Lane, Status};
+use crate::timers::Timed;
+
+use super::Inner;
+use super::asking::AskSink;
+use super::call::CallState;
+use super::dispatch;
+use super::request_info::HttpInfo;
+
+type Session = ServerSession<Served, AskSink>;
+
+/// What the session machine keeps for the driver with each request in flight.
+pub(crate) struct Served {
+    /// The call, unless the request is a stream of notifications.
+    call: Option<Arc<CallState>>,
+    lane: Arc<dyn Lane>,
+}
+
+/// One client. See the [module](self).
+pub(crate) struct Connection {
+    number: u64,
+    server: Arc<Inner>,
+    runtime: tokio::runtime::Handle,
+    session: Mutex<Session>,
+    /// Where messages go that belong to no request.
+    general: Arc<dyn Lane>,
+    session_id: Option<String>,
+    principal: String,
+    /// When the timer will call, so that it isn't asked twice.
+    scheduled: Mutex<Option<Duration>>,
+    on_dead: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+/// How a connection comes to be.
+pub(crate) struct Opening {
+    pub(crate) scope: Scope,
+    pub(crate) limits: SessionLimits,
+    pub(crate) general: Arc<dyn Lane>,
+    pub(crate) session_id: Option<String>,
+    pub(crate) principal: String,
+}
+
+impl Connection {
+    /// A connection that has heard nothing yet. It hears of changes from now on.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub(crate) fn open(server: &Arc<Inner>, opening: Opening) -> Arc<Self> {
+        let connection = Self::unlisted(server, opening);
+        server.list_connection(connection.number, &connection);
+        connection
+    }
+
+    /// A connection that hears of no changes, until it opens a stream for them: one exchange.
+    pub(crate) fn unlisted(server: &Arc<Inner>, opening: Opening) -> Arc<Self> {
+        Arc::new(Self {
+            number: server.next_connection(),
+            server: server.clone(),
+            runtime: tokio::runtime::Handle::current(),
+            session: Mutex::new(ServerSession::new(opening.scope, opening.limits)),
+            general: opening.general,
+            session_id: opening.session_id,
+            principal: opening.principal,
+            scheduled: Mutex::new(None),
+            on_dead: Mutex::new(None),
+        })
+    }
+
+    pub(crate) fn server(&self) -> &Arc<Inner> {
+        &self.server
+    }
+
+    pub(crate) fn runtime(&self) -> &tokio::runtime::Handle {
+        &self.runtime
+    }
+
+    pub(crate) fn session_id(&self) -> Option<&str> {
+        self.session_id.as_deref()
+    }
+
+    pub(crate) fn principal(&self) -> &str {
+        &self.principal
+    }
+
+    pub(crate) fn lock_session(&self) -> MutexGuard<'_, Session> {
+        self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The client, once the handshake told who it is.
+    pub(crate) fn peer(&self) -> Option<Arc<Peer>> {
+        self.lock_session().peer().cloned()
+    }
+
+    /// Has `callback` called when the client no longer answers pings.
+    pub(crate) fn on_dead(&self, callback: impl FnOnce() + Send + 'static) {
+        *self.on_dead.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(callback));
+    }
+
+    /// Takes in what one line or body held; answers go to `lane`.
+    pub(crate) fn receive(
+        self: &Arc<Self>,
+        incoming: Result<Incoming, ReadError>,
+        lane: &Arc<dyn Lane>,
+        http: Option<&Arc<HttpInfo>>,
+    ) {
+        match incoming {
+            Ok(Incoming::Single(message)) => self.receive_one(message, false, lane, http),
+            Ok(Incoming::Batch(entries)) => self.receive_batch(entries, lane, http),
+            Err(error) => answer_unreadable(&**lane, &error),
+        }
+    }
+
+    fn receive_batch(
+        self: &Arc<Self>,
+        entries: Vec<Result<Message, ReadError>>,
+        lane: &Arc<dyn Lane>,
+        http: Option<&Arc<HttpInfo>>,
+    ) {
+        if let Err(error) = self.lock_session().admit_batch() {
+            refuse(&**lane, None, &error);
+            return;
+        }
+        let answered = |entry: &Result<Message, ReadError>| match entry {
+            Ok(Message::Request(_)) => true,
+            Ok(_) => false,
+            Err(error) => error.is_answerable(),
+        };
+        let awaited = entries.iter().filter(|entry| answered(entry)).count();
+        let lane: Arc<dyn Lane> = Arc::new(BatchLane::new(lane.clone(), awaited));
+        for entry in entries {
+            match entry {
+                Ok(message) => self.receive_one(message, true, &lane, http),
+                Err(error) => answer_unreadable(&*lane, &error),
+            }
+        }
+    }
+
+    fn receive_one(
+        self: &Arc<Self>,
+        message: Message,
+        in_batch: bool,
+        lane: &Arc<dyn Lane>,
+        http: Option<&Arc<HttpInfo>>,
+    ) {
+        let profile = self.server.profile();
+        let mut session = self.lock_session();
+        let received = session.receive(message, in_batch, &profile, clock::now());
+        match received {
+            Received::Request(admitted) => {
+                drop(session);
+                dispatch::dispatch(self, admitted, lane, http);
+            }
+            Received::Reply { id, outcome } => {
+                drop(session);
+                answer(&**lane, &id, outcome);
+            }
+            Received::Listen(listening) => {
+                // Within the lock: no change may come before the acknowledgment.
+                let served = Served {
+                    call: None,
+                    lane: lane.clone(),
+                };
+                session.attach(listening.key, served);
+                lane::send(&**lane, &listening.acknowledgment);
+                drop(session);
+                self.server.list_connection(self.number, self);
+            }
+            Received::Initialized { id, result, peer } => {
+                drop(session);
+                tracing::debug!(revision = peer.revision.as_str(), "a client shook hands");
+                answer(&**lane, &id, Ok(result));
+            }
+            Received::Ready(held) => {
+                session.start_pings(clock::now());
+                for outgoing in held {
+                    self.send(&mut session, &outgoing);
+                }
+                drop(session);
+                self.schedule();
+            }
+            Received::Cancelled {
+                handle,
+                asks,
+                reason,
+                ..
+            } => {
+                drop(session);
+                tracing::debug!(reason = reason.as_deref(), "a request was cancelled");
+                stop(handle, asks, &AskError::Cancelled);
+            }
+            Received::Answer { handle, outcome } => {
+                drop(session);
+                handle(outcome);
+            }
+            Received::RootsChanged => {}
+            Received::Notification(notification) => {
+                tracing::debug!(
+                    method = notification.method.as_str(),
+                    "nobody's notification"
+                );
+            }
+            Received::Ignored(why) => tracing::trace!(why, "a message was ignored"),
+        }
+    }
+
+    /// Hands a call to the session, which gives it back when the client cancels.
+    pub(crate) fn attach(&self, key: RequestKey, call: Arc<CallState>, lane: Arc<dyn Lane>) {
+        let served = Served {
+            call: Some(call),
+            lane,
+        };
+        self.lock_session().attach(key, served);
+    }
+
+    /// Cancels everything in flight, because the one client of this exchange disconnected.
+    pub(crate) fn cancel_all(&self) {
+        self.close_with(&AskError::Cancelled);
+    }
+
+    /// The connection is gone: every call is cancelled, every question fails.
+    pub(crate) fn close(&self) {
+        self.server.unlist_connection(self.number);
+        self.close_with(&AskError::Closed);
+    }
+
+    fn close_with(&self, error: &AskError) {
+        let (served, asks) = self.lock_session().close();
+        for served in served {
+            stop(Some(served), Vec::new(), error);
+        }
+        for sink in asks {
+            sink(Err(error.clone()));
+        }
+    }
+
+    /// Fails every open question: nobody is left to answer it. Calls in flight go on.
+    pub(crate) fn fail_asks(&self) {
+        let asks = self.lock_session().drop_asks();
+        for sink in asks {
+            sink(Err(AskError::Closed));
+        }
+    }
+
+    /// Whether anything is in flight.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.lock_session().in_flight() == 0
+    }
+
+    /// Tells the client of a change, if it wants to know.
+    pub(crate) fn changed(&self, change: &Change) {
+        let mut session = self.lock_session();
+        for outgoing in session.changed(change) {
+            self.send(&mut session, &outgoing);
+        }
+    }
+
+    /// Ends the client's streams of change notifications, gracefully.
+    pub(crate) fn end_listening(&self) {
+        let mut session = self.lock_session();
+        let lanes = session.handles();
+        let lanes: HashMap<RequestKey, Arc<dyn Lane>> = lanes
+            .map(|(key, served)| (key, served.lane.clone()))
+            .collect();
+        let ended = session.end_listening();
+        drop(session);
+        for (key, id, result) in ended {
+            if let Some(lane) = lanes.get(&key) {
+                answer(&**lane, &id, Ok(result));
+            }
+        }
+    }
+
+    /// Has the timer call when the session has something due.
+    pub(crate) fn schedule(self: &Arc<Self>) {
+        let Some(deadline) = self.lock_session().poll_deadline() else {
+            return;
+        };
+        let mut scheduled = self
+            .scheduled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        if scheduled.is_some_and(|at| at <= deadline) {
+            return;
+        }
+        *scheduled = Some(deadline);
+        drop(scheduled);
+        let timed: Weak<dyn Timed> = Arc::downgrade(&(self.clone() as Arc<dyn Timed>));
+        self.server.timers().schedule(deadline, timed);
+    }
+
+    fn send(&self, session: &mut Session, outgoing: &Outgoing) {
+        let lane = outgoing
+            .related
+            .and_then(|key| session.handle(key))
+            .map_or_else(|| self.general.clone(), |served| served.lane.clone());
+        lane::send(&*lane, &outgoing.message);
+    }
+}
+
+impl Timed for Connection {
+    fn fire(self: Arc<Self>) {
+        *self
+            .scheduled
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = None;
+        let mut failed = Vec::new();
+        let mut dead = false;
+        {
+            let mut session = self.lock_session();
+            for due in session.handle_timeout(clock::now()) {
+                match due {
+                    TimedOut::Send(outgoing) => self.send(&mut session, &outgoing),
+                    TimedOut::Ask {
+                        handle,
+                        error,
+                        cancel,
+                    } => {
+                        self.send(&mut session, &cancel);
+                        failed.push((handle, error));
+                    }
+                    TimedOut::Dead => dead = true,
+                }
+            }
+        }
+        for (sink, error) in failed {
+            sink(Err(error));
+        }
+        if dead {
+            tracing::info!(
+                session = self.session_id(),
+                "a client no longer answers pings"
+            );
+            let callback = self
+                .on_dead
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            self.close();
+            if let Some(callback) = callback {
+                callback();
+            }
+            return;
+        }
+        self.schedule();
+    }
+}
+
+fn stop(served: Option<Served>, asks: Vec<AskSink>, error: &AskError) {
+    for sink in asks {
+        sink(Err(error.clone()));
+    }
+    if let Some(served) = served {
+        if let Some(call) = served.call {
+            call.cancel();
+        }
+        served.lane.abandon();
+    }
+}
+
+/// Answers a request that the session dealt with itself.
+fn answer(lane: &dyn Lane, id: &RequestId, outcome: Result<Vec<u8>, RpcError>) {
+    match outcome {
+        Ok(result) => lane.write(
+            Kind::Response(Status::Result),
+            result.len() + 96,
+            &mut |out| {
+                encode::response(out, id, &result);
+            },
+        ),
+        Err(error) => refuse(lane, Some(id), &error),
+    }
+}
+
+fn answer_unreadable(lane: &dyn Lane, error: &ReadError) {
+    if error.is_answerable() {
+        let ErrorCode(code) = error.error.code;
+        lane.write(Kind::Response(Status::Unreadable(code)), 192, &mut |out| {
+            encode::error(out, error.id.as_ref(), &error.error);
+        });
+    } else {
+        tracing::debug!(error = %error.error, "a message could not be read");
+        lane.abandon();
+    }
+}
+
+/// Refuses a request before anything was dispatched.
+pub(crate) fn refuse(lane: &dyn Lane, id: Option<&RequestId>, error: &RpcError) {
+    let ErrorCode(code) = error.code;
+    lane.write(Kind::Response(Status::Refused(code)), 192, &mut |out| {
+        encode::error(out, id, error);
+    });
+}

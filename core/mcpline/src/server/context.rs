@@ -1,0 +1,171 @@
+//! What a handler may do and know while it works.
+
+use std::sync::Arc;
+
+use mcpline_protocol::Revision;
+use mcpline_protocol::session::{AskError, Peer};
+use mcpline_protocol::vocabulary::LoggingLevel;
+use mcpline_protocol::wire::Raw;
+
+use crate::clock;
+use crate::lane;
+
+use super::asking::{self, Ask};
+use super::call::CallState;
+use super::request_info::HttpInfo;
+
+/// A handler's view of the request that it serves. Cheap to clone, usable from any thread.
+///
+/// After a suspension (see [`Context::ask`]) everything here is that of the client's retry.
+#[derive(Clone)]
+pub struct Context {
+    call: Arc<CallState>,
+}
+
+impl Context {
+    pub(crate) fn new(call: Arc<CallState>) -> Self {
+        Self { call }
+    }
+
+    /// Reports progress; must increase with each report (every revision, `basic/utilities/progress`).
+    ///
+    /// Does nothing if the client didn't ask for progress. Floods are thinned, the last report is always
+    /// delivered.
+    pub fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        let (connection, lane, key) = {
+            let seat = self.call.lock_seat();
+            let Some(key) = seat.key else { return };
+            (seat.connection.clone(), seat.lane.clone(), key)
+        };
+        let outgoing =
+            connection
+                .lock_session()
+                .progress(key, progress, total, message, clock::now());
+        match outgoing {
+            Some(outgoing) => lane::send(&*lane, &outgoing.message),
+            None => connection.schedule(),
+        }
+    }
+
+    /// Sends a log message to the client, if it wants messages of this level.
+    ///
+    /// `data` is any JSON value. Handshake era: `logging/setLevel` decides; 2026-07-28: only requests
+    /// that name a level get messages.
+    pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: &Raw) {
+        let (connection, lane, key) = {
+            let seat = self.call.lock_seat();
+            let Some(key) = seat.key else { return };
+            (seat.connection.clone(), seat.lane.clone(), key)
+        };
+        let outgoing = connection
+            .lock_session()
+            .log(Some(key), level, logger, data, clock::now());
+        match outgoing {
+            Some(outgoing) => lane::send(&*lane, &outgoing.message),
+            None => connection.schedule(),
+        }
+    }
+
+    /// Asks the client, in the middle of the call, on every revision.
+    ///
+    /// Toward a handshake-era client the question is sent and the answer awaited. On 2026-07-28 the
+    /// request ends with `input_required`, the handler stays where it is, and the client's retry resumes
+    /// it; if the retry reaches another process, the handler runs again from its start there and gets
+    /// the recorded answers. Questions that are asked at the same time share one round.
+    ///
+    /// `sink` is called once, on any thread, with the client's result.
+    pub fn ask_with(&self, ask: Ask, sink: impl FnOnce(Result<Raw, AskError>) + Send + 'static) {
+        asking::ask(&self.call, ask, Box::new(sink));
+    }
+
+    /// Asks the client and awaits the answer; see [`Context::ask_with`].
+    ///
+    /// # Errors
+    ///
+    /// [`AskError`]: the client can't be asked this, refused, took too long, or the request was
+    /// cancelled.
+    pub async fn ask(&self, ask: Ask) -> Result<Raw, AskError> {
+        let (sender, receiver) = tokio::sync::oneshot::channel();
+        self.ask_with(ask, move |outcome| {
+            // The handler may have lost interest.
+            let _ = sender.send(outcome);
+        });
+        receiver.await.unwrap_or(Err(AskError::Closed))
+    }
+
+    /// Whether the request was cancelled.
+    pub fn is_cancelled(&self) -> bool {
+        self.call.is_cancelled()
+    }
+
+    /// Has `callback` called once, on any thread, when the request is cancelled; at once if it was.
+    pub fn on_cancel(&self, callback: impl FnOnce() + Send + 'static) {
+        self.call.on_cancel(Box::new(callback));
+    }
+
+    /// Closes the response stream while the call goes on; the client comes back for the rest
+    /// (2025-11-25, `basic/transports`, polling). Does nothing on other revisions and transports.
+    pub fn close_stream(&self) {
+        let seat = self.call.seat();
+        if seat.peer.revision.features().sse_priming {
+            seat.lane.close_stream();
+        }
+    }
+
+    /// The client: its revision, name and capabilities.
+    pub fn peer(&self) -> Arc<Peer> {
+        self.call.lock_seat().peer.clone()
+    }
+
+    /// The revision that the request follows.
+    pub fn revision(&self) -> Revision {
+        self.call.lock_seat().peer.revision
+    }
+
+    /// The request's JSON-RPC id, as JSON.
+    pub fn request_id(&self) -> Raw {
+        self.call.lock_seat().id.clone()
+    }
+
+    /// The HTTP session's id, in the handshake era.
+    pub fn session_id(&self) -> Option<String> {
+        self.call
+            .lock_seat()
+            .connection
+            .session_id()
+            .map(Into::into)
+    }
+
+    /// The HTTP side of the request, where there is one.
+    pub fn http(&self) -> Option<Arc<HttpInfo>> {
+        self.call.lock_seat().http.clone()
+    }
+
+    /// The request's `_meta`, as JSON.
+    pub fn meta(&self) -> Option<Raw> {
+        self.call.lock_seat().meta.clone()
+    }
+
+    /// The client's answers to the questions that the handler returned in its last run, by key; `None`
+    /// in the first run.
+    pub fn input_responses(&self) -> Option<Raw> {
+        self.call
+            .input
+            .as_ref()
+            .map(|input| input.responses.clone())
+    }
+
+    /// What the handler's last run wanted to remember.
+    pub fn request_state(&self) -> Option<String> {
+        self.call.input.as_ref()?.state.clone()
+    }
+}
+
+impl std::fmt::Debug for Context {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Context")
+            .field("name", &self.call.name())
+            .field("cancelled", &self.is_cancelled())
+            .finish_non_exhaustive()
+    }
+}

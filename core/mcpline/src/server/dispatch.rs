@@ -1,0 +1,255 @@
+//! From an admitted request to the feature that answers it.
+
+use std::sync::Arc;
+
+use mcpline_protocol::RpcError;
+use mcpline_protocol::session::Admitted;
+use mcpline_protocol::wire::header::Field;
+use mcpline_protocol::wire::{Kind, Method, Params, Raw};
+
+use crate::clock;
+use crate::lane::{Lane, Status};
+
+use super::asking::{self, Book, Resumed, Retry};
+use super::call::{AuthorInput, CallState, Seat, Target};
+use super::completing::{respond, respond_error};
+use super::connection::Connection;
+use super::listing;
+use super::registry::{ListKind, Registry, ToolEntry};
+use super::reply::{Envelope, ToolReply, write_tool};
+use super::request_info::HttpInfo;
+
+/// Why a request isn't dispatched, and whether the request itself is at fault.
+enum Refusal {
+    /// A feature's answer: an unknown tool, a resource that isn't there.
+    Feature(RpcError),
+    /// The request contradicts itself or its headers.
+    Request(RpcError),
+    /// A tool result that says what is wrong with the arguments.
+    Tool(Arc<ToolEntry>, ToolReply),
+}
+
+impl From<RpcError> for Refusal {
+    fn from(error: RpcError) -> Self {
+        Self::Feature(error)
+    }
+}
+
+/// Answers a list at once, starts a handler for everything else.
+pub(super) fn dispatch(
+    connection: &Arc<Connection>,
+    admitted: Admitted,
+    lane: &Arc<dyn Lane>,
+    http: Option<&Arc<HttpInfo>>,
+) {
+    let Admitted {
+        key,
+        id,
+        method,
+        params,
+        peer,
+        ..
+    } = admitted;
+    let seat = Seat {
+        connection: connection.clone(),
+        lane: lane.clone(),
+        key: Some(key),
+        id: Raw::from_trusted(bytes::Bytes::copy_from_slice(id.raw())),
+        peer,
+        http: http.cloned(),
+        meta: params.as_ref().and_then(Params::meta),
+    };
+    let registry = connection.server().registry();
+    let list = match method {
+        Method::ToolsList => ListKind::Tools,
+        Method::ResourcesList => ListKind::Resources,
+        Method::ResourcesTemplatesList => ListKind::Templates,
+        Method::PromptsList => ListKind::Prompts,
+        _ => {
+            if let Err(refusal) = call(&registry, &seat, method, params) {
+                refuse(&seat, refusal);
+            }
+            return;
+        }
+    };
+    listing::answer(&registry, list, params.as_ref(), &seat);
+}
+
+fn refuse(seat: &Seat, refusal: Refusal) {
+    match refusal {
+        Refusal::Feature(error) => respond_error(seat, Status::Error(error.code.0), &error),
+        Refusal::Request(error) => respond_error(seat, Status::Refused(error.code.0), &error),
+        Refusal::Tool(entry, reply) => respond(seat, Status::Result, 256, |out, revision| {
+            let envelope = Envelope {
+                revision,
+                server_info: seat.connection.server().info_json(),
+            };
+            write_tool(out, &reply, entry.wrapped, &envelope);
+        }),
+    }
+}
+
+fn call(
+    registry: &Registry,
+    seat: &Seat,
+    method: Method,
+    params: Option<Params>,
+) -> Result<(), Refusal> {
+    let Some(params) = params else {
+        return Err(RpcError::invalid_params(format!("{} needs params", method.as_str())).into());
+    };
+    let (target, arguments) = match method {
+        Method::ToolsCall => tool(registry, seat, &params)?,
+        Method::PromptsGet => prompt(registry, &params)?,
+        Method::ResourcesRead => resource(registry, seat, &params)?,
+        _ => completion(&params)?,
+    };
+    let mut input = None;
+    let mut book = Book::default();
+    if seat.peer.revision.features().mrtr
+        && !matches!(target, Target::Completion)
+        && let Some(retry) = Retry::of(Some(&params)).map_err(Refusal::Request)?
+    {
+        match asking::resume(seat, &target, method.as_str(), &params, &retry)? {
+            Resumed::Taken => return Ok(()),
+            Resumed::Run(author, recorded) => {
+                input = author;
+                book = *recorded;
+            }
+        }
+    }
+    if let Target::Tool(entry) = &target
+        && !entry.admit(clock::now())
+    {
+        return Err(RpcError::busy(format!(
+            "the tool {} is called too often; try again later",
+            entry.tool.name
+        ))
+        .into());
+    }
+    start(seat, target, method, params, arguments, input, book);
+    Ok(())
+}
+
+fn start(
+    seat: &Seat,
+    target: Target,
+    method: Method,
+    params: Params,
+    arguments: Raw,
+    input: Option<AuthorInput>,
+    book: Book,
+) {
+    let call = CallState::new(
+        target,
+        method,
+        Some(params),
+        arguments,
+        input,
+        book,
+        seat.clone(),
+    );
+    if let Some(key) = seat.key {
+        seat.connection.attach(key, call.clone(), seat.lane.clone());
+    }
+    call.start();
+}
+
+fn tool(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Raw), Refusal> {
+    let name = params
+        .get_str("name")
+        .ok_or_else(|| RpcError::invalid_params("params.name must be a string"))?;
+    let entry = registry
+        .tools
+        .get(name.as_ref())
+        .ok_or_else(|| RpcError::invalid_params(format!("Unknown tool: {name}")))?;
+    let arguments = match params.get("arguments") {
+        None => Raw::EMPTY_OBJECT,
+        Some(arguments) if arguments.kind() == Kind::Object => arguments,
+        Some(_) => {
+            return Err(RpcError::invalid_params("params.arguments must be an object").into());
+        }
+    };
+    if let Some(http) = &seat.http
+        && seat.peer.revision.features().param_headers
+        && !entry.headers.is_empty()
+    {
+        entry
+            .headers
+            .check(
+                |name| {
+                    let values = http.headers.get_all(name);
+                    Field::from_values(values.iter().map(|value| value.as_bytes().trim_ascii()))
+                },
+                &arguments,
+            )
+            .map_err(Refusal::Request)?;
+    }
+    if let Some(schema) = &entry.input
+        && seat.connection.server().settings.check_input
+        && !entry.options.decodes_itself
+        && let Err(violation) = schema.validate(&arguments)
+    {
+        let reply = ToolReply::error(&format!("Invalid arguments: {violation}"));
+        return Err(Refusal::Tool(entry.clone(), reply));
+    }
+    Ok((Target::Tool(entry.clone()), arguments))
+}
+
+fn prompt(registry: &Registry, params: &Params) -> Result<(Target, Raw), Refusal> {
+    let name = params
+        .get_str("name")
+        .ok_or_else(|| RpcError::invalid_params("params.name must be a string"))?;
+    let entry = registry
+        .prompts
+        .get(name.as_ref())
+        .ok_or_else(|| RpcError::invalid_params(format!("Unknown prompt: {name}")))?;
+    let arguments = match params.get("arguments") {
+        None => Raw::EMPTY_OBJECT,
+        Some(arguments) if arguments.kind() == Kind::Object => arguments,
+        Some(_) => {
+            return Err(RpcError::invalid_params("params.arguments must be an object").into());
+        }
+    };
+    for argument in entry.prompt.arguments.iter().flatten() {
+        if argument.required == Some(true) && arguments.member(&argument.name).is_none() {
+            return Err(RpcError::invalid_params(format!(
+                "the prompt {name} needs the argument {}",
+                argument.name
+            ))
+            .into());
+        }
+    }
+    Ok((Target::Prompt(entry.clone()), arguments))
+}
+
+fn resource(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Raw), Refusal> {
+    let uri = params
+        .get_str("uri")
+        .ok_or_else(|| RpcError::invalid_params("params.uri must be a string"))?;
+    if let Some(entry) = registry.resources.get(uri.as_ref()) {
+        return Ok((Target::Resource(entry.clone()), Raw::EMPTY_OBJECT));
+    }
+    for entry in registry.templates.iter() {
+        if let Some(variables) = entry.pattern.matches(&uri) {
+            let variables = Raw::from_serialize(&variables)
+                .map_err(|error| RpcError::internal_error(error.to_string()))?;
+            return Ok((Target::Template(entry.clone()), variables));
+        }
+    }
+    Err(RpcError::resource_not_found(seat.peer.revision, &uri).into())
+}
+
+fn completion(params: &Params) -> Result<(Target, Raw), Refusal> {
+    for name in ["ref", "argument"] {
+        if params
+            .get(name)
+            .is_none_or(|value| value.kind() != Kind::Object)
+        {
+            return Err(
+                RpcError::invalid_params(format!("params.{name} must be an object")).into(),
+            );
+        }
+    }
+    Ok((Target::Completion, params.raw().clone()))
+}

@@ -1,0 +1,95 @@
+//! Handlers: how a feature's code is called, in Rust and from a binding.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+
+use super::call::Call;
+use super::context::Context;
+use super::reply::{HandlerError, Reply};
+
+/// Code behind a tool, resource, prompt or completion.
+///
+/// Implemented by bindings, which queue the call for their own event loop; Rust authors use closures (see
+/// [`Server`](super::Server)).
+pub trait Handler: Send + Sync + 'static {
+    /// Begins one call. Called on an I/O thread, so it must not block; the answer may be given later,
+    /// from any thread.
+    fn call(&self, call: Call);
+}
+
+type Answer = Pin<Box<dyn Future<Output = Result<Reply, HandlerError>> + Send>>;
+
+/// A handler made of an async closure over the raw call.
+pub(crate) struct AsyncHandler<F>(pub(crate) F);
+
+impl<F> Handler for AsyncHandler<F>
+where
+    F: Fn(&Call) -> Answer + Send + Sync + 'static,
+{
+    fn call(&self, call: Call) {
+        let context = call.context();
+        let mut answer = match std::panic::catch_unwind(AssertUnwindSafe(|| (self.0)(&call))) {
+            Ok(answer) => answer,
+            Err(panic) => {
+                call.reply(Err(panicked(&*panic)));
+                return;
+            }
+        };
+        // Most handlers finish without waiting: they cost no task.
+        let mut now = std::task::Context::from_waker(Waker::noop());
+        match poll_caught(&mut answer, &mut now) {
+            Poll::Ready(outcome) => call.reply(outcome),
+            Poll::Pending => spawn(call, context, answer),
+        }
+    }
+}
+
+/// Goes on with a handler that waits for something, until it ends or is cancelled.
+fn spawn(call: Call, context: Context, mut answer: Answer) {
+    let (cancel, cancelled) = tokio::sync::oneshot::channel::<()>();
+    context.on_cancel(move || {
+        // The handler may have ended already.
+        let _ = cancel.send(());
+    });
+    tokio::spawn(async move {
+        let outcome = tokio::select! {
+            biased;
+            Ok(()) = cancelled => return,
+            outcome = std::future::poll_fn(|cx| poll_caught(&mut answer, cx)) => outcome,
+        };
+        call.reply(outcome);
+    });
+}
+
+fn poll_caught(
+    answer: &mut Answer,
+    cx: &mut std::task::Context<'_>,
+) -> Poll<Result<Reply, HandlerError>> {
+    match std::panic::catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(cx))) {
+        Ok(poll) => poll,
+        Err(panic) => Poll::Ready(Err(panicked(&*panic))),
+    }
+}
+
+fn panicked(panic: &(dyn std::any::Any + Send)) -> HandlerError {
+    let text = panic
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("no message");
+    HandlerError::Internal(format!("the handler panicked: {text}"))
+}
+
+/// Wraps an async closure over the raw arguments.
+pub(crate) fn handler<F, Fut>(run: F) -> Arc<dyn Handler>
+where
+    F: Fn(&Call) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Reply, HandlerError>> + Send + 'static,
+{
+    Arc::new(AsyncHandler(move |call: &Call| {
+        Box::pin(run(call)) as Answer
+    }))
+}

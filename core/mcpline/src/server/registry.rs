@@ -1,0 +1,282 @@
+//! What a server offers: tools, resources, templates, prompts, completions.
+//!
+//! The registry is copied on write: a call works on the snapshot it found, registration while serving
+//! never waits for a call, and lists are rendered once per revision and snapshot.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use mcpline_protocol::adapt;
+use mcpline_protocol::revision::Revision;
+use mcpline_protocol::schema::CompiledSchema;
+use mcpline_protocol::session::Rate;
+use mcpline_protocol::uri_template::UriTemplate;
+use mcpline_protocol::vocabulary::{CacheHints, Prompt, Resource, ResourceTemplate, Tool};
+use mcpline_protocol::wire::Raw;
+use mcpline_protocol::wire::header::ParamHeaders;
+
+use super::handler::Handler;
+
+/// How a tool is to be treated, beside its definition.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ToolOptions {
+    /// The handler must never run twice for one request: a retry that reaches another process gets an
+    /// error instead of a replay.
+    pub run_once: bool,
+    /// The handler checks its arguments itself while it decodes them into types.
+    pub decodes_itself: bool,
+    /// How often it may be called, server-wide; the server's `tool_rate` where `None`.
+    pub rate: Option<Rate>,
+}
+
+pub(crate) struct ToolEntry {
+    pub(crate) tool: Tool,
+    pub(crate) options: ToolOptions,
+    pub(crate) handler: Arc<dyn Handler>,
+    pub(crate) input: Option<CompiledSchema>,
+    pub(crate) output: Option<CompiledSchema>,
+    /// The output schema isn't an object's: older revisions get it wrapped.
+    pub(crate) wrapped: bool,
+    pub(crate) headers: ParamHeaders,
+    pub(crate) bucket: Option<Mutex<Bucket>>,
+}
+
+pub(crate) struct ResourceEntry {
+    pub(crate) resource: Resource,
+    pub(crate) cache: Option<CacheHints>,
+    pub(crate) handler: Arc<dyn Handler>,
+}
+
+pub(crate) struct TemplateEntry {
+    pub(crate) template: ResourceTemplate,
+    pub(crate) pattern: UriTemplate,
+    pub(crate) cache: Option<CacheHints>,
+    pub(crate) handler: Arc<dyn Handler>,
+}
+
+pub(crate) struct PromptEntry {
+    pub(crate) prompt: Prompt,
+    pub(crate) handler: Arc<dyn Handler>,
+}
+
+/// What completes an argument.
+#[derive(Clone)]
+pub enum Completer {
+    /// A list of candidates, ranked by prefix and fuzzy match.
+    Candidates(Vec<String>),
+    /// A handler that is given `{"ref": …, "argument": …, "context": …}`.
+    Handler(Arc<dyn Handler>),
+}
+
+impl std::fmt::Debug for Completer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Candidates(values) => write!(f, "Candidates({} values)", values.len()),
+            Self::Handler(_) => f.write_str("Handler"),
+        }
+    }
+}
+
+/// Items of one kind in the order of their registration. The number of an item never changes, so a
+/// cursor that names one stays good whatever is added or removed around it.
+pub(crate) struct Shelf<T> {
+    items: Vec<(u64, Arc<T>)>,
+    by_name: HashMap<String, Arc<T>>,
+    next: u64,
+}
+
+impl<T> Clone for Shelf<T> {
+    fn clone(&self) -> Self {
+        Self {
+            items: self.items.clone(),
+            by_name: self.by_name.clone(),
+            next: self.next,
+        }
+    }
+}
+
+impl<T> Default for Shelf<T> {
+    fn default() -> Self {
+        Self {
+            items: Vec::new(),
+            by_name: HashMap::new(),
+            next: 1,
+        }
+    }
+}
+
+impl<T> Shelf<T> {
+    /// Adds an item; `false` if the name is taken.
+    pub(crate) fn add(&mut self, name: &str, item: T) -> bool {
+        if self.by_name.contains_key(name) {
+            return false;
+        }
+        let item = Arc::new(item);
+        self.by_name.insert(name.to_owned(), item.clone());
+        self.items.push((self.next, item));
+        self.next += 1;
+        true
+    }
+
+    pub(crate) fn remove(&mut self, name: &str) -> bool {
+        let Some(item) = self.by_name.remove(name) else {
+            return false;
+        };
+        self.items.retain(|(_, other)| !Arc::ptr_eq(other, &item));
+        true
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Arc<T>> {
+        self.by_name.get(name)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<T>> {
+        self.items.iter().map(|(_, item)| item)
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+}
+
+/// Everything that a server offers at one moment.
+#[derive(Default)]
+pub(crate) struct Registry {
+    pub(crate) tools: Shelf<ToolEntry>,
+    pub(crate) resources: Shelf<ResourceEntry>,
+    pub(crate) templates: Shelf<TemplateEntry>,
+    pub(crate) prompts: Shelf<PromptEntry>,
+    /// By `(reference, argument)`.
+    pub(crate) completers: HashMap<(String, String), Completer>,
+    /// For whatever has no completer of its own.
+    pub(crate) completion: Option<Arc<dyn Handler>>,
+    rendered: Rendered,
+}
+
+impl Clone for Registry {
+    fn clone(&self) -> Self {
+        Self {
+            tools: self.tools.clone(),
+            resources: self.resources.clone(),
+            templates: self.templates.clone(),
+            prompts: self.prompts.clone(),
+            completers: self.completers.clone(),
+            completion: self.completion.clone(),
+            // The copy is about to change.
+            rendered: Rendered::default(),
+        }
+    }
+}
+
+/// The four kinds of list.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ListKind {
+    Tools,
+    Resources,
+    Templates,
+    Prompts,
+}
+
+impl ListKind {
+    /// The member of the result that holds the items.
+    pub(crate) fn member(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources => "resources",
+            Self::Templates => "resourceTemplates",
+            Self::Prompts => "prompts",
+        }
+    }
+
+    /// What a cursor of this list begins with, so that one list's cursor isn't taken for another's.
+    pub(crate) fn mark(self) -> char {
+        match self {
+            Self::Tools => 't',
+            Self::Resources => 'r',
+            Self::Templates => 'm',
+            Self::Prompts => 'p',
+        }
+    }
+}
+
+/// Items of a list as JSON, each with its number.
+pub(crate) type RenderedItems = Vec<(u64, Raw)>;
+
+#[derive(Default)]
+struct Rendered {
+    cells: [[OnceLock<Arc<RenderedItems>>; 5]; 4],
+}
+
+impl Registry {
+    /// A list as this revision reads it, rendered on first use.
+    pub(crate) fn list(&self, kind: ListKind, revision: Revision) -> Arc<RenderedItems> {
+        self.rendered.cells[kind as usize][revision as usize]
+            .get_or_init(|| Arc::new(self.render(kind, revision)))
+            .clone()
+    }
+
+    fn render(&self, kind: ListKind, revision: Revision) -> RenderedItems {
+        fn each<T>(shelf: &Shelf<T>, render: impl Fn(&T) -> Option<Raw>) -> RenderedItems {
+            shelf
+                .items
+                .iter()
+                .filter_map(|(number, item)| Some((*number, render(item)?)))
+                .collect()
+        }
+        match kind {
+            ListKind::Tools => each(&self.tools, |entry| {
+                Raw::from_serialize(&adapt::tool(&entry.tool, revision)).ok()
+            }),
+            ListKind::Resources => each(&self.resources, |entry| {
+                Raw::from_serialize(&adapt::resource(&entry.resource, revision)).ok()
+            }),
+            ListKind::Templates => each(&self.templates, |entry| {
+                Raw::from_serialize(&adapt::resource_template(&entry.template, revision)).ok()
+            }),
+            ListKind::Prompts => each(&self.prompts, |entry| {
+                Raw::from_serialize(&adapt::prompt(&entry.prompt, revision)).ok()
+            }),
+        }
+    }
+}
+
+/// A token bucket for calls.
+#[derive(Debug)]
+pub(crate) struct Bucket {
+    rate: Rate,
+    full_at: Duration,
+}
+
+impl Bucket {
+    pub(crate) fn new(rate: Rate) -> Self {
+        Self {
+            rate,
+            full_at: Duration::ZERO,
+        }
+    }
+
+    /// Takes one token; `false` if there is none.
+    pub(crate) fn take(&mut self, now: Duration) -> bool {
+        let interval = Duration::from_secs(1) / self.rate.per_second.max(1);
+        let start = self.full_at.max(now);
+        if start + interval > now + interval * self.rate.burst.max(1) {
+            return false;
+        }
+        self.full_at = start + interval;
+        true
+    }
+}
+
+impl ToolEntry {
+    /// Whether the tool may be called now.
+    pub(crate) fn admit(&self, now: Duration) -> bool {
+        self.bucket.as_ref().is_none_or(|bucket| {
+            bucket
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take(now)
+        })
+    }
+}

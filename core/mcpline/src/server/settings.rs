@@ -1,0 +1,78 @@
+//! What a server can be told, each with its default and the reason for it.
+
+use std::time::Duration;
+
+use mcpline_protocol::Revision;
+use mcpline_protocol::mrtr::KeyRing;
+use mcpline_protocol::session::{AskTimeouts, Rate, SessionLimits};
+use mcpline_protocol::vocabulary::{CacheHints, CacheScope};
+
+/// The name of the environment variable that holds the request-state secrets: one or more, separated by
+/// commas, each base64 of at least 32 bytes; the first seals, all open.
+pub const STATE_SECRETS_VARIABLE: &str = "MCPLINE_STATE_SECRETS";
+
+/// Settings of a [`Server`](super::Server). Every field has a default that is safe to serve with.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Settings {
+    /// The revisions to serve; all five by default.
+    pub revisions: Vec<Revision>,
+    /// Bounds of each session.
+    pub session: SessionLimits,
+    /// Items per page of a list. 1,000 by default: many clients never ask for a second page.
+    pub page_size: usize,
+    /// Caching hints of lists and of `server/discover` (2026-07-28).
+    pub list_cache: CacheHints,
+    /// Caching hints of resources that say nothing themselves (2026-07-28).
+    pub resource_cache: CacheHints,
+    /// How long a question to the client waits. Ten minutes without a sign of life and one hour in all
+    /// by default: a person may have to answer.
+    pub ask_timeouts: AskTimeouts,
+    /// Keys that seal `requestState`. Without any, those of [`STATE_SECRETS_VARIABLE`]; without these, a
+    /// key of this process alone, drawn at the start.
+    pub state_keys: Option<KeyRing>,
+    /// How long a sealed `requestState` and its suspended handler live. Ten minutes by default.
+    pub state_lifetime: Duration,
+    /// How many handlers may be suspended at once, because each holds its memory until it lapses.
+    pub suspended: usize,
+    /// How many rounds of questions one request may take, so that client and server can't go round in
+    /// circles.
+    pub rounds: u32,
+    /// How large a sealed `requestState` may get, in bytes: it travels in every retry.
+    pub state_size: usize,
+    /// Whether results are checked against their `outputSchema`. On in debug builds by default.
+    pub check_output: bool,
+    /// Whether arguments are checked against `inputSchema`; a binding that decodes into types may do
+    /// without. On by default.
+    pub check_input: bool,
+    /// Calls per tool (server-wide), because the specification demands a limit to be possible. None by
+    /// default.
+    pub tool_rate: Option<Rate>,
+    /// How long a graceful shutdown waits for calls in flight. Five seconds by default.
+    pub shutdown_grace: Duration,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            revisions: Revision::ALL.to_vec(),
+            session: SessionLimits::default(),
+            page_size: 1_000,
+            list_cache: CacheHints::new(0, CacheScope::Private),
+            resource_cache: CacheHints::new(0, CacheScope::Private),
+            ask_timeouts: AskTimeouts {
+                idle: Duration::from_secs(600),
+                total: Duration::from_secs(3_600),
+            },
+            state_keys: None,
+            state_lifetime: Duration::from_secs(600),
+            suspended: 10_000,
+            rounds: 16,
+            state_size: 64 * 1024,
+            check_output: cfg!(debug_assertions),
+            check_input: true,
+            tool_rate: None,
+            shutdown_grace: Duration::from_secs(5),
+        }
+    }
+}

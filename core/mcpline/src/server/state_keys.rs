@@ -1,0 +1,39 @@
+//! Which keys seal `requestState`.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
+use mcpline_protocol::mrtr::KeyRing;
+
+use crate::clock;
+use crate::error::Error;
+
+use super::settings::STATE_SECRETS_VARIABLE;
+
+/// The ring that was given, else the environment's, else one of this process alone.
+pub(super) fn choose(given: Option<KeyRing>) -> Result<KeyRing, Error> {
+    if let Some(ring) = given {
+        return Ok(ring);
+    }
+    if let Ok(text) = std::env::var(STATE_SECRETS_VARIABLE) {
+        return from_text(&text);
+    }
+    KeyRing::new([clock::random::<32>()]).map_err(|error| Error::misuse(error.to_string()))
+}
+
+/// A ring of base64 secrets separated by commas.
+fn from_text(text: &str) -> Result<KeyRing, Error> {
+    let secrets = text
+        .split(',')
+        .map(|secret| {
+            let secret = secret.trim();
+            STANDARD
+                .decode(secret)
+                .or_else(|_| STANDARD_NO_PAD.decode(secret))
+                .map_err(|_| {
+                    Error::misuse(format!("{STATE_SECRETS_VARIABLE} must hold base64 secrets"))
+                })
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    KeyRing::new(secrets)
+        .map_err(|error| Error::misuse(format!("{STATE_SECRETS_VARIABLE}: {error}")))
+}

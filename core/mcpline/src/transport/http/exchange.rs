@@ -1,0 +1,177 @@
+//! The answer to one POST: a single JSON body, or an event stream from the moment that there is more to
+//! say than the response, or nothing to say for too long.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Poll, Waker};
+
+use bytes::Bytes;
+
+use crate::lane::{Kind, Lane, Status};
+
+use super::stream::Stream;
+
+/// One POST's answer in the making.
+pub(super) struct Exchange {
+    state: Mutex<State>,
+    /// Makes the stream, when one is needed.
+    open: Box<dyn Fn() -> Arc<Stream> + Send + Sync>,
+}
+
+enum State {
+    Waiting(Option<Waker>),
+    Decided(Outcome),
+    Streaming(Arc<Stream>),
+    /// The outcome was handed out, or nobody waits any more.
+    Done,
+}
+
+/// How a POST is answered.
+pub(super) enum Outcome {
+    /// With one JSON body.
+    Json(Bytes, Status),
+    /// With an event stream.
+    Stream(Arc<Stream>),
+    /// Not at all: the request was cancelled.
+    Nothing,
+}
+
+impl Exchange {
+    pub(super) fn new(open: impl Fn() -> Arc<Stream> + Send + Sync + 'static) -> Arc<Self> {
+        Arc::new(Self {
+            state: Mutex::new(State::Waiting(None)),
+            open: Box::new(open),
+        })
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The outcome, once it is decided.
+    pub(super) fn poll(&self, cx: &std::task::Context<'_>) -> Poll<Outcome> {
+        let mut state = self.lock();
+        match std::mem::replace(&mut *state, State::Done) {
+            State::Decided(outcome) => {
+                if let Outcome::Stream(stream) = &outcome {
+                    *state = State::Streaming(stream.clone());
+                }
+                Poll::Ready(outcome)
+            }
+            State::Waiting(_) => {
+                *state = State::Waiting(Some(cx.waker().clone()));
+                Poll::Pending
+            }
+            State::Streaming(stream) => {
+                *state = State::Streaming(stream.clone());
+                Poll::Ready(Outcome::Stream(stream))
+            }
+            State::Done => Poll::Ready(Outcome::Nothing),
+        }
+    }
+
+    /// Has `callback` called if the exchange is a stream and its connection goes away before its end.
+    pub(super) fn on_lost(&self, callback: impl FnOnce() + Send + 'static) {
+        if let State::Streaming(stream) = &*self.lock() {
+            stream.on_lost(callback);
+        }
+    }
+
+    /// The outcome as far as it is known now; a stream if it isn't.
+    pub(super) fn decide(&self) -> Outcome {
+        let mut state = self.lock();
+        match std::mem::replace(&mut *state, State::Done) {
+            State::Decided(outcome) => {
+                if let Outcome::Stream(stream) = &outcome {
+                    *state = State::Streaming(stream.clone());
+                }
+                outcome
+            }
+            State::Waiting(_) => {
+                let stream = (self.open)();
+                *state = State::Streaming(stream.clone());
+                Outcome::Stream(stream)
+            }
+            State::Streaming(stream) => {
+                *state = State::Streaming(stream.clone());
+                Outcome::Stream(stream)
+            }
+            State::Done => Outcome::Nothing,
+        }
+    }
+
+    fn become_stream(&self, state: &mut State) -> (Option<Arc<Stream>>, Option<Waker>) {
+        match state {
+            State::Waiting(waker) => {
+                let waker = waker.take();
+                let stream = (self.open)();
+                *state = State::Decided(Outcome::Stream(stream.clone()));
+                (Some(stream), waker)
+            }
+            State::Decided(Outcome::Stream(stream)) | State::Streaming(stream) => {
+                (Some(stream.clone()), None)
+            }
+            State::Decided(_) | State::Done => (None, None),
+        }
+    }
+}
+
+impl Lane for Exchange {
+    fn write(&self, kind: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
+        let mut message = Vec::with_capacity(hint);
+        encode(&mut message);
+        let message = Bytes::from(message);
+        let mut state = self.lock();
+        if let (State::Waiting(waker), Kind::Response(status)) = (&mut *state, kind) {
+            let waker = waker.take();
+            *state = State::Decided(Outcome::Json(message, status));
+            drop(state);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+            return;
+        }
+        let (stream, waker) = self.become_stream(&mut state);
+        drop(state);
+        if let Some(stream) = stream {
+            stream.message(message);
+            if matches!(kind, Kind::Response(_)) {
+                stream.end();
+            }
+        }
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn abandon(&self) {
+        let mut state = self.lock();
+        let waker = match &mut *state {
+            State::Waiting(waker) => {
+                let waker = waker.take();
+                *state = State::Decided(Outcome::Nothing);
+                waker
+            }
+            State::Decided(Outcome::Stream(stream)) | State::Streaming(stream) => {
+                stream.end();
+                None
+            }
+            State::Decided(_) | State::Done => None,
+        };
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    fn close_stream(&self) {
+        let mut state = self.lock();
+        let (stream, waker) = self.become_stream(&mut state);
+        drop(state);
+        if let Some(stream) = stream {
+            stream.close_connection();
+        }
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! 2025-03-26 to 2025-11-25 over HTTP: sessions, POST, GET and DELETE.
+
+use std::sync::Arc;
+
+use http::header::ACCEPT;
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use mcpline_protocol::Revision;
+use mcpline_protocol::wire::{Incoming, Message, Method, ReadError, header};
+
+use crate::lane::{Lane, Status};
+use crate::server::HttpInfo;
+
+use super::body::Body;
+use super::exchange::Exchange;
+use super::post::{accepted, events, outcome, unreadable};
+use super::service::{Shared, empty, principal, refusal};
+use super::sessions::Session;
+use super::stream::Stream;
+
+/// Answers one POST.
+pub(super) async fn answer(
+    shared: &Arc<Shared>,
+    parts: Parts,
+    incoming: Result<Incoming, ReadError>,
+) -> Response<Body> {
+    let incoming = match incoming {
+        Ok(incoming) => incoming,
+        Err(error) => return unreadable(&error),
+    };
+    let begins = matches!(
+        &incoming,
+        Incoming::Single(Message::Request(request)) if request.method == Method::Initialize
+    );
+    if begins && !parts.headers.contains_key(header::SESSION_ID) {
+        return begin(shared, parts, incoming).await;
+    }
+    let session = match find(shared, &parts) {
+        Ok(session) => session,
+        Err(response) => return response,
+    };
+    if let Incoming::Batch(_) = &incoming
+        && let Err(error) = session.connection.lock_session().admit_batch()
+    {
+        return refusal(StatusCode::BAD_REQUEST, &error.message);
+    }
+    serve(shared, &session, parts, incoming).await
+}
+
+/// `initialize`: a new session, published once the handshake was answered.
+async fn begin(shared: &Arc<Shared>, parts: Parts, incoming: Incoming) -> Response<Body> {
+    if shared.sessions.is_full() {
+        return refusal(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many sessions are open: try again later, or raise the option sessions",
+        );
+    }
+    let general = Stream::resumable(0, &shared.options);
+    let session =
+        shared
+            .sessions
+            .begin(&shared.server, &shared.options, principal(&parts), general);
+    let mut response = serve(shared, &session, parts, incoming).await;
+    if session.connection.peer().is_none() {
+        session.end();
+        return response;
+    }
+    session.publish();
+    if let Ok(id) = HeaderValue::from_str(session.id()) {
+        response.headers_mut().insert("mcp-session-id", id);
+    }
+    response
+}
+
+async fn serve(
+    shared: &Arc<Shared>,
+    session: &Arc<Session>,
+    parts: Parts,
+    incoming: Incoming,
+) -> Response<Body> {
+    let awaits = match &incoming {
+        Incoming::Single(message) => matches!(message, Message::Request(_)),
+        Incoming::Batch(entries) => entries.iter().any(|entry| match entry {
+            Ok(message) => matches!(message, Message::Request(_)),
+            Err(error) => error.is_answerable(),
+        }),
+    };
+    let opener = Arc::downgrade(session);
+    let options = shared.options.clone();
+    let exchange = Exchange::new(move || match opener.upgrade() {
+        Some(session) => open_stream(&session),
+        None => Stream::transient(&options),
+    });
+    let lane: Arc<dyn Lane> = exchange.clone();
+    let principal = principal(&parts).to_owned();
+    let http = Arc::new(HttpInfo {
+        headers: parts.headers,
+        principal,
+    });
+    session.connection.receive(Ok(incoming), &lane, Some(&http));
+    if !awaits {
+        return accepted();
+    }
+    outcome(shared, &exchange, status).await
+}
+
+/// A stream for the answer to one POST. From 2025-11-25 on it begins with an event that a client can
+/// come back with; older clients would choke on an event without a message.
+fn open_stream(session: &Session) -> Arc<Stream> {
+    let stream = session.open_stream();
+    let primes = session
+        .connection
+        .peer()
+        .is_some_and(|peer| peer.revision.features().sse_priming);
+    if primes {
+        stream.prime();
+    }
+    stream
+}
+
+/// GET: the session's own stream, or the rest of one that was lost.
+pub(super) fn listen(shared: &Arc<Shared>, parts: &Parts) -> Response<Body> {
+    if !takes_events(&parts.headers) {
+        return refusal(
+            StatusCode::NOT_ACCEPTABLE,
+            "Accept must list text/event-stream",
+        );
+    }
+    let session = match find(shared, parts) {
+        Ok(session) => session,
+        Err(response) => return response,
+    };
+    if let Some(id) = parts.headers.get(header::LAST_EVENT_ID) {
+        let found = id.to_str().ok().and_then(|id| session.resume(id));
+        return match found {
+            Some((stream, after)) => events(shared, &stream, Some(after)),
+            None => refusal(
+                StatusCode::BAD_REQUEST,
+                "Last-Event-ID names no stream of this session",
+            ),
+        };
+    }
+    let primes = session
+        .connection
+        .peer()
+        .is_some_and(|peer| peer.revision.features().sse_priming);
+    if primes {
+        session.general.prime();
+    }
+    events(shared, &session.general, None)
+}
+
+/// DELETE: the client no longer needs the session.
+pub(super) fn delete(shared: &Arc<Shared>, parts: &Parts) -> Response<Body> {
+    match find(shared, parts) {
+        Ok(session) => {
+            session.end();
+            empty(StatusCode::NO_CONTENT)
+        }
+        Err(response) => response,
+    }
+}
+
+/// The session that a request is for.
+fn find(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Response<Body>> {
+    check_version(&parts.headers)?;
+    let Some(id) = parts.headers.get(header::SESSION_ID) else {
+        return Err(refusal(
+            StatusCode::BAD_REQUEST,
+            "the request needs an Mcp-Session-Id: send initialize first",
+        ));
+    };
+    id.to_str()
+        .ok()
+        .and_then(|id| shared.sessions.find(id, principal(parts)).ok())
+        .ok_or_else(|| {
+            refusal(
+                StatusCode::NOT_FOUND,
+                "there is no such session: send initialize to begin a new one",
+            )
+        })
+}
+
+/// An invalid or unsupported version is refused (2025-06-18, `basic/transports`, protocol version
+/// header); none at all is an older client.
+fn check_version(headers: &HeaderMap) -> Result<(), Response<Body>> {
+    let Some(version) = headers.get(header::PROTOCOL_VERSION) else {
+        return Ok(());
+    };
+    match version.to_str().ok().and_then(Revision::parse) {
+        Some(_) => Ok(()),
+        None => Err(refusal(
+            StatusCode::BAD_REQUEST,
+            "this MCP-Protocol-Version is not supported",
+        )),
+    }
+}
+
+fn takes_events(headers: &HeaderMap) -> bool {
+    headers.get_all(ACCEPT).iter().any(|value| {
+        value.to_str().is_ok_and(|value| {
+            value.split(',').any(|entry| {
+                let entry = entry.split(';').next().unwrap_or_default().trim();
+                entry.eq_ignore_ascii_case("text/event-stream")
+                    || entry == "*/*"
+                    || entry == "text/*"
+            })
+        })
+    })
+}
+
+/// Errors of a request are results of HTTP in this era; only what is no message isn't.
+fn status(ended: Status) -> StatusCode {
+    match ended {
+        Status::Unreadable(_) => StatusCode::BAD_REQUEST,
+        Status::Result | Status::Error(_) | Status::Refused(_) => StatusCode::OK,
+    }
+}

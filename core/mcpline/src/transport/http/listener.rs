@@ -1,0 +1,145 @@
+//! The standalone HTTP server: a listener, its connections, and a graceful end.
+
+use std::convert::Infallible;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
+use tokio::sync::Semaphore;
+
+use crate::error::Error;
+use crate::server::Server;
+use crate::transport::{Stop, Transport};
+
+use super::options::HttpOptions;
+use super::service::HttpService;
+
+/// How long to wait after `accept` failed for want of descriptors: trying again at once would spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// A listening HTTP server that doesn't serve yet. See [`http`].
+#[derive(Debug)]
+pub struct Http {
+    listener: TcpListener,
+    address: SocketAddr,
+    options: HttpOptions,
+}
+
+/// Binds an address to serve HTTP on: `("127.0.0.1", 8000)`, port 0 for any free one.
+///
+/// # Errors
+///
+/// If the address can't be bound.
+pub async fn http(address: impl ToSocketAddrs, options: HttpOptions) -> Result<Http, Error> {
+    let failed = |error| Error::transport("the address can't be bound", error);
+    let listener = TcpListener::bind(address).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok(Http {
+        listener,
+        address,
+        options,
+    })
+}
+
+impl Http {
+    /// Serves on a listener that is bound already.
+    ///
+    /// # Errors
+    ///
+    /// If it has no address.
+    pub fn from_listener(listener: TcpListener, options: HttpOptions) -> Result<Self, Error> {
+        let address = listener
+            .local_addr()
+            .map_err(|error| Error::transport("the listener has no address", error))?;
+        Ok(Self {
+            listener,
+            address,
+            options,
+        })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+impl Transport for Http {
+    async fn serve(self, server: Server, stop: Stop) -> Result<(), Error> {
+        let grace = server.inner().settings.shutdown_grace;
+        let bound = match self.address.ip() {
+            IpAddr::V4(Ipv4Addr::UNSPECIFIED) => None,
+            address => Some(address),
+        };
+        let permits = Arc::new(Semaphore::new(self.options.connections));
+        let read_timeout = self.options.read_timeout;
+        let connections = self.options.connections;
+        let service = HttpService::new(server.clone(), self.options, bound, true);
+        server.inner().start(&tokio::runtime::Handle::current());
+        loop {
+            let permit = permits.clone().acquire_owned();
+            let stream = tokio::select! {
+                () = stop.stopped() => break,
+                accepted = async {
+                    // Never closed while we hold it.
+                    let permit = permit.await.ok();
+                    (permit, self.listener.accept().await)
+                } => accepted,
+            };
+            match stream {
+                (permit, Ok((stream, _))) => {
+                    let served =
+                        serve_connection(stream, service.clone(), stop.clone(), read_timeout);
+                    tokio::spawn(async move {
+                        served.await;
+                        drop(permit);
+                    });
+                }
+                (_, Err(error)) => {
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+        drop(self.listener);
+        service.close();
+        let all = u32::try_from(connections).unwrap_or(u32::MAX);
+        // Past the grace period what is left is dropped with the runtime.
+        let _ = tokio::time::timeout(grace, permits.acquire_many(all)).await;
+        server.inner().cancel_suspended();
+        Ok(())
+    }
+}
+
+async fn serve_connection(
+    stream: TcpStream,
+    service: HttpService,
+    stop: Stop,
+    read_timeout: Duration,
+) {
+    // Answers are written whole; waiting for more would only delay them.
+    let _ = stream.set_nodelay(true);
+    let handler = hyper::service::service_fn(move |request| {
+        let service = service.clone();
+        async move { Ok::<_, Infallible>(service.handle(request).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(read_timeout)
+        .pipeline_flush(true)
+        .serve_connection(TokioIo::new(stream), handler);
+    let mut connection = std::pin::pin!(connection);
+    let served = tokio::select! {
+        served = connection.as_mut() => served,
+        () = stop.stopped() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection ended");
+    }
+}

@@ -1,0 +1,23 @@
+//! Streamable HTTP of both eras on one endpoint, and HTTP+SSE of 2024-11-05 beside it.
+//!
+//! Enter at [`service`]: it routes a request by path and method; [`post`] tells its era; [`modern`] and
+//! [`legacy`] serve it. A POST's answer is an [`exchange`], which becomes a [`stream`] when one body won't
+//! do.
+
+mod body;
+mod exchange;
+mod legacy;
+mod listener;
+mod modern;
+mod options;
+mod pair;
+mod post;
+mod security;
+mod service;
+mod sessions;
+mod stream;
+
+pub use body::Body;
+pub use listener::{Http, http};
+pub use options::HttpOptions;
+pub use service::{HttpService, Principal};

@@ -1,0 +1,143 @@
+//! 2026-07-28 over HTTP: each POST is an exchange of its own.
+
+use std::sync::Arc;
+
+use http::request::Parts;
+use http::{HeaderMap, Response, StatusCode};
+use mcpline_protocol::session::Scope;
+use mcpline_protocol::wire::header::{self, Field};
+use mcpline_protocol::wire::{Incoming, Message, ReadError, Request, encode};
+use mcpline_protocol::{ErrorCode, Revision, RpcError};
+
+use crate::lane::{Lane, Status};
+use crate::server::HttpInfo;
+use crate::server::connection::{Connection, Opening};
+
+use super::body::Body;
+use super::exchange::Exchange;
+use super::post::{accepted, outcome, unreadable};
+use super::service::{Shared, json, principal, refusal};
+use super::stream::Stream;
+
+/// Whether the headers name a modern revision.
+pub(super) fn is_named(headers: &HeaderMap) -> bool {
+    headers
+        .get(header::PROTOCOL_VERSION)
+        .and_then(|value| value.to_str().ok())
+        .and_then(Revision::parse)
+        .is_some_and(Revision::is_modern)
+}
+
+/// Answers one POST.
+pub(super) async fn answer(
+    shared: &Arc<Shared>,
+    parts: Parts,
+    incoming: Result<Incoming, ReadError>,
+) -> Response<Body> {
+    let request = match incoming {
+        Ok(Incoming::Single(Message::Request(request))) => request,
+        Ok(Incoming::Single(Message::Notification(notification))) => {
+            // None is defined over HTTP; closing the connection is how a client cancels.
+            tracing::debug!(
+                method = notification.method.as_str(),
+                "nobody's notification"
+            );
+            return accepted();
+        }
+        Ok(Incoming::Single(Message::Response(_))) => {
+            return refusal(
+                StatusCode::BAD_REQUEST,
+                "this revision's clients send no responses",
+            );
+        }
+        Ok(Incoming::Batch(_)) => {
+            return refusal(
+                StatusCode::BAD_REQUEST,
+                "this revision has no JSON-RPC batches: send each message by itself",
+            );
+        }
+        Err(error) => return unreadable(&error),
+    };
+    if let Err(error) = check_headers(&parts.headers, &request) {
+        let mut body = Vec::new();
+        encode::error(&mut body, Some(&request.id), &error);
+        return json(StatusCode::BAD_REQUEST, body);
+    }
+    serve(shared, parts, request).await
+}
+
+fn check_headers(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
+    header::check_standard(
+        |name| {
+            let values = headers.get_all(name);
+            Field::from_values(values.iter().map(|value| value.as_bytes().trim_ascii()))
+        },
+        request,
+    )
+}
+
+async fn serve(shared: &Arc<Shared>, parts: Parts, request: Request) -> Response<Body> {
+    let inner = shared.server.inner();
+    inner.start(&tokio::runtime::Handle::current());
+    let principal = principal(&parts).to_owned();
+    let options = shared.options.clone();
+    let exchange = Exchange::new(move || Stream::transient(&options));
+    let lane: Arc<dyn Lane> = exchange.clone();
+    let connection = Connection::unlisted(
+        inner,
+        Opening {
+            scope: Scope::Exchange,
+            limits: inner.settings.session,
+            general: lane.clone(),
+            session_id: None,
+            principal: principal.clone(),
+        },
+    );
+    let http = Arc::new(HttpInfo {
+        headers: parts.headers,
+        principal,
+    });
+    // A client that disconnects cancels: while we wait here, and while the stream is read.
+    let mut guard = CancelOnDrop(Some(connection.clone()));
+    connection.receive(
+        Ok(Incoming::Single(Message::Request(request))),
+        &lane,
+        Some(&http),
+    );
+    let on_lost = connection;
+    let response = outcome(shared, &exchange, status).await;
+    exchange.on_lost(move || on_lost.close());
+    guard.0 = None;
+    response
+}
+
+struct CancelOnDrop(Option<Arc<Connection>>);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.take() {
+            connection.cancel_all();
+        }
+    }
+}
+
+/// The status of a response without a stream (2026-07-28, `basic/transports/streamable-http`).
+fn status(ended: Status) -> StatusCode {
+    match ended {
+        Status::Result => StatusCode::OK,
+        Status::Error(code) | Status::Refused(code) | Status::Unreadable(code) => {
+            match (ErrorCode(code), ended) {
+                (ErrorCode::METHOD_NOT_FOUND, _) => StatusCode::NOT_FOUND,
+                (ErrorCode::BUSY, _) => StatusCode::SERVICE_UNAVAILABLE,
+                (
+                    ErrorCode::HEADER_MISMATCH
+                    | ErrorCode::MISSING_CLIENT_CAPABILITY
+                    | ErrorCode::UNSUPPORTED_VERSION,
+                    _,
+                ) => StatusCode::BAD_REQUEST,
+                (_, Status::Error(_)) => StatusCode::OK,
+                _ => StatusCode::BAD_REQUEST,
+            }
+        }
+    }
+}

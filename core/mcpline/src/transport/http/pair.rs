@@ -1,0 +1,78 @@
+//! HTTP+SSE of 2024-11-05: one endpoint for the stream that everything comes back on, one to POST to.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::request::Parts;
+use http::{Response, StatusCode};
+use mcpline_protocol::wire;
+
+use crate::lane::Lane;
+use crate::server::HttpInfo;
+
+use super::body::Body;
+use super::post::{accepted, events};
+use super::service::{Shared, principal, refusal};
+use super::stream::Stream;
+
+/// GET of the stream: a session that lives as long as the stream.
+pub(super) fn open(shared: &Arc<Shared>, parts: &Parts) -> Response<Body> {
+    if shared.sessions.is_full() {
+        return refusal(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many sessions are open",
+        );
+    }
+    let Some((own, messages)) = &shared.options.sse_paths else {
+        return refusal(StatusCode::NOT_FOUND, "HTTP+SSE is not served");
+    };
+    let stream = Stream::transient(&shared.options);
+    let session = shared.sessions.begin(
+        &shared.server,
+        &shared.options,
+        principal(parts),
+        stream.clone(),
+    );
+    let path = parts.uri.path();
+    let mount = path.strip_suffix(own.as_str()).unwrap_or_default();
+    stream.endpoint(format!(
+        "{}{mount}{messages}?sessionId={}",
+        shared.options.proxy_prefix,
+        session.id()
+    ));
+    session.publish();
+    let lost = Arc::downgrade(&session);
+    stream.on_lost(move || {
+        if let Some(session) = lost.upgrade() {
+            session.end();
+        }
+    });
+    events(shared, &stream, None)
+}
+
+/// POST of a message; its answer comes on the stream.
+pub(super) fn post(shared: &Arc<Shared>, parts: &Parts, body: Bytes) -> Response<Body> {
+    let id = parts.uri.query().and_then(|query| {
+        query.split('&').find_map(|pair| {
+            pair.strip_prefix("sessionId=")
+                .or(pair.strip_prefix("session_id="))
+        })
+    });
+    let Some(id) = id else {
+        return refusal(StatusCode::BAD_REQUEST, "the address lacks sessionId");
+    };
+    let Ok(session) = shared.sessions.find(id, principal(parts)) else {
+        return refusal(StatusCode::NOT_FOUND, "there is no such session");
+    };
+    let incoming = match wire::read(body) {
+        Ok(incoming) => incoming,
+        Err(error) => return super::post::unreadable(&error),
+    };
+    let lane: Arc<dyn Lane> = Arc::new(session.general.clone());
+    let http = Arc::new(HttpInfo {
+        headers: parts.headers.clone(),
+        principal: principal(parts).to_owned(),
+    });
+    session.connection.receive(Ok(incoming), &lane, Some(&http));
+    accepted()
+}

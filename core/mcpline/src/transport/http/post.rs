@@ -1,0 +1,159 @@
+//! POST to the MCP endpoint: which era it is, and the one answer it gets.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
+use http::request::Parts;
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use mcpline_protocol::Revision;
+use mcpline_protocol::session::RequestMeta;
+use mcpline_protocol::wire::{self, Incoming, Message, Method, ReadError, encode, header};
+
+use crate::lane::Status;
+
+use super::body::Body;
+use super::exchange::{Exchange, Outcome};
+use super::service::{Shared, empty, json, refusal};
+use super::stream::Stream;
+use super::{legacy, modern};
+
+/// Answers one POST.
+pub(super) async fn answer(shared: &Arc<Shared>, parts: Parts, body: Bytes) -> Response<Body> {
+    if let Err(response) = check_accept(&parts.headers) {
+        return response;
+    }
+    let incoming = wire::read(body);
+    match era(&parts.headers, &incoming) {
+        Era::Modern => modern::answer(shared, parts, incoming).await,
+        Era::Legacy => legacy::answer(shared, parts, incoming).await,
+        Era::Unsupported(version) => refusal(
+            StatusCode::BAD_REQUEST,
+            &format!("{} {version} is not supported", header::PROTOCOL_VERSION),
+        ),
+    }
+}
+
+enum Era {
+    Modern,
+    Legacy,
+    Unsupported(String),
+}
+
+/// A request that names a modern version, in its header or its `_meta`, is modern; so is one that names
+/// an unknown version in `_meta`, which only modern clients do.
+fn era(headers: &HeaderMap, incoming: &Result<Incoming, ReadError>) -> Era {
+    let named = headers.get(header::PROTOCOL_VERSION);
+    let named = named.map(|value| String::from_utf8_lossy(value.as_bytes()));
+    let revision = named
+        .as_deref()
+        .map(|version| Revision::parse(version.trim()));
+    if matches!(revision, Some(Some(revision)) if revision.is_modern()) {
+        return Era::Modern;
+    }
+    if let Ok(Incoming::Single(Message::Request(request))) = incoming
+        && (request.method == Method::ServerDiscover
+            || RequestMeta::of(request.params.as_ref()).version.is_some())
+    {
+        return Era::Modern;
+    }
+    match (named, revision) {
+        (Some(version), Some(None)) => Era::Unsupported(version.into_owned()),
+        _ => Era::Legacy,
+    }
+}
+
+/// Clients must take both kinds of answer (every revision, `basic/transports`, sending messages).
+fn check_accept(headers: &HeaderMap) -> Result<(), Response<Body>> {
+    let takes = |kind: &str, family: &str| {
+        headers.get_all(ACCEPT).iter().any(|value| {
+            value.to_str().is_ok_and(|value| {
+                value.split(',').any(|entry| {
+                    let entry = entry.split(';').next().unwrap_or_default().trim();
+                    entry.eq_ignore_ascii_case(kind)
+                        || entry.eq_ignore_ascii_case(family)
+                        || entry == "*/*"
+                })
+            })
+        })
+    };
+    if takes("application/json", "application/*") && takes("text/event-stream", "text/*") {
+        return Ok(());
+    }
+    Err(refusal(
+        StatusCode::NOT_ACCEPTABLE,
+        "Accept must list application/json and text/event-stream",
+    ))
+}
+
+/// Waits for the exchange's outcome and makes the response of it. A call that is silent for too long
+/// turns into an event stream.
+pub(super) async fn outcome(
+    shared: &Shared,
+    exchange: &Exchange,
+    status: impl Fn(Status) -> StatusCode,
+) -> Response<Body> {
+    let options = &shared.options;
+    // Most calls have answered by now: no timer for them.
+    let outcome = match futures_now(exchange) {
+        Some(outcome) => outcome,
+        None => {
+            let decided = poll_fn(|cx| exchange.poll(cx));
+            match tokio::time::timeout(options.silence, decided).await {
+                Ok(outcome) => outcome,
+                Err(_) => exchange.decide(),
+            }
+        }
+    };
+    match outcome {
+        Outcome::Json(body, ended) => json(status(ended), body),
+        Outcome::Stream(stream) => events(shared, &stream, None),
+        // A stream without events: the request was cancelled and has no response.
+        Outcome::Nothing => {
+            let stream = Stream::transient(options);
+            stream.end();
+            events(shared, &stream, None)
+        }
+    }
+}
+
+fn futures_now(exchange: &Exchange) -> Option<Outcome> {
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    match exchange.poll(&mut cx) {
+        std::task::Poll::Ready(outcome) => Some(outcome),
+        std::task::Poll::Pending => None,
+    }
+}
+
+/// A response that reads a stream, behind the event `after` if the client comes back.
+pub(super) fn events(shared: &Shared, stream: &Arc<Stream>, after: Option<u64>) -> Response<Body> {
+    let Some(reader) = stream.read(after) else {
+        return refusal(
+            StatusCode::BAD_REQUEST,
+            "events behind this Last-Event-ID are no longer kept",
+        );
+    };
+    let mut response = Response::new(Body::events(reader, shared.options.keep_alive));
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(
+        CACHE_CONTROL,
+        HeaderValue::from_static("no-cache, no-transform"),
+    );
+    // Tells reverse proxies not to buffer (2026-07-28, `basic/transports/streamable-http`).
+    headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
+    response
+}
+
+/// What a notification or a response is answered with.
+pub(super) fn accepted() -> Response<Body> {
+    empty(StatusCode::ACCEPTED)
+}
+
+/// Answers bytes that are no message.
+pub(super) fn unreadable(error: &ReadError) -> Response<Body> {
+    let mut body = Vec::new();
+    encode::error(&mut body, error.id.as_ref(), &error.error);
+    json(StatusCode::BAD_REQUEST, body)
+}

@@ -1,0 +1,298 @@
+//! From an HTTP request to its response, for both eras on one endpoint.
+//!
+//! [`HttpService`] is what everything mounts: the standalone server, a tower stack, a binding's own HTTP
+//! server. It owns no socket.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{ALLOW, CONTENT_TYPE};
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use mcpline_protocol::wire::encode;
+use mcpline_protocol::{ErrorCode, RpcError};
+
+use crate::server::Server;
+
+use super::body::Body;
+use super::options::HttpOptions;
+use super::sessions::Sessions;
+use super::{legacy, modern, pair, post, security};
+
+/// Serves a [`Server`] over HTTP: a tower service, and a plain async function.
+///
+/// Mounted under a prefix of another router, it takes every path that isn't one of HTTP+SSE for the MCP
+/// endpoint.
+#[derive(Clone)]
+pub struct HttpService {
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What all requests of one service share.
+pub(super) struct Shared {
+    pub(super) server: Server,
+    pub(super) options: Arc<HttpOptions>,
+    pub(super) sessions: Arc<Sessions>,
+    /// The address that the standalone server is bound to.
+    bound: Option<IpAddr>,
+    /// Whether paths are the standalone server's own: then unknown ones don't exist.
+    strict_paths: bool,
+}
+
+/// Which of our endpoints a path is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Endpoint {
+    Mcp,
+    SseStream,
+    SseMessages,
+    Health,
+    Nothing,
+}
+
+impl Server {
+    /// This server as an HTTP service to mount in a program of your own.
+    pub fn http_service(&self, options: HttpOptions) -> HttpService {
+        HttpService::new(self.clone(), options, None, false)
+    }
+}
+
+impl HttpService {
+    pub(super) fn new(
+        server: Server,
+        options: HttpOptions,
+        bound: Option<IpAddr>,
+        strict_paths: bool,
+    ) -> Self {
+        Self {
+            shared: Arc::new(Shared {
+                sessions: Sessions::new(options.sessions),
+                server,
+                options: Arc::new(options),
+                bound,
+                strict_paths,
+            }),
+        }
+    }
+
+    /// Answers one request. The authenticated principal, if a layer in front found one, is a
+    /// [`Principal`] among the request's extensions.
+    ///
+    /// Dropping the future, or the response's body, says that the client disconnected.
+    pub async fn handle<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body<Data: Into<Bytes> + Send>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let shared = &self.shared;
+        let (parts, body) = request.into_parts();
+        let endpoint = shared.endpoint(parts.uri.path());
+        if endpoint == Endpoint::Health {
+            return plain(StatusCode::OK, "ok");
+        }
+        if endpoint == Endpoint::Nothing {
+            return refusal(
+                StatusCode::NOT_FOUND,
+                &format!(
+                    "nothing is served at this path; the MCP endpoint is {}",
+                    shared.options.path
+                ),
+            );
+        }
+        let authority = parts.uri.authority().map(http::uri::Authority::as_str);
+        if let Err(reason) =
+            security::check(&parts.headers, authority, &shared.options, shared.bound)
+        {
+            tracing::warn!(reason, "a request was refused");
+            return refusal(StatusCode::FORBIDDEN, &reason);
+        }
+        match (endpoint, &parts.method) {
+            (Endpoint::Mcp, &Method::POST) => match self.read(&parts, body).await {
+                Ok(body) => post::answer(shared, parts, body).await,
+                Err(response) => response,
+            },
+            (Endpoint::Mcp, &Method::GET) if !modern::is_named(&parts.headers) => {
+                legacy::listen(shared, &parts)
+            }
+            (Endpoint::Mcp, &Method::DELETE) if !modern::is_named(&parts.headers) => {
+                legacy::delete(shared, &parts)
+            }
+            (Endpoint::Mcp, _) => not_allowed(&parts.method, "POST, GET, DELETE"),
+            (Endpoint::SseStream, &Method::GET) => pair::open(shared, &parts),
+            (Endpoint::SseStream, _) => not_allowed(&parts.method, "GET"),
+            (_, &Method::POST) => match self.read(&parts, body).await {
+                Ok(body) => pair::post(shared, &parts, body),
+                Err(response) => response,
+            },
+            (_, _) => not_allowed(&parts.method, "POST"),
+        }
+    }
+
+    /// Ends every session and stream, for a shutdown.
+    pub fn close(&self) {
+        for connection in self.shared.server.inner().connections() {
+            connection.end_listening();
+        }
+        for session in self.shared.sessions.all() {
+            session.end();
+        }
+    }
+
+    async fn read<B>(&self, parts: &Parts, body: B) -> Result<Bytes, Response<Body>>
+    where
+        B: http_body::Body<Data: Into<Bytes> + Send>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let content_type = parts
+            .headers
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        let essence = content_type.split(';').next().unwrap_or_default().trim();
+        if !essence.eq_ignore_ascii_case("application/json") {
+            return Err(refusal(
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "Content-Type must be application/json",
+            ));
+        }
+        let options = &self.shared.options;
+        let limit = options.body_limit;
+        let body = std::pin::pin!(body);
+        let collected = Limited::new(body, limit).collect();
+        match tokio::time::timeout(options.read_timeout, collected).await {
+            Ok(Ok(collected)) => Ok(collected.to_bytes()),
+            Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(refusal(
+                StatusCode::PAYLOAD_TOO_LARGE,
+                &format!("the body has more than {limit} bytes: raise the option body_limit"),
+            )),
+            Ok(Err(error)) => Err(refusal(
+                StatusCode::BAD_REQUEST,
+                &format!("the body could not be read: {error}"),
+            )),
+            Err(_) => Err(refusal(
+                StatusCode::REQUEST_TIMEOUT,
+                "the body took too long to arrive",
+            )),
+        }
+    }
+}
+
+impl Shared {
+    fn endpoint(&self, path: &str) -> Endpoint {
+        let options = &self.options;
+        let is = |known: &str| {
+            if self.strict_paths {
+                path == known
+            } else {
+                path.ends_with(known)
+            }
+        };
+        if let Some((stream, messages)) = &options.sse_paths {
+            if is(stream) {
+                return Endpoint::SseStream;
+            }
+            if is(messages) {
+                return Endpoint::SseMessages;
+            }
+        }
+        if !self.strict_paths
+            || path == options.path
+            || path.strip_suffix('/') == Some(&options.path)
+        {
+            return Endpoint::Mcp;
+        }
+        match &options.health_path {
+            Some(health) if path == health => Endpoint::Health,
+            _ => Endpoint::Nothing,
+        }
+    }
+}
+
+/// Who was authenticated, for a layer in front of [`HttpService`] to put among a request's extensions.
+/// Sessions and sealed request states are bound to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal(pub String);
+
+pub(super) fn principal(parts: &Parts) -> &str {
+    parts
+        .extensions
+        .get::<Principal>()
+        .map_or("", |principal| principal.0.as_str())
+}
+
+/// A JSON body.
+pub(super) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::new(Body::full(body));
+    *response.status_mut() = status;
+    response.headers_mut().insert(
+        CONTENT_TYPE,
+        http::HeaderValue::from_static("application/json"),
+    );
+    response
+}
+
+/// A refusal of the transport: a JSON-RPC error without an id (every revision with HTTP,
+/// `basic/transports`).
+pub(super) fn refusal(status: StatusCode, reason: &str) -> Response<Body> {
+    let error = RpcError::new(ErrorCode::INVALID_REQUEST, reason.to_owned());
+    let mut body = Vec::new();
+    encode::error(&mut body, None, &error);
+    json(status, body)
+}
+
+/// A response without a body.
+pub(super) fn empty(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(Body::full(Bytes::new()));
+    *response.status_mut() = status;
+    response
+}
+
+fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
+    let mut response = Response::new(Body::full(Bytes::from_static(text.as_bytes())));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, http::HeaderValue::from_static("text/plain"));
+    response
+}
+
+fn not_allowed(method: &Method, allowed: &'static str) -> Response<Body> {
+    let mut response = refusal(
+        StatusCode::METHOD_NOT_ALLOWED,
+        &format!("{method} is not allowed here"),
+    );
+    response
+        .headers_mut()
+        .insert(ALLOW, http::HeaderValue::from_static(allowed));
+    response
+}
+
+impl<B> tower_service::Service<Request<B>> for HttpService
+where
+    B: http_body::Body<Data: Into<Bytes> + Send> + Send + 'static,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.handle(request).await) })
+    }
+}
+
+impl std::fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpService").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,318 @@
+//! An event stream: what was sent on it, and the connection that reads it now.
+//!
+//! Events are kept in one queue that the connection reads by a cursor. A resumable stream (handshake era)
+//! keeps what was read, within limits, and a client that comes back with `Last-Event-ID` simply gets a
+//! new cursor; any other stream forgets an event once it was read.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Poll, Waker};
+
+use bytes::Bytes;
+use mcpline_protocol::wire::sse;
+
+use crate::lane::{Kind, Lane};
+
+use super::options::HttpOptions;
+
+/// An event stream of one session or exchange.
+pub(crate) struct Stream {
+    /// Its number within the session; part of each event's id.
+    number: u64,
+    keeping: Keeping,
+    state: Mutex<State>,
+    /// Called when the connection goes away before the stream ended.
+    on_lost: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+/// What a stream keeps for a client that comes back.
+#[derive(Debug, Clone, Copy)]
+struct Keeping {
+    resumable: bool,
+    events: usize,
+    bytes: usize,
+    retry_ms: u64,
+}
+
+#[derive(Default)]
+struct State {
+    events: VecDeque<Event>,
+    bytes: usize,
+    /// The number of the first event in the queue.
+    first: u64,
+    ended: bool,
+    /// Which reader the stream belongs to; a new one takes it over.
+    reader: u64,
+    connected: bool,
+    /// The reader's connection is to be closed while the stream goes on.
+    close_reader: bool,
+    waker: Option<Waker>,
+    dropped: u64,
+}
+
+enum Event {
+    /// No message, only an id to come back with (2025-11-25, priming).
+    Prime,
+    Message(Bytes),
+    /// 2024-11-05: where to POST to.
+    Endpoint(Bytes),
+}
+
+impl Event {
+    fn len(&self) -> usize {
+        match self {
+            Self::Prime => 0,
+            Self::Message(bytes) | Self::Endpoint(bytes) => bytes.len(),
+        }
+    }
+}
+
+impl Stream {
+    /// A stream that a client can come back to.
+    pub(crate) fn resumable(number: u64, options: &HttpOptions) -> Arc<Self> {
+        Self::new(number, true, options)
+    }
+
+    /// A stream that ends with its connection.
+    pub(crate) fn transient(options: &HttpOptions) -> Arc<Self> {
+        Self::new(0, false, options)
+    }
+
+    fn new(number: u64, resumable: bool, options: &HttpOptions) -> Arc<Self> {
+        Arc::new(Self {
+            number,
+            keeping: Keeping {
+                resumable,
+                events: options.kept_events,
+                bytes: options.kept_bytes,
+                retry_ms: options.retry.as_millis().try_into().unwrap_or(u64::MAX),
+            },
+            state: Mutex::default(),
+            on_lost: Mutex::new(None),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has `callback` called if the connection goes away before the stream ended.
+    pub(crate) fn on_lost(&self, callback: impl FnOnce() + Send + 'static) {
+        *self.on_lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(callback));
+    }
+
+    /// Puts the priming event first: a client that loses the connection can come back from the start.
+    pub(crate) fn prime(&self) {
+        self.push(Event::Prime);
+    }
+
+    /// Tells an HTTP+SSE client where to POST to.
+    pub(crate) fn endpoint(&self, address: String) {
+        self.push(Event::Endpoint(address.into()));
+    }
+
+    /// Sends a message.
+    pub(crate) fn message(&self, message: Bytes) {
+        self.push(Event::Message(message));
+    }
+
+    /// Ends the stream after what was sent.
+    pub(crate) fn end(&self) {
+        let waker = {
+            let mut state = self.lock();
+            state.ended = true;
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.lock().ended
+    }
+
+    /// Whether a connection reads it.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.lock().connected
+    }
+
+    /// Closes the connection that reads it while the stream goes on.
+    pub(crate) fn close_connection(&self) {
+        if !self.keeping.resumable {
+            return;
+        }
+        let waker = {
+            let mut state = self.lock();
+            state.close_reader = state.connected;
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// A reader that begins behind the event `after`, or with the oldest that is kept. It takes the stream
+    /// over from whoever read it before. `None` if events behind `after` are no longer kept: the client
+    /// would miss some.
+    pub(crate) fn read(self: &Arc<Self>, after: Option<u64>) -> Option<Reader> {
+        let (reader, cursor, waker) = {
+            let mut state = self.lock();
+            let cursor = after.map_or(state.first, |after| after + 1);
+            let next = state.first + state.events.len() as u64;
+            if cursor < state.first || cursor > next {
+                return None;
+            }
+            state.reader += 1;
+            state.connected = true;
+            state.close_reader = false;
+            (state.reader, cursor, state.waker.take())
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        Some(Reader {
+            stream: self.clone(),
+            reader,
+            cursor,
+        })
+    }
+
+    fn push(&self, event: Event) {
+        let waker = {
+            let mut state = self.lock();
+            if state.ended {
+                return;
+            }
+            state.bytes += event.len();
+            state.events.push_back(event);
+            // What nobody reads must not grow for ever: the oldest goes first.
+            while state.events.len() > self.keeping.events
+                || (state.bytes > self.keeping.bytes && state.events.len() > 1)
+            {
+                if !self.keeping.resumable && state.connected {
+                    break;
+                }
+                state.forget_first();
+                state.dropped += 1;
+                if state.dropped == 1 && !state.connected {
+                    tracing::warn!(
+                        stream = self.number,
+                        "a stream that nobody reads overflowed"
+                    );
+                }
+            }
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl State {
+    fn forget_first(&mut self) {
+        if let Some(event) = self.events.pop_front() {
+            self.bytes -= event.len();
+            self.first += 1;
+        }
+    }
+}
+
+impl Lane for Arc<Stream> {
+    fn write(&self, kind: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
+        let mut message = Vec::with_capacity(hint);
+        encode(&mut message);
+        self.message(message.into());
+        // Responses end an exchange, not the stream that a whole session shares.
+        let _ = kind;
+    }
+}
+
+/// A connection's view of a stream.
+pub(crate) struct Reader {
+    stream: Arc<Stream>,
+    reader: u64,
+    cursor: u64,
+}
+
+impl Reader {
+    /// The bytes of all events that are there; `None` when the stream ended or belongs to another reader.
+    pub(crate) fn poll(&mut self, cx: &std::task::Context<'_>) -> Poll<Option<Bytes>> {
+        let keeping = self.stream.keeping;
+        let mut state = self.stream.lock();
+        if state.reader != self.reader {
+            return Poll::Ready(None);
+        }
+        self.cursor = self.cursor.max(state.first);
+        let next = state.first + state.events.len() as u64;
+        if self.cursor < next {
+            let mut out = Vec::with_capacity(256);
+            while self.cursor < next {
+                let index = (self.cursor - state.first) as usize;
+                let id = keeping
+                    .resumable
+                    .then(|| format!("{}-{}", self.stream.number, self.cursor));
+                let id = id.as_deref();
+                match &state.events[index] {
+                    Event::Prime => {
+                        out.extend_from_slice(format!("retry: {}\n", keeping.retry_ms).as_bytes());
+                        sse::event(&mut out, id, None, b"");
+                    }
+                    Event::Message(message) => sse::event(&mut out, id, Some("message"), message),
+                    Event::Endpoint(address) => {
+                        sse::event(&mut out, None, Some("endpoint"), address);
+                    }
+                }
+                self.cursor += 1;
+            }
+            if !keeping.resumable {
+                while state.first < self.cursor {
+                    state.forget_first();
+                }
+            }
+            return Poll::Ready(Some(out.into()));
+        }
+        if state.ended {
+            return Poll::Ready(None);
+        }
+        if state.close_reader {
+            state.connected = false;
+            state.close_reader = false;
+            return Poll::Ready(None);
+        }
+        if !state
+            .waker
+            .as_ref()
+            .is_some_and(|waker| waker.will_wake(cx.waker()))
+        {
+            state.waker = Some(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let lost = {
+            let mut state = self.stream.lock();
+            if state.reader != self.reader {
+                return;
+            }
+            state.connected = false;
+            state.waker = None;
+            !state.ended
+        };
+        if lost && !self.stream.keeping.resumable {
+            let callback = self
+                .stream
+                .on_lost
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .take();
+            if let Some(callback) = callback {
+                callback();
+            }
+        }
+    }
+}

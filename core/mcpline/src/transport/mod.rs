@@ -1,0 +1,55 @@
+//! How messages reach a server: stdio, Streamable HTTP, HTTP+SSE, in memory, or a channel of your own.
+
+pub mod http;
+mod memory;
+mod outbox;
+mod pipe;
+#[cfg(unix)]
+mod stdio;
+mod stop;
+
+use std::future::Future;
+
+use crate::error::Error;
+use crate::server::Server;
+
+pub use memory::Memory;
+pub use pipe::{Lines, lines};
+#[cfg(unix)]
+pub use stdio::{Stdio, stdio};
+pub use stop::Stop;
+
+/// A way to serve.
+///
+/// Implement it for a channel of your own: take messages off it, hand each to
+/// [`Memory::send`](Memory::send) of a [`Server::connect`]ion, and put what
+/// [`Memory::receive`](Memory::receive) yields back on it. Where the channel is a byte stream, [`lines`]
+/// already does that.
+pub trait Transport: Send {
+    /// Serves until the other end is gone or `stop` says so, then ends within the server's grace period.
+    ///
+    /// # Errors
+    ///
+    /// If the channel can't be opened or breaks.
+    fn serve(self, server: Server, stop: Stop) -> impl Future<Output = Result<(), Error>> + Send;
+}
+
+impl Server {
+    /// Serves over a transport until its other end is gone.
+    ///
+    /// # Errors
+    ///
+    /// If the channel can't be opened or breaks.
+    pub async fn serve(&self, transport: impl Transport) -> Result<(), Error> {
+        transport.serve(self.clone(), Stop::never()).await
+    }
+
+    /// Serves over a transport until its other end is gone or `stop` says so.
+    ///
+    /// # Errors
+    ///
+    /// If the channel can't be opened or breaks.
+    pub async fn serve_until(&self, transport: impl Transport, stop: Stop) -> Result<(), Error> {
+        transport.serve(self.clone(), stop).await
+    }
+}

@@ -1,0 +1,63 @@
+//! What waits to be written to a pipe: one buffer that everybody appends to and the pipe's task drains.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::lane::{Kind, Lane};
+
+/// While more than this waits, a pipe reads no further: its client does not read our answers, and each
+/// message that we took in would make us hold more of them.
+pub(super) const OUTBOX_LIMIT: usize = 32 * 1024 * 1024;
+
+/// A buffer that grew past this is given back once it is empty, so that one large answer doesn't keep
+/// its memory for ever.
+const KEPT_CAPACITY: usize = 1024 * 1024;
+
+/// Messages to write, each ended by a newline.
+#[derive(Default)]
+pub(super) struct Outbox {
+    waiting: Mutex<Vec<u8>>,
+    filled: Notify,
+}
+
+impl Outbox {
+    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Exchanges what waits for an empty buffer.
+    pub(super) fn take(&self, emptied: &mut Vec<u8>) {
+        emptied.clear();
+        if emptied.capacity() > KEPT_CAPACITY {
+            *emptied = Vec::new();
+        }
+        std::mem::swap(&mut *self.lock(), emptied);
+    }
+
+    /// How much waits.
+    pub(super) fn len(&self) -> usize {
+        self.lock().len()
+    }
+
+    /// Waits until something was put in since the last wait.
+    pub(super) async fn filled(&self) {
+        self.filled.notified().await;
+    }
+}
+
+impl Lane for Outbox {
+    fn write(&self, _: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
+        let first = {
+            let mut waiting = self.lock();
+            let first = waiting.is_empty();
+            waiting.reserve(hint + 1);
+            encode(&mut waiting);
+            waiting.push(b'\n');
+            first
+        };
+        if first {
+            self.filled.notify_one();
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Serving over stdin and stdout.
+//!
+//! The real descriptors move to private, close-on-exec ones first: descriptor 0 becomes the null device
+//! and descriptor 1 stderr, until serving ends. A stray `print` then reaches stderr instead of breaking
+//! the protocol, and a child process can't eat the input.
+//!
+//! Reads and writes never block. A pipe is opened anew where the system allows it, so that the mode of a
+//! description which other processes may share stays as it was; regular files and terminals are read
+//! from the runtime's blocking pool.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+
+use rustix::fs::{FileType, Mode, OFlags};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::UnixStream;
+use tokio::net::unix::pipe;
+
+use crate::error::Error;
+use crate::server::Server;
+
+use super::pipe as lines;
+use super::{Stop, Transport};
+
+/// Only one server can own a process's stdin and stdout.
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+/// Serves over this process's stdin and stdout. See [`stdio`].
+#[derive(Debug, Default)]
+#[non_exhaustive]
+pub struct Stdio {}
+
+/// The stdio transport: one client, this process's parent.
+///
+/// Ends promptly when stdin does. While it serves, `print!` and child processes see the null device and
+/// stderr in place of the protocol's stdin and stdout.
+pub fn stdio() -> Stdio {
+    Stdio {}
+}
+
+impl Transport for Stdio {
+    async fn serve(self, server: Server, stop: Stop) -> Result<(), Error> {
+        let taken = Taken::take()?;
+        let broke = |error| Error::transport("stdio broke", error);
+        let mut reader = Stream::new(taken.input.as_fd(), OFlags::RDONLY).map_err(broke)?;
+        let mut writer = Stream::new(taken.output.as_fd(), OFlags::WRONLY).map_err(broke)?;
+        match lines::serve(&mut reader, &mut writer, &server, &stop).await {
+            // The client is gone, which is how a pipe ends.
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            served => served.map_err(broke),
+        }
+    }
+}
+
+/// The real stdin and stdout, moved away; put back when dropped.
+struct Taken {
+    input: OwnedFd,
+    output: OwnedFd,
+}
+
+impl Taken {
+    fn take() -> Result<Self, Error> {
+        if TAKEN.swap(true, Ordering::AcqRel) {
+            return Err(Error::misuse(
+                "another server of this process serves stdio already",
+            ));
+        }
+        Self::move_away().map_err(|error| {
+            TAKEN.store(false, Ordering::Release);
+            Error::transport("stdin and stdout can't be moved away", error)
+        })
+    }
+
+    fn move_away() -> io::Result<Self> {
+        let input = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 3)?;
+        let output = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdout(), 3)?;
+        let null = rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+        rustix::stdio::dup2_stdin(&null)?;
+        rustix::stdio::dup2_stdout(rustix::stdio::stderr())?;
+        Ok(Self { input, output })
+    }
+}
+
+impl Drop for Taken {
+    fn drop(&mut self) {
+        // Both ends are open descriptors, so this fails only if the process has none left.
+        let _ = rustix::stdio::dup2_stdin(&self.input);
+        let _ = rustix::stdio::dup2_stdout(&self.output);
+        TAKEN.store(false, Ordering::Release);
+    }
+}
+
+/// One direction of stdio.
+enum Stream {
+    Receiver(pipe::Receiver),
+    Sender(pipe::Sender),
+    Socket(UnixStream),
+    /// Something that readiness can't be asked of: a regular file, a terminal.
+    File(tokio::fs::File),
+}
+
+impl Stream {
+    /// Opens a pipe anew, so that its mode is ours alone; takes anything else as it is.
+    fn new(fd: BorrowedFd<'_>, access: OFlags) -> io::Result<Self> {
+        match FileType::from_raw_mode(rustix::fs::fstat(fd)?.st_mode) {
+            FileType::Fifo => {
+                let path = format!("/proc/self/fd/{}", fd.as_raw_fd());
+                let flags = access | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                let own = match rustix::fs::open(path, flags, Mode::empty()) {
+                    Ok(own) => own,
+                    // No such path on this system: the pipe's own mode must do.
+                    Err(_) => fd.try_clone_to_owned()?,
+                };
+                if access == OFlags::RDONLY {
+                    Ok(Self::Receiver(pipe::Receiver::from_owned_fd(own)?))
+                } else {
+                    Ok(Self::Sender(pipe::Sender::from_owned_fd(own)?))
+                }
+            }
+            FileType::Socket => {
+                let socket = std::os::unix::net::UnixStream::from(fd.try_clone_to_owned()?);
+                socket.set_nonblocking(true)?;
+                Ok(Self::Socket(UnixStream::from_std(socket)?))
+            }
+            _ => {
+                let file = std::fs::File::from(fd.try_clone_to_owned()?);
+                Ok(Self::File(tokio::fs::File::from_std(file)))
+            }
+        }
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::Receiver(pipe) => Pin::new(pipe).poll_read(cx, buffer),
+            Self::Socket(socket) => Pin::new(socket).poll_read(cx, buffer),
+            Self::File(file) => Pin::new(file).poll_read(cx, buffer),
+            Self::Sender(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
+        }
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.get_mut() {
+            Self::Sender(pipe) => Pin::new(pipe).poll_write(cx, bytes),
+            Self::Socket(socket) => Pin::new(socket).poll_write(cx, bytes),
+            Self::File(file) => Pin::new(file).poll_write(cx, bytes),
+            Self::Receiver(_) => Poll::Ready(Err(io::ErrorKind::Unsupported.into())),
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self.get_mut() {
+            Self::File(file) => Pin::new(file).poll_flush(cx),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.poll_flush(cx)
+    }
+}
