@@ -9,7 +9,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::raw::Raw;
-use super::scan::Kind;
+use super::scan::{Kind, Span};
 use super::text::{json_string, unescape};
 use crate::limits::MAX_ID;
 
@@ -30,6 +30,18 @@ enum Form {
 
 const SHORT: usize = 38;
 
+impl Form {
+    fn short(text: &[u8]) -> Option<Self> {
+        let mut short = [0; SHORT];
+        short.get_mut(..text.len())?.copy_from_slice(text);
+        let length = u8::try_from(text.len()).ok()?;
+        Some(Self::Short {
+            length,
+            text: short,
+        })
+    }
+}
+
 /// The value is no request id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 #[error("a request id must be a string or a 64-bit integer")]
@@ -38,18 +50,14 @@ pub struct InvalidId;
 impl RequestId {
     /// An integer id.
     pub fn number(id: i64) -> Self {
-        Self::from_valid(itoa::Buffer::new().format(id).as_bytes(), None)
+        Self::from_text(itoa::Buffer::new().format(id).as_bytes())
     }
 
     /// A string id.
     pub fn string(id: &str) -> Self {
         let mut text = Vec::new();
         json_string(&mut text, id);
-        if text.len() <= SHORT {
-            Self::from_valid(&text, None)
-        } else {
-            Self(Form::Long(text.into()))
-        }
+        Self::from_text(&text)
     }
 
     /// The id written as `raw`.
@@ -58,32 +66,28 @@ impl RequestId {
     /// When `raw` is neither a string nor an integer of 64 bits, or is longer than
     /// [`MAX_ID`] bytes.
     pub fn from_raw(raw: &Raw) -> Result<Self, InvalidId> {
-        let text = raw.as_bytes();
-        let valid = match raw.kind() {
-            Kind::String => text.len() <= MAX_ID,
-            Kind::Number => is_integer(text),
-            _ => false,
-        };
-        if valid {
-            Ok(Self::from_valid(text, Some(raw)))
-        } else {
-            Err(InvalidId)
-        }
+        let shared = raw.shared();
+        Self::from_slice(shared, Span::all(shared))
     }
 
-    fn from_valid(text: &[u8], shared: Option<&Raw>) -> Self {
-        let mut short = [0; SHORT];
-        if let (Some(start), Ok(length)) = (short.get_mut(..text.len()), u8::try_from(text.len())) {
-            start.copy_from_slice(text);
-            return Self(Form::Short {
-                length,
-                text: short,
-            });
+    /// The id written at `span` of scanned bytes.
+    pub(crate) fn from_slice(bytes: &Bytes, span: Span) -> Result<Self, InvalidId> {
+        let text = &bytes[span.range()];
+        let valid = match text.first().map(|&byte| Kind::of(byte)) {
+            Some(Kind::String) => text.len() <= MAX_ID,
+            Some(Kind::Number) => is_integer(text),
+            _ => false,
+        };
+        if !valid {
+            return Err(InvalidId);
         }
-        Self(Form::Long(shared.map_or_else(
-            || Bytes::copy_from_slice(text),
-            |raw| raw.clone().into_bytes(),
-        )))
+        Ok(Self(
+            Form::short(text).unwrap_or_else(|| Form::Long(bytes.slice(span.range()))),
+        ))
+    }
+
+    fn from_text(text: &[u8]) -> Self {
+        Self(Form::short(text).unwrap_or_else(|| Form::Long(Bytes::copy_from_slice(text))))
     }
 
     /// The id as JSON, as it was written.
@@ -132,7 +136,12 @@ fn integer(text: &[u8]) -> Option<i128> {
     std::str::from_utf8(text).ok()?.parse().ok()
 }
 
+/// Whether a JSON number is an integer of 64 bits.
 fn is_integer(text: &[u8]) -> bool {
+    // So few digits always fit.
+    if text.len() < 19 && text.iter().all(u8::is_ascii_digit) {
+        return true;
+    }
     integer(text).is_some_and(|value| (i64::MIN.into()..=u64::MAX.into()).contains(&value))
 }
 
@@ -200,9 +209,7 @@ impl<'de> Deserialize<'de> for RequestId {
         Ok(
             match Either::deserialize(deserializer).map_err(|_| D::Error::custom(InvalidId))? {
                 Either::Signed(id) => Self::number(id),
-                Either::Unsigned(id) => {
-                    Self::from_valid(itoa::Buffer::new().format(id).as_bytes(), None)
-                }
+                Either::Unsigned(id) => Self::from_text(itoa::Buffer::new().format(id).as_bytes()),
                 Either::Text(id) => Self::string(&id),
             },
         )

@@ -271,17 +271,18 @@ impl Parts {
         key: Key,
         depth: usize,
     ) -> Result<(), ScanError> {
-        let name = unescape(scanner.text(key));
-        let known = match name.as_ref() {
-            "jsonrpc" => &mut self.jsonrpc,
-            "id" => &mut self.id,
-            "method" => &mut self.method,
-            "params" => {
+        let text = scanner.text(key);
+        let decoded = key.escaped.then(|| unescape(text));
+        let known = match decoded.as_ref().map_or(text, |name| name.as_bytes()) {
+            b"jsonrpc" => &mut self.jsonrpc,
+            b"id" => &mut self.id,
+            b"method" => &mut self.method,
+            b"params" => {
                 self.params = Some(self.scan_params(scanner, depth)?);
                 return Ok(());
             }
-            "result" => &mut self.result,
-            "error" => &mut self.error,
+            b"result" => &mut self.result,
+            b"error" => &mut self.error,
             _ => {
                 self.extra.push(Member {
                     key,
@@ -380,7 +381,7 @@ impl Parts {
         let id = match self.id {
             Some(span) if &bytes[span.range()] == b"null" => None,
             Some(span) => {
-                let id = RequestId::from_raw(&Raw::slice(bytes, span));
+                let id = RequestId::from_slice(bytes, span);
                 Some(id.map_err(|error| invalid(&error.to_string()))?)
             }
             None => None,
@@ -410,7 +411,7 @@ fn method_of(bytes: &Bytes, span: Span) -> Result<Method, RpcError> {
     if inner.len() > MAX_METHOD {
         return Err(invalid("the method name is too long"));
     }
-    Ok(Method::parse(&unescape(inner)))
+    Ok(Method::known(inner).unwrap_or_else(|| Method::parse(&unescape(inner))))
 }
 
 fn error_of(raw: Option<Raw>) -> Result<RpcError, RpcError> {

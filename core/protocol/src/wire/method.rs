@@ -18,10 +18,16 @@ macro_rules! methods {
 
             /// The method of that name.
             pub fn parse(name: &str) -> Self {
-                match name {
-                    $($name => Self::$variant,)+
-                    other => Self::Other(other.into()),
+                Self::known(name.as_bytes()).unwrap_or_else(|| Self::Other(name.into()))
+            }
+
+            /// The method of that name, if some revision defines it.
+            pub(crate) fn known(name: &[u8]) -> Option<Self> {
+                const fn bytes(name: &str) -> &[u8] {
+                    name.as_bytes()
                 }
+                $(if name == const { bytes($name) } { return Some(Self::$variant); })+
+                None
             }
 
             /// The name on the wire.

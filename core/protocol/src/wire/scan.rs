@@ -5,6 +5,8 @@
 //! decoded key, at any level), lone surrogate escapes, nesting beyond [`MAX_DEPTH`]. It allocates
 //! nothing unless objects are large or their keys are escaped.
 
+use std::borrow::Cow;
+
 use smallvec::SmallVec;
 
 use super::text::{hex4, unescape};
@@ -119,6 +121,11 @@ impl Span {
         }
     }
 
+    /// All of `bytes`, which come from a scanner.
+    pub(crate) fn all(bytes: &[u8]) -> Self {
+        Self::new(0, bytes.len())
+    }
+
     pub(crate) fn range(self) -> std::ops::Range<usize> {
         self.start as usize..self.end as usize
     }
@@ -229,8 +236,10 @@ impl<'a> Scanner<'a> {
         let outer = self.keys.len();
         self.open(depth, b'{')?;
         if self.peek() != Some(b'}') {
+            let mut escaped = false;
             loop {
                 let key = self.string()?;
+                escaped |= key.escaped;
                 if self.keys.len() - outer == MAX_MEMBERS {
                     return Err(self.error(Problem::Members));
                 }
@@ -246,7 +255,7 @@ impl<'a> Scanner<'a> {
                 self.at += 1;
                 self.space();
             }
-            self.distinct(outer)?;
+            self.distinct(outer, escaped)?;
             self.keys.truncate(outer);
         }
         self.expect(b'}')?;
@@ -290,7 +299,14 @@ impl<'a> Scanner<'a> {
         self.bytes.get(self.at).copied()
     }
 
+    #[inline]
     fn space(&mut self) {
+        if self.peek().is_some_and(|byte| byte <= b' ') {
+            self.skip_space();
+        }
+    }
+
+    fn skip_space(&mut self) {
         while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
             self.at += 1;
         }
@@ -413,38 +429,36 @@ impl<'a> Scanner<'a> {
         escape.and_then(hex4).ok_or(self.error(Problem::Escape))
     }
 
-    /// That the keys from `outer` on differ from each other.
-    fn distinct(&self, outer: usize) -> Result<(), ScanError> {
+    /// That the keys from `outer` on differ from each other; `escaped`, if any of them is.
+    #[inline]
+    fn distinct(&self, outer: usize, escaped: bool) -> Result<(), ScanError> {
         let keys = &self.keys[outer..];
         let text = |key: &Key| &self.bytes[key.span.range()];
-        let found = if keys.iter().any(|key| key.escaped) {
-            let mut decoded: Vec<_> = keys
-                .iter()
-                .map(|key| (unescape(text(key)), key.span.start))
-                .collect();
-            decoded.sort_unstable();
-            decoded
-                .windows(2)
-                .find(|pair| pair[0].0 == pair[1].0)
-                .map(|pair| pair[1].1)
-        } else if keys.len() > PAIRWISE {
-            let mut sorted: Vec<_> = keys.iter().map(|key| (text(key), key.span.start)).collect();
-            sorted.sort_unstable();
-            sorted
-                .windows(2)
-                .find(|pair| pair[0].0 == pair[1].0)
-                .map(|pair| pair[1].1)
-        } else {
-            let mut later = keys.iter().enumerate();
-            later
-                .find(|(at, key)| keys[..*at].iter().any(|earlier| text(earlier) == text(key)))
-                .map(|(_, key)| key.span.start)
+        if escaped || keys.len() > PAIRWISE {
+            return self.distinct_sorted(keys);
+        }
+        for (at, key) in keys.iter().enumerate() {
+            if keys[..at].iter().any(|earlier| text(earlier) == text(key)) {
+                return Err(duplicate(key.span.start));
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn distinct_sorted(&self, keys: &[Key]) -> Result<(), ScanError> {
+        let text = |key: &Key| {
+            let text = &self.bytes[key.span.range()];
+            if key.escaped {
+                Cow::Owned(unescape(text).into_owned().into_bytes())
+            } else {
+                Cow::Borrowed(text)
+            }
         };
-        match found {
-            Some(at) => Err(ScanError {
-                problem: Problem::Duplicate,
-                at: at as usize,
-            }),
+        let mut sorted: Vec<_> = keys.iter().map(|key| (text(key), key.span.start)).collect();
+        sorted.sort_unstable();
+        match sorted.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            Some(pair) => Err(duplicate(pair[1].1)),
             None => Ok(()),
         }
     }
@@ -463,6 +477,13 @@ impl<'a> Scanner<'a> {
             problem,
             at: self.at,
         }
+    }
+}
+
+fn duplicate(at: u32) -> ScanError {
+    ScanError {
+        problem: Problem::Duplicate,
+        at: at as usize,
     }
 }
 
@@ -488,20 +509,7 @@ fn plain_run(bytes: &[u8]) -> (usize, bool) {
         }
         at += 8;
         if at >= 32 {
-            // Long ones: in blocks that the compiler turns into vector instructions.
-            while let Some(block) = bytes[at..].first_chunk::<64>() {
-                let (stop, any) = block.iter().fold((0, 0), |(stop, any), &byte| {
-                    (
-                        stop | u8::from(byte == b'"' || byte == b'\\' || byte < 0x20),
-                        any | byte,
-                    )
-                });
-                if stop != 0 {
-                    break;
-                }
-                seen |= u64::from(any);
-                at += 64;
-            }
+            return long_run(bytes, at, seen);
         }
     }
     for &byte in &bytes[at..] {
@@ -514,15 +522,33 @@ fn plain_run(bytes: &[u8]) -> (usize, bool) {
     (at, seen & HIGH_BITS == 0)
 }
 
+/// The same for long strings, from `at` on: `memchr` finds the end faster than anything that also looks
+/// for control characters, and the compiler turns the look at the bytes in between into vector
+/// instructions.
+fn long_run(bytes: &[u8], at: usize, seen: u64) -> (usize, bool) {
+    let rest = &bytes[at..];
+    let run = &rest[..memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len())];
+    let (least, any) = run.iter().fold((u8::MAX, 0), |(least, any), &byte| {
+        (byte.min(least), byte | any)
+    });
+    let length = if least < 0x20 {
+        run.iter()
+            .position(|&byte| byte < 0x20)
+            .unwrap_or(run.len())
+    } else {
+        run.len()
+    };
+    (at + length, (seen | u64::from(any)) & HIGH_BITS == 0)
+}
+
 /// Marks the bytes of `word` that are a quote, a backslash or a control character in their highest
 /// bit. Only the lowest mark is exact (a borrow may run into the next byte), and only it is used.
 #[inline]
 fn stops(word: u64) -> u64 {
-    let zero = |x: u64| x.wrapping_sub(ONES) & !x;
-    let quote = zero(word ^ (ONES * b'"' as u64));
-    let backslash = zero(word ^ (ONES * b'\\' as u64));
-    let control = word.wrapping_sub(ONES * 0x20) & !word;
-    (quote | backslash | control) & HIGH_BITS
+    // Turning one bit of a quote makes it the byte above the control characters.
+    let control_or_quote = (word ^ (ONES * 0x02)).wrapping_sub(ONES * 0x21);
+    let backslash = (word ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);
+    (control_or_quote | backslash) & !word & HIGH_BITS
 }
 
 #[cfg(test)]

@@ -39,7 +39,10 @@ pub fn json_string(out: &mut Vec<u8>, text: &str) {
 /// What no scanned string contains (bad UTF-8, bad escapes) becomes U+FFFD.
 pub(crate) fn unescape(inner: &[u8]) -> Cow<'_, str> {
     if memchr::memchr(b'\\', inner).is_none() {
-        return String::from_utf8_lossy(inner);
+        return match std::str::from_utf8(inner) {
+            Ok(text) => Cow::Borrowed(text),
+            Err(_) => String::from_utf8_lossy(inner),
+        };
     }
     let mut decoded = String::with_capacity(inner.len());
     let mut rest = inner;
