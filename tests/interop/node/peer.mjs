@@ -1,0 +1,119 @@
+// What the behaviours need besides the official client itself: the client's answers, a record, and waiting.
+
+const WAIT = 15_000; // After this something that should have arrived counts as missing; no test depends on it.
+
+/** The client's side of the conversation: how it answers questions, and a record of all it was told. */
+export class Callbacks {
+  elicitations = {};
+  roots = [];
+  asked = [];
+  logged = [];
+  notified = [];
+
+  sample(params) {
+    this.asked.push(['sampling/createMessage', params]);
+    const { content } = params.messages.at(-1);
+    const question = (Array.isArray(content) ? content[0] : content).text;
+    if (params.tools?.length) {
+      return {
+        role: 'assistant', model: 'interop', stopReason: 'toolUse',
+        content: { type: 'tool_use', id: 'call-1', name: 'get_weather', input: { city: 'Oslo' } },
+      };
+    }
+    const text = question.includes('capital') ? 'Paris' : `answer to ${question}`;
+    return { role: 'assistant', model: 'interop', stopReason: 'endTurn', content: { type: 'text', text } };
+  }
+
+  elicit(params) {
+    this.asked.push(['elicitation/create', params]);
+    return this.elicitations[params.message] ?? { action: 'decline' };
+  }
+
+  listRoots() {
+    this.asked.push(['roots/list', {}]);
+    return { roots: this.roots };
+  }
+
+  notices(method) {
+    return this.notified.filter((notice) => notice.method === method).map((notice) => notice.params);
+  }
+}
+
+/** Waits until the condition holds; fails when it does not in time. */
+export async function eventually(what, condition, wait = WAIT) {
+  const deadline = Date.now() + wait;
+  while (!condition()) {
+    if (Date.now() > deadline) throw new Error(`never happened: ${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+/** One connected official client; the two majors differ only in what their subclasses define. */
+export class Peer {
+  constructor(client, revision, transport, callbacks) {
+    Object.assign(this, { client, revision, transport, callbacks });
+  }
+
+  get modern() {
+    return this.revision >= '2026-07-28';
+  }
+
+  hello() {
+    return {
+      serverInfo: this.client.getServerVersion(),
+      capabilities: this.client.getServerCapabilities(),
+      instructions: this.client.getInstructions(),
+    };
+  }
+
+  /** All pages of `tools`, `prompts`, `resources` or `templates`. */
+  async list(kind) {
+    const [method, field] = {
+      tools: ['listTools', 'tools'],
+      prompts: ['listPrompts', 'prompts'],
+      resources: ['listResources', 'resources'],
+      templates: ['listResourceTemplates', 'resourceTemplates'],
+    }[kind];
+    const found = [];
+    let cursor;
+    do {
+      const page = await this.client[method](cursor === undefined ? undefined : { cursor }, this.listOptions());
+      found.push(...page[field]);
+      cursor = page.nextCursor;
+    } while (cursor !== undefined);
+    return found;
+  }
+
+  listOptions() {
+    return {};
+  }
+
+  errorCode(error) {
+    return error.code;
+  }
+
+  getPrompt(name, args) {
+    return this.client.getPrompt({ name, arguments: args });
+  }
+
+  read(uri) {
+    return this.client.readResource({ uri }, this.listOptions());
+  }
+
+  complete(ref, argument, context) {
+    return this.client.complete({ ref, argument, ...(context ? { context: { arguments: context } } : {}) });
+  }
+
+  /** Calls the tool, cancels it once its first progress arrived, and checks that it was not answered. */
+  async cancelledCall(name, args) {
+    const controller = new AbortController();
+    let started = false;
+    let answered = false;
+    const call = this.callTool(name, args, { signal: controller.signal, onProgress: () => { started = true; } })
+      .then(() => { answered = true; }, () => {});
+    await eventually('progress', () => started);
+    controller.abort('interop');
+    await call;
+    if (answered) throw new Error('a cancelled call was answered');
+  }
+}
