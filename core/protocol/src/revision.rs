@@ -276,11 +276,14 @@ pub struct Features {
 
     /// The code for a resource that does not exist.
     pub resource_not_found_code: ErrorCode,
+    /// The answer to a request whose id could not be read has no `id` member; before, each error has one.
+    pub errors_without_id: bool,
     /// The code that sends the user to a URL before the request can succeed.
     pub url_elicitation_required_code: Option<ErrorCode>,
 }
 
 const V2024_11_05: Features = Features {
+    errors_without_id: false,
     handshake: true,
     discover: false,
     request_meta: false,
@@ -362,6 +365,7 @@ const V2025_06_18: Features = Features {
 };
 
 const V2025_11_25: Features = Features {
+    errors_without_id: true,
     sse_priming: true,
     origin_forbidden: true,
     tasks: true,

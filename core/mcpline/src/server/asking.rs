@@ -317,7 +317,9 @@ pub(super) fn fail_pending(call: &CallState, error: &AskError) {
 /// What a request brings along if it is a retry.
 pub(super) struct Retry {
     responses: Option<Raw>,
-    state: String,
+    /// A client without a state to echo may answer all the same: questions that a handler returns by
+    /// themselves need none.
+    state: Option<String>,
 }
 
 impl Retry {
@@ -339,14 +341,19 @@ impl Retry {
                 "params.inputResponses must be an object",
             ));
         }
-        let Some(state) = params.get("requestState") else {
-            return Ok(None);
+        let state = match params.get("requestState") {
+            Some(state) => Some(
+                state
+                    .string_value()
+                    .ok_or_else(|| {
+                        RpcError::invalid_params("params.requestState must be a string")
+                    })?
+                    .into_owned(),
+            ),
+            None => None,
         };
-        let state = state
-            .string_value()
-            .ok_or_else(|| RpcError::invalid_params("params.requestState must be a string"))?
-            .into_owned();
-        Ok(Some(Self { responses, state }))
+        let retries = responses.is_some() || state.is_some();
+        Ok(retries.then_some(Self { responses, state }))
     }
 }
 
@@ -373,10 +380,13 @@ pub(super) fn resume(
     retry: &Retry,
 ) -> Result<Resumed, RpcError> {
     let server = seat.connection.server();
+    let Some(sealed) = &retry.state else {
+        return answered_without_state(retry);
+    };
     let digest = request_digest(method, Some(params.raw()));
     let state = RequestState::open(
         server.key_ring(),
-        &retry.state,
+        sealed,
         seat.connection.principal(),
         &digest,
         clock::unix_now(),
@@ -436,6 +446,22 @@ pub(super) fn resume(
             ))
         }
     }
+}
+
+/// Answers that came by themselves: the handler is run with them, and asks again for what it misses.
+fn answered_without_state(retry: &Retry) -> Result<Resumed, RpcError> {
+    let responses = retry.responses.clone().unwrap_or(Raw::EMPTY_OBJECT);
+    for (key, answer) in responses.members().into_iter().flatten() {
+        if answer.kind() != JsonKind::Object {
+            return Err(invalid(&key, "must be an object"));
+        }
+    }
+    let input = AuthorInput {
+        responses,
+        state: None,
+        round: 0,
+    };
+    Ok(Resumed::Run(Some(input), Box::default()))
 }
 
 /// Checks answers against the questions that a suspended handler asked.

@@ -15,7 +15,7 @@ use super::reply::{self, Envelope, HandlerError, Reply, ToolReply};
 /// Ends the request that `call` serves with the handler's outcome.
 pub(super) fn complete(call: &Arc<CallState>, outcome: Result<Reply, HandlerError>) {
     let outcome = match outcome {
-        Ok(Reply::InputRequired(questions)) => {
+        Ok(Reply::InputRequired(questions)) | Err(HandlerError::InputRequired(questions)) => {
             asking::put_returned_questions(call, questions);
             return;
         }
@@ -168,6 +168,8 @@ fn as_reply(call: &CallState, error: HandlerError) -> Result<Reply, RpcError> {
         }
         HandlerError::Tool(text) => Err(RpcError::internal_error(text)),
         HandlerError::Internal(detail) => internal(call, &detail),
+        // Taken care of by `complete`.
+        HandlerError::InputRequired(_) => internal(call, "questions in place of an error"),
     }
 }
 

@@ -126,8 +126,30 @@ impl Connection {
         match incoming {
             Ok(Incoming::Single(message)) => self.receive_one(message, false, lane, http),
             Ok(Incoming::Batch(entries)) => self.receive_batch(entries, lane, http),
-            Err(error) => answer_unreadable(&**lane, &error),
+            Err(error) => self.answer_unreadable(&**lane, &error),
         }
+    }
+
+    /// Answers bytes that are no message. Where their id is unknown the error goes out without one, unless
+    /// the client's revision knows no such errors (before 2025-11-25 each has an id).
+    fn answer_unreadable(&self, lane: &dyn Lane, error: &ReadError) {
+        let without_id = self
+            .peer()
+            .is_none_or(|peer| peer.revision.features().errors_without_id);
+        if !error.is_answerable() || (error.id.is_none() && !without_id) {
+            tracing::warn!(error = %error.error, "a message could not be read");
+            lane.abandon();
+            return;
+        }
+        let ErrorCode(code) = error.error.code;
+        lane.write(
+            Kind::Response(Status::Unreadable(code)),
+            192,
+            &mut |out| match &error.id {
+                Some(id) => encode::error(out, Some(id), &error.error),
+                None => encode::error_without_id(out, &error.error),
+            },
+        );
     }
 
     fn receive_batch(
@@ -136,8 +158,14 @@ impl Connection {
         lane: &Arc<dyn Lane>,
         http: Option<&Arc<HttpInfo>>,
     ) {
-        if let Err(error) = self.lock_session().admit_batch() {
-            refuse(&**lane, None, &error);
+        let refused = self.lock_session().admit_batch().err();
+        if let Some(error) = refused {
+            // Each request gets the reason under its own id.
+            for entry in &entries {
+                if let Ok(Message::Request(request)) = entry {
+                    refuse(&**lane, &request.id, &error);
+                }
+            }
             return;
         }
         let answered = |entry: &Result<Message, ReadError>| match entry {
@@ -150,7 +178,7 @@ impl Connection {
         for entry in entries {
             match entry {
                 Ok(message) => self.receive_one(message, true, &lane, http),
-                Err(error) => answer_unreadable(&*lane, &error),
+                Err(error) => self.answer_unreadable(&*lane, &error),
             }
         }
     }
@@ -387,26 +415,14 @@ fn answer(lane: &dyn Lane, id: &RequestId, outcome: Result<Vec<u8>, RpcError>) {
                 encode::response(out, id, &result);
             },
         ),
-        Err(error) => refuse(lane, Some(id), &error),
-    }
-}
-
-fn answer_unreadable(lane: &dyn Lane, error: &ReadError) {
-    if error.is_answerable() {
-        let ErrorCode(code) = error.error.code;
-        lane.write(Kind::Response(Status::Unreadable(code)), 192, &mut |out| {
-            encode::error(out, error.id.as_ref(), &error.error);
-        });
-    } else {
-        tracing::debug!(error = %error.error, "a message could not be read");
-        lane.abandon();
+        Err(error) => refuse(lane, id, &error),
     }
 }
 
 /// Refuses a request before anything was dispatched.
-pub(crate) fn refuse(lane: &dyn Lane, id: Option<&RequestId>, error: &RpcError) {
+fn refuse(lane: &dyn Lane, id: &RequestId, error: &RpcError) {
     let ErrorCode(code) = error.code;
     lane.write(Kind::Response(Status::Refused(code)), 192, &mut |out| {
-        encode::error(out, id, error);
+        encode::error(out, Some(id), error);
     });
 }

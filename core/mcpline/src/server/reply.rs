@@ -138,6 +138,9 @@ pub enum HandlerError {
     /// The client lacks a capability that the request needs: -32021 on 2026-07-28, else as
     /// [`HandlerError::Tool`].
     Unsupported(Need),
+    /// No failure: the handler wants these questions answered first. As [`Reply::InputRequired`], for
+    /// handlers whose result is of another type.
+    InputRequired(InputRequired),
     /// The handler failed in a way that the client must not learn about; the text is for the log.
     Internal(String),
 }

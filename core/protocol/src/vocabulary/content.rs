@@ -157,6 +157,18 @@ pub struct EmbeddedResource {
     pub extra: Extra,
 }
 
+impl EmbeddedResource {
+    /// These contents, without metadata.
+    pub fn new(resource: ResourceContents) -> Self {
+        Self {
+            resource,
+            annotations: None,
+            meta: None,
+            extra: Extra::new(),
+        }
+    }
+}
+
 setters!(EmbeddedResource { with_annotations => annotations: Annotations, with_meta => meta: Extra });
 
 /// Hints about whom something is for and how much it matters.

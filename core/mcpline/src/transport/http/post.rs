@@ -154,6 +154,9 @@ pub(super) fn accepted() -> Response<Body> {
 /// Answers bytes that are no message.
 pub(super) fn unreadable(error: &ReadError) -> Response<Body> {
     let mut body = Vec::new();
-    encode::error(&mut body, error.id.as_ref(), &error.error);
+    match &error.id {
+        Some(id) => encode::error(&mut body, Some(id), &error.error),
+        None => encode::error_without_id(&mut body, &error.error),
+    }
     json(StatusCode::BAD_REQUEST, body)
 }

@@ -241,7 +241,7 @@ pub(super) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body>
 pub(super) fn refusal(status: StatusCode, reason: &str) -> Response<Body> {
     let error = RpcError::new(ErrorCode::INVALID_REQUEST, reason.to_owned());
     let mut body = Vec::new();
-    encode::error(&mut body, None, &error);
+    encode::error_without_id(&mut body, &error);
     json(status, body)
 }
 

@@ -1,0 +1,205 @@
+//! Tools and a prompt that return their questions and are called again with the answers.
+
+use mcpline::protocol::session::Need;
+use mcpline::protocol::vocabulary::{ElicitResult, Prompt, PromptMessage, Role, TextContent};
+use mcpline::server::InputRequest;
+use mcpline::{AskMethod, Context, Error, InputRequired, Reply, Server, ToolReply};
+use serde_json::{Value, json};
+
+use crate::asking::{form, raw, sampled_text, sampling};
+use crate::content::Nothing;
+
+/// Questions in the making.
+struct Questions(InputRequired);
+
+impl Questions {
+    fn new() -> Self {
+        Self(InputRequired {
+            requests: Vec::new(),
+            state: None,
+        })
+    }
+
+    fn ask(mut self, key: &str, method: AskMethod, params: Option<&Value>) -> Self {
+        self.0.requests.push(InputRequest {
+            key: key.into(),
+            method,
+            params: params.and_then(raw),
+        });
+        self
+    }
+
+    fn elicit(self, key: &str, message: &str, name: &str, kind: &str) -> Self {
+        let params = form(message, json!({ name: { "type": kind } }), &[name]);
+        self.ask(key, AskMethod::Elicit, Some(&params))
+    }
+
+    fn sample(self, key: &str, text: &str, max_tokens: u32) -> Self {
+        self.ask(key, AskMethod::Sample, Some(&sampling(text, max_tokens)))
+    }
+
+    fn roots(self, key: &str) -> Self {
+        self.ask(key, AskMethod::ListRoots, None)
+    }
+
+    fn state(mut self, state: impl Into<String>) -> Self {
+        self.0.state = Some(state.into());
+        self
+    }
+
+    fn reply(self) -> Reply {
+        Reply::InputRequired(self.0)
+    }
+}
+
+fn user_name(questions: Questions) -> Questions {
+    questions.elicit("user_name", "What is your name?", "name", "string")
+}
+
+/// The client's answer with this key.
+fn answer(ctx: &Context, key: &str) -> Option<Value> {
+    ctx.input_responses()?.member(key)?.decode().ok()
+}
+
+/// One member of an accepted form.
+fn accepted(ctx: &Context, key: &str, name: &str) -> Option<Value> {
+    let answer: ElicitResult = serde_json::from_value(answer(ctx, key)?).ok()?;
+    answer.content?.get(name).cloned()
+}
+
+fn accepted_text(ctx: &Context, key: &str, name: &str) -> Option<String> {
+    Some(accepted(ctx, key, name)?.as_str()?.to_owned())
+}
+
+fn text(text: impl AsRef<str>) -> Reply {
+    Reply::Tool(ToolReply::text(text.as_ref()))
+}
+
+/// Adds these tools and the prompt.
+pub(crate) fn add(server: &Server) -> Result<(), Error> {
+    let server = server.clone();
+    let tool = |server: Server, name: &str, run: fn(&Context) -> Reply| {
+        let full = format!("test_input_required_result_{name}");
+        server.tool(
+            &full,
+            "Returns its questions",
+            move |_: Nothing, ctx: Context| async move { run(&ctx) },
+        )
+    };
+    let server = tool(server, "elicitation", |ctx| {
+        match accepted_text(ctx, "user_name", "name") {
+            Some(name) => text(format!("Hello, {name}!")),
+            None => user_name(Questions::new()).reply(),
+        }
+    });
+    let server = tool(server, "sampling", |ctx| {
+        match answer(ctx, "capital_question") {
+            Some(answer) => text(format!("Model said: {}", sampled_text(&answer))),
+            None => Questions::new()
+                .sample("capital_question", "What is the capital of France?", 100)
+                .reply(),
+        }
+    });
+    let server = tool(server, "list_roots", |ctx| {
+        match answer(ctx, "client_roots").and_then(|answer| Some(answer["roots"].as_array()?.len()))
+        {
+            Some(count) => text(format!("Client exposed {count} root(s).")),
+            None => Questions::new().roots("client_roots").reply(),
+        }
+    });
+    let server = tool(server, "request_state", |ctx| {
+        let confirmed = accepted(ctx, "confirm", "ok").is_some();
+        if confirmed && ctx.request_state().as_deref() == Some("request-state-nonce") {
+            return text("state-ok: confirmation received");
+        }
+        Questions::new()
+            .elicit("confirm", "Please confirm", "ok", "boolean")
+            .state("request-state-nonce")
+            .reply()
+    });
+    let server = tool(server, "multiple_inputs", |ctx| {
+        let answered = accepted_text(ctx, "user_name", "name").is_some()
+            && answer(ctx, "greeting").is_some()
+            && answer(ctx, "client_roots").is_some();
+        if answered {
+            return text("All inputs received.");
+        }
+        user_name(Questions::new())
+            .sample("greeting", "Generate a greeting", 50)
+            .roots("client_roots")
+            .state("multiple-inputs")
+            .reply()
+    });
+    let server = tool(server, "multi_round", |ctx| {
+        let state = ctx.request_state().unwrap_or_default();
+        let second = |name: &str| {
+            Questions::new()
+                .elicit(
+                    "step2",
+                    "Step 2: What is your favorite color?",
+                    "color",
+                    "string",
+                )
+                .state(format!("round-2:{name}"))
+                .reply()
+        };
+        if let Some(name) = state.strip_prefix("round-2:") {
+            return match accepted_text(ctx, "step2", "color") {
+                Some(color) => text(format!("{name} likes {color}.")),
+                None => second(name),
+            };
+        }
+        match accepted_text(ctx, "step1", "name") {
+            Some(name) => second(&name),
+            None => Questions::new()
+                .elicit("step1", "Step 1: What is your name?", "name", "string")
+                .state("round-1")
+                .reply(),
+        }
+    });
+    let server = tool(server, "tampered_state", |ctx| {
+        match (accepted(ctx, "confirm", "ok"), ctx.request_state()) {
+            (Some(_), Some(state)) => text(format!("state-ok: {state}")),
+            _ => Questions::new()
+                .elicit("confirm", "Please confirm", "ok", "boolean")
+                .state("round-1")
+                .reply(),
+        }
+    });
+    let server = tool(server, "capabilities", |ctx| {
+        let mut questions = Questions::new().state("capability-gated");
+        let mut keys = Vec::new();
+        if ctx.peer().can(Need::ElicitForm) {
+            questions = questions.elicit("ask", "What is your name?", "name", "string");
+            keys.push("ask");
+        }
+        if ctx.peer().can(Need::Sampling) {
+            questions = questions.sample("sample", "Say hello", 50);
+            keys.push("sample");
+        }
+        if ctx.request_state().is_some() && keys.iter().all(|key| answer(ctx, key).is_some()) {
+            return text(format!("capabilities respected: {}", keys.join(",")));
+        }
+        questions.reply()
+    });
+    let prompt =
+        Prompt::new("test_input_required_result_prompt").with_description("Returns its question");
+    let _ = server.prompt(prompt, |_: Nothing, ctx: Context| async move {
+        match accepted_text(&ctx, "user_context", "context") {
+            Some(context) => Ok(vec![PromptMessage::new(
+                Role::User,
+                TextContent::new(format!("Use this context: {context}")),
+            )]),
+            None => {
+                let asked = Questions::new().elicit(
+                    "user_context",
+                    "What context should the prompt use?",
+                    "context",
+                    "string",
+                );
+                Err(mcpline::HandlerError::InputRequired(asked.0))
+            }
+        }
+    });
+    Ok(())
+}
