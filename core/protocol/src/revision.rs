@@ -252,7 +252,8 @@ pub struct Features {
     /// Content of type `resource_link`.
     pub resource_link: bool,
     /// Arguments that don't fit the input schema are answered with a tool result that says
-    /// `isError`; before, with [`ErrorCode::INVALID_PARAMS`].
+    /// `isError`. Earlier revisions leave it open between that and a protocol error; our servers send
+    /// the result to clients of every age, because a model can correct itself by it.
     pub input_errors_as_results: bool,
 
     /// `message` of a progress notification.

@@ -102,7 +102,7 @@ fn call(
         Method::ToolsCall => tool(registry, seat, &params)?,
         Method::PromptsGet => prompt(registry, &params)?,
         Method::ResourcesRead => resource(registry, seat, &params)?,
-        _ => completion(&params)?,
+        _ => completion(registry, &params)?,
     };
     let mut input = None;
     let mut book = Book::default();
@@ -240,7 +240,7 @@ fn resource(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target
     Err(RpcError::resource_not_found(seat.peer.revision, &uri).into())
 }
 
-fn completion(params: &Params) -> Result<(Target, Raw), Refusal> {
+fn completion(registry: &Registry, params: &Params) -> Result<(Target, Raw), Refusal> {
     for name in ["ref", "argument"] {
         if params
             .get(name)
@@ -250,6 +250,23 @@ fn completion(params: &Params) -> Result<(Target, Raw), Refusal> {
                 RpcError::invalid_params(format!("params.{name} must be an object")).into(),
             );
         }
+    }
+    let text = |name: &str| {
+        let reference = params.get("ref")?;
+        Some(reference.member(name)?.string_value()?.into_owned())
+    };
+    let known = match (text("type").as_deref(), text("name"), text("uri")) {
+        (Some("ref/prompt"), Some(name), _) => registry.prompts.get(&name).is_some(),
+        (Some("ref/resource"), _, Some(uri)) => {
+            registry.templates.get(&uri).is_some() || registry.resources.get(&uri).is_some()
+        }
+        _ => false,
+    };
+    if !known {
+        return Err(RpcError::invalid_params(
+            "params.ref names no prompt and no resource of this server",
+        )
+        .into());
     }
     Ok((Target::Completion, params.raw().clone()))
 }

@@ -39,6 +39,7 @@ fn build(page_size: Option<usize>) -> Result<Server, Error> {
     returned::add(&server)?;
     info::add(&server, &state)?;
     others::add(&server, &state)?;
+    returned::add_prompt(&server);
     Ok(server)
 }
 

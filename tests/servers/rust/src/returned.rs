@@ -75,7 +75,7 @@ fn text(text: impl AsRef<str>) -> Reply {
     Reply::Tool(ToolReply::text(text.as_ref()))
 }
 
-/// Adds these tools and the prompt.
+/// Adds these tools.
 pub(crate) fn add(server: &Server) -> Result<(), Error> {
     let server = server.clone();
     let tool = |server: Server, name: &str, run: fn(&Context) -> Reply| {
@@ -166,7 +166,7 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
                 .reply(),
         }
     });
-    let server = tool(server, "capabilities", |ctx| {
+    let _ = tool(server, "capabilities", |ctx| {
         let mut questions = Questions::new().state("capability-gated");
         let mut keys = Vec::new();
         if ctx.peer().can(Need::ElicitForm) {
@@ -182,24 +182,30 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
         }
         questions.reply()
     });
+    Ok(())
+}
+
+/// Adds the prompt that returns its question.
+pub(crate) fn add_prompt(server: &Server) {
     let prompt =
         Prompt::new("test_input_required_result_prompt").with_description("Returns its question");
-    let _ = server.prompt(prompt, |_: Nothing, ctx: Context| async move {
-        match accepted_text(&ctx, "user_context", "context") {
-            Some(context) => Ok(vec![PromptMessage::new(
-                Role::User,
-                TextContent::new(format!("Use this context: {context}")),
-            )]),
-            None => {
-                let asked = Questions::new().elicit(
-                    "user_context",
-                    "What context should the prompt use?",
-                    "context",
-                    "string",
-                );
-                Err(mcpline::HandlerError::InputRequired(asked.0))
+    let _ = server
+        .clone()
+        .prompt(prompt, |_: Nothing, ctx: Context| async move {
+            match accepted_text(&ctx, "user_context", "context") {
+                Some(context) => Ok(vec![PromptMessage::new(
+                    Role::User,
+                    TextContent::new(format!("Use this context: {context}")),
+                )]),
+                None => {
+                    let asked = Questions::new().elicit(
+                        "user_context",
+                        "What context should the prompt use?",
+                        "context",
+                        "string",
+                    );
+                    Err(mcpline::HandlerError::InputRequired(asked.0))
+                }
             }
-        }
-    });
-    Ok(())
+        });
 }
