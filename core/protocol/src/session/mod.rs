@@ -13,19 +13,23 @@ mod asks;
 mod gate;
 mod meta;
 mod peer;
+mod receiving;
 mod requests;
+mod sending;
 mod server;
 mod snapshot;
 mod subscriptions;
 mod thin;
+mod timing;
+mod writing;
 
 pub use asks::{AskError, AskKey, AskRequest, AskTimeouts};
 pub use meta::RequestMeta;
 pub use peer::{Need, Peer, ServerProfile};
 pub use requests::RequestKey;
 pub use server::{
-    Admitted, Changed, Finished, Listening, Outgoing, Received, Scope, ServerSession,
-    SessionLimits, TimedOut,
+    Admitted, Finished, Listening, Outgoing, Received, Scope, ServerSession, SessionLimits,
+    TimedOut,
 };
 pub use snapshot::SessionSnapshot;
 pub use subscriptions::Change;

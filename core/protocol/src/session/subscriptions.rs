@@ -67,21 +67,20 @@ pub(super) fn honoured(
         offered.as_ref().and_then(|offered| offered.list_changed) == Some(true)
     };
     let resources = capabilities.resources.as_ref();
-    let mut honoured = SubscriptionFilter::default();
-    honoured.tools_list_changed =
-        both(filter.tools_list_changed, list_changed(&capabilities.tools));
-    honoured.prompts_list_changed = both(
-        filter.prompts_list_changed,
-        list_changed(&capabilities.prompts),
-    );
-    honoured.resources_list_changed = both(
-        filter.resources_list_changed,
-        resources.and_then(|resources| resources.list_changed) == Some(true),
-    );
-    if resources.and_then(|resources| resources.subscribe) == Some(true) {
-        honoured.resource_subscriptions = filter.resource_subscriptions.clone();
+    let subscribes = resources.and_then(|resources| resources.subscribe) == Some(true);
+    SubscriptionFilter {
+        tools_list_changed: both(filter.tools_list_changed, list_changed(&capabilities.tools)),
+        prompts_list_changed: both(
+            filter.prompts_list_changed,
+            list_changed(&capabilities.prompts),
+        ),
+        resources_list_changed: both(
+            filter.resources_list_changed,
+            resources.and_then(|resources| resources.list_changed) == Some(true),
+        ),
+        resource_subscriptions: filter.resource_subscriptions.clone().filter(|_| subscribes),
+        ..SubscriptionFilter::default()
     }
-    honoured
 }
 
 /// `resources/subscribe` of the handshake era: one set of URIs per session.

@@ -1,0 +1,409 @@
+//! What the session makes of a received message: its era, whether it may be served, who answers it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::RpcError;
+use crate::revision::{Batches, Revision};
+use crate::vocabulary::{LoggingLevel, SubscriptionFilter, meta};
+use crate::wire::{Message, Method, Notification, Params, Request, RequestId, Response};
+
+use super::asks::{AskError, AskKey};
+use super::gate::{self, Destination};
+use super::meta::RequestMeta;
+use super::peer::{self, Peer, ServerProfile};
+use super::requests::{Entry, RequestKey};
+use super::server::{Admitted, Listening, Phase, Received, Scope, ServerSession};
+use super::subscriptions::{Listen, honoured};
+use super::thin::Thinner;
+use super::writing::{honoured_json, notification};
+
+impl<C, A> ServerSession<C, A> {
+    /// Whether a batch may be received now (JSON-RPC batching: received up to 2025-03-26, removed in
+    /// 2025-06-18; unknown before the handshake, and `initialize` never comes in one).
+    ///
+    /// # Errors
+    ///
+    /// -32600 with the reason, to be answered without an id.
+    pub fn admit_batch(&self) -> Result<(), RpcError> {
+        let Some(peer) = self.peer() else {
+            return Err(RpcError::invalid_request(
+                "a batch can't be received before the handshake",
+            ));
+        };
+        if peer.revision.features().batches != Batches::Removed {
+            return Ok(());
+        }
+        Err(RpcError::invalid_request(format!(
+            "revision {} has no JSON-RPC batches: send each message by itself",
+            peer.revision.as_str()
+        )))
+    }
+
+    /// Takes in one message.
+    ///
+    /// `in_batch` says that it came inside a batch. `now` is the time on the driver's clock.
+    pub fn receive(
+        &mut self,
+        message: Message,
+        in_batch: bool,
+        profile: &ServerProfile,
+        now: Duration,
+    ) -> Received<C, A> {
+        self.last_heard = now;
+        match message {
+            Message::Request(request) => self.receive_request(request, in_batch, profile),
+            Message::Notification(notification) => self.receive_notification(notification, now),
+            Message::Response(response) => self.receive_response(response),
+        }
+    }
+
+    fn receive_request(
+        &mut self,
+        request: Request,
+        in_batch: bool,
+        profile: &ServerProfile,
+    ) -> Received<C, A> {
+        let id = request.id.clone();
+        match self.admit_request(request, in_batch, profile) {
+            Ok(received) => received,
+            Err(error) => Received::Reply {
+                id,
+                outcome: Err(error),
+            },
+        }
+    }
+
+    fn admit_request(
+        &mut self,
+        request: Request,
+        in_batch: bool,
+        profile: &ServerProfile,
+    ) -> Result<Received<C, A>, RpcError> {
+        let meta = RequestMeta::of(request.params.as_ref());
+        if self.is_modern(&request.method, &meta) {
+            return self.admit_modern(request, &meta, profile);
+        }
+        if request.method == Method::Initialize {
+            return self.initialize(request, in_batch, profile);
+        }
+        let peer = match &self.phase {
+            Phase::Initializing(peer) | Phase::Ready(peer) => peer.clone(),
+            Phase::Fresh if request.method == Method::Ping => {
+                return Ok(Received::Reply {
+                    id: request.id,
+                    outcome: Ok(b"{}".to_vec()),
+                });
+            }
+            Phase::Fresh => {
+                return Err(RpcError::invalid_request(format!(
+                    "{} before the handshake: send initialize first, or name the revision in \
+                     params._meta",
+                    request.method.as_str()
+                )));
+            }
+        };
+        match gate::admit(&request.method, peer.revision, &profile.capabilities)? {
+            Destination::Session => self.serve_legacy(request),
+            Destination::Server => self.enter(request, &meta, peer, None),
+        }
+    }
+
+    /// One connection-level rule tells each message's era: a request that names its version is modern,
+    /// an exchange always is, and `server/discover` exists nowhere else.
+    fn is_modern(&self, method: &Method, meta: &RequestMeta) -> bool {
+        match self.scope {
+            Scope::Exchange => true,
+            Scope::Session => false,
+            Scope::Connection => meta.version.is_some() || *method == Method::ServerDiscover,
+        }
+    }
+
+    fn admit_modern(
+        &mut self,
+        request: Request,
+        meta: &RequestMeta,
+        profile: &ServerProfile,
+    ) -> Result<Received<C, A>, RpcError> {
+        // `initialize` and other methods of the handshake era don't exist here, whatever their `_meta`.
+        let gated = gate::admit(&request.method, Revision::LATEST, &profile.capabilities);
+        if meta.version.is_none() {
+            gated.clone()?;
+        }
+        let modern = meta.check_modern(&profile.revisions)?;
+        let peer = Arc::new(Peer {
+            revision: modern.revision,
+            info: meta.client_info.clone(),
+            capabilities: modern.capabilities,
+        });
+        match (gated?, &request.method) {
+            (Destination::Session, Method::ServerDiscover) => Ok(Received::Reply {
+                id: request.id,
+                outcome: Ok(peer::discover_result(profile)),
+            }),
+            (Destination::Session, _) => self.listen(request, profile),
+            (Destination::Server, _) => self.enter(request, meta, peer, modern.log_level),
+        }
+    }
+
+    fn enter(
+        &mut self,
+        request: Request,
+        meta: &RequestMeta,
+        peer: Arc<Peer>,
+        log_level: Option<LoggingLevel>,
+    ) -> Result<Received<C, A>, RpcError> {
+        let modern = peer.revision.is_modern();
+        let progress_token = meta.progress_token();
+        let key = self.table(Entry {
+            id: request.id.clone(),
+            progress_token: progress_token.clone(),
+            log_level,
+            modern,
+            last_progress: None,
+            progress: Thinner::default(),
+            handle: None,
+        })?;
+        Ok(Received::Request(Admitted {
+            key,
+            id: request.id,
+            method: request.method,
+            params: request.params,
+            peer,
+            progress_token,
+        }))
+    }
+
+    fn table(&mut self, entry: Entry<C>) -> Result<RequestKey, RpcError> {
+        if self.requests.len() >= self.limits.in_flight {
+            return Err(RpcError::busy(format!(
+                "{} requests are in flight already; try again when one has ended",
+                self.limits.in_flight
+            )));
+        }
+        let refused = RpcError::invalid_request(format!(
+            "a request with the id {} is in flight",
+            String::from_utf8_lossy(entry.id.raw())
+        ));
+        self.requests.insert(entry).ok_or(refused)
+    }
+
+    fn initialize(
+        &mut self,
+        request: Request,
+        in_batch: bool,
+        profile: &ServerProfile,
+    ) -> Result<Received<C, A>, RpcError> {
+        if in_batch {
+            return Err(RpcError::invalid_request(
+                "initialize must not be in a batch",
+            ));
+        }
+        if self.peer().is_some() {
+            return Err(RpcError::invalid_request(
+                "this session is initialized already",
+            ));
+        }
+        let params = request
+            .params
+            .as_ref()
+            .ok_or_else(|| RpcError::invalid_params("initialize needs params"))?;
+        let requested: String = params
+            .get("protocolVersion")
+            .and_then(|version| version.decode().ok())
+            .ok_or_else(|| RpcError::invalid_params("params.protocolVersion must be a string"))?;
+        let capabilities = params
+            .get("capabilities")
+            .filter(|value| value.as_bytes().first() == Some(&b'{'))
+            .ok_or_else(|| RpcError::invalid_params("params.capabilities must be an object"))?;
+        let info = params
+            .get("clientInfo")
+            .filter(|value| value.as_bytes().first() == Some(&b'{'))
+            .ok_or_else(|| RpcError::invalid_params("params.clientInfo must be an object"))?;
+        let revision = negotiate(&requested, &profile.revisions)
+            .ok_or_else(|| RpcError::unsupported_version(&requested, &profile.revisions))?;
+        let peer = Arc::new(Peer {
+            revision,
+            info: Some(info),
+            capabilities,
+        });
+        self.phase = Phase::Initializing(peer.clone());
+        Ok(Received::Initialized {
+            id: request.id,
+            result: peer::initialize_result(profile, revision),
+            peer,
+        })
+    }
+
+    fn serve_legacy(&mut self, request: Request) -> Result<Received<C, A>, RpcError> {
+        let params = request.params.as_ref();
+        let uri = || {
+            params
+                .and_then(|params| params.get_str("uri"))
+                .ok_or_else(|| RpcError::invalid_params("params.uri must be a string"))
+        };
+        match request.method {
+            Method::LoggingSetLevel => {
+                let level = params
+                    .and_then(|params| params.get("level"))
+                    .and_then(|level| level.decode().ok())
+                    .ok_or_else(|| RpcError::invalid_params("params.level is not a log level"))?;
+                self.log_level = Some(level);
+            }
+            Method::ResourcesSubscribe => {
+                if self.subscribed.len() >= self.limits.subscriptions {
+                    return Err(RpcError::busy(format!(
+                        "{} resources are subscribed to already",
+                        self.limits.subscriptions
+                    )));
+                }
+                self.subscribed.insert(uri()?.into_owned());
+            }
+            Method::ResourcesUnsubscribe => {
+                self.subscribed.remove(uri()?.as_ref());
+            }
+            _ => {}
+        }
+        Ok(Received::Reply {
+            id: request.id,
+            outcome: Ok(b"{}".to_vec()),
+        })
+    }
+
+    fn listen(
+        &mut self,
+        request: Request,
+        profile: &ServerProfile,
+    ) -> Result<Received<C, A>, RpcError> {
+        let filter: SubscriptionFilter = request
+            .params
+            .as_ref()
+            .and_then(|params| params.get("notifications"))
+            .ok_or_else(|| RpcError::invalid_params("params.notifications must be an object"))?
+            .decode()
+            .map_err(|error| RpcError::invalid_params(format!("params.notifications: {error}")))?;
+        let filter = honoured(&filter, &profile.capabilities);
+        let key = self.table(Entry {
+            id: request.id.clone(),
+            progress_token: None,
+            log_level: None,
+            modern: true,
+            last_progress: None,
+            progress: Thinner::default(),
+            handle: None,
+        })?;
+        let mut params = Vec::with_capacity(128);
+        params.extend_from_slice(b"{\"_meta\":{\"");
+        params.extend_from_slice(meta::SUBSCRIPTION_ID.as_bytes());
+        params.extend_from_slice(b"\":");
+        params.extend_from_slice(request.id.raw());
+        params.extend_from_slice(b"},\"notifications\":");
+        params.extend_from_slice(honoured_json(&filter).as_bytes());
+        params.push(b'}');
+        self.listens.push(Listen {
+            key,
+            id: request.id,
+            filter,
+        });
+        Ok(Received::Listen(Listening {
+            key,
+            acknowledgment: notification("notifications/subscriptions/acknowledged", &params),
+        }))
+    }
+
+    fn receive_notification(
+        &mut self,
+        notification: Notification,
+        now: Duration,
+    ) -> Received<C, A> {
+        match notification.method {
+            Method::NotificationsInitialized => match &self.phase {
+                Phase::Initializing(peer) => {
+                    self.phase = Phase::Ready(peer.clone());
+                    Received::Ready(std::mem::take(&mut self.held))
+                }
+                Phase::Fresh => Received::Ignored("notifications/initialized before initialize"),
+                Phase::Ready(_) => Received::Ignored("notifications/initialized twice"),
+            },
+            Method::NotificationsCancelled => self.receive_cancelled(notification.params.as_ref()),
+            Method::NotificationsProgress => {
+                self.receive_progress(notification.params.as_ref(), now);
+                Received::Ignored("progress on a question")
+            }
+            Method::NotificationsRootsListChanged => Received::RootsChanged,
+            _ => Received::Notification(notification),
+        }
+    }
+
+    fn receive_cancelled(&mut self, params: Option<&Params>) -> Received<C, A> {
+        let Some(id) = params
+            .and_then(|params| params.get("requestId"))
+            .and_then(|id| RequestId::from_raw(&id).ok())
+        else {
+            return Received::Ignored("notifications/cancelled without a request id");
+        };
+        let Some(key) = self.requests.key_of(&id) else {
+            return Received::Ignored("notifications/cancelled for a request that has ended");
+        };
+        let reason = params
+            .and_then(|params| params.get_str("reason"))
+            .map(std::borrow::Cow::into_owned);
+        match self.cancel(key) {
+            Some((handle, asks)) => Received::Cancelled {
+                key,
+                handle,
+                asks,
+                reason,
+            },
+            None => Received::Ignored("notifications/cancelled for a request that has ended"),
+        }
+    }
+
+    /// Progress on a question starts its idle timeout anew.
+    fn receive_progress(&mut self, params: Option<&Params>, now: Duration) {
+        let token: Option<u64> = params
+            .and_then(|params| params.get("progressToken"))
+            .and_then(|token| token.decode().ok());
+        if let Some(ask) = token.and_then(|token| self.asks.open.get_mut(&AskKey(token))) {
+            ask.idle_at = now + ask.timeouts.idle;
+        }
+    }
+
+    fn receive_response(&mut self, response: Response) -> Received<C, A> {
+        let Some(key) = response
+            .id
+            .as_ref()
+            .and_then(RequestId::as_integer)
+            .and_then(|id| u64::try_from(id).ok())
+            .map(AskKey)
+        else {
+            return Received::Ignored("a response to nothing that was asked");
+        };
+        if self.ping == Some(key) {
+            self.ping = None;
+            self.pings_missed = 0;
+            return Received::Ignored("the answer to a ping");
+        }
+        let Some(ask) = self.asks.open.remove(&key) else {
+            return Received::Ignored("a response to nothing that was asked");
+        };
+        Received::Answer {
+            handle: ask.handle,
+            outcome: response.outcome.map_err(AskError::Refused),
+        }
+    }
+}
+
+/// The revision that answers a requested one: the same if it is served, else the newest handshake-era
+/// one (every handshake revision, `basic/lifecycle`, version negotiation).
+fn negotiate(requested: &str, served: &[Revision]) -> Option<Revision> {
+    let wanted = Revision::negotiate(requested);
+    if served.contains(&wanted) {
+        return Some(wanted);
+    }
+    served
+        .iter()
+        .copied()
+        .filter(|revision| !revision.is_modern())
+        .max()
+}

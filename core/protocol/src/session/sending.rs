@@ -1,0 +1,221 @@
+//! What handlers and the server want sent: progress, log messages, questions, changes.
+
+use std::time::Duration;
+
+use crate::revision::Revision;
+use crate::vocabulary::{LoggingLevel, meta};
+use crate::wire::{Raw, RequestId, encode, json_string};
+
+use super::asks::{AskError, AskKey, AskRequest};
+use super::peer::Need;
+use super::requests::RequestKey;
+use super::server::{Outgoing, ServerSession};
+use super::subscriptions::Change;
+use super::writing::{cancellation, change_message, notification, write_number};
+
+impl<C, A> ServerSession<C, A> {
+    /// Reports progress of a request.
+    ///
+    /// Sent only if the request carries a token, and only if the value increases (every revision,
+    /// `basic/utilities/progress`). A flood is thinned to [`SessionLimits::progress_rate`].
+    pub fn progress(
+        &mut self,
+        key: RequestKey,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<&str>,
+        now: Duration,
+    ) -> Option<Outgoing> {
+        let rate = self.limits.progress_rate;
+        let with_message = self.revision_of(key)?.features().progress_message;
+        let entry = self.requests.get_mut(key)?;
+        let token = entry.progress_token.as_ref()?;
+        if !progress.is_finite() || entry.last_progress.is_some_and(|last| progress <= last) {
+            return None;
+        }
+        entry.last_progress = Some(progress);
+        let mut params = Vec::with_capacity(96);
+        params.extend_from_slice(b"{\"progressToken\":");
+        params.extend_from_slice(token.as_bytes());
+        params.extend_from_slice(b",\"progress\":");
+        write_number(&mut params, progress);
+        if let Some(total) = total.filter(|total| total.is_finite()) {
+            params.extend_from_slice(b",\"total\":");
+            write_number(&mut params, total);
+        }
+        if let Some(message) = message.filter(|_| with_message) {
+            params.extend_from_slice(b",\"message\":");
+            json_string(&mut params, message);
+        }
+        params.push(b'}');
+        let message = notification("notifications/progress", &params);
+        let message = entry.progress.offer(message, rate, now)?;
+        Some(Outgoing {
+            related: Some(key),
+            message,
+        })
+    }
+
+    /// Sends a log message, in the course of the request `key` or of the session.
+    ///
+    /// Handshake era: at or above the level of `logging/setLevel`, all levels before one was set.
+    /// 2026-07-28: only for a request that named a level, at or above it. A flood is thinned to
+    /// [`SessionLimits::log_rate`].
+    pub fn log(
+        &mut self,
+        key: Option<RequestKey>,
+        level: LoggingLevel,
+        logger: Option<&str>,
+        data: &Raw,
+        now: Duration,
+    ) -> Option<Outgoing> {
+        let modern = match key {
+            Some(key) => self.requests.get_mut(key)?.modern,
+            None => false,
+        };
+        let threshold = match key {
+            Some(key) if modern => Some(self.requests.get_mut(key)?.log_level?),
+            _ => {
+                self.peer()?;
+                self.log_level
+            }
+        };
+        if threshold.is_some_and(|threshold| level < threshold) {
+            return None;
+        }
+        let mut params = Vec::with_capacity(64 + data.as_bytes().len());
+        params.extend_from_slice(b"{\"level\":\"");
+        params.extend_from_slice(level.as_str().as_bytes());
+        params.push(b'"');
+        if let Some(logger) = logger {
+            params.extend_from_slice(b",\"logger\":");
+            json_string(&mut params, logger);
+        }
+        params.extend_from_slice(b",\"data\":");
+        params.extend_from_slice(data.as_bytes());
+        params.push(b'}');
+        let message = notification("notifications/message", &params);
+        let message = self.log.offer(message, self.limits.log_rate, now)?;
+        Some(Outgoing {
+            related: key,
+            message,
+        })
+    }
+
+    /// Puts a question to a handshake-era client.
+    ///
+    /// Returns its key and what to send now; nothing to send means it is held until the handshake is
+    /// complete. On 2026-07-28 questions travel in `input_required` instead.
+    ///
+    /// # Errors
+    ///
+    /// [`AskError::Unsupported`] if the client can't be asked this, [`AskError::Limit`] if too many
+    /// questions are open, [`AskError::Cancelled`] if the request it relates to has ended. The handle is
+    /// given back.
+    #[allow(
+        clippy::result_large_err,
+        reason = "the handle must come back to its owner"
+    )]
+    pub fn ask(
+        &mut self,
+        ask: AskRequest,
+        handle: A,
+        now: Duration,
+    ) -> Result<(AskKey, Option<Outgoing>), (AskError, A)> {
+        let Some(peer) = self.peer() else {
+            return Err((AskError::Closed, handle));
+        };
+        let need = Need::of(ask.method, ask.params.as_ref());
+        if !peer.can(need) {
+            return Err((AskError::Unsupported(need), handle));
+        }
+        if self.asks.open.len() >= self.limits.open_asks {
+            return Err((AskError::Limit("too many questions are open"), handle));
+        }
+        if ask
+            .related
+            .is_some_and(|key| self.requests.get_mut(key).is_none())
+        {
+            return Err((AskError::Cancelled, handle));
+        }
+        let related = ask.related;
+        let method = ask.method;
+        let params = ask.params.clone();
+        let key = self.asks.insert(ask, handle, now);
+        let mut message = Vec::with_capacity(128);
+        encode::request(
+            &mut message,
+            &RequestId::number(key.0 as i64),
+            method,
+            params.as_ref().map(Raw::as_bytes),
+        );
+        let outgoing = Outgoing { related, message };
+        if self.is_ready() {
+            return Ok((key, Some(outgoing)));
+        }
+        self.held.push(outgoing);
+        Ok((key, None))
+    }
+
+    /// Withdraws a question; returns the cancellation to send, if it was still open.
+    pub fn withdraw(&mut self, key: AskKey, reason: &str) -> Option<(A, Outgoing)> {
+        let ask = self.asks.open.remove(&key)?;
+        let outgoing = cancellation(key, ask.related, reason);
+        Some((ask.handle, outgoing))
+    }
+
+    /// Tells subscribers of a change.
+    pub fn changed(&mut self, change: &Change) -> Vec<Outgoing> {
+        let mut messages = Vec::new();
+        if let Some(peer) = self.peer() {
+            let wanted = match change {
+                Change::Resource(uri) => self.subscribed.contains(uri),
+                _ => peer.revision.features().server_requests,
+            };
+            if wanted {
+                let outgoing = Outgoing {
+                    related: None,
+                    message: change_message(change, None),
+                };
+                if self.is_ready() {
+                    messages.push(outgoing);
+                } else if !self.held.contains(&outgoing) {
+                    self.held.push(outgoing);
+                }
+            }
+        }
+        for listen in self.listens.iter().filter(|listen| listen.wants(change)) {
+            messages.push(Outgoing {
+                related: Some(listen.key),
+                message: change_message(change, Some(&listen.id)),
+            });
+        }
+        messages
+    }
+
+    /// Ends every `subscriptions/listen` stream gracefully: the result of each (2026-07-28,
+    /// `basic/patterns/subscriptions`, graceful closure).
+    pub fn end_listening(&mut self) -> Vec<(RequestKey, RequestId, Vec<u8>)> {
+        let listens = std::mem::take(&mut self.listens);
+        listens
+            .into_iter()
+            .map(|listen| {
+                self.requests.remove(listen.key);
+                let mut result = Vec::new();
+                result.extend_from_slice(b"{\"resultType\":\"complete\",\"_meta\":{\"");
+                result.extend_from_slice(meta::SUBSCRIPTION_ID.as_bytes());
+                result.extend_from_slice(b"\":");
+                result.extend_from_slice(listen.id.raw());
+                result.extend_from_slice(b"}}");
+                (listen.key, listen.id, result)
+            })
+            .collect()
+    }
+
+    fn revision_of(&mut self, key: RequestKey) -> Option<Revision> {
+        if self.requests.get_mut(key)?.modern {
+            return Some(Revision::LATEST);
+        }
+        self.peer().map(|peer| peer.revision)
+    }
+}

@@ -1,0 +1,95 @@
+//! What falls due in a session: late answers, thinned messages, pings.
+
+use std::time::Duration;
+
+use crate::wire::{RequestId, encode};
+
+use super::asks::{AskError, AskKey};
+use super::server::{Outgoing, ServerSession, TimedOut};
+use super::writing::cancellation;
+
+impl<C, A> ServerSession<C, A> {
+    /// When [`ServerSession::handle_timeout`] has something to do next; `None` while nothing is due.
+    pub fn poll_deadline(&self) -> Option<Duration> {
+        let progress = self.limits.progress_rate;
+        let thinned = self
+            .requests
+            .iter()
+            .filter_map(|(_, entry)| entry.progress.deadline(progress));
+        thinned
+            .chain(self.asks.deadline())
+            .chain(self.log.deadline(self.limits.log_rate))
+            .chain(self.next_ping)
+            .min()
+    }
+
+    /// Does what fell due at `now`.
+    pub fn handle_timeout(&mut self, now: Duration) -> Vec<TimedOut<A>> {
+        let mut due = Vec::new();
+        for (key, ask) in self.asks.take_late(now) {
+            let waited = if ask.total_at <= now {
+                ask.timeouts.total
+            } else {
+                ask.timeouts.idle
+            };
+            due.push(TimedOut::Ask {
+                cancel: cancellation(key, ask.related, "timed out"),
+                handle: ask.handle,
+                error: AskError::TimedOut(waited),
+            });
+        }
+        let rate = self.limits.progress_rate;
+        for (key, entry) in self.requests.iter_mut() {
+            if let Some(message) = entry.progress.due(rate, now) {
+                due.push(TimedOut::Send(Outgoing {
+                    related: Some(key),
+                    message,
+                }));
+            }
+        }
+        if let Some(message) = self.log.due(self.limits.log_rate, now) {
+            due.push(TimedOut::Send(Outgoing {
+                related: None,
+                message,
+            }));
+        }
+        self.ping_if_due(now, &mut due);
+        due
+    }
+
+    /// Starts pinging a silent handshake-era client, where the limits ask for it.
+    pub fn start_pings(&mut self, now: Duration) {
+        self.next_ping = self.limits.ping_interval.map(|interval| now + interval);
+    }
+
+    fn ping_if_due(&mut self, now: Duration, due: &mut Vec<TimedOut<A>>) {
+        let (Some(interval), Some(at)) = (self.limits.ping_interval, self.next_ping) else {
+            return;
+        };
+        if at > now {
+            return;
+        }
+        if self.ping.is_none() && self.last_heard + interval > now {
+            self.next_ping = Some(self.last_heard + interval);
+            return;
+        }
+        if self.ping.is_some() {
+            self.pings_missed += 1;
+            if self.pings_missed >= self.limits.ping_misses {
+                self.next_ping = None;
+                due.push(TimedOut::Dead);
+                return;
+            }
+        }
+        let key = AskKey(self.asks.next);
+        self.asks.next += 1;
+        self.ping = Some(key);
+        self.next_ping = Some(now + interval);
+        let mut message = Vec::new();
+        encode::request(&mut message, &RequestId::number(key.0 as i64), "ping", None);
+        due.push(TimedOut::Send(Outgoing {
+            related: None,
+            message,
+        }));
+    }
+}

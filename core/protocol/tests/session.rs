@@ -1,0 +1,607 @@
+//! A session driven by plain messages under virtual time, written out and read back between any two of
+//! them: what it answers must not depend on that.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpline_protocol::session::{
+    AskError, AskRequest, AskTimeouts, Change, Rate, Received, RequestKey, Scope, ServerProfile,
+    ServerSession, SessionLimits, SessionSnapshot, TimedOut,
+};
+use mcpline_protocol::vocabulary::{
+    CacheHints, CacheScope, Implementation, JsonObject, ListCapability, LoggingLevel,
+    ResourcesCapability, ServerCapabilities,
+};
+use mcpline_protocol::wire::{Incoming, Message, encode, read};
+use mcpline_protocol::{Raw, Revision, RpcError};
+use serde_json::{Value, json};
+
+type Session = ServerSession<(), &'static str>;
+
+/// A session, and the far end's view of it.
+struct Rig {
+    session: Session,
+    profile: ServerProfile,
+    now: Duration,
+    /// Whether the session goes through its serialized form after each step.
+    restarts: bool,
+    admitted: Vec<RequestKey>,
+    answers: Vec<(&'static str, Result<Raw, AskError>)>,
+}
+
+fn profile() -> ServerProfile {
+    let lists = ListCapability::default().with_list_changed(true);
+    ServerProfile {
+        info: Implementation::new("rig", "1"),
+        capabilities: ServerCapabilities::default()
+            .with_tools(lists.clone())
+            .with_prompts(lists)
+            .with_resources(
+                ResourcesCapability::default()
+                    .with_list_changed(true)
+                    .with_subscribe(true),
+            )
+            .with_logging(JsonObject::new()),
+        instructions: None,
+        discover_cache: CacheHints::new(0, CacheScope::Private),
+        revisions: Revision::ALL.to_vec(),
+    }
+}
+
+fn limits() -> SessionLimits {
+    SessionLimits {
+        progress_rate: Rate {
+            burst: 2,
+            per_second: 10,
+        },
+        in_flight: 4,
+        ..SessionLimits::default()
+    }
+}
+
+impl Rig {
+    fn new(restarts: bool) -> Self {
+        Self {
+            session: Session::new(Scope::Connection, limits()),
+            profile: profile(),
+            now: Duration::from_secs(1),
+            restarts,
+            admitted: Vec::new(),
+            answers: Vec::new(),
+        }
+    }
+
+    fn shaken(restarts: bool, revision: Revision, capabilities: Value) -> Self {
+        let mut rig = Self::new(restarts);
+        rig.send(
+            json!({"jsonrpc": "2.0", "id": "init", "method": "initialize", "params": {
+            "protocolVersion": revision, "capabilities": capabilities,
+            "clientInfo": {"name": "c", "version": "1"}}}),
+        );
+        rig.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        rig
+    }
+
+    fn restart(&mut self) {
+        if !self.restarts {
+            return;
+        }
+        let text = serde_json::to_string(&self.session.snapshot()).expect("serializes");
+        let snapshot: SessionSnapshot = serde_json::from_str(&text).expect("reads back");
+        let keys_before: Vec<RequestKey> = self.admitted.clone();
+        self.session = Session::restore(&snapshot, limits(), |_| Some(()), |_| "restored");
+        // The rig holds at most one request, so its key is the only one.
+        if let (Some(old), Some((new, ()))) = (
+            keys_before.last(),
+            self.session.handles().map(|(key, ())| (key, ())).next(),
+        ) {
+            let place = self.admitted.iter().position(|key| key == old);
+            if let Some(place) = place {
+                self.admitted[place] = new;
+            }
+        }
+    }
+
+    /// Feeds one message in; returns what goes back at once.
+    fn send(&mut self, message: Value) -> Vec<Value> {
+        let bytes = Bytes::from(message.to_string());
+        let mut out = Vec::new();
+        match read(bytes).expect("a message") {
+            Incoming::Single(message) => self.receive(message, false, &mut out),
+            Incoming::Batch(messages) => match self.session.admit_batch() {
+                Err(error) => out.push(error_json(None, &error)),
+                Ok(()) => {
+                    for message in messages {
+                        self.receive(message.expect("a message"), true, &mut out);
+                    }
+                }
+            },
+        }
+        self.restart();
+        out
+    }
+
+    fn receive(&mut self, message: Message, in_batch: bool, out: &mut Vec<Value>) {
+        match self
+            .session
+            .receive(message, in_batch, &self.profile, self.now)
+        {
+            Received::Request(admitted) => {
+                self.session.attach(admitted.key, ());
+                self.admitted.push(admitted.key);
+            }
+            Received::Reply { id, outcome } => out.push(match outcome {
+                Ok(result) => {
+                    let mut bytes = Vec::new();
+                    encode::response(&mut bytes, &id, &result);
+                    value(&bytes)
+                }
+                Err(error) => error_json(Some(&id), &error),
+            }),
+            Received::Listen(listening) => {
+                self.session.attach(listening.key, ());
+                out.push(value(&listening.acknowledgment));
+            }
+            Received::Initialized { id, result, .. } => {
+                let mut bytes = Vec::new();
+                encode::response(&mut bytes, &id, &result);
+                out.push(value(&bytes));
+            }
+            Received::Ready(held) => out.extend(held.iter().map(|held| value(&held.message))),
+            Received::Answer { handle, outcome } => self.answers.push((handle, outcome)),
+            Received::Cancelled { asks, .. } => {
+                for ask in asks {
+                    self.answers.push((ask, Err(AskError::Cancelled)));
+                }
+            }
+            Received::RootsChanged | Received::Notification(_) | Received::Ignored(_) => {}
+        }
+    }
+
+    fn call(&mut self, id: Value) -> Vec<Value> {
+        self.send(json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+                         "params": {"name": "t", "_meta": {"progressToken": "p"}}}))
+    }
+
+    fn last(&self) -> RequestKey {
+        *self.admitted.last().expect("a request was admitted")
+    }
+}
+
+fn value(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).expect("we send JSON")
+}
+
+fn error_json(id: Option<&mcpline_protocol::RequestId>, error: &RpcError) -> Value {
+    let mut bytes = Vec::new();
+    encode::error(&mut bytes, id, error);
+    value(&bytes)
+}
+
+fn code(messages: &[Value]) -> i64 {
+    messages[0]["error"]["code"].as_i64().expect("an error")
+}
+
+/// Runs a scenario with and without restarts; both must pass.
+fn both(scenario: impl Fn(bool)) {
+    scenario(false);
+    scenario(true);
+}
+
+fn modern(id: i64, method: &str, extra: Value) -> Value {
+    let mut params = json!({"_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}}});
+    for (name, value) in extra.as_object().expect("an object") {
+        params[name] = value.clone();
+    }
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+#[test]
+fn every_revision_is_negotiated_and_an_unknown_one_gets_a_counter_offer() {
+    for (offered, expected) in [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+        ("2026-07-28", "2025-11-25"),
+        ("1999-01-01", "2025-11-25"),
+        ("nonsense", "2025-11-25"),
+    ] {
+        let mut rig = Rig::new(false);
+        let answer = rig.send(
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": offered, "capabilities": {},
+            "clientInfo": {"name": "c", "version": "1"}}}),
+        );
+        assert_eq!(
+            answer[0]["result"]["protocolVersion"], expected,
+            "{offered}"
+        );
+    }
+}
+
+#[test]
+fn before_the_handshake_only_initialize_and_ping_are_served() {
+    both(|restarts| {
+        let mut rig = Rig::new(restarts);
+        assert_eq!(code(&rig.call(json!(1))), -32600);
+        let pong = rig.send(json!({"jsonrpc": "2.0", "id": 2, "method": "ping"}));
+        assert_eq!(pong[0]["result"], json!({}));
+        assert!(rig.admitted.is_empty());
+    });
+}
+
+#[test]
+fn a_second_initialize_is_refused_and_the_session_lives_on() {
+    both(|restarts| {
+        let mut rig = Rig::shaken(restarts, Revision::V2025_06_18, json!({}));
+        let again = rig.send(
+            json!({"jsonrpc": "2.0", "id": 9, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": {"name": "c", "version": "1"}}}),
+        );
+        assert_eq!(code(&again), -32600);
+        assert!(rig.call(json!(10)).is_empty());
+        assert_eq!(rig.admitted.len(), 1);
+    });
+}
+
+#[test]
+fn initialize_is_served_on_a_pipe_after_a_failed_discover() {
+    both(|restarts| {
+        let mut rig = Rig::new(restarts);
+        let mut discover = modern(1, "server/discover", json!({}));
+        discover["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] =
+            "2099-01-01".into();
+        let refused = rig.send(discover);
+        assert_eq!(code(&refused), -32022);
+        assert_eq!(refused[0]["error"]["data"]["requested"], "2099-01-01");
+        let answer = rig.send(
+            json!({"jsonrpc": "2.0", "id": 2, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "c", "version": "1"}}}),
+        );
+        assert_eq!(answer[0]["result"]["protocolVersion"], "2025-11-25");
+    });
+}
+
+#[test]
+fn both_eras_share_a_pipe() {
+    both(|restarts| {
+        let mut rig = Rig::shaken(restarts, Revision::V2025_11_25, json!({}));
+        assert!(
+            rig.send(modern(1, "tools/call", json!({"name": "t"})))
+                .is_empty()
+        );
+        assert!(rig.call(json!(2)).is_empty());
+        assert_eq!(code(&rig.send(modern(3, "ping", json!({})))), -32601);
+    });
+}
+
+#[test]
+fn batches_are_received_up_to_2025_03_26_and_never_carry_initialize() {
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    for (revision, received) in [
+        (Revision::V2024_11_05, true),
+        (Revision::V2025_03_26, true),
+        (Revision::V2025_06_18, false),
+        (Revision::V2025_11_25, false),
+    ] {
+        let mut rig = Rig::shaken(false, revision, json!({}));
+        let answer = rig.send(json!([ping]));
+        if received {
+            assert_eq!(answer[0]["result"], json!({}), "{revision}");
+        } else {
+            assert_eq!(code(&answer), -32600, "{revision}");
+        }
+    }
+    let mut rig = Rig::new(false);
+    assert_eq!(code(&rig.send(json!([ping]))), -32600);
+}
+
+#[test]
+fn an_id_in_flight_is_not_used_twice_and_is_free_again_afterwards() {
+    both(|restarts| {
+        let mut rig = Rig::shaken(restarts, Revision::V2025_11_25, json!({}));
+        assert!(rig.call(json!("same")).is_empty());
+        assert_eq!(code(&rig.call(json!("same"))), -32600);
+        let finished = rig.session.finish(rig.last()).expect("in flight");
+        assert_eq!(finished.id.raw(), b"\"same\"");
+        assert!(rig.call(json!("same")).is_empty());
+    });
+}
+
+#[test]
+fn past_the_limit_a_call_is_busy_while_pings_and_cancellations_pass() {
+    let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({}));
+    for id in 0..4 {
+        assert!(rig.call(json!(id)).is_empty());
+    }
+    assert_eq!(code(&rig.call(json!(4))), -31000);
+    let pong = rig.send(json!({"jsonrpc": "2.0", "id": 5, "method": "ping"}));
+    assert_eq!(pong[0]["result"], json!({}));
+    rig.send(
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 0}}),
+    );
+    assert!(rig.call(json!(6)).is_empty());
+}
+
+#[test]
+fn a_cancelled_request_gets_no_response_and_a_late_cancellation_is_harmless() {
+    both(|restarts| {
+        let mut rig = Rig::shaken(restarts, Revision::V2025_11_25, json!({}));
+        rig.call(json!(7));
+        let cancel = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                            "params": {"requestId": 7, "reason": "enough"}});
+        let key = rig.last();
+        rig.send(cancel.clone());
+        assert!(rig.session.finish(key).is_none());
+        rig.send(cancel);
+        assert!(rig.call(json!(7)).is_empty());
+    });
+}
+
+#[test]
+fn progress_only_increases_is_thinned_and_its_last_value_is_delivered() {
+    let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({}));
+    rig.call(json!(1));
+    let key = rig.last();
+    let mut sent = Vec::new();
+    for step in [1.0, 2.0, 2.0, 1.5, 3.0, 4.0] {
+        let out = rig
+            .session
+            .progress(key, step, Some(9.0), Some("m"), rig.now);
+        sent.extend(out.map(|out| value(&out.message)["params"]["progress"].clone()));
+    }
+    assert_eq!(sent, [json!(1), json!(2)]);
+    let finished = rig.session.finish(key).expect("in flight");
+    let last = value(&finished.before[0]);
+    assert_eq!(last["params"]["progress"], 4);
+    assert_eq!(last["params"]["progressToken"], "p");
+    assert!(
+        rig.session
+            .progress(key, 5.0, None, None, rig.now)
+            .is_none()
+    );
+}
+
+#[test]
+fn thinned_progress_goes_out_when_its_time_has_come() {
+    let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({}));
+    rig.call(json!(1));
+    let key = rig.last();
+    for step in [1.0, 2.0, 3.0] {
+        rig.session.progress(key, step, None, None, rig.now);
+    }
+    let deadline = rig.session.poll_deadline().expect("one is held");
+    let due = rig.session.handle_timeout(deadline);
+    let [TimedOut::Send(outgoing)] = due.as_slice() else {
+        panic!("{due:?}");
+    };
+    assert_eq!(value(&outgoing.message)["params"]["progress"], 3);
+    assert_eq!(outgoing.related, Some(key));
+}
+
+#[test]
+fn progress_messages_are_left_out_for_2024_11_05() {
+    let mut rig = Rig::shaken(false, Revision::V2024_11_05, json!({}));
+    rig.call(json!(1));
+    let out = rig
+        .session
+        .progress(rig.last(), 1.0, None, Some("m"), rig.now)
+        .expect("sent");
+    assert!(value(&out.message)["params"].get("message").is_none());
+}
+
+#[test]
+fn log_levels_are_the_sessions_in_the_handshake_era_and_the_requests_after_it() {
+    both(|restarts| {
+        let mut rig = Rig::shaken(restarts, Revision::V2025_11_25, json!({}));
+        rig.send(
+            json!({"jsonrpc": "2.0", "id": 1, "method": "logging/setLevel",
+                        "params": {"level": "warning"}}),
+        );
+        rig.call(json!(2));
+        let key = rig.last();
+        let data = Raw::string("x");
+        let log =
+            |rig: &mut Rig, key, level| rig.session.log(Some(key), level, None, &data, rig.now);
+        assert!(log(&mut rig, key, LoggingLevel::Info).is_none());
+        assert!(log(&mut rig, key, LoggingLevel::Error).is_some());
+        rig.session.finish(key);
+        rig.send(modern(3, "tools/call", json!({"name": "t"})));
+        let silent = rig.last();
+        assert!(log(&mut rig, silent, LoggingLevel::Emergency).is_none());
+    });
+}
+
+#[test]
+fn a_question_waits_for_the_handshake_and_its_answer_finds_it() {
+    both(|restarts| {
+        let mut rig = Rig::new(restarts);
+        rig.send(
+            json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {"roots": {}},
+            "clientInfo": {"name": "c", "version": "1"}}}),
+        );
+        rig.call(json!(2));
+        let asked = ask(&mut rig, "roots/list");
+        assert_eq!(asked, Ok(None));
+        rig.restart();
+        let held = rig.send(json!({"jsonrpc": "2.0", "method": "notifications/initialized"}));
+        assert_eq!(held[0]["method"], "roots/list");
+        rig.send(json!({"jsonrpc": "2.0", "id": held[0]["id"], "result": {"roots": []}}));
+        assert!(
+            matches!(&rig.answers[..], [(_, Ok(_))]),
+            "{:?}",
+            rig.answers
+        );
+    });
+}
+
+#[test]
+fn a_client_is_not_asked_what_it_did_not_declare() {
+    let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({"elicitation": {}}));
+    rig.call(json!(1));
+    assert!(matches!(
+        ask(&mut rig, "roots/list"),
+        Err(AskError::Unsupported(_))
+    ));
+    assert!(matches!(ask(&mut rig, "elicitation/create"), Ok(Some(_))));
+    let mut old = Rig::shaken(false, Revision::V2025_03_26, json!({"elicitation": {}}));
+    old.call(json!(1));
+    assert!(matches!(
+        ask(&mut old, "elicitation/create"),
+        Err(AskError::Unsupported(_))
+    ));
+}
+
+#[test]
+fn a_question_times_out_unless_progress_keeps_it_alive_and_never_past_the_maximum() {
+    both(|restarts| {
+        let mut rig = Rig::shaken(restarts, Revision::V2025_11_25, json!({"roots": {}}));
+        rig.call(json!(1));
+        let Ok(Some(question)) = ask(&mut rig, "roots/list") else {
+            panic!("asked");
+        };
+        let begun = rig.now;
+        for second in [8, 16, 24] {
+            rig.now = begun + Duration::from_secs(second);
+            assert!(rig.session.handle_timeout(rig.now).is_empty(), "{second}");
+            rig.send(json!({"jsonrpc": "2.0", "method": "notifications/progress",
+                            "params": {"progressToken": question["id"], "progress": second}}));
+        }
+        rig.now = begun + Duration::from_secs(30);
+        let due = rig.session.handle_timeout(rig.now);
+        let [TimedOut::Ask { error, cancel, .. }] = due.as_slice() else {
+            panic!("{due:?}");
+        };
+        assert_eq!(*error, AskError::TimedOut(Duration::from_secs(30)));
+        assert_eq!(value(&cancel.message)["method"], "notifications/cancelled");
+        // A late answer finds nobody.
+        rig.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}));
+        assert!(rig.answers.is_empty());
+    });
+}
+
+#[test]
+fn cancelling_a_request_fails_its_questions() {
+    both(|restarts| {
+        let mut rig = Rig::shaken(restarts, Revision::V2025_11_25, json!({"roots": {}}));
+        rig.call(json!(1));
+        assert!(ask(&mut rig, "roots/list").is_ok());
+        rig.restart();
+        rig.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}));
+        assert!(matches!(&rig.answers[..], [(_, Err(AskError::Cancelled))]));
+    });
+}
+
+#[test]
+fn changes_reach_only_those_who_want_them() {
+    both(|restarts| {
+        let mut rig = Rig::shaken(restarts, Revision::V2025_11_25, json!({}));
+        let uri = |uri: &str| Change::Resource(uri.to_owned());
+        assert!(rig.session.changed(&uri("a")).is_empty());
+        rig.send(json!({"jsonrpc": "2.0", "id": 1, "method": "resources/subscribe", "params": {"uri": "a"}}));
+        assert_eq!(rig.session.changed(&uri("a")).len(), 1);
+        assert!(rig.session.changed(&uri("b")).is_empty());
+        rig.send(json!({"jsonrpc": "2.0", "id": 2, "method": "resources/unsubscribe", "params": {"uri": "a"}}));
+        assert!(rig.session.changed(&uri("a")).is_empty());
+        let ack = rig.send(modern(
+            3,
+            "subscriptions/listen",
+            json!({"notifications": {
+            "promptsListChanged": true, "resourceSubscriptions": ["b"]}}),
+        ));
+        assert_eq!(ack[0]["method"], "notifications/subscriptions/acknowledged");
+        let told = rig.session.changed(&uri("b"));
+        let message = value(&told[0].message);
+        assert_eq!(
+            message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"],
+            3
+        );
+        // The list of tools changed: the handshake-era session hears of it, the stream doesn't.
+        assert_eq!(rig.session.changed(&Change::Tools).len(), 1);
+        let ended = rig.session.end_listening();
+        assert_eq!(ended.len(), 1);
+        assert!(rig.session.changed(&uri("b")).is_empty());
+    });
+}
+
+#[test]
+fn a_silent_client_is_pinged_and_given_up_after_the_stated_misses() {
+    let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({}));
+    let snapshot = rig.session.snapshot();
+    let limits = SessionLimits {
+        ping_interval: Some(Duration::from_secs(10)),
+        ping_misses: 2,
+        ..limits()
+    };
+    rig.session = Session::restore(&snapshot, limits, |_| None, |_| "restored");
+    rig.session.start_pings(rig.now);
+    let mut pings = 0;
+    for _ in 0..10 {
+        rig.now = rig.session.poll_deadline().expect("pings go on");
+        match rig.session.handle_timeout(rig.now).as_slice() {
+            [TimedOut::Send(ping)] => {
+                pings += 1;
+                if pings == 1 {
+                    let id = value(&ping.message)["id"].clone();
+                    rig.send(json!({"jsonrpc": "2.0", "id": id, "result": {}}));
+                }
+            }
+            [TimedOut::Dead] => break,
+            [] => {}
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(
+        pings, 3,
+        "one answered, then one, and one that was the first miss"
+    );
+    assert_eq!(rig.session.poll_deadline(), None);
+}
+
+#[test]
+fn what_a_modern_request_must_carry_is_demanded() {
+    let mut rig = Rig::new(false);
+    let without = |name: &str| {
+        let mut request = modern(1, "tools/list", json!({}));
+        let meta = request["params"]["_meta"]
+            .as_object_mut()
+            .expect("an object");
+        meta.remove(&format!("io.modelcontextprotocol/{name}"));
+        request
+    };
+    assert_eq!(code(&rig.send(without("clientCapabilities"))), -32602);
+    assert_eq!(
+        code(&rig.send(json!({"jsonrpc": "2.0", "id": 2, "method": "server/discover"}))),
+        -32602
+    );
+    let mut level = modern(3, "tools/list", json!({}));
+    level["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "loud".into();
+    assert_eq!(code(&rig.send(level)), -32602);
+}
+
+fn ask(rig: &mut Rig, method: &'static str) -> Result<Option<Value>, AskError> {
+    let related = Some(rig.last());
+    let request = AskRequest {
+        method,
+        params: None,
+        related,
+        timeouts: AskTimeouts {
+            idle: Duration::from_secs(10),
+            total: Duration::from_secs(30),
+        },
+    };
+    let asked = rig.session.ask(request, "asked", rig.now);
+    match asked {
+        Ok((_, outgoing)) => {
+            rig.restart();
+            Ok(outgoing.map(|outgoing| value(&outgoing.message)))
+        }
+        Err((error, _)) => Err(error),
+    }
+}
