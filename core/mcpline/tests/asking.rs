@@ -1,0 +1,407 @@
+//! Asking the client in mid-handler, on every revision: suspension, resumption, replay in another process.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use mcpline::protocol::Raw;
+use mcpline::protocol::mrtr::KeyRing;
+use mcpline::protocol::vocabulary::Tool;
+use mcpline::server::{InputRequest, ToolOptions};
+use mcpline::{
+    Ask, AskMethod, Context, HandlerError, InputRequired, Reply, Server, Settings, ToolReply,
+};
+use serde_json::{Value, json};
+use support::Client;
+
+fn settings() -> Settings {
+    let mut settings = Settings::default();
+    settings.state_keys = Some(KeyRing::new([[7_u8; 32]]).expect("long enough"));
+    settings
+}
+
+fn form(message: &str, name: &str) -> Option<Raw> {
+    Raw::from_serialize(&json!({"message": message, "requestedSchema": {
+        "type": "object", "properties": { name: {"type": "string"} }, "required": [name]}}))
+    .ok()
+}
+
+/// A tool that asks for a name and then for a colour, and counts how often it was begun.
+fn two_questions(runs: &Arc<AtomicU32>, options: ToolOptions) -> Server {
+    two_questions_with(runs, options, settings())
+}
+
+fn two_questions_with(runs: &Arc<AtomicU32>, options: ToolOptions, settings: Settings) -> Server {
+    let server = Server::builder("asker", "1")
+        .settings(settings)
+        .build()
+        .expect("builds");
+    let runs = runs.clone();
+    let tool = Tool::new("ask", json!({"type": "object"}));
+    server
+        .add_tool_fn(tool, options, move |_: Value, ctx: Context| {
+            runs.fetch_add(1, Ordering::SeqCst);
+            async move {
+                let text = |answer: Raw, name: &str| {
+                    answer
+                        .member("content")
+                        .and_then(|content| content.member(name))
+                        .map_or_else(
+                            || "nothing".to_owned(),
+                            |value| value.string_value().unwrap_or_default().into_owned(),
+                        )
+                };
+                let name = ctx
+                    .ask(Ask::new(AskMethod::Elicit, form("Name?", "name")))
+                    .await?;
+                let name = text(name, "name");
+                let question = form(&format!("Colour, {name}?"), "colour");
+                let colour = ctx
+                    .ask(Ask::new(AskMethod::Elicit, question).with_key("colour"))
+                    .await?;
+                Ok::<_, HandlerError>(format!("{name} likes {}", text(colour, "colour")))
+            }
+        })
+        .expect("the name is free");
+    server
+}
+
+fn accept(name: &str, value: &str) -> Value {
+    json!({"action": "accept", "content": { name: value }})
+}
+
+/// One round: calls, and returns the questions' keys and the state.
+async fn ask_round(client: &mut Client, extra: Value) -> (Vec<String>, Value) {
+    let result = client.call_modern("ask", extra).await.expect("a result");
+    assert_eq!(result["resultType"], "input_required", "{result}");
+    let keys = result["inputRequests"]
+        .as_object()
+        .expect("questions")
+        .keys()
+        .cloned()
+        .collect();
+    (keys, result["requestState"].clone())
+}
+
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{result}"))
+}
+
+#[tokio::test]
+async fn a_suspended_handler_goes_on_where_it_stood() {
+    let runs = Arc::new(AtomicU32::new(0));
+    let server = two_questions(&runs, ToolOptions::default());
+    let mut client = Client::modern(&server);
+    let (keys, first) = ask_round(&mut client, json!({})).await;
+    assert_eq!(keys, ["ask-1"]);
+    let (keys, second) = ask_round(
+        &mut client,
+        json!({"requestState": first, "inputResponses": {"ask-1": accept("name", "Ada")}}),
+    )
+    .await;
+    assert_eq!(keys, ["colour"]);
+    assert_ne!(first, second);
+    let result = client
+        .call_modern(
+            "ask",
+            json!({"requestState": second, "inputResponses": {"colour": accept("colour", "red")}}),
+        )
+        .await
+        .expect("a result");
+    assert_eq!(text(&result), "Ada likes red");
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_retry_that_reaches_another_process_runs_the_handler_again_with_the_recorded_answers() {
+    let runs = Arc::new(AtomicU32::new(0));
+    let first_process = two_questions(&runs, ToolOptions::default());
+    let second_process = two_questions(&runs, ToolOptions::default());
+    let mut client = Client::modern(&first_process);
+    let (_, state) = ask_round(&mut client, json!({})).await;
+    let mut elsewhere = Client::modern(&second_process);
+    let (_, state) = ask_round(
+        &mut elsewhere,
+        json!({"requestState": state, "inputResponses": {"ask-1": accept("name", "Ada")}}),
+    )
+    .await;
+    // And back to the first one, which never saw the first answer.
+    drop(elsewhere);
+    let result = client
+        .call_modern(
+            "ask",
+            json!({"requestState": state, "inputResponses": {"colour": accept("colour", "red")}}),
+        )
+        .await
+        .expect("a result");
+    assert_eq!(text(&result), "Ada likes red");
+    assert_eq!(runs.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn a_tool_that_must_not_run_twice_is_not_replayed() {
+    let runs = Arc::new(AtomicU32::new(0));
+    let mut options = ToolOptions::default();
+    options.run_once = true;
+    let first_process = two_questions(&runs, options.clone());
+    let second_process = two_questions(&runs, options);
+    let mut client = Client::modern(&first_process);
+    let (_, state) = ask_round(&mut client, json!({})).await;
+    let retry = json!({"requestState": state, "inputResponses": {"ask-1": accept("name", "Ada")}});
+    let mut elsewhere = Client::modern(&second_process);
+    let error = elsewhere
+        .call_modern("ask", retry.clone())
+        .await
+        .expect_err("refused");
+    assert_eq!(error["code"], -32602);
+    assert!(
+        error["message"]
+            .as_str()
+            .expect("a text")
+            .contains("must not run twice"),
+        "{error}"
+    );
+    // Where it is suspended it goes on.
+    let (keys, _) = ask_round(&mut client, retry).await;
+    assert_eq!(keys, ["colour"]);
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_state_is_good_once_and_for_its_own_request_only() {
+    let runs = Arc::new(AtomicU32::new(0));
+    let server = two_questions(&runs, ToolOptions::default());
+    let mut client = Client::modern(&server);
+    let (_, state) = ask_round(&mut client, json!({})).await;
+    let retry = json!({"requestState": state, "inputResponses": {"ask-1": accept("name", "Ada")}});
+    let mut other = retry.clone();
+    other["arguments"] = json!({"changed": true});
+    let refused = client
+        .call_modern("ask", other)
+        .await
+        .expect_err("another request");
+    let mut tampered = retry.clone();
+    tampered["requestState"] = format!("{}A", state.as_str().expect("a text")).into();
+    let tampered = client
+        .call_modern("ask", tampered)
+        .await
+        .expect_err("tampered");
+    let _ = ask_round(&mut client, retry.clone()).await;
+    let again = client.call_modern("ask", retry).await.expect_err("used");
+    // Which of the three it was is for the log.
+    assert_eq!(refused, tampered);
+    assert_eq!(refused, again);
+    assert_eq!(refused["code"], -32602);
+}
+
+#[tokio::test]
+async fn missing_answers_are_asked_for_again_and_bad_ones_refused_without_losing_the_handler() {
+    let runs = Arc::new(AtomicU32::new(0));
+    let server = two_questions(&runs, ToolOptions::default());
+    let mut client = Client::modern(&server);
+    let (_, state) = ask_round(&mut client, json!({})).await;
+    let bad = json!({"requestState": state, "inputResponses": {"ask-1": accept("nam", "Ada")}});
+    let error = client
+        .call_modern("ask", bad)
+        .await
+        .expect_err("doesn't fit the schema");
+    assert_eq!(error["code"], -32602);
+    assert!(
+        error["message"].as_str().expect("a text").contains("ask-1"),
+        "{error}"
+    );
+    let none = json!({"requestState": state, "inputResponses": {"other": accept("name", "Ada")}});
+    let (keys, state) = ask_round(&mut client, none).await;
+    assert_eq!(keys, ["ask-1"]);
+    let good = json!({"requestState": state, "inputResponses": {"ask-1": accept("name", "Ada")}});
+    let (keys, _) = ask_round(&mut client, good).await;
+    assert_eq!(keys, ["colour"]);
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
+
+#[tokio::test]
+async fn a_client_that_can_not_be_asked_gets_the_protocols_error() {
+    let runs = Arc::new(AtomicU32::new(0));
+    let server = two_questions(&runs, ToolOptions::default());
+    let mut client = Client::modern(&server);
+    client.capabilities = json!({"sampling": {}});
+    let error = client
+        .call_modern("ask", json!({}))
+        .await
+        .expect_err("refused");
+    assert_eq!(error["code"], -32021);
+    assert_eq!(
+        error["data"],
+        json!({"requiredCapabilities": {"elicitation": {}}})
+    );
+}
+
+#[tokio::test]
+async fn suspended_handlers_are_bounded_in_number() {
+    let runs = Arc::new(AtomicU32::new(0));
+    let mut settings = settings();
+    settings.suspended = 2;
+    let server = two_questions_with(&runs, ToolOptions::default(), settings);
+    let mut client = Client::modern(&server);
+    for _ in 0..2 {
+        let _ = ask_round(&mut client, json!({})).await;
+    }
+    let result = client
+        .call_modern("ask", json!({}))
+        .await
+        .expect("a tool error");
+    assert_eq!(result["isError"], true);
+    assert!(text(&result).contains("suspended"), "{result}");
+}
+
+#[tokio::test]
+async fn questions_asked_together_share_a_round() {
+    let server = Server::builder("asker", "1")
+        .settings(settings())
+        .build()
+        .expect("builds")
+        .tool(
+            "ask",
+            "Asks twice at once",
+            |_: support::Nothing, ctx: Context| async move {
+                let ask = |key: &str| {
+                    ctx.ask(Ask::new(AskMethod::Elicit, form(key, "name")).with_key(key))
+                };
+                let (one, two) = tokio::join!(ask("one"), ask("two"));
+                one.and(two).map(|_| "both").map_err(HandlerError::from)
+            },
+        );
+    let mut client = Client::modern(&server);
+    let (mut keys, state) = ask_round(&mut client, json!({})).await;
+    keys.sort();
+    assert_eq!(keys, ["one", "two"]);
+    let answers = json!({"one": accept("name", "a"), "two": accept("name", "b")});
+    let result = client
+        .call_modern(
+            "ask",
+            json!({"requestState": state, "inputResponses": answers}),
+        )
+        .await
+        .expect("a result");
+    assert_eq!(text(&result), "both");
+}
+
+#[tokio::test]
+async fn a_replay_that_asks_something_else_is_a_typed_error() {
+    let asker = |question: &'static str| {
+        Server::builder("asker", "1")
+            .settings(settings())
+            .build()
+            .expect("builds")
+            .tool(
+                "ask",
+                "Asks",
+                move |_: support::Nothing, ctx: Context| async move {
+                    let answer = ctx
+                        .ask(Ask::new(AskMethod::Elicit, form(question, "name")))
+                        .await;
+                    answer
+                        .map(|_| "answered")
+                        .map_err(|error| HandlerError::Tool(error.to_string()))
+                },
+            )
+    };
+    let mut client = Client::modern(&asker("One?"));
+    let (_, state) = ask_round(&mut client, json!({})).await;
+    let mut elsewhere = Client::modern(&asker("Two?"));
+    let result = elsewhere
+        .call_modern(
+            "ask",
+            json!({"requestState": state, "inputResponses": {"ask-1": accept("name", "a")}}),
+        )
+        .await
+        .expect("a tool error");
+    assert!(text(&result).contains("differs"), "{result}");
+}
+
+/// A tool that returns its question.
+fn returning() -> Server {
+    Server::builder("asker", "1")
+        .settings(settings())
+        .build()
+        .expect("builds")
+        .tool(
+            "ask",
+            "Returns its question",
+            |_: support::Nothing, ctx: Context| async move {
+                if let Some(answer) = ctx.input_responses().and_then(|r| r.member("name")) {
+                    let state = ctx.request_state().unwrap_or_default();
+                    return Reply::Tool(ToolReply::text(&format!("{state}: {}", answer.as_str())));
+                }
+                Reply::InputRequired(InputRequired {
+                    requests: vec![InputRequest {
+                        key: "name".into(),
+                        method: AskMethod::Elicit,
+                        params: form("Name?", "name"),
+                    }],
+                    state: Some("mine".into()),
+                })
+            },
+        )
+}
+
+#[tokio::test]
+async fn returned_questions_work_on_2026_07_28() {
+    let mut client = Client::modern(&returning());
+    let (keys, state) = ask_round(&mut client, json!({})).await;
+    assert_eq!(keys, ["name"]);
+    assert!(!state.as_str().expect("a text").contains("mine"));
+    let result = client
+        .call_modern(
+            "ask",
+            json!({"requestState": state, "inputResponses": {"name": accept("name", "Ada")}}),
+        )
+        .await
+        .expect("a result");
+    assert!(text(&result).starts_with("mine: "), "{result}");
+}
+
+#[tokio::test]
+async fn returned_questions_work_in_the_handshake_era() {
+    let mut client = Client::legacy(&returning(), "2025-11-25").await;
+    let id = client.begin("tools/call", json!({"name": "ask", "arguments": {}}));
+    let question = client.next().await;
+    assert_eq!(question["method"], "elicitation/create");
+    client.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": accept("name", "Ada")}));
+    let response = client.response(&id).await.expect("a result");
+    assert!(text(&response).starts_with("mine: "), "{response}");
+}
+
+#[tokio::test]
+async fn the_same_handler_asks_a_handshake_era_client_on_its_stream() {
+    for revision in ["2025-06-18", "2025-11-25"] {
+        let runs = Arc::new(AtomicU32::new(0));
+        let server = two_questions(&runs, ToolOptions::default());
+        let mut client = Client::legacy(&server, revision).await;
+        let id = client.begin("tools/call", json!({"name": "ask", "arguments": {}}));
+        for (name, value) in [("name", "Ada"), ("colour", "red")] {
+            let question = client.next().await;
+            assert_eq!(question["method"], "elicitation/create");
+            client.send(
+                json!({"jsonrpc": "2.0", "id": question["id"], "result": accept(name, value)}),
+            );
+        }
+        let response = client.response(&id).await.expect("a result");
+        assert_eq!(text(&response), "Ada likes red");
+        assert_eq!(runs.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[tokio::test]
+async fn an_old_client_that_has_no_elicitation_gets_a_tool_error() {
+    let runs = Arc::new(AtomicU32::new(0));
+    let server = two_questions(&runs, ToolOptions::default());
+    let mut client = Client::legacy(&server, "2025-03-26").await;
+    let id = client.begin("tools/call", json!({"name": "ask", "arguments": {}}));
+    let response = client.response(&id).await.expect("a tool error");
+    assert_eq!(response["isError"], true);
+    assert!(text(&response).contains("elicitation"), "{response}");
+}
