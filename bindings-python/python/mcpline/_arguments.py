@@ -1,0 +1,249 @@
+"""Arguments: the schema that clients see, and the decoder that turns the raw bytes into typed values.
+
+All parameters of a handler are the fields of one msgspec Struct, so one pass over the bytes decodes and checks
+them. Parameters that are pydantic's are kept as raw JSON in that pass and given to pydantic.
+"""
+
+from __future__ import annotations
+
+import enum
+import typing
+from typing import Any
+
+import msgspec
+
+from . import _native, _types
+from ._functions import MISSING, Parameter
+from .errors import Error, ToolError
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._functions import Function
+
+__all__ = ["Arguments"]
+
+_INVALID_PARAMS = -32602
+_PLAIN_DEFAULTS = (int, str, float, bool, bytes, type(None), enum.Enum, msgspec.UnsetType)
+
+
+class Arguments:
+    """How the arguments of one handler are described and decoded."""
+
+    def __init__(self, function: Function, *, texts: bool = False) -> None:
+        """Read the parameters of `function`; `texts` says that all values arrive as strings.
+
+        Raises:
+            TypeError: a parameter has a type that can't be decoded.
+        """
+        self.name = function.name
+        parameters = [_settled(parameter) for parameter in function.parameters]
+        self.parameters = parameters
+        self.positional = tuple(p.name for p in parameters if not p.keyword_only)
+        self.keywords = tuple(p.name for p in parameters if p.keyword_only)
+        self.schema, self.properties = _describe(function.name, parameters)
+        self._texts = texts
+        self._validator: _native.Schema | None = None
+        self._converters: dict[str, Callable[[bytes], Any]] = {}
+        self._struct = self._make_struct()
+        self._strict = msgspec.json.Decoder(self._struct, strict=not texts)
+        self.decode: Callable[[bytes], Any] | None
+        if not parameters:
+            self.decode = None
+        elif self._converters:
+            self.decode = self._decode_converted
+        else:
+            self.decode = self._strict.decode
+
+    def recover(self, arguments: bytes, error: Exception) -> Any:
+        """Decode arguments that the decoder refused: say what is wrong with them, in the core's words.
+
+        Arguments that the schema allows and the strict decoder doesn't (5.0 for an integer) are decoded here.
+
+        Raises:
+            ToolError: the arguments don't fit; the text names the path and the rule.
+        """
+        if not self._texts:
+            if self._validator is None:
+                self._validator = _native.Schema(_types.encode(self.schema))
+            violation = self._validator.violation(arguments)
+            if violation is not None:
+                raise ToolError(violation)
+            try:
+                return self._converted(msgspec.json.decode(arguments, type=self._struct, strict=False))
+            except Exception as lax:  # noqa: BLE001 - whatever the types' own checks raise
+                error = lax
+        raise ToolError(_reason(error))
+
+    def recover_texts(self, arguments: bytes, error: Exception) -> Any:
+        """Refuse the arguments of a prompt or of a resource template.
+
+        Raises:
+            Error: invalid params.
+        """
+        try:
+            return self.recover(arguments, error)
+        except ToolError as refused:
+            raise Error(_INVALID_PARAMS, f"Invalid arguments: {refused}") from None
+
+    def _make_struct(self) -> type[msgspec.Struct]:
+        fields: list[Any] = []
+        for parameter, schema in zip(self.parameters, self.properties):
+            annotation = _types.refine(parameter.annotation)
+            if _types.needs_pydantic(parameter.annotation):
+                self._converters[parameter.name] = _pydantic_converter(parameter.annotation, texts=self._texts)
+                annotation = msgspec.Raw
+            elif self._texts and not _is_scalar(schema):
+                self._converters[parameter.name] = _text_converter(annotation)
+                annotation = msgspec.Raw
+            if parameter.required:
+                fields.append((parameter.name, annotation))
+            else:
+                fields.append((parameter.name, annotation, _default(parameter.default)))
+        return msgspec.defstruct("Arguments", fields, kw_only=True)
+
+    def _decode_converted(self, arguments: bytes) -> Any:
+        return self._converted(self._strict.decode(arguments))
+
+    def _converted(self, values: Any) -> Any:
+        for name, convert in self._converters.items():
+            value = getattr(values, name)
+            if type(value) is msgspec.Raw:
+                try:
+                    setattr(values, name, convert(bytes(value)))
+                except Exception as error:  # noqa: BLE001 - validators of the user's may raise anything
+                    raise _Refused(name, error) from None
+        return values
+
+
+class _Refused(Exception):
+    """A value that pydantic refused, and where."""
+
+    def __init__(self, name: str, error: Exception) -> None:
+        super().__init__(name, error)
+        self.name = name
+        self.error = error
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, _Refused):
+        errors = getattr(error.error, "errors", None)
+        if callable(errors):
+            found = errors(include_url=False, include_context=False, include_input=False)
+            return "; ".join(f"{_path(error.name, item['loc'])}: {item['msg']}" for item in found)
+        return f"{error.name}: {_reason(error.error)}"
+    text, _, path = str(error).partition(" - at `")
+    if not path:
+        return text
+    return f"{path.rstrip('`').removeprefix('$').removeprefix('.')}: {text[:1].lower()}{text[1:]}"
+
+
+def _path(name: str, location: tuple[Any, ...]) -> str:
+    return ".".join([name, *(str(part) for part in location)])
+
+
+def _settled(parameter: Parameter) -> Parameter:
+    """The parameter with pydantic's `Field` taken out of its default."""
+    annotation, default = parameter.annotation, parameter.default
+    if default is not MISSING and type(default).__name__ == "FieldInfo" and hasattr(default, "is_required"):
+        annotation = typing.Annotated[annotation, default]
+        default = MISSING if default.is_required() else default.get_default(call_default_factory=True)
+    elif default is MISSING and (given := _types.field_default(annotation)) is not msgspec.UNSET:
+        default = given
+    if default is msgspec.UNSET or annotation is MISSING:
+        return Parameter(parameter.name, annotation, default, parameter.description, parameter.keyword_only)
+    return Parameter(parameter.name, annotation, default, parameter.description, parameter.keyword_only)
+
+
+def _describe(function: str, parameters: list[Parameter]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The schema of all parameters, and of each."""
+    described: list[dict[str, Any]] = []
+    try:
+        described = _types.schemas_of(
+            [
+                _types.refine(Any if _types.needs_pydantic(p.annotation) else p.annotation, p.description)
+                for p in parameters
+            ]
+        )
+    except TypeError:
+        for parameter in parameters:
+            _check(function, parameter)
+        raise
+    definitions: dict[str, Any] = {}
+    properties: dict[str, Any] = {}
+    for parameter, plain in zip(parameters, described):
+        schema = plain
+        if _types.needs_pydantic(parameter.annotation):
+            schema = _types.schema_of(parameter.annotation)
+            if parameter.description:
+                schema.setdefault("description", parameter.description)
+        definitions.update(schema.pop("$defs", {}))
+        if not parameter.required and parameter.default is not msgspec.UNSET:
+            try:
+                schema["default"] = msgspec.to_builtins(parameter.default, enc_hook=_types.encode_hook)
+            except (TypeError, NotImplementedError, ValueError):
+                pass
+        properties[parameter.name] = schema
+    schema = {"type": "object", "properties": properties}
+    if required := [parameter.name for parameter in parameters if parameter.required]:
+        schema["required"] = required
+    if definitions:
+        schema["$defs"] = definitions
+    return schema, list(properties.values())
+
+
+def _check(function: str, parameter: Parameter) -> None:
+    if _types.needs_pydantic(parameter.annotation):
+        return
+    try:
+        _types.schemas_of([_types.refine(parameter.annotation)])
+    except TypeError as error:
+        text = str(error).partition("\n")[0] if "schema_hook" not in str(error) else "this type is not supported"
+        raise TypeError(
+            f"{function}: the parameter {parameter.name} ({_spelled(parameter.annotation)}) can't be decoded: {text}"
+        ) from None
+
+
+def _spelled(annotation: Any) -> str:
+    return annotation.__qualname__ if isinstance(annotation, type) else str(annotation)
+
+
+def _default(default: Any) -> Any:
+    if isinstance(default, _PLAIN_DEFAULTS):
+        return default
+    # As in any Python function, a default is one object, made once.
+    return msgspec.field(default_factory=lambda: default)
+
+
+def _is_scalar(schema: dict[str, Any]) -> bool:
+    """Whether a value of this schema can be read from a string."""
+    options = schema.get("anyOf") or [schema]
+    return not any(option.get("type") in ("object", "array") or "$ref" in option for option in options)
+
+
+def _pydantic_converter(annotation: Any, *, texts: bool) -> Callable[[bytes], Any]:
+    adapter = _types.pydantic_adapter(annotation)
+    if not texts:
+        convert: Callable[[bytes], Any] = adapter.validate_json
+        return convert
+
+    def convert_text(value: bytes) -> Any:
+        text = msgspec.json.decode(value, type=str)
+        try:
+            return adapter.validate_strings(text)
+        except ValueError:
+            return adapter.validate_json(text)
+
+    return convert_text
+
+
+def _text_converter(annotation: Any) -> Callable[[bytes], Any]:
+    """Read JSON in a string; a list may also arrive as one (a template variable that repeats)."""
+    decoder = msgspec.json.Decoder(annotation, strict=False)
+
+    def convert(value: bytes) -> Any:
+        if value.startswith(b'"'):
+            return decoder.decode(msgspec.json.decode(value, type=str))
+        return decoder.decode(value)
+
+    return convert

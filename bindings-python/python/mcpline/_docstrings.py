@@ -1,0 +1,139 @@
+"""Docstrings taken apart: what a function does, and what each parameter means.
+
+Google, NumPy and Sphinx style are understood. What is read out here goes into schemas; everything else of a
+docstring, examples for instance, stays in the description.
+"""
+
+from __future__ import annotations
+
+import re
+from inspect import cleandoc
+
+__all__ = ["read"]
+
+_GOOGLE_PARAMETERS = {"args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters"}
+_GOOGLE_DROPPED = {"returns", "return", "yields", "yield", "raises"}
+_GOOGLE_KEPT = {"example", "examples", "note", "notes", "warning", "warnings", "see also", "todo", "attributes"}
+_HEADING = re.compile(r"^([A-Za-z][A-Za-z ]*):\s*$")
+_GOOGLE_ITEM = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
+_NUMPY_ITEM = re.compile(r"^\*{0,2}(\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
+_SPHINX_PARAMETER = re.compile(r"^:(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*?\s)?\*{0,2}(\w+)\s*:\s*(.*)$")
+_SPHINX_OTHER = re.compile(r"^:(?:type|returns?|rtype|raises?|except|exception|var|ivar|cvar|meta)\b[^:]*:")
+
+
+def read(docstring: str | None) -> tuple[str, dict[str, str]]:
+    """Return the description, and the text of each parameter by its name."""
+    if not docstring:
+        return "", {}
+    lines = cleandoc(docstring).splitlines()
+    kept: list[str] = []
+    parameters: dict[str, str] = {}
+    position = 0
+    while position < len(lines):
+        line = lines[position]
+        if (field := _SPHINX_PARAMETER.match(line)) is not None:
+            position, text = _continued(lines, position + 1)
+            parameters[field[1]] = _join([field[2], *text])
+        elif _SPHINX_OTHER.match(line) is not None:
+            position, _ = _continued(lines, position + 1)
+        elif _underlined(lines, position):
+            position = _numpy_section(lines, position, kept, parameters)
+        elif (heading := _heading(lines, position)) is not None:
+            position, body = _continued(lines, position + 1, blank_lines=True)
+            if heading in _GOOGLE_PARAMETERS:
+                _google_items(body, parameters)
+        else:
+            kept.append(line)
+            position += 1
+    description = re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
+    return description, {name: text for name, text in parameters.items() if text}
+
+
+def _heading(lines: list[str], position: int) -> str | None:
+    """The Google-style section that begins here, if it is one to take out."""
+    match = _HEADING.match(lines[position])
+    if match is None:
+        return None
+    name = match[1].lower()
+    followed = position + 1 < len(lines) and lines[position + 1].startswith((" ", "\t"))
+    return name if followed and name in _GOOGLE_PARAMETERS | _GOOGLE_DROPPED else None
+
+
+def _underlined(lines: list[str], position: int) -> bool:
+    """Whether a NumPy-style section begins here: a heading above dashes."""
+    if position + 1 >= len(lines):
+        return False
+    rule = lines[position + 1].strip()
+    known = _GOOGLE_PARAMETERS | _GOOGLE_DROPPED | _GOOGLE_KEPT
+    return len(rule) >= 3 and set(rule) == {"-"} and lines[position].strip().lower() in known
+
+
+def _numpy_section(lines: list[str], position: int, kept: list[str], parameters: dict[str, str]) -> int:
+    name = lines[position].strip().lower()
+    end = position + 2
+    while end < len(lines) and not _underlined(lines, end):
+        end += 1
+    body = lines[position + 2 : end]
+    if name in _GOOGLE_PARAMETERS:
+        _numpy_items(body, parameters)
+    elif name not in _GOOGLE_DROPPED:
+        kept.extend(lines[position:end])
+    return end
+
+
+def _numpy_items(body: list[str], parameters: dict[str, str]) -> None:
+    names: list[str] = []
+    text: list[str] = []
+
+    def finish() -> None:
+        for name in names:
+            parameters[name] = _join(text)
+
+    for line in body:
+        item = _NUMPY_ITEM.match(line)
+        if item is not None and not line.startswith((" ", "\t")):
+            finish()
+            names = [name.strip().lstrip("*") for name in item[1].split(",")]
+            text = []
+        else:
+            text.append(line)
+    finish()
+
+
+def _google_items(body: list[str], parameters: dict[str, str]) -> None:
+    depth = min((_indent(line) for line in body if line.strip()), default=0)
+    name: str | None = None
+    text: list[str] = []
+    for line in body:
+        item = _GOOGLE_ITEM.match(line[depth:])
+        if item is not None and _indent(line) == depth:
+            if name is not None:
+                parameters[name] = _join(text)
+            name, text = item[1], [item[2]]
+        else:
+            text.append(line)
+    if name is not None:
+        parameters[name] = _join(text)
+
+
+def _continued(lines: list[str], position: int, *, blank_lines: bool = False) -> tuple[int, list[str]]:
+    """The indented lines from here on, and where they end."""
+    start = position
+    while position < len(lines):
+        line = lines[position]
+        if not line.strip():
+            rest = next((later for later in lines[position:] if later.strip()), "")
+            if not blank_lines or not rest.startswith((" ", "\t")):
+                break
+        elif not line.startswith((" ", "\t")):
+            break
+        position += 1
+    return position, lines[start:position]
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+def _join(lines: list[str]) -> str:
+    return " ".join(line.strip() for line in lines if line.strip())

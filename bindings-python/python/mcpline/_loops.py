@@ -1,0 +1,219 @@
+"""Serving on an event loop of asyncio: where async handlers run."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import typing
+from asyncio import tasks
+from contextvars import copy_context
+
+from . import _native, _workers
+
+if typing.TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from typing import Any
+
+    from .server import Server
+
+__all__ = ["Attachment", "attach", "attach_thread", "lifespan", "run", "serve"]
+
+
+async def drive(slot: _native.Slot) -> None:
+    """Run the calls of a slot, one after the other, under one task. In between the task is parked."""
+    while True:
+        try:
+            slot.finish(await slot.take())
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the client gets an answer
+            slot.fail(error)
+            if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                raise
+        if not slot.park():
+            return
+        await slot
+
+
+class Attachment:
+    """A server's handlers, running on an event loop and on threads. One for everything that serves."""
+
+    def __init__(self, server: Server) -> None:
+        self.server = server
+        self.users = 0
+        self.loop = asyncio.get_running_loop()
+        self._bridge = _bridge(server, self.loop)
+        self.workers = _workers.start(server)
+
+    def close(self) -> None:
+        """Stop running handlers."""
+        with contextlib.suppress(NotImplementedError, ValueError):
+            self.loop.remove_reader(self._bridge.fileno())
+        self._bridge.close()
+        self.workers.close(_workers.STACK_PATIENCE)
+
+
+def _bridge(server: Server, loop: asyncio.AbstractEventLoop) -> _native.Loop:
+    """Have the loop drain the server's calls."""
+
+    def make(notify: Any) -> _native.Loop:
+        return _native.Loop.attach(
+            server._native,
+            loop,
+            drive,
+            copy_context(),
+            _parks(loop),
+            tasks._register_task,
+            tasks._unregister_task,
+            asyncio.CancelledError,
+            notify,
+        )
+
+    bridge = make(None)
+    try:
+        loop.add_reader(bridge.fileno(), bridge.drain)
+    except NotImplementedError:
+        # A loop that watches no descriptors is told from another thread.
+        bridge.close()
+        bridge = make(lambda: loop.call_soon_threadsafe(bridge.drain))
+    return bridge
+
+
+def _parks(loop: asyncio.AbstractEventLoop) -> bool:
+    """Whether tasks may be stepped by hand: only asyncio's own, which nobody has wrapped or watches."""
+    import _asyncio
+
+    return asyncio.Task is _asyncio.Task and loop.get_task_factory() is None and not loop.get_debug()
+
+
+def attach(server: Server) -> Attachment:
+    """Have the running loop run the server's handlers. Each call wants a `detach`."""
+    attachment = server._attachment
+    if attachment is None:
+        attachment = server._attachment = Attachment(server)
+    elif attachment.loop is not asyncio.get_running_loop():
+        from .errors import UsageError
+
+        raise UsageError("the server's handlers run on another event loop already")
+    attachment.users += 1
+    return attachment
+
+
+def detach(attachment: Attachment) -> None:
+    """End what `attach` began, once everybody has done so."""
+    attachment.users -= 1
+    if attachment.users == 0:
+        attachment.server._attachment = None
+        attachment.close()
+
+
+@contextlib.asynccontextmanager
+async def lifespan(server: Server) -> AsyncIterator[None]:
+    """Enter the server's lifespan, and leave it."""
+    if server._lifespan is None or server._lifespan_users:
+        server._lifespan_users += 1
+        try:
+            yield
+        finally:
+            server._lifespan_users -= 1
+        return
+    manager = server._lifespan(server)
+    server._lifespan_users += 1
+    try:
+        if hasattr(manager, "__aenter__"):
+            async with manager as value:
+                server.lifespan_value = value
+                yield
+        else:
+            with manager as value:
+                server.lifespan_value = value
+                yield
+    finally:
+        server._lifespan_users -= 1
+        server.lifespan_value = None
+
+
+async def serve(server: Server, transport: str, options: dict[str, Any]) -> None:
+    """Serve on the running loop until the client is gone or the task is cancelled."""
+    from . import _serving
+
+    await follow(server, _serving.start(server, transport, options))
+
+
+async def follow(server: Server, serving: _native.Serving) -> None:
+    """Run handlers until serving ends; end it when the task is cancelled."""
+    server._serving += 1
+    try:
+        async with lifespan(server):
+            attachment = attach(server)
+            try:
+                await _until_end(server, serving)
+            finally:
+                detach(attachment)
+    finally:
+        server._serving -= 1
+        serving.close()
+
+
+async def _until_end(server: Server, serving: _native.Serving) -> None:
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+    serving.wait_into(server._native, ended)
+    try:
+        await asyncio.shield(ended)
+    except asyncio.CancelledError:
+        if not ended.done():
+            # Cancelled once it ends in good order, twice at once.
+            serving.stop()
+            await ended
+        raise
+
+
+def run(server: Server, serving: _native.Serving) -> None:
+    """Serve on a loop of its own, until it ends, or until Ctrl-C or SIGTERM."""
+    asyncio.run(_run(server, serving))
+
+
+async def _run(server: Server, serving: _native.Serving) -> None:
+    import signal
+    import threading
+
+    loop = asyncio.get_running_loop()
+    signals: list[signal.Signals] = []
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGINT, signal.SIGTERM):
+            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
+                loop.add_signal_handler(number, _stop, serving, asyncio.current_task())
+                signals.append(number)
+    try:
+        await follow(server, serving)
+    finally:
+        for number in signals:
+            loop.remove_signal_handler(number)
+
+
+_stopping: set[int] = set()
+
+
+def _stop(serving: _native.Serving, task: asyncio.Task[None] | None) -> None:
+    """End in good order at the first signal, at once at the second."""
+    if id(serving) in _stopping and task is not None:
+        task.cancel()
+    _stopping.add(id(serving))
+    serving.stop()
+
+
+def attach_thread(server: Server) -> None:
+    """Run async handlers, added while a server without any was serving, on a loop in a thread of its own."""
+    import threading
+
+    ready = threading.Event()
+
+    async def attached() -> None:
+        attachment = attach(server)
+        ready.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            detach(attachment)
+
+    threading.Thread(target=lambda: asyncio.run(attached()), name="mcpline-loop", daemon=True).start()
+    ready.wait()

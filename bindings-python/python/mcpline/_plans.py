@@ -1,0 +1,351 @@
+"""From a decorated function to what the native module needs in order to call it: a plan.
+
+A plan says how raw arguments become values, where they go, and how the result becomes bytes. It is made once, when
+the handler is registered; a call follows it without looking at signatures again.
+"""
+
+from __future__ import annotations
+
+import re
+import typing
+from typing import Any
+
+import msgspec
+
+from . import _functions, _native, _results, _types
+from ._arguments import Arguments
+from .content import InputRequired, ToolResult
+from .context import Context, SyncContext
+from .errors import Error, ToolError, Unsupported
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ._functions import Function
+    from .server import Server
+
+__all__ = ["completion", "prompt", "resource", "template_variables", "tool"]
+
+# Results that a tool with structured content may return as well.
+_SPECIAL = (ToolResult, InputRequired)
+_VARIABLES = re.compile(r"\{[+#./;?&]?([^{}]*)\}")
+
+
+def tool(
+    server: Server,
+    call: Callable[..., Any],
+    *,
+    name: str | None,
+    description: str | None,
+    input_schema: dict[str, Any] | None,
+    output_schema: dict[str, Any] | bool | None,
+    structured: bool | None,
+    inline: bool,
+) -> tuple[_native.Plan, dict[str, Any]]:
+    """Plan a tool. Return the plan, and what is known of the tool's definition."""
+    function = _functions.read(call)
+    results = _results.ToolResults(function.returns, structured, output_schema)
+    name = name or function.name
+    definition: dict[str, Any] = {"name": name}
+    if text := function.description if description is None else description:
+        definition["description"] = text
+    if input_schema is not None and _takes_all(function, input_schema):
+        fill = _Fill((function.parameters[0].name,), (), _all_decoder(function.parameters[0].annotation), None)
+        if function.parameters[0].keyword_only:
+            fill = _Fill((), fill.positional, fill.decode, None)
+        definition["inputSchema"] = input_schema
+    else:
+        arguments = Arguments(function)
+        fill = _Fill(arguments.positional, arguments.keywords, arguments.decode, arguments.recover)
+        definition["inputSchema"] = arguments.schema if input_schema is None else input_schema
+    if results.schema is not None:
+        definition["outputSchema"] = results.schema
+    plan = _plan(
+        server,
+        _native.TOOL,
+        function,
+        fill,
+        convert=results.convert,
+        encode=results.encode,
+        inline=inline,
+        fail=_Failures(name).tool,
+    )
+    return plan, definition
+
+
+def resource(
+    server: Server,
+    call: Callable[..., Any],
+    uri: str,
+    *,
+    name: str | None,
+    description: str | None,
+    mime_type: str | None,
+    inline: bool,
+) -> tuple[_native.Plan, dict[str, Any]]:
+    """Plan a resource or a template. Return the plan, and what is known of its definition.
+
+    Raises:
+        TypeError: the parameters are not the template's variables.
+    """
+    function = _functions.read(call)
+    variables = template_variables(uri)
+    names = {parameter.name for parameter in function.parameters}
+    unknown = sorted(names - set(variables))
+    if unknown:
+        raise TypeError(f"{function.name}: {', '.join(unknown)} is no variable of {uri}")
+    arguments = Arguments(function, texts=True)
+    fill = _Fill(arguments.positional, arguments.keywords, arguments.decode, arguments.recover_texts)
+    mime_type = mime_type or _mime_type(function.returns)
+    definition: dict[str, Any] = {"uriTemplate" if variables else "uri": uri, "name": name or function.name}
+    if text := function.description if description is None else description:
+        definition["description"] = text
+    if mime_type is not None:
+        definition["mimeType"] = mime_type
+
+    def convert(value: Any, read_uri: str) -> bytes | _native.Questions:
+        return _results.contents(value, read_uri, mime_type)
+
+    plan = _plan(
+        server,
+        _native.RESOURCE,
+        function,
+        fill,
+        convert=convert,
+        encode=None,
+        inline=inline,
+        fail=_Failures(uri).other,
+    )
+    return plan, definition
+
+
+def prompt(
+    server: Server, call: Callable[..., Any], *, name: str | None, description: str | None, inline: bool
+) -> tuple[_native.Plan, dict[str, Any], dict[str, list[str]]]:
+    """Plan a prompt. Return the plan, what is known of its definition, and candidates for its arguments."""
+    function = _functions.read(call)
+    arguments = Arguments(function, texts=True)
+    fill = _Fill(arguments.positional, arguments.keywords, arguments.decode, arguments.recover_texts)
+    name = name or function.name
+    definition: dict[str, Any] = {"name": name}
+    if text := function.description if description is None else description:
+        definition["description"] = text
+    listed: list[dict[str, Any]] = []
+    candidates: dict[str, list[str]] = {}
+    for parameter, schema in zip(arguments.parameters, arguments.properties):
+        argument: dict[str, Any] = {"name": parameter.name}
+        for key in ("title", "description"):
+            if key in schema:
+                argument[key] = schema[key]
+        argument["required"] = parameter.required
+        listed.append(argument)
+        if choices := [choice for choice in schema.get("enum", ()) if isinstance(choice, str)]:
+            candidates[parameter.name] = choices
+    if listed:
+        definition["arguments"] = listed
+    plan = _plan(
+        server,
+        _native.PROMPT,
+        function,
+        fill,
+        convert=_results.messages,
+        encode=None,
+        inline=inline,
+        fail=_Failures(name).other,
+    )
+    return plan, definition, candidates
+
+
+def completion(server: Server, call: Callable[..., Any], *, inline: bool) -> _native.Plan:
+    """Plan a completion.
+
+    Raises:
+        TypeError: a parameter has none of the names that a completion knows.
+    """
+    function = _functions.read(call)
+    known = ("value", "argument", "arguments", "ref")
+    unknown = [parameter.name for parameter in function.parameters if parameter.name not in known]
+    if unknown:
+        raise TypeError(f"{function.name}: a completion takes {', '.join(known)}, not {', '.join(unknown)}")
+    positional = tuple(p.name for p in function.parameters if not p.keyword_only)
+    keywords = tuple(p.name for p in function.parameters if p.keyword_only)
+    decode = msgspec.json.Decoder(_CompleteParams).decode
+    fill = _Fill(positional, keywords, decode if function.parameters else None, None)
+    return _plan(
+        server,
+        _native.COMPLETION,
+        function,
+        fill,
+        convert=_results.complete,
+        encode=None,
+        inline=inline,
+        fail=_Failures(function.name).other,
+    )
+
+
+def template_variables(uri: str) -> list[str]:
+    """Return the names of a URI template's variables (RFC 6570); none for a plain URI."""
+    names: list[str] = []
+    for expression in _VARIABLES.findall(uri):
+        for variable in expression.split(","):
+            names.append(re.sub(r"(\*|:\d+)$", "", variable.strip()))
+    return names
+
+
+class _Fill(typing.NamedTuple):
+    """Which parameters are filled from what is decoded, and how."""
+
+    positional: tuple[str, ...]
+    keywords: tuple[str, ...]
+    decode: Callable[[bytes], Any] | None
+    recover: Callable[[bytes, Exception], Any] | None
+
+
+class _Argument(msgspec.Struct):
+    name: str
+    value: str
+
+
+class _Reference(msgspec.Struct):
+    type: str
+    name: str = ""
+    uri: str = ""
+
+
+class _CompleteContext(msgspec.Struct):
+    arguments: dict[str, str] = {}
+
+
+class _CompleteParams(msgspec.Struct, rename={"asked": "argument", "reference": "ref"}):
+    """The parameters of `completion/complete`, with the names that a completion's parameters may have."""
+
+    asked: _Argument
+    reference: _Reference
+    context: _CompleteContext = msgspec.field(default_factory=_CompleteContext)
+
+    @property
+    def value(self) -> str:
+        return self.asked.value
+
+    @property
+    def argument(self) -> str:
+        return self.asked.name
+
+    @property
+    def arguments(self) -> dict[str, str]:
+        return self.context.arguments
+
+    @property
+    def ref(self) -> str:
+        return self.reference.name or self.reference.uri
+
+
+class _Failures:
+    """What the client, and the developer, learn of a handler that raised."""
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def tool(self, error: BaseException) -> _native.Failure:
+        if isinstance(error, ToolError):
+            return _native.Failure.tool(str(error))
+        return self._other(error, f"Error executing tool {self.name}", tool=True)
+
+    def other(self, error: BaseException) -> _native.Failure:
+        if isinstance(error, ToolError):
+            return _native.Failure.rpc(-32603, str(error), None)
+        return self._other(error, f"Error executing {self.name}", tool=False)
+
+    def _other(self, error: BaseException, text: str, *, tool: bool) -> _native.Failure:
+        if isinstance(error, Error):
+            data = None if error.data is None else _types.encode(error.data)
+            return _native.Failure.rpc(error.code, error.message, data)
+        if isinstance(error, Unsupported):
+            return _native.Failure.unsupported(_types.encode(error.required), str(error))
+        if not _is_cancelled(error):
+            from logging import getLogger
+
+            getLogger("mcpline").error("%s", text, exc_info=error)
+        return _native.Failure.tool(text) if tool else _native.Failure.rpc(-32603, text, None)
+
+
+def _is_cancelled(error: BaseException) -> bool:
+    import sys
+
+    futures = sys.modules.get("asyncio")
+    return futures is not None and isinstance(error, futures.CancelledError)
+
+
+def _plan(
+    server: Server,
+    kind: int,
+    function: Function,
+    fill: _Fill,
+    *,
+    convert: Callable[..., Any],
+    encode: Callable[[Any], bytes] | None,
+    inline: bool,
+    fail: Callable[[BaseException], _native.Failure],
+) -> _native.Plan:
+    if inline and function.is_async:
+        raise TypeError(f"{function.name}: inline is for sync functions; async ones run on the event loop")
+    return _native.Plan(
+        kind=kind,
+        call=function.call,
+        is_async=function.is_async,
+        inline=inline,
+        decode=fill.decode,
+        recover=fill.recover,
+        positional=fill.positional,
+        keywords=fill.keywords,
+        context=function.context,
+        context_type=Context if function.is_async else SyncContext,
+        server=server,
+        convert=convert,
+        encode=encode,
+        special=_SPECIAL,
+        fail=fail,
+    )
+
+
+def _takes_all(function: Function, input_schema: dict[str, Any]) -> bool:
+    """Whether the handler takes all arguments as one mapping, because it can't know their names."""
+    if len(function.parameters) != 1:
+        return False
+    parameter = function.parameters[0]
+    if parameter.name in input_schema.get("properties", {}):
+        return False
+    annotation = _types.strip(parameter.annotation)
+    return annotation is Any or annotation is dict or typing.get_origin(annotation) is dict
+
+
+def _all_decoder(annotation: Any) -> Callable[[bytes], Any]:
+    decoder = msgspec.json.Decoder(annotation)
+
+    def decode(arguments: bytes) -> Any:
+        return _All(decoder.decode(arguments))
+
+    return decode
+
+
+class _All:
+    """All arguments, under whatever name the handler has for them."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __getattr__(self, name: str) -> Any:
+        return self.value
+
+
+def _mime_type(returns: Any) -> str | None:
+    """The type that a resource will have, where its return annotation tells."""
+    if returns is str:
+        return "text/plain"
+    if returns is _functions.MISSING or returns is Any or returns is None:
+        return None
+    return "application/json" if _types.is_structured(returns) else None

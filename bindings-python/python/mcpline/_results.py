@@ -1,0 +1,296 @@
+"""Results: whatever a handler returns, as the bytes that the core writes to the client."""
+
+from __future__ import annotations
+
+import typing
+from typing import Any
+
+import msgspec
+
+from . import _native, _types
+from ._functions import MISSING
+from .content import (
+    BLOCKS,
+    UNNAMED_URI,
+    AudioContent,
+    Completion,
+    ElicitRequest,
+    EmbeddedResource,
+    ImageContent,
+    InputRequired,
+    Message,
+    ResourceContents,
+    RootsRequest,
+    SampleRequest,
+    TextContent,
+    ToolResult,
+    is_text,
+    sniff,
+)
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["ToolResults", "complete", "contents", "messages", "questions"]
+
+_encode = _types.encode
+
+ToolReply = tuple[typing.Optional[bytes], typing.Optional[bytes], bool, typing.Optional[bytes]]
+"""Content, structured content, whether it is an error, `_meta`."""
+
+
+class ToolResults:
+    """How the results of one tool are written."""
+
+    def __init__(self, returns: Any, structured: bool | None, output_schema: dict[str, Any] | bool | None) -> None:
+        """Decide from the return annotation, and from what the author said.
+
+        Raises:
+            TypeError: the output schema was asked for, and the return annotation has none.
+        """
+        known = returns is not MISSING and returns is not None and returns is not Any
+        self._text_only = structured is False
+        if structured is None:
+            structured = isinstance(output_schema, dict) or (known and _types.is_structured(returns))
+        self.structured = structured
+        self.schema: dict[str, Any] | None = None
+        self.encode: Callable[[Any], bytes] | None = None
+        if isinstance(output_schema, dict):
+            self.schema = output_schema
+        elif structured and known and output_schema is not False:
+            try:
+                self.schema = _types.schema_of(returns, mode="serialization")
+            except TypeError as error:
+                if output_schema:
+                    raise TypeError(f"the return type has no output schema: {error}") from None
+            except Exception:  # noqa: BLE001 - pydantic has an error of its own for it
+                if output_schema:
+                    raise
+        elif output_schema and not known:
+            raise TypeError("an output schema needs a return annotation, or the schema itself")
+        if self.schema is not None and not self.schema:
+            self.schema = None
+        if structured:
+            self.encode = _encode
+            if known and _types.needs_pydantic(returns):
+                self.encode = _pydantic_encoder(returns)
+
+    def convert(self, value: Any) -> ToolReply | _native.Questions:
+        """Write one result, whatever its kind."""
+        if isinstance(value, ToolResult):
+            return _explicit(value)
+        if isinstance(value, InputRequired):
+            return questions(value)
+        if self.encode is not None:
+            return None, self.encode(value), False, None
+        if isinstance(value, str):
+            return _encode([TextContent(value)]), None, False, None
+        if (blocks := _blocks(value)) is not None:
+            return _encode(blocks), None, False, None
+        if self._text_only:
+            return _encode([TextContent(_encode(value).decode())]), None, False, None
+        return None, _encode(value), False, None
+
+
+def _pydantic_encoder(returns: Any) -> Callable[[Any], bytes]:
+    adapter = _types.pydantic_adapter(returns)
+
+    def encode(value: Any) -> bytes:
+        result: bytes = adapter.dump_json(value, by_alias=True)
+        return result
+
+    return encode
+
+
+def _explicit(result: ToolResult) -> ToolReply:
+    content = None
+    if result.content is not None:
+        blocks = _blocks(result.content)
+        if blocks is None:
+            blocks = [TextContent(_encode(result.content).decode())]
+        content = _encode(blocks)
+    structured = None if result.structured is msgspec.UNSET else _encode(result.structured)
+    meta = None if result.meta is None else _encode(result.meta)
+    return content, structured, result.is_error, meta
+
+
+def _blocks(value: Any) -> list[Any] | None:
+    """The content blocks of a value, or `None` if the value is structured content."""
+    if value is None:
+        return []
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_fields"):
+        blocks: list[Any] = []
+        for item in value:
+            inner = _blocks(item)
+            if inner is None:
+                return None
+            blocks.extend(inner)
+        return blocks
+    block = _block(value)
+    return None if block is None else [block]
+
+
+def _block(value: Any) -> Any:
+    """The content block of one value, or `None` if it is no text and no media."""
+    if isinstance(value, str):
+        return TextContent(value)
+    if isinstance(value, BLOCKS):
+        return value
+    if hasattr(value, "to_content"):
+        return value.to_content()
+    if isinstance(value, ResourceContents):
+        return EmbeddedResource(value)
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return _media(bytes(value))
+    if isinstance(value, (set, frozenset, dict)) or _types.is_structured_class(type(value)):
+        return None
+    text = _encode(value)
+    return TextContent(msgspec.json.decode(text) if text.startswith(b'"') else text.decode())
+
+
+def _media(data: bytes) -> Any:
+    mime_type = sniff(data)
+    if mime_type is None:
+        return EmbeddedResource(ResourceContents(UNNAMED_URI, blob=data, mime_type="application/octet-stream"))
+    kind = AudioContent if mime_type.startswith("audio/") else ImageContent
+    return kind(data, mime_type)
+
+
+def contents(value: Any, uri: str, mime_type: str | None) -> bytes | _native.Questions:
+    """Write the contents of a resource."""
+    if isinstance(value, InputRequired):
+        return questions(value)
+    if isinstance(value, (list, tuple)) and value and all(isinstance(item, ResourceContents) for item in value):
+        return _encode([_named(item, uri, mime_type) for item in value])
+    return _encode([_contents(value, uri, mime_type)])
+
+
+def _named(item: ResourceContents, uri: str, mime_type: str | None) -> ResourceContents:
+    if item.uri and item.mime_type:
+        return item
+    return ResourceContents(item.uri or uri, item.text, item.blob, item.mime_type or mime_type, item.meta)
+
+
+def _contents(value: Any, uri: str, mime_type: str | None) -> ResourceContents:
+    if isinstance(value, ResourceContents):
+        return _named(value, uri, mime_type)
+    if isinstance(value, str):
+        return ResourceContents(uri, text=value, mime_type=mime_type or "text/plain")
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        data = bytes(value)
+        if mime_type is not None and is_text(mime_type):
+            return ResourceContents(uri, text=data.decode(errors="replace"), mime_type=mime_type)
+        return ResourceContents(uri, blob=data, mime_type=mime_type or sniff(data) or "application/octet-stream")
+    if hasattr(value, "to_content"):
+        return _of_block(value.to_content(), uri)
+    return ResourceContents(uri, text=_encode(value).decode(), mime_type=mime_type or "application/json")
+
+
+def _of_block(block: Any, uri: str) -> ResourceContents:
+    if isinstance(block, EmbeddedResource):
+        inner = block.resource
+        return ResourceContents(uri, inner.text, inner.blob, inner.mime_type, inner.meta)
+    return ResourceContents(uri, blob=block.data, mime_type=block.mime_type)
+
+
+def messages(value: Any) -> bytes | _native.Questions:
+    """Write the messages of a prompt."""
+    if isinstance(value, InputRequired):
+        return questions(value)
+    items = value if isinstance(value, (list, tuple)) else [value]
+    written: list[Any] = []
+    for item in items:
+        if not isinstance(item, Message) and isinstance(item, dict) and "role" in item:
+            written.append(item)
+            continue
+        role, inner = (item.role, item.content) if isinstance(item, Message) else ("user", item)
+        blocks = _blocks(inner)
+        if blocks is None:
+            blocks = [TextContent(_encode(inner).decode())]
+        written.extend({"role": role, "content": block} for block in blocks)
+    return _encode(written)
+
+
+def complete(value: Any) -> tuple[list[str], int | None, bool | None]:
+    """Write the candidates of a completion."""
+    if value is None:
+        return [], None, None
+    if isinstance(value, Completion):
+        return list(value.values), value.total, value.has_more
+    return [str(item) for item in value], None, None
+
+
+def questions(value: InputRequired) -> _native.Questions:
+    """Write the questions that a handler returned."""
+    requests: list[tuple[str, str, bytes | None]] = []
+    for key, request in value.requests.items():
+        if isinstance(request, ElicitRequest):
+            params = elicit_params(request.message, request.schema, request.url, request.elicitation_id)
+            requests.append((key, "elicitation/create", params))
+        elif isinstance(request, SampleRequest):
+            params = sample_params(request.messages, request.max_tokens, request.system_prompt, request.options)
+            requests.append((key, "sampling/createMessage", params))
+        elif isinstance(request, RootsRequest):
+            requests.append((key, "roots/list", None))
+        else:
+            raise TypeError(f"{key}: not a question: {type(request).__name__}")
+    return _native.Questions(requests, value.state)
+
+
+def elicit_params(message: str, schema: Any, url: str | None = None, elicitation_id: str | None = None) -> bytes:
+    """Write the parameters of `elicitation/create`."""
+    if url is not None:
+        params = {"mode": "url", "message": message, "url": url}
+        if elicitation_id is not None:
+            params["elicitationId"] = elicitation_id
+        return _encode(params)
+    if schema is None:
+        schema = {"type": "object", "properties": {}}
+    elif not isinstance(schema, dict):
+        schema = _form_schema(schema)
+    return _encode({"message": message, "requestedSchema": schema})
+
+
+def _form_schema(annotation: Any) -> dict[str, Any]:
+    """The schema of a form: properties of plain types, and nothing that the protocol has no place for."""
+    schema = _types.schema_of(annotation)
+    if "properties" not in schema:
+        raise TypeError(f"a form is described by a class with fields, not by {annotation!r}")
+    properties = {name: _form_property(item) for name, item in schema["properties"].items()}
+    form: dict[str, Any] = {"type": "object", "properties": properties}
+    if required := schema.get("required"):
+        form["required"] = required
+    return form
+
+
+def _form_property(schema: dict[str, Any]) -> dict[str, Any]:
+    """An optional field is one that is not required: forms know no null."""
+    options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
+    if len(options) == 1:
+        schema = {**options[0], **{key: value for key, value in schema.items() if key != "anyOf"}}
+    if schema.get("default", ...) is None:
+        schema = {key: value for key, value in schema.items() if key != "default"}
+    return schema
+
+
+def sample_params(conversation: Any, max_tokens: int, system_prompt: str | None, options: dict[str, Any]) -> bytes:
+    """Write the parameters of `sampling/createMessage`."""
+    items = conversation if isinstance(conversation, (list, tuple)) else [conversation]
+    written: list[Any] = []
+    for item in items:
+        if isinstance(item, dict):
+            written.append(item)
+            continue
+        role, inner = (item.role, item.content) if isinstance(item, Message) else ("user", item)
+        blocks = _blocks(inner) or []
+        written.append({"role": role, "content": blocks[0] if len(blocks) == 1 else blocks})
+    params: dict[str, Any] = {"messages": written, "maxTokens": max_tokens}
+    if system_prompt is not None:
+        params["systemPrompt"] = system_prompt
+    params.update({_camel(name): value for name, value in options.items() if value is not None})
+    return _encode(params)
+
+
+def _camel(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part.title() for part in rest)

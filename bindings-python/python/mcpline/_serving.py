@@ -1,0 +1,95 @@
+"""Serving from a plain program: with an event loop if a handler needs one, without if none does."""
+
+from __future__ import annotations
+
+from . import _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .server import Server
+
+__all__ = ["run", "start"]
+
+
+def start(server: Server, transport: str, options: dict[str, Any]) -> _native.Serving:
+    """Begin to serve. Handlers run once they are attached to a loop and to threads."""
+    from .server import _json
+
+    if transport == "stdio":
+        if options:
+            raise TypeError(f"stdio has no options {', '.join(options)}")
+        return server._native.start_stdio()
+    if transport == "http":
+        options = dict(options)
+        host = options.pop("host", "127.0.0.1")
+        port = options.pop("port", 8000)
+        return server._native.start_http(host, port, _json(options))
+    raise ValueError(f"no such transport: {transport}; there are stdio and http")
+
+
+def run(server: Server, transport: str, options: dict[str, Any]) -> None:
+    """Serve until it ends, or until Ctrl-C or SIGTERM."""
+    # The client is answered from here on: an event loop, if one is needed, is imported meanwhile.
+    serving = start(server, transport, options)
+    any_async, _ = server._native.handlers
+    if any_async or server._lifespan is not None:
+        try:
+            from . import _loops
+        except BaseException:
+            serving.close()
+            raise
+        _loops.run(server, serving)
+        return
+    _run_without_loop(server, serving)
+
+
+def _run_without_loop(server: Server, serving: _native.Serving) -> None:
+    from . import _workers
+
+    server._serving += 1
+    workers = _workers.start(server)
+    try:
+        with _Signals(serving):
+            serving.wait()
+    finally:
+        server._serving -= 1
+        serving.close()
+        workers.close(_workers.STACK_PATIENCE)
+
+
+class _Signals:
+    """Ctrl-C and SIGTERM end serving in good order; a second one raises `KeyboardInterrupt`."""
+
+    def __init__(self, serving: _native.Serving) -> None:
+        self._serving = serving
+        self._stopping = False
+        self._before: dict[int, Any] = {}
+        self._before_fd = -1
+
+    def __enter__(self) -> None:
+        # The C module: the one in Python builds enumerations, which takes its time.
+        import _signal
+
+        try:
+            # Fails outside of the main thread, where no signal arrives.
+            self._before_fd = _signal.set_wakeup_fd(self._serving.signal_fd, warn_on_full_buffer=False)
+            for number in (_signal.SIGINT, _signal.SIGTERM):
+                self._before[number] = _signal.signal(number, self._handle)
+        except ValueError:
+            pass
+
+    def __exit__(self, *_: object) -> None:
+        import _signal
+
+        for number, handler in self._before.items():
+            _signal.signal(number, handler)
+        if self._before:
+            _signal.set_wakeup_fd(self._before_fd)
+
+    def _handle(self, number: int, _frame: object) -> None:
+        if self._stopping:
+            raise KeyboardInterrupt
+        self._stopping = True
+        self._serving.stop()

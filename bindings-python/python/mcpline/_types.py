@@ -1,0 +1,394 @@
+"""Types and the JSON Schemas they stand for: self-contained, without noise, references written out.
+
+msgspec knows the types that it decodes; types that mention pydantic are left to pydantic.
+"""
+
+from __future__ import annotations
+
+import sys
+import typing
+import weakref
+from typing import Any, Union
+
+import msgspec
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+__all__ = ["Header", "is_structured", "needs_pydantic", "pydantic_adapter", "refine", "schema_of", "schemas_of", "strip", "tidy"]
+
+_REFERENCE = "#/$defs/{name}"
+_UNION_TYPES = {Union, type(int | str)}
+
+
+class Header:
+    """Marks a parameter that clients repeat in the HTTP header `Mcp-Param-<name>` (2026-07-28).
+
+    `city: Annotated[str, Header("City")]`
+    """
+
+    __slots__ = ("name",)
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def strip(annotation: Any) -> Any:
+    """Return the annotation without `Annotated`."""
+    while typing.get_origin(annotation) is typing.Annotated:
+        annotation = typing.get_args(annotation)[0]
+    return annotation
+
+
+def is_union(annotation: Any) -> bool:
+    """Tell whether an annotation is a union."""
+    return typing.get_origin(annotation) in _UNION_TYPES
+
+
+# Which types are pydantic's
+
+
+def _pydantic() -> Any:
+    """The module, if the user has brought it."""
+    return sys.modules.get("pydantic")
+
+
+def needs_pydantic(annotation: Any) -> bool:
+    """Tell whether a type mentions something that only pydantic can decode."""
+    return _pydantic() is not None and _mentions_pydantic(annotation, set())
+
+
+def _mentions_pydantic(annotation: Any, seen: set[int]) -> bool:
+    if id(annotation) in seen:
+        return False
+    seen.add(id(annotation))
+    origin = typing.get_origin(annotation)
+    if origin is typing.Annotated:
+        base, *extras = typing.get_args(annotation)
+        return any(_is_validator(extra) for extra in extras) or _mentions_pydantic(base, seen)
+    if origin is not None:
+        return _mentions_pydantic(origin, seen) or any(_mentions_pydantic(a, seen) for a in typing.get_args(annotation))
+    if isinstance(annotation, typing.TypeVar) or not isinstance(annotation, type):
+        return False
+    if hasattr(annotation, "__get_pydantic_core_schema__") or hasattr(annotation, "__pydantic_core_schema__"):
+        return True
+    return any(_mentions_pydantic(hint, seen) for hint in _members(annotation))
+
+
+def _members(annotation: type) -> Iterable[Any]:
+    """The types of a class's fields, for the classes whose fields are decoded."""
+    fields = ("__dataclass_fields__", "__struct_fields__", "__attrs_attrs__", "_fields", "__required_keys__")
+    if not any(hasattr(annotation, name) for name in fields):
+        return ()
+    try:
+        return typing.get_type_hints(annotation, include_extras=True).values()
+    except NameError:
+        return ()
+
+
+def _is_validator(extra: Any) -> bool:
+    """Whether this metadata is pydantic's and more than a description or a bound."""
+    module = type(extra).__module__.partition(".")[0]
+    if module != "pydantic":
+        return False
+    return not _is_field(extra) or _field_meta(extra) is None
+
+
+def _is_field(extra: Any) -> bool:
+    return type(extra).__name__ == "FieldInfo" and type(extra).__module__.partition(".")[0] == "pydantic"
+
+
+def pydantic_adapter(annotation: Any) -> Any:
+    """Return pydantic's `TypeAdapter` of a type."""
+    return _pydantic().TypeAdapter(annotation)
+
+
+# Metadata that others' libraries put into `Annotated`, as msgspec's own
+
+_BOUNDS = ("gt", "ge", "lt", "le", "multiple_of", "min_length", "max_length", "pattern")
+
+
+def refine(annotation: Any, description: str = "") -> Any:
+    """Return the annotation with texts and bounds in the one form that msgspec reads."""
+    meta: dict[str, Any] = {}
+    extra: dict[str, Any] = {}
+    base = annotation
+    if typing.get_origin(annotation) is typing.Annotated:
+        base, *extras = typing.get_args(annotation)
+        for item in extras:
+            _absorb(item, meta, extra)
+    if description:
+        meta.setdefault("description", description)
+    if extra:
+        meta["extra_json_schema"] = {**extra, **meta.get("extra_json_schema", {})}
+    return typing.Annotated[base, msgspec.Meta(**meta)] if meta else base
+
+
+def _absorb(item: Any, meta: dict[str, Any], extra: dict[str, Any]) -> None:
+    if isinstance(item, str):
+        meta["description"] = item
+    elif isinstance(item, Header):
+        extra["x-mcp-header"] = item.name
+    elif isinstance(item, msgspec.Meta):
+        for name in (*_BOUNDS, "tz", "title", "description", "examples", "extra_json_schema", "extra"):
+            if (value := getattr(item, name)) is not None:
+                meta[name] = value
+    elif _is_field(item):
+        meta.update(_field_meta(item) or {})
+    elif (texts := getattr(item, "documentation", None)) is not None:
+        meta["description"] = texts
+    else:
+        meta.update(_bounds(item))
+
+
+def _bounds(item: Any) -> dict[str, Any]:
+    """What an annotated-types constraint says; groups of them are taken apart."""
+    module = type(item).__module__.partition(".")[0]
+    if module not in ("annotated_types", "pydantic"):
+        return {}
+    if module == "annotated_types" and hasattr(item, "__iter__"):
+        return {name: value for part in item for name, value in _bounds(part).items()}
+    return {name: value for name in _BOUNDS if (value := getattr(item, name, None)) is not None}
+
+
+def _field_meta(info: Any) -> dict[str, Any] | None:
+    """What pydantic's `Field(...)` says, or `None` if it says more than msgspec can."""
+    meta: dict[str, Any] = {}
+    for item in info.metadata:
+        bounds = _bounds(item)
+        if not bounds:
+            return None
+        meta.update(bounds)
+    if info.alias is not None or info.validation_alias is not None or info.discriminator is not None:
+        return None
+    for name in ("title", "description", "examples"):
+        if (value := getattr(info, name)) is not None:
+            meta[name] = value
+    if info.json_schema_extra is not None:
+        if not isinstance(info.json_schema_extra, dict):
+            return None
+        meta["extra_json_schema"] = info.json_schema_extra
+    return meta
+
+
+def field_default(annotation: Any) -> Any:
+    """Return the default that pydantic's `Field` gives in `Annotated`, or `msgspec.UNSET`."""
+    if typing.get_origin(annotation) is typing.Annotated:
+        for item in typing.get_args(annotation)[1:]:
+            if _is_field(item) and not item.is_required():
+                return item.get_default(call_default_factory=True)
+    return msgspec.UNSET
+
+
+# Schemas
+
+
+def schemas_of(annotations: list[Any]) -> list[dict[str, Any]]:
+    """Return the schemas of several types, each for itself.
+
+    Raises:
+        TypeError: a type can't be decoded.
+    """
+    schemas, definitions = msgspec.json.schema_components(annotations, ref_template=_REFERENCE)
+    return [tidy(schema, definitions) for schema in schemas]
+
+
+def schema_of(annotation: Any, *, mode: str = "validation") -> dict[str, Any]:
+    """Return the schema of one type, by pydantic where the type is one of its own.
+
+    Raises:
+        TypeError: the type can't be written as a schema.
+    """
+    if needs_pydantic(annotation):
+        schema = pydantic_adapter(annotation).json_schema(mode=mode, ref_template="#/$defs/{model}")
+        return tidy(schema, schema.pop("$defs", {}), titled=True)
+    return schemas_of([refine(annotation)])[0]
+
+
+def tidy(schema: dict[str, Any], definitions: dict[str, Any], *, titled: bool = False) -> dict[str, Any]:
+    """Return a schema that stands on its own.
+
+    References are written out, except where a type contains itself; titles that only repeat a name are dropped.
+    `titled` says that properties have such titles too.
+    """
+    writer = _Writer(definitions, titled)
+    result = writer.write(schema)
+    if writer.kept:
+        kept: dict[str, Any] = {}
+        while missing := [name for name in writer.kept if name not in kept]:
+            for name in missing:
+                kept[name] = writer.definition(name)
+        result["$defs"] = kept
+    return result
+
+
+class _Writer:
+    """Writes one schema out."""
+
+    def __init__(self, definitions: dict[str, Any], titled: bool) -> None:
+        self.definitions = definitions
+        self.titled = titled
+        self.open: list[str] = []
+        self.kept: dict[str, None] = {}
+        self.recursive = {name for name in definitions if _reaches(name, name, definitions)}
+
+    def definition(self, name: str) -> dict[str, Any]:
+        return self.write(self.definitions[name], name)
+
+    def write(self, schema: Any, title: str | None = None) -> Any:
+        if isinstance(schema, list):
+            return [self.write(item) for item in schema]
+        if not isinstance(schema, dict):
+            return schema
+        reference = schema.get("$ref")
+        if isinstance(reference, str) and (name := _name(reference)) in self.definitions:
+            return self._reference(name, schema)
+        result: dict[str, Any] = {}
+        if "type" in schema:
+            result["type"] = schema["type"]
+        for key, value in schema.items():
+            if key == "title" and title is not None and value in (title, title.replace("_", " ").title()):
+                continue
+            if key == "required" and not value:
+                continue
+            if key in ("properties", "patternProperties"):
+                result[key] = {name: self.write(item, name if self.titled else None) for name, item in value.items()}
+            elif key in _DATA:
+                result[key] = value
+            else:
+                result[key] = self.write(value)
+        if "type" not in result and (kind := _enum_type(result.get("enum"))) is not None:
+            result = {"type": kind, **result}
+        if title is None and self.titled and isinstance(result.get("title"), str):
+            result = _untitled(result)
+        return result
+
+    def _reference(self, name: str, schema: dict[str, Any]) -> dict[str, Any]:
+        beside = {key: value for key, value in schema.items() if key != "$ref"}
+        if name in self.recursive:
+            self.kept[name] = None
+            return {"$ref": _REFERENCE.format(name=name), **self.write(beside)}
+        return {**self.definition(name), **self.write(beside)}
+
+
+# Keywords whose values are data, not schemas.
+_DATA = {"default", "enum", "const", "examples", "example", "required", "x-mcp-header"}
+
+
+def _name(reference: str) -> str:
+    return reference.rpartition("/")[2]
+
+
+def _untitled(schema: dict[str, Any]) -> dict[str, Any]:
+    """Without pydantic's title of the root or of a root's item, which is the class's name."""
+    title = schema["title"]
+    return {k: v for k, v in schema.items() if k != "title"} if title.isidentifier() else schema
+
+
+def _enum_type(values: Any) -> str | None:
+    if not values or not isinstance(values, list):
+        return None
+    if all(isinstance(value, str) for value in values):
+        return "string"
+    if all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+        return "integer"
+    return None
+
+
+def _reaches(start: str, goal: str, definitions: dict[str, Any]) -> bool:
+    seen: set[str] = set()
+    queue = [definitions[start]]
+    while queue:
+        item = queue.pop()
+        if isinstance(item, list):
+            queue.extend(item)
+        elif isinstance(item, dict):
+            reference = item.get("$ref")
+            if isinstance(reference, str) and (name := _name(reference)) in definitions:
+                if name == goal:
+                    return True
+                if name not in seen:
+                    seen.add(name)
+                    queue.append(definitions[name])
+            queue.extend(value for key, value in item.items() if key not in _DATA)
+    return False
+
+
+# Structured or not
+
+
+def is_structured(annotation: Any) -> bool:
+    """Tell whether values of a type are structured content rather than text and media."""
+    annotation = strip(annotation)
+    if is_union(annotation):
+        options = [option for option in typing.get_args(annotation) if option is not type(None)]
+        return bool(options) and all(is_structured(option) for option in options)
+    origin = typing.get_origin(annotation)
+    if origin is not None and isinstance(origin, type):
+        if issubclass(origin, _mapping()):
+            return True
+        if issubclass(origin, _collection()) and not issubclass(origin, (str, bytes)):
+            items = [item for item in typing.get_args(annotation) if item is not Ellipsis]
+            return bool(items) and all(is_structured(item) for item in items)
+        return is_structured(origin)
+    if not isinstance(annotation, type):
+        return False
+    return is_structured_class(annotation)
+
+
+# Weak, because a class may come and go with the function that it was defined in.
+_record_classes: weakref.WeakKeyDictionary[type, bool] = weakref.WeakKeyDictionary()
+
+
+def is_structured_class(cls: type) -> bool:
+    """Tell whether instances of a class are structured content."""
+    known = _record_classes.get(cls)
+    if known is None:
+        known = _record_classes[cls] = _is_record(cls)
+    return known
+
+
+def _is_record(cls: type) -> bool:
+    from . import content
+
+    if issubclass(cls, (*content.BLOCKS, content.ToolResult, content.InputRequired, content.ResourceContents, content.Message)):
+        return False
+    if issubclass(cls, (_mapping(), msgspec.Struct)):
+        return True
+    marks = ("__dataclass_fields__", "__attrs_attrs__", "__pydantic_core_schema__", "__total__")
+    if any(hasattr(cls, mark) for mark in marks):
+        return True
+    return issubclass(cls, tuple) and hasattr(cls, "_fields")
+
+
+def _mapping() -> type:
+    from collections.abc import Mapping
+
+    return Mapping
+
+
+def _collection() -> type:
+    from collections.abc import Collection
+
+    return Collection
+
+
+def encode_hook(value: Any) -> Any:
+    """What msgspec can't write by itself: models of pydantic, paths, and this package's media."""
+    if hasattr(value, "model_dump") and hasattr(type(value), "__pydantic_core_schema__"):
+        return value.model_dump(mode="json", by_alias=True)
+    if hasattr(value, "to_content"):
+        return value.to_content()
+    if hasattr(value, "__fspath__"):
+        return value.__fspath__()
+    if isinstance(value, _mapping()):
+        return dict(value)
+    if isinstance(value, _collection()):
+        return list(value)
+    raise NotImplementedError(f"objects of type {type(value).__name__} can't be written as JSON")
+
+
+ENCODER = msgspec.json.Encoder(enc_hook=encode_hook)
+"""Writes whatever a handler gives to the protocol."""
+
+encode: Callable[[Any], bytes] = ENCODER.encode

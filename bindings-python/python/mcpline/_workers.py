@@ -1,0 +1,52 @@
+"""Threads for sync handlers. The pool that feeds them is native; see `bindings-python/src/workers.rs`."""
+
+from __future__ import annotations
+
+import _thread
+from contextvars import copy_context
+
+from . import _native
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextvars import Context
+
+    from .server import Server
+
+__all__ = ["start"]
+
+STACK_PATIENCE = 1.0
+"""How long the end of serving waits for handlers that still run, in seconds. Then their threads are left alone,
+as any daemon thread is."""
+
+
+def start(server: Server) -> _native.Workers:
+    """Begin to run the server's sync handlers, each call in a copy of the context that is current now."""
+    base = copy_context()
+
+    def spawn() -> None:
+        _thread.start_new_thread(_work, (workers, base))
+
+    workers = _native.Workers(server._native, spawn)
+    workers.ensure_idle()
+    return workers
+
+
+def _work(workers: _native.Workers, base: Context) -> None:
+    """Make calls until there are no more. Nothing of one call is kept while the next is waited for."""
+    try:
+        while (work := workers.take()) is not None:
+            function, arguments, keywords, job = work
+            try:
+                if keywords is None:
+                    result = base.copy().run(function, *arguments)
+                else:
+                    result = base.copy().run(function, *arguments, **keywords)
+            except BaseException as error:  # noqa: BLE001 - whatever it is, the client gets an answer
+                job.fail(error)
+            else:
+                job.finish(result)
+                del result
+            del work, function, arguments, keywords, job
+    finally:
+        workers.leave()

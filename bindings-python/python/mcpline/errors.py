@@ -1,0 +1,80 @@
+"""The exceptions of mcpline: one base class, and one class per question a caller may ask of a failure."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+__all__ = [
+    "Closed",
+    "Error",
+    "InternalError",
+    "McplineError",
+    "TimedOut",
+    "ToolError",
+    "TransportError",
+    "Unsupported",
+    "UsageError",
+]
+
+
+class McplineError(Exception):
+    """The base of every exception that mcpline raises on its own."""
+
+
+class Error(McplineError):
+    """A JSON-RPC error.
+
+    Raised by a handler, it is the answer to the request: code, message and data pass through untouched.
+    Raised by a call to the client, it is what the client answered.
+    """
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        super().__init__(code, message, data)
+        self.code = code
+        self.message = message
+        self.data = data
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.code})"
+
+
+class ToolError(McplineError):
+    """A failure of a tool that the model should read: its text becomes the tool's result, marked as an error."""
+
+
+class Unsupported(McplineError):
+    """The client has not declared the capability that a question to it needs.
+
+    A handler that lets it pass answers with what the revision has for the case: a tool error, or the JSON-RPC
+    error -32021 on 2026-07-28.
+    """
+
+    def __init__(self, message: str, required: dict[str, Any]) -> None:
+        super().__init__(message, required)
+        self.required = required
+        """The capabilities that are needed, as a client would declare them."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class TimedOut(McplineError, TimeoutError):
+    """The other side did not answer in time."""
+
+
+class Closed(McplineError):
+    """The connection, the server or the client is closed."""
+
+
+class UsageError(McplineError, ValueError):
+    """The library was used in a way that can't work: a name that is taken, a schema that is none."""
+
+
+class TransportError(McplineError, OSError):
+    """A socket, a pipe or a process failed."""
+
+
+class InternalError(McplineError):
+    """A defect of mcpline itself."""

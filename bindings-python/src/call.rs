@@ -1,0 +1,211 @@
+//! What a handler may do and know while it works: the native half of `mcpline.Context`.
+
+use std::sync::Arc;
+use std::sync::mpsc;
+
+use mcpline::foreign::Completion;
+use mcpline::protocol::vocabulary::LoggingLevel;
+use mcpline::protocol::wire::Raw;
+use mcpline::{Ask, Context};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+
+use crate::errors;
+use crate::event_loop::{Event, Hub, Value};
+use crate::outcome::{ask_method, checked, trusted};
+use crate::workers::Pool;
+
+/// How a handler waits for an answer: it depends on where it runs.
+#[derive(Clone)]
+pub(crate) enum Asker {
+    /// On the event loop, by a future.
+    Loop(Arc<Hub>),
+    /// On a thread of the pool, which blocks.
+    Pool(Arc<Pool>),
+    /// On the I/O thread, which must not.
+    Inline,
+}
+
+/// One request that a handler serves.
+#[pyclass(frozen, module = "mcpline._native")]
+pub(crate) struct Call {
+    context: Context,
+    asker: Asker,
+}
+
+impl Call {
+    pub(crate) fn new(context: Context, asker: Asker) -> Self {
+        Self { context, asker }
+    }
+}
+
+#[pymethods]
+impl Call {
+    /// Reports progress.
+    #[pyo3(signature = (progress, total, message))]
+    fn progress(&self, progress: f64, total: Option<f64>, message: Option<&str>) {
+        self.context.progress(progress, total, message);
+    }
+
+    /// Sends a log message; `data` is JSON.
+    #[pyo3(signature = (level, logger, data))]
+    fn log(
+        &self,
+        py: Python<'_>,
+        level: &str,
+        logger: Option<&str>,
+        data: &Bound<'_, PyBytes>,
+    ) -> PyResult<()> {
+        let level = LoggingLevel::parse(level)
+            .ok_or_else(|| errors::misuse(py, format!("{level} is no level")))?;
+        self.context.log(level, logger, &trusted(data));
+        Ok(())
+    }
+
+    /// Closes the response stream while the call goes on.
+    fn close_stream(&self) {
+        self.context.close_stream();
+    }
+
+    /// Asks the client, and sets the result of `future` to the answer, which is JSON.
+    #[pyo3(signature = (method, params, key, future))]
+    fn ask_into(
+        &self,
+        py: Python<'_>,
+        method: &str,
+        params: Option<Vec<u8>>,
+        key: Option<String>,
+        future: Py<PyAny>,
+    ) -> PyResult<()> {
+        let Asker::Loop(hub) = &self.asker else {
+            return Err(errors::misuse(
+                py,
+                "only a handler on the event loop can await an answer",
+            ));
+        };
+        let ask = question(py, method, params, key)?;
+        let sink_hub = hub.clone();
+        let sink = move |answer| sink_hub.post(Event::Resolve(future, Value::Answer(answer)));
+        hub.push(
+            py,
+            Completion::Ask(self.context.clone(), ask, Box::new(sink)),
+        )
+    }
+
+    /// Asks the client and waits for the answer, which is JSON.
+    #[pyo3(signature = (method, params, key))]
+    fn ask<'py>(
+        &self,
+        py: Python<'py>,
+        method: &str,
+        params: Option<Vec<u8>>,
+        key: Option<String>,
+    ) -> PyResult<Bound<'py, PyBytes>> {
+        let Asker::Pool(pool) = &self.asker else {
+            return Err(errors::misuse(
+                py,
+                "a handler that runs inline must not wait for an answer",
+            ));
+        };
+        let ask = question(py, method, params, key)?;
+        let (sender, receiver) = mpsc::sync_channel(1);
+        let sink = move |answer| {
+            // The handler's thread waits until it has this.
+            let _ = sender.send(answer);
+        };
+        pool.push(Completion::Ask(self.context.clone(), ask, Box::new(sink)));
+        let answer = pool.while_blocked(py, move || receiver.recv());
+        match answer {
+            Ok(Ok(answer)) => Ok(PyBytes::new(py, answer.as_bytes())),
+            Ok(Err(error)) => Err(errors::ask(py, &error)),
+            Err(_) => Err(errors::closed(
+                py,
+                "the server ended before the client answered",
+            )),
+        }
+    }
+
+    /// `Implementation` of the client, as JSON.
+    #[getter]
+    fn client<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let peer = self.context.peer();
+        peer.info.as_ref().map(|info| bytes(py, info))
+    }
+
+    /// `ClientCapabilities`, as JSON.
+    #[getter]
+    fn client_capabilities<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        bytes(py, &self.context.peer().capabilities)
+    }
+
+    #[getter]
+    fn revision(&self) -> &'static str {
+        self.context.revision().as_str()
+    }
+
+    /// The request's id, as JSON.
+    #[getter]
+    fn request_id<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
+        bytes(py, &self.context.request_id())
+    }
+
+    #[getter]
+    fn session_id(&self) -> Option<String> {
+        self.context.session_id()
+    }
+
+    /// The HTTP headers; values that are no text are read as Latin-1.
+    #[getter]
+    fn headers(&self) -> Vec<(String, String)> {
+        let Some(http) = self.context.http() else {
+            return Vec::new();
+        };
+        http.headers
+            .iter()
+            .map(|(name, value)| {
+                let value = value.as_bytes().iter().map(|byte| *byte as char).collect();
+                (name.as_str().to_owned(), value)
+            })
+            .collect()
+    }
+
+    /// The request's `_meta`, as JSON.
+    #[getter]
+    fn meta<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.context.meta().map(|meta| bytes(py, &meta))
+    }
+
+    #[getter]
+    fn cancelled(&self) -> bool {
+        self.context.is_cancelled()
+    }
+
+    /// Answers to the questions that the handler returned, as JSON.
+    #[getter]
+    fn input_responses<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        self.context
+            .input_responses()
+            .map(|responses| bytes(py, &responses))
+    }
+
+    #[getter]
+    fn request_state(&self) -> Option<String> {
+        self.context.request_state()
+    }
+}
+
+fn question(
+    py: Python<'_>,
+    method: &str,
+    params: Option<Vec<u8>>,
+    key: Option<String>,
+) -> PyResult<Ask> {
+    let params = params.map(|params| checked(py, params)).transpose()?;
+    let mut ask = Ask::new(ask_method(py, method)?, params);
+    ask.key = key;
+    Ok(ask)
+}
+
+fn bytes<'py>(py: Python<'py>, json: &Raw) -> Bound<'py, PyBytes> {
+    PyBytes::new(py, json.as_bytes())
+}

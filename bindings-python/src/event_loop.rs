@@ -1,0 +1,567 @@
+//! Calls for an event loop of asyncio, and whatever else has to happen on it.
+//!
+//! The core's queue gathers calls and wakes the loop once, by a descriptor that the loop watches. The loop
+//! then calls [`Loop::drain`], which starts every call that is there under a parked task ([`Slot`]), and hands
+//! all results over at once.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use mcpline::Call as CoreCall;
+use mcpline::foreign::{CallQueue, Completion, Completions};
+use mcpline::protocol::session::AskError;
+use mcpline::protocol::wire::Raw;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3::{PyTraverseError, PyVisit, intern};
+
+use crate::errors;
+use crate::plan::Planned;
+use crate::slot::Slot;
+use crate::wake::Wake;
+
+/// How many calls may wait for the loop: enough for every client of a busy server to have one waiting, and
+/// few enough that what they hold in memory stays small beside the process.
+const CAPACITY: usize = 65_536;
+/// How many calls are taken from the queue at once.
+const BATCH: usize = 32;
+/// How long a drain may go on before the loop's other tasks get their turn.
+const BUDGET: Duration = Duration::from_millis(2);
+/// How long a result may wait for the results of the calls after it.
+const PATIENCE: Duration = Duration::from_micros(500);
+/// How many tasks are kept parked: about as many as calls are ever suspended and resumed at once.
+pub(crate) const PARKED: usize = 128;
+
+/// Something that has to happen on the event loop.
+pub(crate) enum Event {
+    /// A future gets its result.
+    Resolve(Py<PyAny>, Value),
+    /// The call with this number, under this slot, was cancelled.
+    Cancel(Py<Slot>, u64),
+}
+
+/// What a future resolves to.
+pub(crate) enum Value {
+    /// The answer to a question, as JSON.
+    Answer(Result<Raw, AskError>),
+    /// The end of serving.
+    Ended(Option<Arc<mcpline::Error>>),
+    /// A message or a piece of a body; `None` after the last.
+    Chunk(Option<Bytes>),
+    /// The head of an HTTP response, and its body if it is complete.
+    Response {
+        status: u16,
+        headers: Vec<(Bytes, Bytes)>,
+        body: Option<Bytes>,
+    },
+}
+
+/// What the threads of the core and the event loop share. It outlives any one loop.
+pub(crate) struct Hub {
+    calls: OnceLock<CallQueue<Arc<Planned>>>,
+    events: Mutex<Vec<Event>>,
+    wake: Mutex<Option<Arc<dyn Fn() + Send + Sync>>>,
+    completions: Mutex<Option<Completions>>,
+}
+
+impl Hub {
+    pub(crate) fn new() -> Arc<Self> {
+        let hub = Arc::new(Self {
+            calls: OnceLock::new(),
+            events: Mutex::default(),
+            wake: Mutex::default(),
+            completions: Mutex::default(),
+        });
+        let weak = Arc::downgrade(&hub);
+        let queue = CallQueue::new(CAPACITY, move || {
+            if let Some(hub) = weak.upgrade() {
+                hub.wake();
+            }
+        });
+        // Set once, here.
+        let _ = hub.calls.set(queue);
+        hub
+    }
+
+    /// The queue of calls.
+    pub(crate) fn calls(&self) -> &CallQueue<Arc<Planned>> {
+        // `Hub::new` sets it before anybody has the hub.
+        self.calls.get().expect("a hub has its queue")
+    }
+
+    /// Where results go from now on.
+    pub(crate) fn set_completions(&self, completions: Option<Completions>) {
+        *lock(&self.completions) = completions;
+    }
+
+    pub(crate) fn completions(&self) -> Option<Completions> {
+        lock(&self.completions).clone()
+    }
+
+    /// Hands one completion over at once.
+    pub(crate) fn push(&self, py: Python<'_>, completion: Completion) -> PyResult<()> {
+        match self.completions() {
+            Some(completions) => {
+                completions.push(completion);
+                Ok(())
+            }
+            None => Err(errors::closed(py, "the server has ended")),
+        }
+    }
+
+    /// Has something happen on the loop. From any thread.
+    pub(crate) fn post(&self, event: Event) {
+        let first = {
+            let mut events = lock(&self.events);
+            events.push(event);
+            events.len() == 1
+        };
+        if first {
+            self.wake();
+        }
+    }
+
+    pub(crate) fn is_attached(&self) -> bool {
+        lock(&self.wake).is_some()
+    }
+
+    fn wake(&self) {
+        let wake = lock(&self.wake).clone();
+        if let Some(wake) = wake {
+            wake();
+        }
+    }
+}
+
+/// An event loop that runs the async handlers of one server.
+#[pyclass(frozen, module = "mcpline._native")]
+pub(crate) struct Loop {
+    pub(crate) hub: Arc<Hub>,
+    wake: Arc<Wake>,
+    pub(crate) objects: LoopObjects,
+    /// Tasks may be parked and stepped by hand, because they are asyncio's own.
+    parks: bool,
+    draining: AtomicBool,
+    flush_scheduled: AtomicBool,
+    closed: AtomicBool,
+    pending: Mutex<Vec<Completion>>,
+    parked: Mutex<Vec<Py<Slot>>>,
+    /// Parked just now: not used again before it is known that nobody else holds the task.
+    fresh: Mutex<Vec<Py<Slot>>>,
+}
+
+/// Python objects that every call on a loop needs.
+pub(crate) struct LoopObjects {
+    pub(crate) event_loop: Py<PyAny>,
+    /// Runs the calls of one slot, one after the other.
+    drive: Py<PyAny>,
+    /// The context that calls begin with.
+    base: Py<PyAny>,
+    pub(crate) register: Py<PyAny>,
+    pub(crate) unregister: Py<PyAny>,
+    pub(crate) cancelled: Py<PyAny>,
+}
+
+#[pymethods]
+impl Loop {
+    /// Attaches a server's calls to the running loop. The loop has to watch `fileno()` and call `drain()`,
+    /// or have `notify` called, from another thread, whenever there is something to drain.
+    #[staticmethod]
+    #[pyo3(signature = (server, event_loop, drive, base, parks, register, unregister, cancelled, notify))]
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "called in one place, by keywords"
+    )]
+    fn attach(
+        py: Python<'_>,
+        server: &crate::server::Server,
+        event_loop: Py<PyAny>,
+        drive: Py<PyAny>,
+        base: Py<PyAny>,
+        parks: bool,
+        register: Py<PyAny>,
+        unregister: Py<PyAny>,
+        cancelled: Py<PyAny>,
+        notify: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let hub = server.hub().clone();
+        let wake = Wake::new().map_err(|error| errors::transport(py, &error.to_string()))?;
+        let wake = Arc::new(wake);
+        {
+            let mut attached = lock(&hub.wake);
+            if attached.is_some() {
+                return Err(errors::misuse(
+                    py,
+                    "the server's handlers run on another event loop already",
+                ));
+            }
+            *attached = Some(match notify {
+                None => {
+                    let wake = wake.clone();
+                    Arc::new(move || wake.wake())
+                }
+                Some(notify) => notifier(notify),
+            });
+        }
+        // Calls may wait already: the core serves from before there is a loop.
+        hub.wake();
+        Ok(Self {
+            hub,
+            wake,
+            objects: LoopObjects {
+                event_loop,
+                drive,
+                base,
+                register,
+                unregister,
+                cancelled,
+            },
+            parks,
+            draining: AtomicBool::new(false),
+            flush_scheduled: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            pending: Mutex::default(),
+            parked: Mutex::default(),
+            fresh: Mutex::default(),
+        })
+    }
+
+    /// The descriptor that becomes readable when there is something to drain.
+    fn fileno(&self) -> i32 {
+        self.wake.reader()
+    }
+
+    /// Does what has come since the last time: called by the loop.
+    fn drain(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let this = slf.get();
+        this.wake.clear();
+        this.draining.store(true, Ordering::Relaxed);
+        let drained = this.drain_all(slf);
+        this.draining.store(false, Ordering::Relaxed);
+        this.hand_over();
+        drained
+    }
+
+    /// Hands results over that came since the last time: called by the loop, once per turn at most.
+    fn flush(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let this = slf.get();
+        this.flush_scheduled.store(false, Ordering::Relaxed);
+        this.hand_over();
+        this.settle(slf.py())
+    }
+
+    /// How many tasks are parked.
+    #[getter]
+    fn parked(&self) -> usize {
+        lock(&self.parked).len() + lock(&self.fresh).len()
+    }
+
+    /// Detaches the server from the loop and ends the parked tasks. Called on the loop.
+    fn close(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let this = slf.get();
+        if this.closed.swap(true, Ordering::AcqRel) {
+            return Ok(());
+        }
+        *lock(&this.hub.wake) = None;
+        // Futures that somebody still waits for get what has come for them.
+        let events = std::mem::take(&mut *lock(&this.hub.events));
+        for event in events {
+            this.happen(slf.py(), event)?;
+        }
+        this.hand_over();
+        let slots: Vec<_> = lock(&this.parked)
+            .drain(..)
+            .chain(lock(&this.fresh).drain(..))
+            .collect();
+        for slot in slots {
+            slot.bind(slf.py()).get().retire_soon(slf.py())?;
+        }
+        Ok(())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.objects.event_loop)?;
+        visit.call(&self.objects.drive)?;
+        visit.call(&self.objects.base)?;
+        visit.call(&self.objects.register)?;
+        visit.call(&self.objects.unregister)?;
+        visit.call(&self.objects.cancelled)?;
+        for slots in [&self.parked, &self.fresh] {
+            if let Ok(slots) = slots.try_lock() {
+                for slot in &*slots {
+                    visit.call(slot)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        for slots in [&self.parked, &self.fresh] {
+            let taken = match slots.try_lock() {
+                Ok(mut slots) => std::mem::take(&mut *slots),
+                Err(_) => continue,
+            };
+            drop(taken);
+        }
+    }
+}
+
+impl Loop {
+    fn drain_all(&self, slf: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        let mut failed = None;
+        let events = std::mem::take(&mut *lock(&self.hub.events));
+        for event in events {
+            if let Err(error) = self.happen(py, event) {
+                failed.get_or_insert(error);
+            }
+        }
+        let began = Instant::now();
+        let mut handed = began;
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            self.hub.calls().drain(BATCH, &mut batch);
+            if batch.is_empty() {
+                break;
+            }
+            for (planned, call) in batch.drain(..) {
+                if let Err(error) = self.start(slf, planned, call) {
+                    failed.get_or_insert(error);
+                }
+                let now = Instant::now();
+                if now - handed > PATIENCE {
+                    self.hand_over();
+                    handed = now;
+                }
+            }
+            if handed - began > BUDGET || began.elapsed() > BUDGET {
+                break;
+            }
+        }
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Starts one call, and runs it until it waits for something.
+    fn start(&self, slf: &Bound<'_, Self>, planned: Arc<Planned>, call: CoreCall) -> PyResult<()> {
+        let py = slf.py();
+        if call.context().is_cancelled() {
+            return Ok(());
+        }
+        match self.take_parked(py) {
+            Some(slot) => {
+                let slot = slot.bind(py);
+                let stepped = slot.get().resume(slot, planned, call);
+                self.settle(py)?;
+                stepped
+            }
+            None => self.start_task(slf, planned, call),
+        }
+    }
+
+    fn take_parked(&self, py: Python<'_>) -> Option<Py<Slot>> {
+        let mut parked = lock(&self.parked);
+        while let Some(slot) = parked.pop() {
+            if slot.bind(py).get().is_unshared() {
+                return Some(slot);
+            }
+        }
+        None
+    }
+
+    /// Starts one call under a task of its own, which may be parked when the call has ended.
+    fn start_task(
+        &self,
+        slf: &Bound<'_, Self>,
+        planned: Arc<Planned>,
+        call: CoreCall,
+    ) -> PyResult<()> {
+        let py = slf.py();
+        let slot = Bound::new(py, Slot::new(slf.clone().unbind(), planned, call))?;
+        let coroutine = self.objects.drive.bind(py).call1((&slot,))?;
+        let task = self
+            .objects
+            .event_loop
+            .bind(py)
+            .call_method1(intern!(py, "create_task"), (coroutine,))?;
+        slot.get().set_task(&slot, task);
+        Ok(())
+    }
+
+    /// Whether a task may be parked rather than ended: there is room, and no other loop has taken over.
+    pub(crate) fn may_park(&self) -> bool {
+        self.parks
+            && !self.closed.load(Ordering::Relaxed)
+            && lock(&self.parked).len() + lock(&self.fresh).len() < PARKED
+    }
+
+    /// Takes a slot whose task has parked.
+    pub(crate) fn has_parked(&self, slot: Py<Slot>) {
+        lock(&self.fresh).push(slot);
+    }
+
+    /// Keeps the freshly parked tasks that nobody else holds, and ends the others.
+    fn settle(&self, py: Python<'_>) -> PyResult<()> {
+        loop {
+            let Some(slot) = lock(&self.fresh).pop() else {
+                return Ok(());
+            };
+            let state = slot.bind(py).get();
+            if state.is_unshared() {
+                lock(&self.parked).push(slot);
+            } else {
+                state.retire(py)?;
+            }
+        }
+    }
+
+    /// Whether the running context is still the one that calls begin with.
+    pub(crate) fn is_base_context(&self, py: Python<'_>) -> PyResult<bool> {
+        let context = copy_context(py)?;
+        let base = self.objects.base.bind(py);
+        let length = context.len()?;
+        if length != base.len()? {
+            return Ok(false);
+        }
+        if length == 0 {
+            return Ok(true);
+        }
+        for variable in base.try_iter()? {
+            let variable = variable?;
+            let own = base.get_item(&variable)?;
+            let now = context.call_method1(intern!(py, "get"), (variable,))?;
+            if !now.is(&own) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes the result of a call.
+    pub(crate) fn complete(&self, slf: &Bound<'_, Self>, completion: Completion) -> PyResult<()> {
+        lock(&self.pending).push(completion);
+        self.schedule_flush(slf)
+    }
+
+    /// Has `flush` called in this turn of the loop, unless `drain` is about to do the same.
+    pub(crate) fn schedule_flush(&self, slf: &Bound<'_, Self>) -> PyResult<()> {
+        if self.draining.load(Ordering::Relaxed)
+            || self.flush_scheduled.swap(true, Ordering::Relaxed)
+        {
+            return Ok(());
+        }
+        let py = slf.py();
+        let flush = slf.getattr(intern!(py, "flush"))?;
+        self.objects
+            .event_loop
+            .bind(py)
+            .call_method1(intern!(py, "call_soon"), (flush,))?;
+        Ok(())
+    }
+
+    fn hand_over(&self) {
+        let mut pending = lock(&self.pending);
+        if pending.is_empty() {
+            return;
+        }
+        match self.hub.completions() {
+            Some(completions) => completions.push_all(&mut pending),
+            // The server has ended, and with it everything that waits for an answer.
+            None => {
+                let dropped = std::mem::take(&mut *pending);
+                drop(pending);
+                drop(dropped);
+            }
+        }
+    }
+
+    fn happen(&self, py: Python<'_>, event: Event) -> PyResult<()> {
+        match event {
+            Event::Cancel(slot, number) => slot.bind(py).get().cancel_call(py, number),
+            Event::Resolve(future, value) => resolve(py, future.bind(py), value),
+        }
+    }
+}
+
+/// Sets the result of a future, unless it has one or was cancelled.
+fn resolve(py: Python<'_>, future: &Bound<'_, PyAny>, value: Value) -> PyResult<()> {
+    if future.call_method0(intern!(py, "done"))?.is_truthy()? {
+        return Ok(());
+    }
+    let result = match value {
+        Value::Answer(Ok(answer)) => Ok(PyBytes::new(py, answer.as_bytes()).into_any()),
+        Value::Answer(Err(error)) => Err(errors::ask(py, &error)),
+        Value::Ended(None) | Value::Chunk(None) => Ok(py.None().into_bound(py)),
+        Value::Ended(Some(error)) => Err(errors::core(py, &error)),
+        Value::Chunk(Some(chunk)) => Ok(PyBytes::new(py, &chunk).into_any()),
+        Value::Response {
+            status,
+            headers,
+            body,
+        } => response(py, status, &headers, body.as_ref()),
+    };
+    match result {
+        Ok(result) => future.call_method1(intern!(py, "set_result"), (result,))?,
+        Err(error) => future.call_method1(intern!(py, "set_exception"), (error.value(py),))?,
+    };
+    Ok(())
+}
+
+/// `(status, [(name, value), …], body or None)`
+fn response<'py>(
+    py: Python<'py>,
+    status: u16,
+    headers: &[(Bytes, Bytes)],
+    body: Option<&Bytes>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let list = PyList::empty(py);
+    for (name, value) in headers {
+        list.append((PyBytes::new(py, name), PyBytes::new(py, value)))?;
+    }
+    let body = body.map(|body| PyBytes::new(py, body));
+    Ok((status, list, body).into_pyobject(py)?.into_any())
+}
+
+/// `contextvars.copy_context()`
+pub(crate) fn copy_context(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+    static COPY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    crate::imported(py, &COPY, "contextvars", "copy_context")?.call0()
+}
+
+/// For loops that watch no descriptors: a thread that calls `notify`, so that the I/O thread never waits
+/// for Python.
+fn notifier(notify: Py<PyAny>) -> Arc<dyn Fn() + Send + Sync> {
+    let (sender, receiver) = std::sync::mpsc::sync_channel::<()>(1);
+    let run = move || {
+        while receiver.recv().is_ok() {
+            // A loop that is closed has nothing to drain.
+            let _ = Python::attach(|py| notify.call0(py).map(drop));
+        }
+        Python::attach(|_| drop(notify));
+    };
+    // Without a thread nothing would ever be drained; the system's refusal shows as calls that time out.
+    let _ = std::thread::Builder::new()
+        .name("mcpline-wake".into())
+        .spawn(run);
+    Arc::new(move || {
+        // Full means that it is about to notify already.
+        let _ = sender.try_send(());
+    })
+}
+
+/// A lock whose data stays good when a panic poisoned it: they are lists and flags.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The arguments of the call that steps a task.
+pub(crate) fn step_arguments<'py>(
+    py: Python<'py>,
+    wakeup: &Bound<'py, PyAny>,
+    slot: &Bound<'py, Slot>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, [wakeup, slot.as_any()])
+}

@@ -1,0 +1,73 @@
+//! The native half of the Python package `mcpline`.
+//!
+//! It converts types, schedules calls and maps errors; what the protocol demands is decided by the core.
+//! [`plan`] is how one handler is called, [`outcome`] how its result becomes a reply, [`call`] what it may
+//! do meanwhile. Async handlers run on the user's event loop ([`event_loop`], [`slot`]), sync ones on a pool
+//! of threads ([`workers`]). [`server`] is what Python holds, [`runtime`] the thread that does the I/O.
+
+mod call;
+mod errors;
+mod event_loop;
+mod exchange;
+mod memory;
+mod outcome;
+mod plan;
+mod runtime;
+mod schema;
+mod server;
+mod serving;
+mod slot;
+mod wake;
+mod workers;
+
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+/// `mcpline._native`
+#[pymodule(gil_used = false)]
+mod _native {
+    use pyo3::prelude::*;
+
+    #[pymodule_export]
+    use crate::call::Call;
+    #[pymodule_export]
+    use crate::event_loop::Loop;
+    #[pymodule_export]
+    use crate::exchange::{Exchange, HttpApp};
+    #[pymodule_export]
+    use crate::memory::Pipe;
+    #[pymodule_export]
+    use crate::outcome::{Failure, Questions};
+    #[pymodule_export]
+    use crate::plan::Plan;
+    #[pymodule_export]
+    use crate::schema::Schema;
+    #[pymodule_export]
+    use crate::server::Server;
+    #[pymodule_export]
+    use crate::serving::Serving;
+    #[pymodule_export]
+    use crate::slot::Slot;
+    #[pymodule_export]
+    use crate::workers::{Job, Workers};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
+        module.add("TOOL", crate::plan::Kind::Tool as u8)?;
+        module.add("RESOURCE", crate::plan::Kind::Resource as u8)?;
+        module.add("PROMPT", crate::plan::Kind::Prompt as u8)?;
+        module.add("COMPLETION", crate::plan::Kind::Completion as u8)
+    }
+}
+
+/// Something of the package's Python half, or of the standard library, imported when it is first needed.
+pub(crate) fn imported<'py>(
+    py: Python<'py>,
+    cell: &'static PyOnceLock<Py<PyAny>>,
+    module: &str,
+    name: &str,
+) -> PyResult<Bound<'py, PyAny>> {
+    cell.get_or_try_init(py, || Ok(py.import(module)?.getattr(name)?.unbind()))
+        .map(|object| object.bind(py).clone())
+}

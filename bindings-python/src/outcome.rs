@@ -1,0 +1,223 @@
+//! From what a handler returned or raised to the core's reply.
+
+use bytes::Bytes;
+use mcpline::protocol::session::Need;
+use mcpline::protocol::wire::Raw;
+use mcpline::server::{CompletionReply, InputRequest, PromptReply, ResourceReply};
+use mcpline::{AskMethod, HandlerError, InputRequired, Reply, RpcError, ToolReply};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString, PyTuple};
+
+use crate::errors;
+use crate::plan::{Kind, Objects, Planned};
+
+/// What a call ended with.
+pub(crate) type Outcome = Result<Reply, HandlerError>;
+
+/// Questions that a handler returned.
+#[pyclass(frozen, module = "mcpline._native")]
+pub(crate) struct Questions {
+    questions: InputRequired,
+}
+
+#[pymethods]
+impl Questions {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        requests: Vec<(String, String, Option<Vec<u8>>)>,
+        state: Option<String>,
+    ) -> PyResult<Self> {
+        let requests = requests
+            .into_iter()
+            .map(|(key, method, params)| {
+                Ok(InputRequest {
+                    key,
+                    method: ask_method(py, &method)?,
+                    params: params.map(|params| checked(py, params)).transpose()?,
+                })
+            })
+            .collect::<PyResult<_>>()?;
+        Ok(Self {
+            questions: InputRequired { requests, state },
+        })
+    }
+}
+
+/// What the client learns of a handler that raised.
+#[pyclass(frozen, module = "mcpline._native")]
+pub(crate) struct Failure {
+    error: HandlerError,
+}
+
+#[pymethods]
+impl Failure {
+    /// A failure that the model should read.
+    #[staticmethod]
+    fn tool(text: String) -> Self {
+        Self {
+            error: HandlerError::Tool(text),
+        }
+    }
+
+    /// A JSON-RPC error.
+    #[staticmethod]
+    #[pyo3(signature = (code, message, data))]
+    fn rpc(py: Python<'_>, code: i64, message: String, data: Option<Vec<u8>>) -> PyResult<Self> {
+        let mut error = RpcError::new(mcpline::protocol::ErrorCode(code), message);
+        error.data = data.map(|data| checked(py, data)).transpose()?;
+        Ok(Self {
+            error: HandlerError::Rpc(error),
+        })
+    }
+
+    /// A capability that the client lacks; `required` is how it would declare it.
+    #[staticmethod]
+    fn unsupported(required: &[u8], message: String) -> Self {
+        let required = serde_json::from_slice::<serde_json::Value>(required).unwrap_or_default();
+        let need = [
+            Need::ElicitForm,
+            Need::ElicitUrl,
+            Need::Sampling,
+            Need::SamplingTools,
+            Need::Roots,
+        ]
+        .into_iter()
+        .find(|need| need.required() == required);
+        Self {
+            error: match need {
+                Some(need) => HandlerError::Unsupported(need),
+                None => HandlerError::Tool(message),
+            },
+        }
+    }
+}
+
+impl Planned {
+    /// The reply of a handler that returned `value`.
+    pub(crate) fn reply(
+        &self,
+        py: Python<'_>,
+        objects: &Objects,
+        uri: impl FnOnce() -> String,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<Reply> {
+        if self.kind == Kind::Tool {
+            // The two most common results need no Python code to convert them.
+            match &objects.encode {
+                None => {
+                    if let Ok(text) = value.cast_exact::<PyString>() {
+                        return Ok(Reply::Tool(text_reply(text)?));
+                    }
+                }
+                Some(encode) if !is_special(py, objects, value) => {
+                    let structured = encode.bind(py).call1((value,))?;
+                    return Ok(Reply::Tool(ToolReply {
+                        structured: Some(trusted(structured.cast::<PyBytes>()?)),
+                        ..ToolReply::default()
+                    }));
+                }
+                Some(_) => {}
+            }
+        }
+        let convert = objects.convert.bind(py);
+        let converted = match self.kind {
+            Kind::Resource => convert.call1((value, uri()))?,
+            _ => convert.call1((value,))?,
+        };
+        if let Ok(questions) = converted.cast::<Questions>() {
+            return Ok(Reply::InputRequired(questions.get().questions.clone()));
+        }
+        match self.kind {
+            Kind::Tool => tool_reply(&converted),
+            Kind::Resource => Ok(Reply::Resource(ResourceReply {
+                contents: trusted(converted.cast::<PyBytes>()?),
+                cache: None,
+                meta: None,
+            })),
+            Kind::Prompt => Ok(Reply::Prompt(PromptReply {
+                messages: trusted(converted.cast::<PyBytes>()?),
+                description: None,
+                meta: None,
+            })),
+            Kind::Completion => {
+                let (values, total, has_more) = converted.extract()?;
+                Ok(Reply::Completion(CompletionReply {
+                    values,
+                    total,
+                    has_more,
+                }))
+            }
+        }
+    }
+
+    /// What the client learns of an exception. Tells the developer of it, where nobody meant it.
+    pub(crate) fn failure(&self, py: Python<'_>, error: &PyErr) -> HandlerError {
+        let told = self.objects().and_then(|objects| {
+            let failure = objects.fail.bind(py).call1((error.value(py),))?;
+            Ok(failure.cast::<Failure>()?.get().error.clone())
+        });
+        told.unwrap_or_else(|defect| {
+            // Telling failed: then at least the log has both.
+            HandlerError::Internal(format!("{error}; and while reporting it: {defect}"))
+        })
+    }
+
+    /// The outcome of a handler that returned `value`.
+    pub(crate) fn outcome(
+        &self,
+        py: Python<'_>,
+        uri: impl FnOnce() -> String,
+        value: &Bound<'_, PyAny>,
+    ) -> Outcome {
+        self.objects()
+            .and_then(|objects| self.reply(py, &objects, uri, value))
+            .map_err(|error| self.failure(py, &error))
+    }
+}
+
+fn is_special(py: Python<'_>, objects: &Objects, value: &Bound<'_, PyAny>) -> bool {
+    let class = value.get_type();
+    objects
+        .special
+        .bind(py)
+        .iter_borrowed()
+        .any(|special| special.is(&class))
+}
+
+fn text_reply(text: &Bound<'_, PyString>) -> PyResult<ToolReply> {
+    // `ToolReply::text` writes the text into a content block; lone surrogates raise here.
+    Ok(ToolReply::text(text.to_str()?))
+}
+
+fn tool_reply(converted: &Bound<'_, PyAny>) -> PyResult<Reply> {
+    let parts = converted.cast::<PyTuple>()?;
+    let part = |index: usize| -> PyResult<Option<Raw>> {
+        let part = parts.get_item(index)?;
+        Ok(match part.is_none() {
+            true => None,
+            false => Some(trusted(part.cast::<PyBytes>()?)),
+        })
+    };
+    Ok(Reply::Tool(ToolReply {
+        content: part(0)?,
+        structured: part(1)?,
+        is_error: parts.get_item(2)?.extract()?,
+        meta: part(3)?,
+    }))
+}
+
+/// JSON that an encoder of ours has written.
+pub(crate) fn trusted(json: &Bound<'_, PyBytes>) -> Raw {
+    Raw::from_trusted(json.as_bytes().to_vec())
+}
+
+/// JSON that comes from Python code of the package, checked all the same: it isn't on the fast path.
+pub(crate) fn checked(py: Python<'_>, json: Vec<u8>) -> PyResult<Raw> {
+    Raw::parse(Bytes::from(json)).map_err(|error| errors::misuse(py, error.to_string()))
+}
+
+/// The method of a question by its name.
+pub(crate) fn ask_method(py: Python<'_>, name: &str) -> PyResult<AskMethod> {
+    AskMethod::parse(name).ok_or_else(|| errors::misuse(py, format!("{name} is no question")))
+}

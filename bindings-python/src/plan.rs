@@ -1,0 +1,306 @@
+//! How one handler is called: decode the raw arguments, put them in their places, call.
+//!
+//! A plan is made in Python when a handler is registered (`mcpline._plans`). It is shared between Python,
+//! which owns the objects in it, and the core's registry, which only names it.
+
+use std::sync::{Arc, RwLock, RwLockReadGuard};
+
+use mcpline::Call as CoreCall;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use pyo3::{PyTraverseError, PyVisit};
+
+use crate::call::{Asker, Call};
+use crate::errors;
+
+/// What kind of feature a handler is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    Tool,
+    Resource,
+    Prompt,
+    Completion,
+}
+
+impl Kind {
+    fn read(number: u8) -> PyResult<Self> {
+        [Self::Tool, Self::Resource, Self::Prompt, Self::Completion]
+            .into_iter()
+            .find(|kind| *kind as u8 == number)
+            .ok_or_else(|| PyValueError::new_err("no such kind of handler"))
+    }
+}
+
+/// A handler and the way to call it.
+#[pyclass(frozen, module = "mcpline._native")]
+pub(crate) struct Plan {
+    pub(crate) planned: Arc<Planned>,
+}
+
+/// What a [`Plan`] shares with the registry.
+pub(crate) struct Planned {
+    pub(crate) kind: Kind,
+    pub(crate) is_async: bool,
+    pub(crate) inline: bool,
+    /// `None` once the garbage collector has taken them.
+    objects: RwLock<Option<Objects>>,
+}
+
+/// The Python objects of a plan.
+pub(crate) struct Objects {
+    call: Py<PyAny>,
+    decode: Option<Py<PyAny>>,
+    recover: Option<Py<PyAny>>,
+    positional: Vec<Py<PyString>>,
+    keywords: Vec<Py<PyString>>,
+    /// Where the context goes: among the positional arguments, or under a keyword.
+    context: Option<(usize, Option<Py<PyString>>)>,
+    context_type: Py<PyAny>,
+    server: Py<PyAny>,
+    pub(crate) convert: Py<PyAny>,
+    pub(crate) encode: Option<Py<PyAny>>,
+    pub(crate) special: Py<PyTuple>,
+    pub(crate) fail: Py<PyAny>,
+}
+
+/// What a handler is to be called with.
+pub(crate) struct Prepared<'py> {
+    pub(crate) function: Bound<'py, PyAny>,
+    pub(crate) arguments: Bound<'py, PyTuple>,
+    pub(crate) keywords: Option<Bound<'py, PyDict>>,
+}
+
+#[pymethods]
+impl Plan {
+    #[new]
+    #[pyo3(signature = (*, kind, call, is_async, inline, decode, recover, positional, keywords,
+        context, context_type, server, convert, encode, special, fail))]
+    #[expect(clippy::too_many_arguments, reason = "they are keywords in Python")]
+    fn new(
+        kind: u8,
+        call: Py<PyAny>,
+        is_async: bool,
+        inline: bool,
+        decode: Option<Py<PyAny>>,
+        recover: Option<Py<PyAny>>,
+        positional: Vec<Py<PyString>>,
+        keywords: Vec<Py<PyString>>,
+        context: Option<(usize, Option<Py<PyString>>)>,
+        context_type: Py<PyAny>,
+        server: Py<PyAny>,
+        convert: Py<PyAny>,
+        encode: Option<Py<PyAny>>,
+        special: Py<PyTuple>,
+        fail: Py<PyAny>,
+    ) -> PyResult<Self> {
+        Ok(Self {
+            planned: Arc::new(Planned {
+                kind: Kind::read(kind)?,
+                is_async,
+                inline,
+                objects: RwLock::new(Some(Objects {
+                    call,
+                    decode,
+                    recover,
+                    positional,
+                    keywords,
+                    context,
+                    context_type,
+                    server,
+                    convert,
+                    encode,
+                    special,
+                    fail,
+                })),
+            }),
+        })
+    }
+
+    /// Whether the handler runs on the event loop.
+    #[getter]
+    fn is_async(&self) -> bool {
+        self.planned.is_async
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.planned.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        self.planned.clear();
+    }
+}
+
+impl Planned {
+    /// The objects, unless the garbage collector has taken them.
+    pub(crate) fn objects(&self) -> PyResult<Reading<'_>> {
+        let guard = self
+            .objects
+            .read()
+            .map_err(|_| errors::defect("a plan's lock is poisoned"))?;
+        if guard.is_none() {
+            return Err(errors::defect("the server was garbage-collected"));
+        }
+        Ok(Reading(guard))
+    }
+
+    /// Visits the objects, for whoever owns the plan.
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // A plan that is being written is being cleared, and owns nothing any more.
+        let Ok(guard) = self.objects.try_read() else {
+            return Ok(());
+        };
+        let Some(objects) = &*guard else {
+            return Ok(());
+        };
+        visit.call(&objects.call)?;
+        visit.call(&objects.decode)?;
+        visit.call(&objects.recover)?;
+        visit.call(&objects.context_type)?;
+        visit.call(&objects.server)?;
+        visit.call(&objects.convert)?;
+        visit.call(&objects.encode)?;
+        visit.call(&objects.special)?;
+        visit.call(&objects.fail)
+    }
+
+    /// Lets go of the objects, unless a call is using them.
+    pub(crate) fn clear(&self) {
+        if let Ok(mut guard) = self.objects.try_write() {
+            let taken = guard.take();
+            drop(guard);
+            drop(taken);
+        }
+    }
+
+    /// Decodes the arguments of a call and puts them in their places.
+    pub(crate) fn prepare<'py>(
+        &self,
+        py: Python<'py>,
+        objects: &Objects,
+        call: &CoreCall,
+        asker: &Asker,
+    ) -> PyResult<Prepared<'py>> {
+        let decoded = match &objects.decode {
+            Some(decode) => Some(decoded(py, objects, decode, call.arguments().as_bytes())?),
+            None => None,
+        };
+        let context = match &objects.context {
+            Some(_) => {
+                let native = Call::new(call.context(), asker.clone());
+                let context_type = objects.context_type.bind(py);
+                Some(context_type.call1((native, objects.server.bind(py)))?)
+            }
+            None => None,
+        };
+        Ok(Prepared {
+            function: objects.call.bind(py).clone(),
+            arguments: objects.arguments(py, decoded.as_ref(), context.as_ref())?,
+            keywords: objects.keywords(py, decoded.as_ref(), context.as_ref())?,
+        })
+    }
+
+    /// Calls the handler.
+    pub(crate) fn invoke<'py>(
+        &self,
+        py: Python<'py>,
+        objects: &Objects,
+        call: &CoreCall,
+        asker: &Asker,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let prepared = self.prepare(py, objects, call, asker)?;
+        prepared
+            .function
+            .call(prepared.arguments, prepared.keywords.as_ref())
+    }
+}
+
+/// A read lock on a plan's objects.
+pub(crate) struct Reading<'a>(RwLockReadGuard<'a, Option<Objects>>);
+
+impl std::ops::Deref for Reading<'_> {
+    type Target = Objects;
+
+    fn deref(&self) -> &Objects {
+        // `Planned::objects` makes no `Reading` of nothing, and the lock keeps it from becoming nothing.
+        self.0
+            .as_ref()
+            .expect("a plan that is read has its objects")
+    }
+}
+
+impl Objects {
+    fn arguments<'py>(
+        &self,
+        py: Python<'py>,
+        decoded: Option<&Bound<'py, PyAny>>,
+        context: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let at = match &self.context {
+            Some((at, None)) => Some(*at),
+            _ => None,
+        };
+        let mut values = Vec::with_capacity(self.positional.len() + 1);
+        for name in &self.positional {
+            if at == Some(values.len()) {
+                values.extend(context.cloned());
+            }
+            values.push(field(decoded, name.bind(py))?);
+        }
+        if at == Some(values.len()) {
+            values.extend(context.cloned());
+        }
+        PyTuple::new(py, values)
+    }
+
+    fn keywords<'py>(
+        &self,
+        py: Python<'py>,
+        decoded: Option<&Bound<'py, PyAny>>,
+        context: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let keyword = match &self.context {
+            Some((_, Some(keyword))) => Some(keyword),
+            _ => None,
+        };
+        if self.keywords.is_empty() && keyword.is_none() {
+            return Ok(None);
+        }
+        let keywords = PyDict::new(py);
+        for name in &self.keywords {
+            keywords.set_item(name, field(decoded, name.bind(py))?)?;
+        }
+        if let Some(keyword) = keyword {
+            keywords.set_item(keyword, context)?;
+        }
+        Ok(Some(keywords))
+    }
+}
+
+fn field<'py>(
+    decoded: Option<&Bound<'py, PyAny>>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match decoded {
+        Some(decoded) => decoded.getattr(name),
+        None => Err(errors::defect("a handler with parameters has no decoder")),
+    }
+}
+
+fn decoded<'py>(
+    py: Python<'py>,
+    objects: &Objects,
+    decode: &Py<PyAny>,
+    arguments: &[u8],
+) -> PyResult<Bound<'py, PyAny>> {
+    let bytes = PyBytes::new(py, arguments);
+    decode
+        .bind(py)
+        .call1((&bytes,))
+        .or_else(|error| match &objects.recover {
+            Some(recover) => recover.bind(py).call1((bytes, error.value(py))),
+            None => Err(error),
+        })
+}

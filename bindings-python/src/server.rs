@@ -1,0 +1,434 @@
+//! What Python holds as a server: the core's server, and where its calls go.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcpline::protocol::session::Rate;
+use mcpline::protocol::vocabulary::{
+    CacheHints, CacheScope, Implementation, Prompt, Resource, ResourceTemplate, Tool,
+};
+use mcpline::server::{Completer, ToolOptions};
+use mcpline::transport::{self, Stop};
+use mcpline::{Call as CoreCall, Handler, Settings};
+use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
+use serde::Deserialize;
+
+use crate::call::Asker;
+use crate::errors;
+use crate::event_loop::{Hub, lock};
+use crate::exchange::http_options;
+use crate::plan::{Kind, Plan, Planned};
+use crate::runtime::{Runtime, RuntimeSlot, keep_thread_state};
+use crate::serving::Serving;
+use crate::workers::Pool;
+
+/// A server and its handlers.
+#[pyclass(frozen, module = "mcpline._native")]
+pub(crate) struct Server {
+    core: mcpline::Server,
+    hub: Arc<Hub>,
+    pool: Arc<Pool>,
+    runtime: RuntimeSlot,
+    /// The plans that the registry names, for the garbage collector to see.
+    plans: Mutex<HashMap<(u8, String), Arc<Planned>>>,
+    stops: Mutex<Vec<Stop>>,
+}
+
+impl Server {
+    pub(crate) fn core(&self) -> &mcpline::Server {
+        &self.core
+    }
+
+    pub(crate) fn hub(&self) -> &Arc<Hub> {
+        &self.hub
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// The I/O thread, started if there is none.
+    pub(crate) fn start_runtime(&self, py: Python<'_>) -> PyResult<Arc<Runtime>> {
+        let runtime = self.runtime.get(py)?;
+        self.hub
+            .set_completions(Some(runtime.completions().clone()));
+        self.pool
+            .set_completions(Some(runtime.completions().clone()));
+        Ok(runtime)
+    }
+
+    fn handler(&self, plan: &Plan) -> Arc<dyn Handler> {
+        let planned = plan.planned.clone();
+        match (planned.is_async, planned.inline) {
+            (true, _) => self.hub.calls().handler(planned),
+            (false, false) => self.pool.jobs().handler(planned),
+            (false, true) => Arc::new(Inline(planned)),
+        }
+    }
+
+    fn keep(&self, plan: &Plan, name: &str) {
+        let key = (plan.planned.kind as u8, name.to_owned());
+        lock(&self.plans).insert(key, plan.planned.clone());
+    }
+
+    fn forget(&self, kinds: &[Kind], name: &str) {
+        let mut plans = lock(&self.plans);
+        for kind in kinds {
+            plans.remove(&(*kind as u8, name.to_owned()));
+        }
+    }
+}
+
+/// Runs a sync handler where its call arrives: on the I/O thread.
+struct Inline(Arc<Planned>);
+
+impl Handler for Inline {
+    fn call(&self, call: CoreCall) {
+        keep_thread_state();
+        let outcome = Python::attach(|py| {
+            let value = self
+                .0
+                .objects()
+                .and_then(|objects| self.0.invoke(py, &objects, &call, &Asker::Inline));
+            match value {
+                Ok(value) => self.0.outcome(py, || call.name(), &value),
+                Err(error) => Err(self.0.failure(py, &error)),
+            }
+        });
+        call.reply(outcome);
+    }
+}
+
+#[pymethods]
+impl Server {
+    #[new]
+    #[pyo3(signature = (info, instructions, settings))]
+    fn new(
+        py: Python<'_>,
+        info: &[u8],
+        instructions: Option<String>,
+        settings: Option<&[u8]>,
+    ) -> PyResult<Self> {
+        let info: Implementation = read(py, "the server's description", info)?;
+        let options: Options = match settings {
+            Some(settings) => read(py, "the settings", settings)?,
+            None => Options::default(),
+        };
+        let mut builder = mcpline::Server::builder(info.name.clone(), info.version.clone())
+            .implementation(info)
+            .settings(options.settings(py)?);
+        if let Some(instructions) = instructions {
+            builder = builder.instructions(instructions);
+        }
+        for (identifier, settings) in options.extensions {
+            builder = builder.extension(identifier, settings);
+        }
+        for (name, settings) in options.experimental {
+            builder = builder.experimental(name, settings);
+        }
+        for feature in &options.declare {
+            builder = match feature.as_str() {
+                "tools" => builder.declare_tools(),
+                "resources" => builder.declare_resources(),
+                "prompts" => builder.declare_prompts(),
+                "completions" => builder.declare_completions(),
+                other => return Err(errors::misuse(py, format!("{other} can't be declared"))),
+            };
+        }
+        Ok(Self {
+            core: builder.build().map_err(|error| errors::core(py, &error))?,
+            hub: Hub::new(),
+            pool: Pool::new(),
+            runtime: RuntimeSlot::default(),
+            plans: Mutex::default(),
+            stops: Mutex::default(),
+        })
+    }
+
+    /// Adds a tool. `definition` is a `Tool` as JSON.
+    #[pyo3(signature = (definition, plan, decodes_itself, run_once, rate))]
+    fn add_tool(
+        &self,
+        py: Python<'_>,
+        definition: &[u8],
+        plan: &Plan,
+        decodes_itself: bool,
+        run_once: bool,
+        rate: Option<(u32, u32)>,
+    ) -> PyResult<()> {
+        let tool: Tool = read(py, "the tool", definition)?;
+        let name = tool.name.clone();
+        let mut options = ToolOptions::default();
+        options.run_once = run_once;
+        options.decodes_itself = decodes_itself;
+        options.rate = rate.map(|(per_second, burst)| Rate { per_second, burst });
+        let handler = self.handler(plan);
+        py.detach(|| self.core.add_tool(tool, options, handler))
+            .map_err(|error| errors::core(py, &error))?;
+        self.keep(plan, &name);
+        Ok(())
+    }
+
+    fn remove_tool(&self, py: Python<'_>, name: &str) -> bool {
+        let removed = py.detach(|| self.core.remove_tool(name));
+        self.forget(&[Kind::Tool], name);
+        removed
+    }
+
+    /// Adds a resource or a template. `definition` is a `Resource` or a `ResourceTemplate` as JSON.
+    fn add_resource(
+        &self,
+        py: Python<'_>,
+        definition: &[u8],
+        plan: &Plan,
+        is_template: bool,
+    ) -> PyResult<()> {
+        let handler = self.handler(plan);
+        let (name, added) = if is_template {
+            let template: ResourceTemplate = read(py, "the template", definition)?;
+            let name = template.uri_template.clone();
+            let add = || self.core.add_resource_template(template, handler);
+            (name, py.detach(add))
+        } else {
+            let resource: Resource = read(py, "the resource", definition)?;
+            let name = resource.uri.clone();
+            let add = || self.core.add_resource(resource, handler);
+            (name, py.detach(add))
+        };
+        added.map_err(|error| errors::core(py, &error))?;
+        self.keep(plan, &name);
+        Ok(())
+    }
+
+    fn remove_resource(&self, py: Python<'_>, uri: &str) -> bool {
+        let removed =
+            py.detach(|| self.core.remove_resource(uri) || self.core.remove_resource_template(uri));
+        self.forget(&[Kind::Resource], uri);
+        removed
+    }
+
+    /// Tells the subscribers of a resource that it has changed.
+    fn notify_resource_updated(&self, py: Python<'_>, uri: &str) {
+        py.detach(|| self.core.notify_resource_updated(uri));
+    }
+
+    /// Adds a prompt. `definition` is a `Prompt` as JSON.
+    fn add_prompt(&self, py: Python<'_>, definition: &[u8], plan: &Plan) -> PyResult<()> {
+        let prompt: Prompt = read(py, "the prompt", definition)?;
+        let name = prompt.name.clone();
+        let handler = self.handler(plan);
+        py.detach(|| self.core.add_prompt(prompt, handler))
+            .map_err(|error| errors::core(py, &error))?;
+        self.keep(plan, &name);
+        Ok(())
+    }
+
+    fn remove_prompt(&self, py: Python<'_>, name: &str) -> bool {
+        let removed = py.detach(|| self.core.remove_prompt(name));
+        self.forget(&[Kind::Prompt], name);
+        removed
+    }
+
+    /// Completes one argument from a list of candidates.
+    fn add_candidates(&self, reference: &str, argument: &str, candidates: Vec<String>) {
+        let completer = Completer::Candidates(candidates);
+        self.core.add_completer(reference, argument, completer);
+    }
+
+    /// Completes one argument, or every other one, by a handler.
+    #[pyo3(signature = (reference, argument, plan))]
+    fn add_completion(&self, reference: Option<&str>, argument: Option<&str>, plan: &Plan) {
+        let handler = self.handler(plan);
+        match (reference, argument) {
+            (Some(reference), Some(argument)) => {
+                let completer = Completer::Handler(handler);
+                self.core.add_completer(reference, argument, completer);
+                self.keep(plan, &format!("{reference}\n{argument}"));
+            }
+            _ => {
+                self.core.set_completion(handler);
+                self.keep(plan, "");
+            }
+        }
+    }
+
+    /// Begins to serve stdio.
+    fn start_stdio(&self, py: Python<'_>) -> PyResult<Serving> {
+        let runtime = self.start_runtime(py)?;
+        let stop = self.new_stop();
+        let core = self.core.clone();
+        Serving::start(py, runtime, core, transport::stdio(), stop, None)
+    }
+
+    /// Begins to serve HTTP, on an address that is bound when this returns.
+    fn start_http(
+        &self,
+        py: Python<'_>,
+        host: &str,
+        port: u16,
+        options: &[u8],
+    ) -> PyResult<Serving> {
+        let options = http_options(py, options)?;
+        let runtime = self.start_runtime(py)?;
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        let address = (host.to_owned(), port);
+        runtime.handle().spawn(async move {
+            // The receiver waits below.
+            let _ = sender.send(transport::http::http(address, options).await);
+        });
+        let bound = py
+            .detach(move || receiver.recv())
+            .map_err(|_| errors::closed(py, "the server has ended"))?;
+        let bound = bound.map_err(|error| errors::core(py, &error))?;
+        let address = (bound.address().ip().to_string(), bound.address().port());
+        let stop = self.new_stop();
+        Serving::start(py, runtime, self.core.clone(), bound, stop, Some(address))
+    }
+
+    /// Tells whatever serves to end.
+    fn stop(&self) {
+        for stop in lock(&self.stops).drain(..) {
+            stop.stop();
+        }
+    }
+
+    /// Whether an event loop runs the async handlers.
+    #[getter]
+    fn has_loop(&self) -> bool {
+        self.hub.is_attached()
+    }
+
+    /// Whether an I/O thread runs.
+    #[getter]
+    fn has_runtime(&self) -> bool {
+        self.runtime.running().is_some()
+    }
+
+    /// Which kinds of handlers there are: async ones, and sync ones for the pool.
+    #[getter]
+    fn handlers(&self) -> (bool, bool) {
+        let plans = lock(&self.plans);
+        let any_async = plans.values().any(|plan| plan.is_async);
+        let any_sync = plans.values().any(|plan| !plan.is_async && !plan.inline);
+        (any_async, any_sync)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        if let Ok(plans) = self.plans.try_lock() {
+            for planned in plans.values() {
+                planned.traverse(&visit)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn __clear__(&self) {
+        let plans = match self.plans.try_lock() {
+            Ok(mut plans) => std::mem::take(&mut *plans),
+            Err(_) => return,
+        };
+        for planned in plans.values() {
+            planned.clear();
+        }
+    }
+}
+
+impl Server {
+    fn new_stop(&self) -> Stop {
+        let stop = Stop::new();
+        let mut stops = lock(&self.stops);
+        stops.retain(|stop| !stop.is_stopped());
+        stops.push(stop.clone());
+        stop
+    }
+}
+
+type Members = serde_json::Map<String, serde_json::Value>;
+
+/// Settings as Python gives them: what is absent keeps the core's default.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Options {
+    page_size: Option<usize>,
+    list_cache: Option<(u64, bool)>,
+    resource_cache: Option<(u64, bool)>,
+    ask_idle_timeout: Option<f64>,
+    ask_timeout: Option<f64>,
+    state_lifetime: Option<f64>,
+    suspended: Option<usize>,
+    rounds: Option<u32>,
+    state_size: Option<usize>,
+    check_output: Option<bool>,
+    tool_rate: Option<(u32, u32)>,
+    shutdown_grace: Option<f64>,
+    extensions: HashMap<String, Members>,
+    experimental: HashMap<String, Members>,
+    declare: Vec<String>,
+}
+
+impl Options {
+    fn settings(&self, py: Python<'_>) -> PyResult<Settings> {
+        let seconds = |value: f64| {
+            Duration::try_from_secs_f64(value)
+                .map_err(|error| errors::misuse(py, format!("{value} seconds: {error}")))
+        };
+        let mut settings = Settings::default();
+        // Nobody runs a debug build of an installed package: the check is on when it is asked for.
+        settings.check_output = self.check_output.unwrap_or(false);
+        if let Some(page_size) = self.page_size {
+            settings.page_size = page_size;
+        }
+        if let Some(hints) = self.list_cache {
+            settings.list_cache = cache_hints(hints);
+        }
+        if let Some(hints) = self.resource_cache {
+            settings.resource_cache = cache_hints(hints);
+        }
+        if let Some(idle) = self.ask_idle_timeout {
+            settings.ask_timeouts.idle = seconds(idle)?;
+        }
+        if let Some(total) = self.ask_timeout {
+            settings.ask_timeouts.total = seconds(total)?;
+        }
+        if let Some(lifetime) = self.state_lifetime {
+            settings.state_lifetime = seconds(lifetime)?;
+        }
+        if let Some(suspended) = self.suspended {
+            settings.suspended = suspended;
+        }
+        if let Some(rounds) = self.rounds {
+            settings.rounds = rounds;
+        }
+        if let Some(state_size) = self.state_size {
+            settings.state_size = state_size;
+        }
+        settings.tool_rate = self
+            .tool_rate
+            .map(|(per_second, burst)| Rate { per_second, burst });
+        if let Some(grace) = self.shutdown_grace {
+            settings.shutdown_grace = seconds(grace)?;
+        }
+        Ok(settings)
+    }
+}
+
+fn cache_hints((ttl_ms, public): (u64, bool)) -> CacheHints {
+    let scope = if public {
+        CacheScope::Public
+    } else {
+        CacheScope::Private
+    };
+    CacheHints::new(ttl_ms, scope)
+}
+
+/// Reads JSON that the package's Python half has written.
+pub(crate) fn read<T: serde::de::DeserializeOwned>(
+    py: Python<'_>,
+    what: &str,
+    json: &[u8],
+) -> PyResult<T> {
+    serde_json::from_slice(json)
+        .map_err(|error| errors::misuse(py, format!("{what} can't be read: {error}")))
+}

@@ -1,0 +1,141 @@
+//! One transport being served, from its start to its end.
+
+use std::sync::{Arc, Mutex};
+
+use mcpline::Error;
+use mcpline::transport::{Stop, Transport};
+use pyo3::prelude::*;
+
+use crate::errors;
+use crate::event_loop::{Event, Hub, Value, lock};
+use crate::runtime::Runtime;
+use crate::wake::Wake;
+
+/// A transport that is served.
+#[pyclass(frozen, module = "mcpline._native")]
+pub(crate) struct Serving {
+    shared: Arc<Shared>,
+    stop: Stop,
+    address: Option<(String, u16)>,
+    runtime: Mutex<Option<Arc<Runtime>>>,
+}
+
+struct Shared {
+    state: Mutex<State>,
+    /// A pipe, because signals are written to it too.
+    wake: Wake,
+}
+
+#[derive(Default)]
+struct State {
+    ended: Option<Result<(), Arc<Error>>>,
+    waiting: Option<(Arc<Hub>, Py<PyAny>)>,
+}
+
+impl Serving {
+    /// Begins to serve.
+    pub(crate) fn start(
+        py: Python<'_>,
+        runtime: Arc<Runtime>,
+        server: mcpline::Server,
+        transport: impl Transport + 'static,
+        stop: Stop,
+        address: Option<(String, u16)>,
+    ) -> PyResult<Self> {
+        let wake = Wake::pipe().map_err(|error| errors::transport(py, &error.to_string()))?;
+        let shared = Arc::new(Shared {
+            state: Mutex::default(),
+            wake,
+        });
+        let ending = shared.clone();
+        let signal = stop.clone();
+        runtime.handle().spawn(async move {
+            let ended = server.serve_until(transport, signal).await;
+            ending.end(ended.map_err(Arc::new));
+        });
+        Ok(Self {
+            shared,
+            stop,
+            address,
+            runtime: Mutex::new(Some(runtime)),
+        })
+    }
+}
+
+impl Shared {
+    fn end(&self, ended: Result<(), Arc<Error>>) {
+        let waiting = {
+            let mut state = lock(&self.state);
+            state.ended = Some(ended.clone());
+            state.waiting.take()
+        };
+        self.wake.wake();
+        if let Some((hub, future)) = waiting {
+            hub.post(Event::Resolve(future, Value::Ended(ended.err())));
+        }
+    }
+}
+
+#[pymethods]
+impl Serving {
+    /// Where it listens, if it does.
+    #[getter]
+    fn address(&self) -> Option<(String, u16)> {
+        self.address.clone()
+    }
+
+    /// A descriptor for the interpreter to write to when a signal comes.
+    #[getter]
+    fn signal_fd(&self) -> i32 {
+        self.shared.wake.writer()
+    }
+
+    /// Tells the transport to end: calls in flight are finished within the grace period.
+    fn stop(&self) {
+        self.stop.stop();
+    }
+
+    /// Waits for the end, running signal handlers meanwhile. Raises what serving failed with.
+    fn wait(&self, py: Python<'_>) -> PyResult<()> {
+        loop {
+            py.check_signals()?;
+            let ended = lock(&self.shared.state).ended.clone();
+            match ended {
+                Some(Ok(())) => return Ok(()),
+                Some(Err(error)) => return Err(errors::core(py, &error)),
+                None => {}
+            }
+            py.detach(|| {
+                self.shared.wake.wait();
+                self.shared.wake.clear();
+            });
+        }
+    }
+
+    /// Sets the result of `future` at the end, on the loop that the server is attached to.
+    fn wait_into(&self, server: &crate::server::Server, future: Py<PyAny>) {
+        let hub = server.hub().clone();
+        let ended = {
+            let mut state = lock(&self.shared.state);
+            match &state.ended {
+                Some(ended) => ended.clone(),
+                None => {
+                    state.waiting = Some((hub, future));
+                    return;
+                }
+            }
+        };
+        hub.post(Event::Resolve(future, Value::Ended(ended.err())));
+    }
+
+    /// Lets go of the I/O thread, and ends it if nobody else needs it.
+    fn close(&self, py: Python<'_>) {
+        self.stop.stop();
+        let runtime = lock(&self.runtime).take();
+        if let Some(runtime) = runtime
+            && let Some(runtime) = Arc::into_inner(runtime)
+        {
+            runtime.close(py);
+        }
+    }
+}

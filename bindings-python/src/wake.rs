@@ -1,0 +1,83 @@
+//! Waking a thread that waits for a descriptor: an event loop, or the main thread.
+
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+
+use rustix::pipe::PipeFlags;
+
+/// Something to wait for by its descriptor. One write wakes, however many came before.
+#[derive(Debug)]
+pub(crate) struct Wake {
+    reader: OwnedFd,
+    writer: OwnedFd,
+    /// An event counter takes eight bytes, a pipe takes any.
+    counter: bool,
+}
+
+impl Wake {
+    /// An event counter where the system has them, else a pipe.
+    pub(crate) fn new() -> io::Result<Self> {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        {
+            use rustix::event::EventfdFlags;
+            let counter =
+                rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+            Ok(Self {
+                writer: counter.try_clone()?,
+                reader: counter,
+                counter: true,
+            })
+        }
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        Self::pipe()
+    }
+
+    /// A pipe, which takes single bytes: what signals are written to.
+    pub(crate) fn pipe() -> io::Result<Self> {
+        let (reader, writer) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        Ok(Self {
+            reader,
+            writer,
+            counter: false,
+        })
+    }
+
+    /// Wakes whoever waits.
+    pub(crate) fn wake(&self) {
+        let one = 1_u64.to_ne_bytes();
+        let bytes = if self.counter { &one[..] } else { &one[..1] };
+        // It fails only when it is full: then the other side is being woken already.
+        let _ = rustix::io::write(&self.writer, bytes);
+    }
+
+    /// Takes back all wakes so far.
+    pub(crate) fn clear(&self) {
+        let mut bytes = [0; 64];
+        loop {
+            match rustix::io::read(&self.reader, &mut bytes) {
+                Ok(count) if count == bytes.len() => {}
+                Err(rustix::io::Errno::INTR) => {}
+                // Empty, or as good as.
+                _ => return,
+            }
+        }
+    }
+
+    /// Waits until it is woken or a signal comes.
+    pub(crate) fn wait(&self) {
+        use rustix::event::{PollFd, PollFlags};
+        let mut descriptors = [PollFd::from_borrowed_fd(self.reader.as_fd(), PollFlags::IN)];
+        // Whatever it says, the caller looks for itself.
+        let _ = rustix::event::poll(&mut descriptors, None);
+    }
+
+    /// The descriptor to wait for.
+    pub(crate) fn reader(&self) -> RawFd {
+        self.reader.as_raw_fd()
+    }
+
+    /// The descriptor to write to.
+    pub(crate) fn writer(&self) -> RawFd {
+        self.writer.as_raw_fd()
+    }
+}
