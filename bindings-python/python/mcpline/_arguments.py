@@ -24,6 +24,8 @@ if typing.TYPE_CHECKING:
 __all__ = ["Arguments"]
 
 _INVALID_PARAMS = -32602
+# The core begins its own refusals, of arguments to schemas that the author gave, with the same words.
+_REFUSED = "Invalid arguments: "
 _PLAIN_DEFAULTS = (int, str, float, bool, bytes, type(None), enum.Enum, msgspec.UnsetType)
 
 
@@ -68,12 +70,12 @@ class Arguments:
                 self._validator = _native.Schema(_types.encode(self.schema))
             violation = self._validator.violation(arguments)
             if violation is not None:
-                raise ToolError(violation)
+                raise ToolError(f"{_REFUSED}{violation}")
             try:
                 return self._converted(msgspec.json.decode(arguments, type=self._struct, strict=False))
             except Exception as lax:  # noqa: BLE001 - whatever the types' own checks raise
                 error = lax
-        raise ToolError(_reason(error))
+        raise ToolError(f"{_REFUSED}{_reason(error)}")
 
     def recover_texts(self, arguments: bytes, error: Exception) -> Any:
         """Refuse the arguments of a prompt or of a resource template.
@@ -84,7 +86,7 @@ class Arguments:
         try:
             return self.recover(arguments, error)
         except ToolError as refused:
-            raise Error(_INVALID_PARAMS, f"Invalid arguments: {refused}") from None
+            raise Error(_INVALID_PARAMS, str(refused)) from None
 
     def _make_struct(self) -> type[msgspec.Struct]:
         fields: list[Any] = []
@@ -127,9 +129,10 @@ class _Refused(Exception):
 
 def _reason(error: Exception) -> str:
     if isinstance(error, _Refused):
-        errors = getattr(error.error, "errors", None)
-        if callable(errors):
-            found = errors(include_url=False, include_context=False, include_input=False)
+        if hasattr(error.error, "errors"):
+            # A ValidationError of pydantic's, which this module must not import.
+            reported: Any = error.error
+            found = reported.errors(include_url=False, include_context=False, include_input=False)
             return "; ".join(f"{_path(error.name, item['loc'])}: {item['msg']}" for item in found)
         return f"{error.name}: {_reason(error.error)}"
     text, _, path = str(error).partition(" - at `")
@@ -150,8 +153,6 @@ def _settled(parameter: Parameter) -> Parameter:
         default = MISSING if default.is_required() else default.get_default(call_default_factory=True)
     elif default is MISSING and (given := _types.field_default(annotation)) is not msgspec.UNSET:
         default = given
-    if default is msgspec.UNSET or annotation is MISSING:
-        return Parameter(parameter.name, annotation, default, parameter.description, parameter.keyword_only)
     return Parameter(parameter.name, annotation, default, parameter.description, parameter.keyword_only)
 
 

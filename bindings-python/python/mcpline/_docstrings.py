@@ -11,13 +11,23 @@ from inspect import cleandoc
 
 __all__ = ["read"]
 
-_GOOGLE_PARAMETERS = {"args", "arguments", "parameters", "params", "keyword args", "keyword arguments", "other parameters"}
+_GOOGLE_PARAMETERS = {
+    "args",
+    "arguments",
+    "parameters",
+    "params",
+    "keyword args",
+    "keyword arguments",
+    "other parameters",
+}
 _GOOGLE_DROPPED = {"returns", "return", "yields", "yield", "raises"}
 _GOOGLE_KEPT = {"example", "examples", "note", "notes", "warning", "warnings", "see also", "todo", "attributes"}
 _HEADING = re.compile(r"^([A-Za-z][A-Za-z ]*):\s*$")
 _GOOGLE_ITEM = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
 _NUMPY_ITEM = re.compile(r"^\*{0,2}(\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
-_SPHINX_PARAMETER = re.compile(r"^:(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*?\s)?\*{0,2}(\w+)\s*:\s*(.*)$")
+_SPHINX_PARAMETER = re.compile(
+    r"^:(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*?\s)?\*{0,2}(\w+)\s*:\s*(.*)$"
+)
 _SPHINX_OTHER = re.compile(r"^:(?:type|returns?|rtype|raises?|except|exception|var|ivar|cvar|meta)\b[^:]*:")
 
 

@@ -24,7 +24,7 @@ async def drive(slot: _native.Slot) -> None:
     while True:
         try:
             slot.finish(await slot.take())
-        except BaseException as error:  # noqa: BLE001 - whatever it is, the client gets an answer
+        except BaseException as error:
             slot.fail(error)
             if isinstance(error, (KeyboardInterrupt, SystemExit)):
                 raise
@@ -118,7 +118,7 @@ async def lifespan(server: Server) -> AsyncIterator[None]:
     manager = server._lifespan(server)
     server._lifespan_users += 1
     try:
-        if hasattr(manager, "__aenter__"):
+        if isinstance(manager, contextlib.AbstractAsyncContextManager):
             async with manager as value:
                 server.lifespan_value = value
                 yield

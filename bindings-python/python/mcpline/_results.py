@@ -63,7 +63,7 @@ class ToolResults:
             except TypeError as error:
                 if output_schema:
                     raise TypeError(f"the return type has no output schema: {error}") from None
-            except Exception:  # noqa: BLE001 - pydantic has an error of its own for it
+            except Exception:
                 if output_schema:
                     raise
         elif output_schema and not known:

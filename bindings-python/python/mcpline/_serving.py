@@ -70,7 +70,7 @@ class _Signals:
 
     def __enter__(self) -> None:
         # The C module: the one in Python builds enumerations, which takes its time.
-        import _signal
+        import _signal  # type: ignore[import-not-found]  # pyright: ignore[reportMissingImports]
 
         try:
             # Fails outside of the main thread, where no signal arrives.
@@ -81,7 +81,7 @@ class _Signals:
             pass
 
     def __exit__(self, *_: object) -> None:
-        import _signal
+        import _signal  # pyright: ignore[reportMissingImports]
 
         for number, handler in self._before.items():
             _signal.signal(number, handler)

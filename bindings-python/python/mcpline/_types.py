@@ -13,9 +13,19 @@ from typing import Any, Union
 import msgspec
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
-__all__ = ["Header", "is_structured", "needs_pydantic", "pydantic_adapter", "refine", "schema_of", "schemas_of", "strip", "tidy"]
+__all__ = [
+    "Header",
+    "is_structured",
+    "needs_pydantic",
+    "pydantic_adapter",
+    "refine",
+    "schema_of",
+    "schemas_of",
+    "strip",
+    "tidy",
+]
 
 _REFERENCE = "#/$defs/{name}"
 _UNION_TYPES = {Union, type(int | str)}
@@ -212,7 +222,7 @@ def tidy(schema: dict[str, Any], definitions: dict[str, Any], *, titled: bool = 
     `titled` says that properties have such titles too.
     """
     writer = _Writer(definitions, titled)
-    result = writer.write(schema)
+    result: dict[str, Any] = writer.write(schema)
     if writer.kept:
         kept: dict[str, Any] = {}
         while missing := [name for name in writer.kept if name not in kept]:
@@ -233,7 +243,8 @@ class _Writer:
         self.recursive = {name for name in definitions if _reaches(name, name, definitions)}
 
     def definition(self, name: str) -> dict[str, Any]:
-        return self.write(self.definitions[name], name)
+        definition: dict[str, Any] = self.write(self.definitions[name], name)
+        return definition
 
     def write(self, schema: Any, title: str | None = None) -> Any:
         if isinstance(schema, list):
@@ -351,7 +362,9 @@ def is_structured_class(cls: type) -> bool:
 def _is_record(cls: type) -> bool:
     from . import content
 
-    if issubclass(cls, (*content.BLOCKS, content.ToolResult, content.InputRequired, content.ResourceContents, content.Message)):
+    if issubclass(
+        cls, (*content.BLOCKS, content.ToolResult, content.InputRequired, content.ResourceContents, content.Message)
+    ):
         return False
     if issubclass(cls, (_mapping(), msgspec.Struct)):
         return True
@@ -382,9 +395,9 @@ def encode_hook(value: Any) -> Any:
     if hasattr(value, "__fspath__"):
         return value.__fspath__()
     if isinstance(value, _mapping()):
-        return dict(value)
+        return dict(typing.cast("Mapping[Any, Any]", value))
     if isinstance(value, _collection()):
-        return list(value)
+        return list(typing.cast("Collection[Any]", value))
     raise NotImplementedError(f"objects of type {type(value).__name__} can't be written as JSON")
 
 

@@ -111,9 +111,9 @@ class _Roots(msgspec.Struct):
 
 
 def _sampled_blocks(content: bytes) -> list[Any]:
-    raw = msgspec.json.decode(content, type=typing.Union[list[msgspec.Raw], msgspec.Raw])
+    several = content.lstrip().startswith(b"[")
     blocks: list[Any] = []
-    for item in raw if isinstance(raw, list) else [raw]:
+    for item in msgspec.json.decode(content, type=list[msgspec.Raw]) if several else [content]:
         try:
             blocks.append(msgspec.json.decode(item, type=SampledBlock))
         except msgspec.ValidationError:
@@ -134,6 +134,10 @@ def _read_elicited(answer: bytes, schema: Any) -> ElicitResult[Any]:
         else:
             data = msgspec.json.decode(content, type=schema, strict=False)
     return ElicitResult(elicited.action, data)
+
+
+def _without_data(answer: bytes) -> ElicitResult[None]:
+    return ElicitResult(msgspec.json.decode(answer, type=_Elicited).action, None)
 
 
 class _Sent:
@@ -349,7 +353,7 @@ class Context(_Base):
         """Ask the user to visit a page, for what must not pass through the client. Raises as `elicit` does."""
         params = _results.elicit_params(message, None, url, elicitation_id or _stable_id(message, url))
         answer = await self._ask(_ELICIT, params, key)
-        return ElicitResult(_read_elicited(answer, None).action, None)
+        return _without_data(answer)
 
     async def sample(
         self,
@@ -395,7 +399,7 @@ class SyncContext(_Base):
     ) -> ElicitResult[None]:
         """Ask the user to visit a page and wait; see `Context.elicit_url`."""
         params = _results.elicit_params(message, None, url, elicitation_id or _stable_id(message, url))
-        return ElicitResult(_read_elicited(self._call.ask(_ELICIT, params, key), None).action, None)
+        return _without_data(self._call.ask(_ELICIT, params, key))
 
     def sample(
         self,

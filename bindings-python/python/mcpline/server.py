@@ -10,7 +10,7 @@ from . import _native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from typing import Any, Literal, TypeVar, overload
 
@@ -360,6 +360,8 @@ class Server:
     @overload
     def completion(
         self,
+        call: None = None,
+        /,
         *,
         prompt: str | None = None,
         resource: str | None = None,
@@ -367,16 +369,7 @@ class Server:
         inline: bool = False,
     ) -> Callable[[F], F]: ...
 
-    def completion(
-        self,
-        call: Any = None,
-        /,
-        *,
-        prompt: str | None = None,
-        resource: str | None = None,
-        argument: str | None = None,
-        inline: bool = False,
-    ) -> Any:
+    def completion(self, call: Any = None, /, **options: Any) -> Any:
         """Complete arguments with a function: `@server.completion(prompt="…", argument="…")`.
 
         The function takes what it needs of `value` (what was typed so far), `argument` (its name), `arguments` (what
@@ -394,7 +387,7 @@ class Server:
             return call
 
         def decorate(function: F) -> F:
-            self.add_completion(function, prompt=prompt, resource=resource, argument=argument, inline=inline)
+            self.add_completion(function, **options)
             return function
 
         return decorate
