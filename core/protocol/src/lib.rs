@@ -9,6 +9,9 @@
 //! - [`adapt`]: values fitted to the revision of a peer
 //! - [`session`]: one client's session with a server, as a state machine
 //! - [`mrtr`]: asking the client in mid-call on 2026-07-28: sealed state, suspended handlers
+//! - [`uri_template`]: RFC 6570, in both directions
+//! - [`schema`]: JSON Schema, compiled once
+//! - [`rank`]: completion candidates, the best first
 //! - [`error`]: JSON-RPC errors
 //! - [`limits`]: the limits of the wire layer
 
@@ -16,14 +19,14 @@ pub mod adapt;
 pub mod error;
 pub mod limits;
 pub mod mrtr;
+pub mod rank;
 pub mod revision;
+pub mod schema;
 pub mod session;
+pub mod uri_template;
 pub mod vocabulary;
 pub mod wire;
 
 pub use error::{ErrorCode, RpcError};
 pub use revision::{Era, Features, Revision};
 pub use wire::{Message, Raw, RequestId};
-pub mod rank;
-pub mod schema;
-pub mod uri_template;

@@ -45,3 +45,28 @@ pub const MAX_EVENT_ID: usize = 4 * 1024;
 ///
 /// Each costs a header on every call, and HTTP servers stop reading at about a hundred headers.
 pub const MAX_PARAM_HEADERS: usize = 64;
+
+/// Longest URI that is matched against a template, in bytes: what common HTTP servers take in a request
+/// line.
+pub const MAX_URI: usize = 8 * 1024;
+
+/// How many lengths of values are tried to match a URI against a template. Two variables that may contain
+/// anything can be told apart in as many ways as the URI is long; a few milliseconds are enough for that.
+pub const MAX_MATCH_STEPS: usize = 1_000_000;
+
+/// Most variables in one URI template.
+pub const MAX_TEMPLATE_VARIABLES: usize = 64;
+
+/// Deepest nesting of a JSON Schema; compiling and validating recurse.
+pub const MAX_SCHEMA_DEPTH: usize = 64;
+
+/// Most subschemas in a JSON Schema. Schemas generated from large type hierarchies have some hundreds.
+pub const MAX_SUBSCHEMAS: usize = 10_000;
+
+/// How often a validation may try a subschema, beside 16 times per byte of the value. Alternatives and
+/// references can make a small schema and a small value cost exponential time.
+pub const MAX_SCHEMA_TRIES: usize = 100_000;
+
+/// How often matching one `pattern` may go back, where it needs look-around or back-references. Other
+/// patterns take linear time.
+pub const MAX_BACKTRACKING: usize = 100_000;

@@ -1,19 +1,137 @@
-//! shim
-/// s
-#[derive(Debug)]
+//! Completion candidates ranked by how well they fit what is typed: first those that start with it, then
+//! those that contain it, then those that contain its letters in order.
+
+use crate::vocabulary::Completion;
+
+/// The best candidates, and how many fit.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ranked {
-    /// s
+    /// The best, at most [`Completion::MAX_VALUES`].
     pub values: Vec<String>,
-    /// s
+    /// How many fit.
     pub total: usize,
-    /// s
+    /// Whether more fit than `values` holds.
     pub has_more: bool,
 }
-/// s
-pub fn rank(_: &str, _: &[String]) -> Ranked {
+
+/// Ranks the candidates that fit `typed`; with nothing typed, all fit. Candidates that fit equally well
+/// stay in the order in which they were given.
+pub fn rank<T: AsRef<str>>(typed: &str, candidates: &[T]) -> Ranked {
+    let folded = typed.to_lowercase();
+    let mut fitting: Vec<_> = candidates
+        .iter()
+        .filter_map(|candidate| {
+            Some((fit(typed, &folded, candidate.as_ref())?, candidate.as_ref()))
+        })
+        .collect();
+    fitting.sort_by_key(|(fit, _)| *fit);
+    let best = fitting.iter().take(Completion::MAX_VALUES);
     Ranked {
-        values: vec![],
-        total: 0,
-        has_more: false,
+        values: best.map(|(_, candidate)| (*candidate).to_owned()).collect(),
+        total: fitting.len(),
+        has_more: fitting.len() > Completion::MAX_VALUES,
+    }
+}
+
+/// How well a candidate fits; the better, the smaller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Fit {
+    /// Starts with it, letter case included.
+    Prefix,
+    /// Starts with it but for letter case.
+    FoldedPrefix,
+    /// A word in it starts with it.
+    Word,
+    /// Contains it.
+    Inside,
+    /// Contains its letters in order, over this many letters.
+    Scattered(usize),
+}
+
+fn fit(typed: &str, folded: &str, candidate: &str) -> Option<Fit> {
+    if candidate.starts_with(typed) {
+        return Some(Fit::Prefix);
+    }
+    let candidate = candidate.to_lowercase();
+    if candidate.starts_with(folded) {
+        return Some(Fit::FoldedPrefix);
+    }
+    let starts_word = |at: usize| !candidate[..at].ends_with(char::is_alphanumeric);
+    let mut places = candidate.match_indices(folded).map(|(at, _)| at).peekable();
+    if places.peek().is_some() {
+        return Some(if places.any(starts_word) {
+            Fit::Word
+        } else {
+            Fit::Inside
+        });
+    }
+    scatter(folded, &candidate).map(Fit::Scattered)
+}
+
+/// Over how many letters of `candidate` the letters of `typed` are found in order, from the first place
+/// where they are.
+fn scatter(typed: &str, candidate: &str) -> Option<usize> {
+    let mut wanted = typed.chars().peekable();
+    let mut first = None;
+    for (at, letter) in candidate.chars().enumerate() {
+        if wanted.next_if_eq(&letter).is_some() {
+            let first = *first.get_or_insert(at);
+            if wanted.peek().is_none() {
+                return Some(at - first);
+            }
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(typed: &str, candidates: &[&str]) -> Vec<String> {
+        rank(typed, candidates).values
+    }
+
+    #[test]
+    fn prefixes_come_before_words_before_parts_before_scattered_letters() {
+        let candidates = ["xpyx", "p-y", "my-py", "Python", "pytorch", "ruby"];
+        assert_eq!(
+            values("py", &candidates),
+            ["pytorch", "Python", "my-py", "xpyx", "p-y"]
+        );
+    }
+
+    #[test]
+    fn letters_that_stand_closer_together_win() {
+        assert_eq!(
+            values("ace", &["a--c--e", "abcde", "ac-e"]),
+            ["ac-e", "abcde", "a--c--e"]
+        );
+    }
+
+    #[test]
+    fn with_nothing_typed_all_candidates_fit_in_their_order() {
+        assert_eq!(values("", &["b", "a", "c"]), ["b", "a", "c"]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out() {
+        assert_eq!(rank("z", &["a", "b"]), Ranked::default());
+        assert_eq!(values("straße", &["STRASSE", "Straße"]), ["Straße"]);
+    }
+
+    #[test]
+    fn a_hundred_at_most_are_given_and_all_are_counted() {
+        let candidates: Vec<_> = (0..150).map(|number| format!("item{number}")).collect();
+        let ranked = rank("item", &candidates);
+        assert_eq!(
+            (ranked.values.len(), ranked.total, ranked.has_more),
+            (100, 150, true)
+        );
+        let ranked = rank("item14", &candidates);
+        assert_eq!(
+            (ranked.values.len(), ranked.total, ranked.has_more),
+            (15, 15, false)
+        );
     }
 }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::{Field, PARAM_PREFIX, decode_value, encode_value, malformed, mismatch};
 use crate::error::RpcError;
 use crate::limits::{MAX_DEPTH, MAX_PARAM_HEADERS};
+use crate::schema::keywords::{SCHEMA_MAPS, SCHEMAS};
 use crate::wire::raw::Raw;
 use crate::wire::scan::Kind;
 
@@ -186,35 +187,6 @@ fn same(header: &str, body: &Raw) -> bool {
         .and_then(|header| header.decode().ok());
     header.is_some() && header == body.decode().ok() && text_of(body).is_some()
 }
-
-/// Keywords whose value is a schema, a list of schemas, or either.
-const SCHEMAS: &[&str] = &[
-    "additionalItems",
-    "additionalProperties",
-    "allOf",
-    "anyOf",
-    "contains",
-    "contentSchema",
-    "else",
-    "if",
-    "items",
-    "not",
-    "oneOf",
-    "prefixItems",
-    "propertyNames",
-    "then",
-    "unevaluatedItems",
-    "unevaluatedProperties",
-];
-
-/// Keywords whose value is an object of schemas.
-const SCHEMA_MAPS: &[&str] = &[
-    "$defs",
-    "definitions",
-    "dependencies",
-    "dependentSchemas",
-    "patternProperties",
-];
 
 /// Looks through a schema for annotations.
 struct Walk<'a> {

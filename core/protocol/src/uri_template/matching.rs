@@ -1,0 +1,338 @@
+//! From a URI back to variables.
+//!
+//! A backtracking search that remembers where it failed: each combination of a place in the template and
+//! a place in the URI is gone on from once. What is left, the lengths that a value may have, is bounded
+//! by [`MAX_MATCH_STEPS`].
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use super::{Expression, Modifier, Part, Specifier, Variable, Variables};
+use crate::limits::MAX_MATCH_STEPS;
+
+pub(super) fn matches(parts: &[Part], uri: &str) -> Option<Variables> {
+    let mut search = Search {
+        parts,
+        uri,
+        found: Vec::new(),
+        failed: HashSet::new(),
+        steps: 0,
+    };
+    if !search.part(0, 0) {
+        return None;
+    }
+    collect(uri, search.found)
+}
+
+/// A value that was found: a text, an item of a list, or a pair of a map.
+struct Found<'a> {
+    specifier: &'a Specifier,
+    key: Option<Range<usize>>,
+    value: Range<usize>,
+}
+
+/// A place in the template: the part, the variable in its expression, and whether a variable of that
+/// expression has been found; and the place in the URI.
+type State = (usize, usize, bool, usize);
+
+struct Search<'a> {
+    parts: &'a [Part],
+    uri: &'a str,
+    found: Vec<Found<'a>>,
+    failed: HashSet<State>,
+    steps: usize,
+}
+
+impl<'a> Search<'a> {
+    /// Whether the parts from `index` on match the URI from `at` on.
+    fn part(&mut self, index: usize, at: usize) -> bool {
+        let parts = self.parts;
+        match parts.get(index) {
+            None => at == self.uri.len(),
+            Some(Part::Literal(text)) => {
+                self.goes_on(at, text) && self.part(index + 1, at + text.len())
+            }
+            Some(Part::Expression(expression)) if expression.operator.named => {
+                let found = self.found.len();
+                let end = self.pairs(expression, at);
+                let matched = end.is_some_and(|end| self.part(index + 1, end));
+                if !matched {
+                    self.found.truncate(found);
+                }
+                matched
+            }
+            Some(Part::Expression(expression)) => self.variable(index, expression, 0, false, at),
+        }
+    }
+
+    /// Whether the variables from `number` on, and all parts behind them, match from `at` on.
+    fn variable(
+        &mut self,
+        index: usize,
+        expression: &'a Expression,
+        number: usize,
+        started: bool,
+        at: usize,
+    ) -> bool {
+        let operator = expression.operator;
+        if number == expression.variables.len() {
+            return (started || !operator.first.is_empty()) && self.part(index + 1, at);
+        }
+        let state = (index, number, started, at);
+        if self.failed.contains(&state) {
+            return false;
+        }
+        let mut separator = [0; 4];
+        let prefix = if started {
+            operator.separator.encode_utf8(&mut separator)
+        } else {
+            operator.first
+        };
+        let matched = (self.goes_on(at, prefix)
+            && self.values(index, expression, number, at + prefix.len()))
+            || self.variable(index, expression, number + 1, started, at);
+        if !matched {
+            self.failed.insert(state);
+        }
+        matched
+    }
+
+    /// Tries a value that starts at `start`, or where the variable is exploded, as many as there are.
+    fn values(
+        &mut self,
+        index: usize,
+        expression: &'a Expression,
+        number: usize,
+        start: usize,
+    ) -> bool {
+        let specifier = &expression.variables[number];
+        let item = |start: usize| start..self.longest(expression, specifier, start);
+        let separator = expression.operator.separator;
+        let next = |last: &Range<usize>| {
+            let more = specifier.modifier == Modifier::Explode
+                && !last.is_empty()
+                && self.uri[last.end..].starts_with(separator);
+            more.then(|| item(last.end + separator.len_utf8()))
+        };
+        let mut items: Vec<_> = std::iter::successors(Some(item(start)), next).collect();
+        let Some(mut last) = items.pop() else {
+            return false;
+        };
+        let found = self.found.len();
+        let whole = items.iter().map(|item| Found {
+            specifier,
+            key: None,
+            value: item.clone(),
+        });
+        self.found.extend(whole);
+        loop {
+            if self.value(index, expression, number, last) {
+                return true;
+            }
+            // One item less: the one before becomes the last.
+            let Some(before) = items.pop() else { break };
+            self.found.pop();
+            last = before;
+        }
+        self.found.truncate(found);
+        false
+    }
+
+    /// Where a value that starts at `start` ends at the latest.
+    fn longest(&self, expression: &Expression, specifier: &Specifier, start: usize) -> usize {
+        let stops = stops(expression, specifier);
+        let length = self.uri.as_bytes()[start..]
+            .iter()
+            .position(|byte| stops.contains(byte));
+        length.map_or(self.uri.len(), |length| start + length)
+    }
+
+    /// Tries every length of a value, up to `longest`, the longest first.
+    fn value(
+        &mut self,
+        index: usize,
+        expression: &'a Expression,
+        number: usize,
+        longest: Range<usize>,
+    ) -> bool {
+        let specifier = &expression.variables[number];
+        let last = number + 1 == expression.variables.len();
+        // A fragment may be empty; nothing else, for it would match where there is nothing.
+        let start = longest.start;
+        let shortest = start + usize::from(expression.operator.symbol != Some('#'));
+        for end in (shortest..=longest.end).rev() {
+            self.steps += 1;
+            if self.steps > MAX_MATCH_STEPS {
+                return false;
+            }
+            // Most lengths fail here, before anything is remembered about them.
+            let goes_on = match self.parts.get(index + 1) {
+                None => end == self.uri.len(),
+                Some(Part::Literal(text)) => self.goes_on(end, text),
+                Some(Part::Expression(_)) => true,
+            };
+            if (last && !goes_on)
+                || !is_boundary(self.uri, end)
+                || self.is_too_long(specifier, start..end)
+            {
+                continue;
+            }
+            self.found.push(Found {
+                specifier,
+                key: None,
+                value: start..end,
+            });
+            if self.variable(index, expression, number + 1, true, end) {
+                return true;
+            }
+            self.found.pop();
+        }
+        false
+    }
+
+    /// Reads `name=value` pairs as long as they belong to the expression. Returns where they end; none if
+    /// one makes a match impossible.
+    fn pairs(&mut self, expression: &'a Expression, at: usize) -> Option<usize> {
+        let operator = expression.operator;
+        let stops: &[char] = if operator.separator == '&' {
+            &['&', '#']
+        } else {
+            &[';', '/', '?', '#']
+        };
+        let first = self.found.len();
+        let mut end = at;
+        let mut prefix = operator.first;
+        let mut separator = [0; 4];
+        let separator = operator.separator.encode_utf8(&mut separator);
+        while let Some(rest) = self.uri[end..].strip_prefix(prefix) {
+            let start = end + prefix.len();
+            let pair = &rest[..rest.find(stops).unwrap_or(rest.len())];
+            let name = &pair[..pair.find('=').unwrap_or(pair.len())];
+            let value = (start + name.len() + 1).min(start + pair.len())..start + pair.len();
+            let named = expression
+                .variables
+                .iter()
+                .find(|specifier| specifier.name == name);
+            let exploded = |specifier: &&Specifier| specifier.modifier == Modifier::Explode;
+            let (specifier, key) = match named
+                .or_else(|| expression.variables.iter().find(exploded))
+            {
+                Some(specifier) if named.is_some() => (specifier, None),
+                Some(specifier) if !name.is_empty() => (specifier, Some(start..start + name.len())),
+                _ => break,
+            };
+            let again = !exploded(&specifier)
+                && self.found[first..]
+                    .iter()
+                    .any(|found| found.specifier == specifier);
+            if again || self.is_too_long(specifier, value.clone()) {
+                return None;
+            }
+            self.found.push(Found {
+                specifier,
+                key,
+                value,
+            });
+            end = start + pair.len();
+            prefix = separator;
+        }
+        Some(end)
+    }
+
+    fn goes_on(&self, at: usize, text: &str) -> bool {
+        self.uri.as_bytes()[at..].starts_with(text.as_bytes())
+    }
+
+    fn is_too_long(&self, specifier: &Specifier, value: Range<usize>) -> bool {
+        match specifier.modifier {
+            Modifier::Prefix(most) => {
+                decode(&self.uri[value]).is_none_or(|value| value.chars().count() > most)
+            }
+            Modifier::None | Modifier::Explode => false,
+        }
+    }
+}
+
+/// The bytes that end a value.
+fn stops(expression: &Expression, specifier: &Specifier) -> &'static [u8] {
+    let alone = expression.variables.len() == 1 && specifier.modifier != Modifier::Explode;
+    match (
+        expression.operator.allows_reserved,
+        expression.operator.separator,
+        alone,
+    ) {
+        (true, _, true) => b"",
+        (true, _, false) => b",",
+        (false, ',', false) => b"/?#,",
+        (false, '.', false) => b"/?#.",
+        (false, _, _) => b"/?#",
+    }
+}
+
+/// Whether a value may end before `at`: not within a character, percent-encoded or not.
+fn is_boundary(uri: &str, at: usize) -> bool {
+    let bytes = uri.as_bytes();
+    let within =
+        |back: usize| at >= back && bytes[at - back] == b'%' && at - back + 2 < bytes.len();
+    let continues = matches!(
+        bytes.get(at..),
+        Some([b'%', b'8' | b'9' | b'a' | b'b' | b'A' | b'B', _, ..])
+    );
+    uri.is_char_boundary(at) && !within(1) && !within(2) && !continues
+}
+
+/// Undoes percent-encoding. None where it is incomplete or not UTF-8.
+fn decode(text: &str) -> Option<String> {
+    let mut decoded = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, behind)) = rest.split_first() {
+        if byte == b'%' {
+            let (digits, behind) = behind.split_at_checked(2)?;
+            let digit = |at: usize| {
+                char::from(digits[at])
+                    .to_digit(16)
+                    .and_then(|digit| u8::try_from(digit).ok())
+            };
+            decoded.push(digit(0)? << 4 | digit(1)?);
+            rest = behind;
+        } else {
+            decoded.push(byte);
+            rest = behind;
+        }
+    }
+    String::from_utf8(decoded).ok()
+}
+
+/// Puts the findings together. A variable that stands twice in the template must agree with itself.
+fn collect(uri: &str, found: Vec<Found<'_>>) -> Option<Variables> {
+    let mut variables = Variables::new();
+    for Found {
+        specifier,
+        key,
+        value,
+    } in found
+    {
+        let name = &specifier.name;
+        let exploded = specifier.modifier == Modifier::Explode;
+        let value = decode(&uri[value])?;
+        let key = match key {
+            Some(key) => Some(decode(&uri[key])?),
+            None => None,
+        };
+        let known = variables
+            .0
+            .iter_mut()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value);
+        match (known, key, exploded) {
+            (None, Some(key), _) => variables.set(name.clone(), Variable::Map(vec![(key, value)])),
+            (None, None, true) => variables.set(name.clone(), Variable::List(vec![value])),
+            (None, None, false) => variables.set(name.clone(), Variable::Text(value)),
+            (Some(Variable::Map(pairs)), Some(key), _) => pairs.push((key, value)),
+            (Some(Variable::List(items)), None, true) => items.push(value),
+            (Some(Variable::Text(text)), None, false) if *text == value => {}
+            _ => return None,
+        }
+    }
+    Some(variables)
+}
