@@ -326,10 +326,7 @@ impl Workers {
     }
 
     /// The next call to make: a function, its arguments and its job. Waits for one; `None` at the end.
-    fn take<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> Option<Work<'py>> {
+    fn take<'py>(&self, py: Python<'py>) -> Option<Work<'py>> {
         loop {
             let (planned, call) = self.pool.next(py)?;
             // Another thread is ready before this one may block, because only Python can start it. Without

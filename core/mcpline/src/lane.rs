@@ -2,6 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+/// Appends a message to a buffer.
+pub(crate) type Encode<'a> = &'a mut dyn FnMut(&mut Vec<u8>);
+
 /// What a message is to its lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -28,7 +31,7 @@ pub(crate) enum Status {
 /// what it gets, and the transport tells the session that it is gone.
 pub(crate) trait Lane: Send + Sync + 'static {
     /// Takes one message. `encode` appends it to a buffer; `hint` is about how long it will be.
-    fn write(&self, kind: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>));
+    fn write(&self, kind: Kind, hint: usize, encode: Encode<'_>);
 
     /// Says that no response will come: the request was cancelled.
     fn abandon(&self) {}
@@ -68,7 +71,7 @@ impl BatchLane {
         }
     }
 
-    fn gather(&self, response: Option<&mut dyn FnMut(&mut Vec<u8>)>) {
+    fn gather(&self, response: Option<Encode<'_>>) {
         let finished = {
             let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
             if let Some(encode) = response {
@@ -98,7 +101,7 @@ impl BatchLane {
 }
 
 impl Lane for BatchLane {
-    fn write(&self, kind: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
+    fn write(&self, kind: Kind, hint: usize, encode: Encode<'_>) {
         match kind {
             Kind::Message => self.inner.write(kind, hint, encode),
             Kind::Response(_) => self.gather(Some(encode)),

@@ -1,8 +1,8 @@
 //! A weather server. `cargo run -p example-weather` serves stdio, `… -- --http 8000` serves HTTP.
 
+use mcpline::protocol::Raw;
 use mcpline::transport::{self, http::HttpOptions};
 use mcpline::{Ask, AskMethod, Context, Error, HandlerError, Json, Server};
-use mcpline::protocol::Raw;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

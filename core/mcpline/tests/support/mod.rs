@@ -10,14 +10,14 @@ use serde_json::{Value, json};
 
 /// No arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
-pub struct Nothing {}
+pub(crate) struct Nothing {}
 
 /// The client.
-pub struct Client {
+pub(crate) struct Client {
     memory: Memory,
     next_id: i64,
     /// What it declares with each modern request.
-    pub capabilities: Value,
+    pub(crate) capabilities: Value,
 }
 
 fn everything() -> Value {
@@ -26,7 +26,7 @@ fn everything() -> Value {
 
 impl Client {
     /// A 2026-07-28 client.
-    pub fn modern(server: &Server) -> Self {
+    pub(crate) fn modern(server: &Server) -> Self {
         Self {
             memory: server.connect(),
             next_id: 1,
@@ -35,7 +35,7 @@ impl Client {
     }
 
     /// A handshake-era client, after the handshake.
-    pub async fn legacy(server: &Server, revision: &str) -> Self {
+    pub(crate) async fn legacy(server: &Server, revision: &str) -> Self {
         let mut client = Self::modern(server);
         let id = client.begin(
             "initialize",
@@ -49,12 +49,12 @@ impl Client {
     }
 
     /// Sends a message.
-    pub fn send(&self, message: Value) {
+    pub(crate) fn send(&self, message: Value) {
         self.memory.send(message.to_string());
     }
 
     /// Sends a request; returns its id.
-    pub fn begin(&mut self, method: &str, params: Value) -> Value {
+    pub(crate) fn begin(&mut self, method: &str, params: Value) -> Value {
         let id = json!(self.next_id);
         self.next_id += 1;
         self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
@@ -62,26 +62,26 @@ impl Client {
     }
 
     /// Sends a 2026-07-28 request; returns its id.
-    pub fn begin_modern(&mut self, method: &str, mut params: Value) -> Value {
+    pub(crate) fn begin_modern(&mut self, method: &str, mut params: Value) -> Value {
         params["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = self.capabilities.clone();
         self.begin(method, params)
     }
 
     /// The server's next message.
-    pub async fn next(&self) -> Value {
+    pub(crate) async fn next(&self) -> Value {
         let bytes = self.memory.receive().await.expect("the connection is open");
         serde_json::from_slice(&bytes).expect("the server sends JSON")
     }
 
     /// The server's next message, if there is one.
-    pub fn try_next(&self) -> Option<Value> {
+    pub(crate) fn try_next(&self) -> Option<Value> {
         let bytes = self.memory.try_receive()?;
         Some(serde_json::from_slice(&bytes).expect("the server sends JSON"))
     }
 
     /// The response to a request; other messages before it are skipped.
-    pub async fn response(&self, id: &Value) -> Result<Value, Value> {
+    pub(crate) async fn response(&self, id: &Value) -> Result<Value, Value> {
         loop {
             let message = self.next().await;
             if message["id"] != *id || message.get("method").is_some() {
@@ -95,7 +95,7 @@ impl Client {
     }
 
     /// Calls a tool on 2026-07-28. Members of `extra` stand beside the name.
-    pub async fn call_modern(&mut self, name: &str, extra: Value) -> Result<Value, Value> {
+    pub(crate) async fn call_modern(&mut self, name: &str, extra: Value) -> Result<Value, Value> {
         let mut params = json!({"name": name, "arguments": {}});
         for (name, value) in extra.as_object().expect("an object") {
             params[name] = value.clone();

@@ -22,6 +22,9 @@ struct RequestInfo {
     header: String,
 }
 
+/// Adds or removes something; tells which.
+type Toggle = fn(&Server) -> Result<bool, Error>;
+
 fn request_info(ctx: &Context) -> RequestInfo {
     let peer = ctx.peer();
     let text = |name: &str| {
@@ -70,14 +73,14 @@ pub(crate) fn add(server: &Server, state: &Arc<State>) -> Result<(), Error> {
                 async move { format!("version {version}") }
             },
         );
-    let changer = |toggle: fn(&Server) -> Result<bool, Error>| {
+    let changer = |toggle: Toggle| {
         let own = server.clone();
         move |_: Nothing, _: Context| {
             let changed = toggle(&own);
             async move { changed.map(|added| if added { "added" } else { "removed" }) }
         }
     };
-    let changes: [(&str, fn(&Server) -> Result<bool, Error>); 3] = [
+    let changes: [(&str, Toggle); 3] = [
         ("test_trigger_tool_change", toggle_tool),
         ("test_trigger_prompt_change", toggle_prompt),
         ("test_trigger_resource_change", toggle_resource),

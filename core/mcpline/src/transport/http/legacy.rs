@@ -14,7 +14,7 @@ use crate::server::HttpInfo;
 use super::body::Body;
 use super::exchange::Exchange;
 use super::post::{accepted, events, outcome, unreadable};
-use super::service::{Shared, empty, principal, refusal};
+use super::service::{Refusal, Shared, empty, principal, refusal};
 use super::sessions::Session;
 use super::stream::Stream;
 
@@ -37,7 +37,7 @@ pub(super) async fn answer(
     }
     let session = match find(shared, &parts) {
         Ok(session) => session,
-        Err(response) => return response,
+        Err(refusal) => return refusal.response(),
     };
     if let Incoming::Batch(_) = &incoming
         && let Err(error) = session.connection.lock_session().admit_batch()
@@ -128,7 +128,7 @@ pub(super) fn listen(shared: &Arc<Shared>, parts: &Parts) -> Response<Body> {
     }
     let session = match find(shared, parts) {
         Ok(session) => session,
-        Err(response) => return response,
+        Err(refusal) => return refusal.response(),
     };
     if let Some(id) = parts.headers.get(header::LAST_EVENT_ID) {
         let found = id.to_str().ok().and_then(|id| session.resume(id));
@@ -157,15 +157,15 @@ pub(super) fn delete(shared: &Arc<Shared>, parts: &Parts) -> Response<Body> {
             session.end();
             empty(StatusCode::NO_CONTENT)
         }
-        Err(response) => response,
+        Err(refusal) => refusal.response(),
     }
 }
 
 /// The session that a request is for.
-fn find(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Response<Body>> {
+fn find(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
     check_version(&parts.headers)?;
     let Some(id) = parts.headers.get(header::SESSION_ID) else {
-        return Err(refusal(
+        return Err(Refusal::new(
             StatusCode::BAD_REQUEST,
             "the request needs an Mcp-Session-Id: send initialize first",
         ));
@@ -174,7 +174,7 @@ fn find(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Response<Body>> 
         .ok()
         .and_then(|id| shared.sessions.find(id, principal(parts)).ok())
         .ok_or_else(|| {
-            refusal(
+            Refusal::new(
                 StatusCode::NOT_FOUND,
                 "there is no such session: send initialize to begin a new one",
             )
@@ -183,13 +183,13 @@ fn find(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Response<Body>> 
 
 /// An invalid or unsupported version is refused (2025-06-18, `basic/transports`, protocol version
 /// header); none at all is an older client.
-fn check_version(headers: &HeaderMap) -> Result<(), Response<Body>> {
+fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
     let Some(version) = headers.get(header::PROTOCOL_VERSION) else {
         return Ok(());
     };
     match version.to_str().ok().and_then(Revision::parse) {
         Some(_) => Ok(()),
-        None => Err(refusal(
+        None => Err(Refusal::new(
             StatusCode::BAD_REQUEST,
             "this MCP-Protocol-Version is not supported",
         )),

@@ -15,14 +15,14 @@ use crate::lane::Status;
 
 use super::body::Body;
 use super::exchange::{Exchange, Outcome};
-use super::service::{Shared, empty, json, refusal};
+use super::service::{Refusal, Shared, empty, json, refusal};
 use super::stream::Stream;
 use super::{legacy, modern};
 
 /// Answers one POST.
 pub(super) async fn answer(shared: &Arc<Shared>, parts: Parts, body: Bytes) -> Response<Body> {
-    if let Err(response) = check_accept(&parts.headers) {
-        return response;
+    if let Err(refusal) = check_accept(&parts.headers) {
+        return refusal.response();
     }
     let incoming = wire::read(body);
     match era(&parts.headers, &incoming) {
@@ -65,7 +65,7 @@ fn era(headers: &HeaderMap, incoming: &Result<Incoming, ReadError>) -> Era {
 }
 
 /// Clients must take both kinds of answer (every revision, `basic/transports`, sending messages).
-fn check_accept(headers: &HeaderMap) -> Result<(), Response<Body>> {
+fn check_accept(headers: &HeaderMap) -> Result<(), Refusal> {
     let takes = |kind: &str, family: &str| {
         headers.get_all(ACCEPT).iter().any(|value| {
             value.to_str().is_ok_and(|value| {
@@ -81,7 +81,7 @@ fn check_accept(headers: &HeaderMap) -> Result<(), Response<Body>> {
     if takes("application/json", "application/*") && takes("text/event-stream", "text/*") {
         return Ok(());
     }
-    Err(refusal(
+    Err(Refusal::new(
         StatusCode::NOT_ACCEPTABLE,
         "Accept must list application/json and text/event-stream",
     ))
@@ -96,7 +96,7 @@ pub(super) async fn outcome(
 ) -> Response<Body> {
     let options = &shared.options;
     // Most calls have answered by now: no timer for them.
-    let outcome = match futures_now(exchange) {
+    let outcome = match already(exchange) {
         Some(outcome) => outcome,
         None => {
             let decided = poll_fn(|cx| exchange.poll(cx));
@@ -118,9 +118,9 @@ pub(super) async fn outcome(
     }
 }
 
-fn futures_now(exchange: &Exchange) -> Option<Outcome> {
-    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-    match exchange.poll(&mut cx) {
+fn already(exchange: &Exchange) -> Option<Outcome> {
+    let cx = std::task::Context::from_waker(std::task::Waker::noop());
+    match exchange.poll(&cx) {
         std::task::Poll::Ready(outcome) => Some(outcome),
         std::task::Poll::Pending => None,
     }

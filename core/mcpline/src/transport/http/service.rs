@@ -3,6 +3,7 @@
 //! [`HttpService`] is what everything mounts: the standalone server, a tower stack, a binding's own HTTP
 //! server. It owns no socket.
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::future::Future;
 use std::net::IpAddr;
@@ -114,7 +115,7 @@ impl HttpService {
         match (endpoint, &parts.method) {
             (Endpoint::Mcp, &Method::POST) => match self.read(&parts, body).await {
                 Ok(body) => post::answer(shared, parts, body).await,
-                Err(response) => response,
+                Err(refusal) => refusal.response(),
             },
             (Endpoint::Mcp, &Method::GET) if !modern::is_named(&parts.headers) => {
                 legacy::listen(shared, &parts)
@@ -127,7 +128,7 @@ impl HttpService {
             (Endpoint::SseStream, _) => not_allowed(&parts.method, "GET"),
             (_, &Method::POST) => match self.read(&parts, body).await {
                 Ok(body) => pair::post(shared, &parts, body),
-                Err(response) => response,
+                Err(refusal) => refusal.response(),
             },
             (_, _) => not_allowed(&parts.method, "POST"),
         }
@@ -143,7 +144,7 @@ impl HttpService {
         }
     }
 
-    async fn read<B>(&self, parts: &Parts, body: B) -> Result<Bytes, Response<Body>>
+    async fn read<B>(&self, parts: &Parts, body: B) -> Result<Bytes, Refusal>
     where
         B: http_body::Body<Data: Into<Bytes> + Send>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -155,7 +156,7 @@ impl HttpService {
             .unwrap_or_default();
         let essence = content_type.split(';').next().unwrap_or_default().trim();
         if !essence.eq_ignore_ascii_case("application/json") {
-            return Err(refusal(
+            return Err(Refusal::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "Content-Type must be application/json",
             ));
@@ -166,15 +167,17 @@ impl HttpService {
         let collected = Limited::new(body, limit).collect();
         match tokio::time::timeout(options.read_timeout, collected).await {
             Ok(Ok(collected)) => Ok(collected.to_bytes()),
-            Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => Err(refusal(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                &format!("the body has more than {limit} bytes: raise the option body_limit"),
-            )),
-            Ok(Err(error)) => Err(refusal(
+            Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
+                Err(Refusal::new(
+                    StatusCode::PAYLOAD_TOO_LARGE,
+                    format!("the body has more than {limit} bytes: raise the option body_limit"),
+                ))
+            }
+            Ok(Err(error)) => Err(Refusal::new(
                 StatusCode::BAD_REQUEST,
-                &format!("the body could not be read: {error}"),
+                format!("the body could not be read: {error}"),
             )),
-            Err(_) => Err(refusal(
+            Err(_) => Err(Refusal::new(
                 StatusCode::REQUEST_TIMEOUT,
                 "the body took too long to arrive",
             )),
@@ -234,6 +237,26 @@ pub(super) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body>
         http::HeaderValue::from_static("application/json"),
     );
     response
+}
+
+/// Why a request is refused by the transport itself.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) status: StatusCode,
+    pub(super) reason: Cow<'static, str>,
+}
+
+impl Refusal {
+    pub(super) fn new(status: StatusCode, reason: impl Into<Cow<'static, str>>) -> Self {
+        Self {
+            status,
+            reason: reason.into(),
+        }
+    }
+
+    pub(super) fn response(&self) -> Response<Body> {
+        refusal(self.status, &self.reason)
+    }
 }
 
 /// A refusal of the transport: a JSON-RPC error without an id (every revision with HTTP,

@@ -15,8 +15,9 @@ use crate::timers::Timed;
 use super::options::HttpOptions;
 use super::stream::Stream;
 
-/// How many finished streams a session keeps for a client that lost the end of one.
-const KEPT_STREAMS: usize = 64;
+/// How many streams a session keeps for a client that lost the end of one. Together finished ones keep no more
+/// bytes than one stream may.
+const KEPT_STREAMS: usize = 16;
 
 /// One handshake-era session over HTTP.
 pub(super) struct Session {
@@ -164,7 +165,7 @@ impl Session {
         let stream = Stream::resumable(number, &self.options);
         streams.by_number.insert(number, stream.clone());
         streams.order.push(number);
-        streams.forget_finished();
+        streams.forget_finished(self.options.kept_bytes);
         stream
     }
 
@@ -227,14 +228,25 @@ impl Timed for Session {
 }
 
 impl Streams {
-    fn forget_finished(&mut self) {
-        while self.order.len() > KEPT_STREAMS {
-            let finished = self.order.iter().position(|number| {
-                self.by_number
-                    .get(number)
-                    .is_none_or(|stream| stream.is_ended() && !stream.is_connected())
-            });
-            let Some(index) = finished else { return };
+    /// Forgets the oldest finished streams past the limits.
+    fn forget_finished(&mut self, kept_bytes: usize) {
+        let finished = |streams: &Self, number: &u64| {
+            streams
+                .by_number
+                .get(number)
+                .is_none_or(|stream| stream.is_ended() && !stream.is_connected())
+        };
+        loop {
+            let bytes: usize = self
+                .by_number
+                .values()
+                .map(|stream| stream.kept_bytes())
+                .sum();
+            if self.order.len() <= KEPT_STREAMS && bytes <= kept_bytes {
+                return;
+            }
+            let oldest = self.order.iter().position(|number| finished(self, number));
+            let Some(index) = oldest else { return };
             let number = self.order.remove(index);
             self.by_number.remove(&number);
         }

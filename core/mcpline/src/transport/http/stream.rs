@@ -40,6 +40,8 @@ struct State {
     bytes: usize,
     /// The number of the first event in the queue.
     first: u64,
+    /// The number of the first event that no reader was given yet.
+    unread: u64,
     ended: bool,
     /// Which reader the stream belongs to; a new one takes it over.
     reader: u64,
@@ -132,6 +134,11 @@ impl Stream {
         self.lock().ended
     }
 
+    /// How many bytes of messages are kept.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
     /// Whether a connection reads it.
     pub(crate) fn is_connected(&self) -> bool {
         self.lock().connected
@@ -152,13 +159,13 @@ impl Stream {
         }
     }
 
-    /// A reader that begins behind the event `after`, or with the oldest that is kept. It takes the stream
-    /// over from whoever read it before. `None` if events behind `after` are no longer kept: the client
-    /// would miss some.
+    /// A reader that begins behind the event `after`, or with the oldest that nobody was given yet. It takes
+    /// the stream over from whoever read it before. `None` if events behind `after` are no longer kept:
+    /// the client would miss some.
     pub(crate) fn read(self: &Arc<Self>, after: Option<u64>) -> Option<Reader> {
         let (reader, cursor, waker) = {
             let mut state = self.lock();
-            let cursor = after.map_or(state.first, |after| after + 1);
+            let cursor = after.map_or(state.unread.max(state.first), |after| after + 1);
             let next = state.first + state.events.len() as u64;
             if cursor < state.first || cursor > next {
                 return None;
@@ -266,6 +273,7 @@ impl Reader {
                 }
                 self.cursor += 1;
             }
+            state.unread = state.unread.max(self.cursor);
             if !keeping.resumable {
                 while state.first < self.cursor {
                     state.forget_first();

@@ -1,0 +1,531 @@
+//! What the HTTP service answers, request by request, without a socket.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::{BodyExt, Full};
+use mcpline::protocol::wire::sse::EventDecoder;
+use mcpline::transport::http::{Body, HttpOptions, HttpService, Principal};
+use mcpline::{Context, Server};
+use serde_json::{Value, json};
+use support::Nothing;
+use tokio::sync::Notify;
+
+/// A service with a tool for each way of answering.
+struct Rig {
+    service: HttpService,
+    go_on: Arc<Notify>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Rig {
+    fn new() -> Self {
+        Self::with(HttpOptions::default())
+    }
+
+    fn with(options: HttpOptions) -> Self {
+        let go_on = Arc::new(Notify::new());
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let (wait, flag) = (go_on.clone(), cancelled.clone());
+        let silent = go_on.clone();
+        let server = Server::new("http", "1")
+            .tool("plain", "Answers at once", |_: Nothing, _: Context| async {
+                "done"
+            })
+            .tool(
+                "streams",
+                "Reports, waits, answers",
+                move |_: Nothing, ctx: Context| {
+                    let (wait, flag) = (wait.clone(), flag.clone());
+                    ctx.on_cancel(move || flag.store(true, Ordering::SeqCst));
+                    async move {
+                        ctx.progress(1.0, None, None);
+                        wait.notified().await;
+                        ctx.progress(2.0, None, None);
+                        "done"
+                    }
+                },
+            )
+            .tool("silent", "Waits, answers", move |_: Nothing, _: Context| {
+                let wait = silent.clone();
+                async move {
+                    wait.notified().await;
+                    "done"
+                }
+            });
+        Self {
+            service: server.http_service(options),
+            go_on,
+            cancelled,
+        }
+    }
+
+    async fn send(&self, request: Request<Full<Bytes>>) -> Response<Body> {
+        self.service.handle(request).await
+    }
+
+    async fn post(&self, headers: &[(&str, &str)], body: Value) -> Response<Body> {
+        self.send(request(Method::POST, headers, body)).await
+    }
+
+    /// Shakes hands; returns the session's id.
+    async fn session(&self, revision: &str) -> String {
+        let response = self.post(&[], initialize(revision)).await;
+        assert_eq!(response.status(), StatusCode::OK);
+        let id = response.headers()["mcp-session-id"]
+            .to_str()
+            .expect("visible ASCII")
+            .to_owned();
+        let body = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        let accepted = self.post(&[("mcp-session-id", &id)], body).await;
+        assert_eq!(accepted.status(), StatusCode::ACCEPTED);
+        id
+    }
+}
+
+fn initialize(revision: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": revision, "capabilities": {},
+        "clientInfo": {"name": "test", "version": "1"}}})
+}
+
+fn request(method: Method, headers: &[(&str, &str)], body: Value) -> Request<Full<Bytes>> {
+    let mut builder = Request::builder().method(method).uri("/mcp");
+    let defaults = [
+        ("host", "localhost:8000"),
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+    ];
+    for (name, value) in defaults {
+        if !headers.iter().any(|(other, _)| *other == name) {
+            builder = builder.header(name, value);
+        }
+    }
+    for (name, value) in headers {
+        builder = builder.header(*name, *value);
+    }
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
+    builder
+        .body(Full::new(Bytes::from(body)))
+        .expect("a request")
+}
+
+fn call(id: i64, tool: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+           "params": {"name": tool, "arguments": {}, "_meta": {"progressToken": id}}})
+}
+
+/// A 2026-07-28 call with its headers.
+async fn modern(rig: &Rig, tool: &str, more: &[(&str, &str)]) -> Response<Body> {
+    let mut body = call(1, tool);
+    body["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
+    body["params"]["_meta"]["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    let mut headers = vec![
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", tool),
+    ];
+    for header in more {
+        headers.retain(|(name, _)| *name != header.0);
+        if !header.1.is_empty() {
+            headers.push(*header);
+        }
+    }
+    rig.post(&headers, body).await
+}
+
+async fn body(response: Response<Body>) -> Value {
+    let bytes = response
+        .into_body()
+        .collect()
+        .await
+        .expect("a body")
+        .to_bytes();
+    serde_json::from_slice(&bytes).unwrap_or(Value::Null)
+}
+
+/// The next events of a stream: `(id, message)`.
+async fn events(body: &mut Body) -> Option<Vec<(String, Value)>> {
+    let frame = body.frame().await?.expect("a frame");
+    let data = frame.into_data().expect("data");
+    let mut decoder = EventDecoder::new(1 << 20);
+    decoder.push(&data);
+    let mut found = Vec::new();
+    while let Some(event) = decoder.next_event() {
+        let event = event.expect("an event");
+        let id = decoder.last_event_id().to_owned();
+        found.push((
+            id,
+            serde_json::from_slice(&event.data).unwrap_or(Value::Null),
+        ));
+    }
+    Some(found)
+}
+
+fn progress(message: &Value) -> i64 {
+    message["params"]["progress"]
+        .as_i64()
+        .unwrap_or_else(|| panic!("{message}"))
+}
+
+#[tokio::test]
+async fn a_session_is_begun_used_ended_and_then_unknown() {
+    let rig = Rig::new();
+    let id = rig.session("2025-11-25").await;
+    let session = [
+        ("mcp-session-id", id.as_str()),
+        ("mcp-protocol-version", "2025-11-25"),
+    ];
+    let answer = body(rig.post(&session, call(1, "plain")).await).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "done");
+    let ended = rig
+        .send(request(Method::DELETE, &session, Value::Null))
+        .await;
+    assert_eq!(ended.status(), StatusCode::NO_CONTENT);
+    let gone = rig.post(&session, call(2, "plain")).await;
+    assert_eq!(gone.status(), StatusCode::NOT_FOUND);
+    let none = rig.post(&[], call(3, "plain")).await;
+    assert_eq!(none.status(), StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_session_belongs_to_the_principal_who_began_it() {
+    let rig = Rig::new();
+    let as_principal = |name: &str, headers: &[(&str, &str)], body: Value| {
+        let mut request = request(Method::POST, headers, body);
+        request.extensions_mut().insert(Principal(name.to_owned()));
+        request
+    };
+    let begun = rig
+        .send(as_principal("alice", &[], initialize("2025-11-25")))
+        .await;
+    let id = begun.headers()["mcp-session-id"]
+        .to_str()
+        .expect("visible ASCII")
+        .to_owned();
+    let session = [("mcp-session-id", id.as_str())];
+    let other = rig
+        .send(as_principal("bob", &session, call(1, "plain")))
+        .await;
+    assert_eq!(other.status(), StatusCode::NOT_FOUND);
+    let own = rig
+        .send(as_principal("alice", &session, call(1, "plain")))
+        .await;
+    assert_eq!(own.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn malformed_requests_get_the_status_that_names_what_is_wrong() {
+    let rig = Rig::with({
+        let mut options = HttpOptions::default();
+        options.body_limit = 1_000;
+        options
+    });
+    let status = |headers: Vec<(&'static str, &'static str)>, body: Value| {
+        let rig = &rig;
+        async move { rig.post(&headers, body).await.status().as_u16() }
+    };
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    assert_eq!(
+        status(vec![("content-type", "text/plain")], ping.clone()).await,
+        415
+    );
+    assert_eq!(
+        status(vec![("accept", "application/json")], ping.clone()).await,
+        406
+    );
+    assert_eq!(
+        status(vec![("host", "evil.example.com")], ping.clone()).await,
+        403
+    );
+    assert_eq!(
+        status(vec![("origin", "http://evil.example.com")], ping.clone()).await,
+        403
+    );
+    assert_eq!(
+        status(vec![("mcp-protocol-version", "1999-01-01")], ping.clone()).await,
+        400
+    );
+    assert_eq!(
+        status(
+            vec![],
+            json!({"jsonrpc": "2.0", "id": 1, "method": "x".repeat(1_000)})
+        )
+        .await,
+        413
+    );
+    assert_eq!(status(vec![], json!("no message")).await, 400);
+    let patched = rig.send(request(Method::PATCH, &[], ping)).await;
+    assert_eq!(patched.status(), StatusCode::METHOD_NOT_ALLOWED);
+    assert_eq!(patched.headers()["allow"], "POST, GET, DELETE");
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_as_one_where_the_revision_has_them() {
+    let rig = Rig::new();
+    let batch = json!([call(1, "plain"), {"jsonrpc": "2.0", "method": "notifications/x"}, call(2, "plain"), 7]);
+    let id = rig.session("2025-03-26").await;
+    let answer = body(rig.post(&[("mcp-session-id", &id)], batch.clone()).await).await;
+    let ids: Vec<&Value> = answer
+        .as_array()
+        .expect("an array")
+        .iter()
+        .map(|entry| &entry["id"])
+        .collect();
+    // The entry that is no message spoils only itself: this revision knows no error without an id.
+    assert_eq!(ids, [&json!(1), &json!(2)]);
+    let only = json!([{"jsonrpc": "2.0", "method": "notifications/x"}]);
+    assert_eq!(
+        rig.post(&[("mcp-session-id", &id)], only).await.status(),
+        StatusCode::ACCEPTED
+    );
+    let id = rig.session("2025-06-18").await;
+    let refused = rig.post(&[("mcp-session-id", &id)], batch).await;
+    assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn a_lost_stream_is_resumed_without_loss_or_duplicates() {
+    let rig = Rig::new();
+    let id = rig.session("2025-11-25").await;
+    let session = [("mcp-session-id", id.as_str())];
+    let mut lost = rig.post(&session, call(1, "streams")).await.into_body();
+    let seen = events(&mut lost).await.expect("events");
+    // The priming event has an id and no message.
+    let last = seen.last().expect("progress");
+    assert_eq!(progress(&last.1), 1);
+    let last_id = last.0.clone();
+    drop(lost);
+    assert!(
+        !rig.cancelled.load(Ordering::SeqCst),
+        "a lost stream is no cancellation"
+    );
+    rig.go_on.notify_one();
+    let resume = [
+        ("mcp-session-id", id.as_str()),
+        ("last-event-id", last_id.as_str()),
+    ];
+    let mut rest = rig
+        .send(request(Method::GET, &resume, Value::Null))
+        .await
+        .into_body();
+    let mut messages = Vec::new();
+    while let Some(more) = events(&mut rest).await {
+        messages.extend(more);
+    }
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert_eq!(progress(&messages[0].1), 2);
+    assert_eq!(messages[1].1["result"]["content"][0]["text"], "done");
+    // The whole rest once more: nothing was forgotten by reading it.
+    let mut again = rig
+        .send(request(Method::GET, &resume, Value::Null))
+        .await
+        .into_body();
+    assert_eq!(events(&mut again).await.expect("events").len(), 2);
+    let unknown = [("mcp-session-id", id.as_str()), ("last-event-id", "99-1")];
+    let refused = rig.send(request(Method::GET, &unknown, Value::Null)).await;
+    assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
+}
+
+#[tokio::test]
+async fn streams_before_2025_11_25_begin_without_an_empty_event() {
+    let rig = Rig::new();
+    let id = rig.session("2025-06-18").await;
+    let response = rig
+        .post(&[("mcp-session-id", &id)], call(1, "streams"))
+        .await;
+    assert_eq!(response.headers()["x-accel-buffering"], "no");
+    let mut stream = response.into_body();
+    let seen = events(&mut stream).await.expect("events");
+    assert_eq!(seen.len(), 1);
+    assert_eq!(progress(&seen[0].1), 1);
+}
+
+#[tokio::test]
+async fn the_get_stream_delivers_changes_once_however_often_it_is_opened() {
+    let server = Server::new("http", "1").tool("a", "A", |_: Nothing, _: Context| async { "a" });
+    let service = server.http_service(HttpOptions::default());
+    let rig = Rig {
+        service,
+        go_on: Arc::default(),
+        cancelled: Arc::default(),
+    };
+    let id = rig.session("2025-06-18").await;
+    let session = [("mcp-session-id", id.as_str())];
+    let mut first = rig
+        .send(request(Method::GET, &session, Value::Null))
+        .await
+        .into_body();
+    server.remove_tool("a");
+    let seen = events(&mut first).await.expect("events");
+    assert_eq!(seen[0].1["method"], "notifications/tools/list_changed");
+    drop(first);
+    // Told while nobody listens: kept for the next stream, and only that.
+    let _ = server
+        .clone()
+        .tool("b", "B", |_: Nothing, _: Context| async { "b" });
+    let mut second = rig
+        .send(request(Method::GET, &session, Value::Null))
+        .await
+        .into_body();
+    assert_eq!(events(&mut second).await.expect("events").len(), 1);
+}
+
+#[tokio::test]
+async fn a_modern_client_that_disconnects_cancels_while_it_streams() {
+    let rig = Rig::new();
+    let mut stream = modern(&rig, "streams", &[]).await.into_body();
+    assert_eq!(events(&mut stream).await.expect("events").len(), 1);
+    drop(stream);
+    assert!(rig.cancelled.load(Ordering::SeqCst));
+}
+
+#[tokio::test]
+async fn a_modern_client_that_disconnects_cancels_while_it_waits_for_json() {
+    let cancelled = Arc::new(AtomicBool::new(false));
+    let flag = cancelled.clone();
+    let server =
+        Server::new("http", "1").tool("waits", "Waits", move |_: Nothing, ctx: Context| {
+            let flag = flag.clone();
+            ctx.on_cancel(move || flag.store(true, Ordering::SeqCst));
+            std::future::pending::<String>()
+        });
+    let rig = Rig {
+        service: server.http_service(HttpOptions::default()),
+        go_on: Arc::default(),
+        cancelled: cancelled.clone(),
+    };
+    {
+        let mut waiting = Box::pin(modern(&rig, "waits", &[]));
+        let polled = std::future::poll_fn(|cx| {
+            std::task::Poll::Ready(std::future::Future::poll(waiting.as_mut(), cx).is_pending())
+        });
+        assert!(polled.await);
+    }
+    assert!(cancelled.load(Ordering::SeqCst));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_call_turns_into_a_stream_with_comments() {
+    let rig = Rig::new();
+    let response = modern(&rig, "silent", &[]).await;
+    assert_eq!(response.headers()["content-type"], "text/event-stream");
+    let mut stream = response.into_body();
+    let comment = stream
+        .frame()
+        .await
+        .expect("a frame")
+        .expect("data")
+        .into_data()
+        .expect("data");
+    assert!(comment.starts_with(b":"), "{comment:?}");
+    rig.go_on.notify_one();
+    let seen = events(&mut stream).await.expect("events");
+    assert_eq!(seen[0].1["result"]["content"][0]["text"], "done");
+}
+
+#[tokio::test]
+async fn modern_requests_are_held_to_their_headers() {
+    let rig = Rig::new();
+    let ok = modern(&rig, "plain", &[]).await;
+    assert_eq!(ok.status(), StatusCode::OK);
+    assert!(!ok.headers().contains_key("mcp-session-id"));
+    for (header, value) in [
+        ("mcp-name", "other"),
+        ("mcp-name", ""),
+        ("mcp-method", "tools/list"),
+        ("mcp-protocol-version", ""),
+        ("mcp-protocol-version", "2025-11-25"),
+    ] {
+        let response = modern(&rig, "plain", &[(header, value)]).await;
+        assert_eq!(
+            response.status(),
+            StatusCode::BAD_REQUEST,
+            "{header}: {value}"
+        );
+        let error = body(response).await;
+        assert_eq!(error["error"]["code"], -32020, "{header}: {value}");
+        assert_eq!(error["id"], 1);
+    }
+    let get = rig
+        .send(request(
+            Method::GET,
+            &[("mcp-protocol-version", "2026-07-28")],
+            Value::Null,
+        ))
+        .await;
+    assert_eq!(get.status(), StatusCode::METHOD_NOT_ALLOWED);
+}
+
+#[tokio::test]
+async fn sessions_are_bounded() {
+    let rig = Rig::with({
+        let mut options = HttpOptions::default();
+        options.sessions = 1;
+        options
+    });
+    rig.session("2025-11-25").await;
+    let refused = rig.post(&[], initialize("2025-11-25")).await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn http_with_sse_answers_on_the_stream_that_names_its_address() {
+    let rig = Rig::new();
+    let mut open = request(Method::GET, &[], Value::Null);
+    *open.uri_mut() = "/prefix/sse".parse().expect("a path");
+    let mut stream = rig.send(open).await.into_body();
+    let first = stream
+        .frame()
+        .await
+        .expect("a frame")
+        .expect("data")
+        .into_data()
+        .expect("data");
+    let text = String::from_utf8(first.to_vec()).expect("UTF-8");
+    let address = text
+        .lines()
+        .find_map(|line| line.strip_prefix("data: "))
+        .expect("an address")
+        .to_owned();
+    assert!(address.starts_with("/prefix/messages?sessionId="), "{text}");
+    let post = |body: Value| {
+        let mut request = request(Method::POST, &[], body);
+        *request.uri_mut() = address.parse().expect("an address");
+        rig.send(request)
+    };
+    assert_eq!(
+        post(initialize("2024-11-05")).await.status(),
+        StatusCode::ACCEPTED
+    );
+    let answer = events(&mut stream).await.expect("events");
+    assert_eq!(answer[0].1["result"]["protocolVersion"], "2024-11-05");
+    post(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    post(call(1, "plain")).await;
+    let answer = events(&mut stream).await.expect("events");
+    assert_eq!(answer[0].1["result"]["content"][0]["text"], "done");
+    drop(stream);
+    assert_eq!(post(call(2, "plain")).await.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_session_is_closed() {
+    let rig = Rig::with({
+        let mut options = HttpOptions::default();
+        options.session_idle = Duration::ZERO;
+        options
+    });
+    let id = rig.session("2025-11-25").await;
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let gone = rig.post(&[("mcp-session-id", &id)], call(1, "plain")).await;
+    assert_eq!(gone.status(), StatusCode::NOT_FOUND);
+}
