@@ -91,10 +91,7 @@ impl Rig {
         let keys_before: Vec<RequestKey> = self.admitted.clone();
         self.session = Session::restore(&snapshot, limits(), |_| Some(()), |_| "restored");
         // The rig holds at most one request, so its key is the only one.
-        if let (Some(old), Some((new, ()))) = (
-            keys_before.last(),
-            self.session.handles().map(|(key, ())| (key, ())).next(),
-        ) {
+        if let (Some(old), Some((new, ()))) = (keys_before.last(), self.session.handles().next()) {
             let place = self.admitted.iter().position(|key| key == old);
             if let Some(place) = place {
                 self.admitted[place] = new;
