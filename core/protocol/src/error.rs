@@ -50,13 +50,14 @@ impl fmt::Display for ErrorCode {
 }
 
 /// The error object of a JSON-RPC response.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RpcError {
     /// What kind of failure.
     pub code: ErrorCode,
     /// One sentence for people.
     pub message: Cow<'static, str>,
     /// Anything more, as JSON.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Raw>,
 }
 
