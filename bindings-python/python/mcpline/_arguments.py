@@ -179,6 +179,8 @@ def _describe(function: str, parameters: list[Parameter]) -> tuple[dict[str, Any
             if parameter.description:
                 schema.setdefault("description", parameter.description)
         definitions.update(schema.pop("$defs", {}))
+        if "x-mcp-header" in schema:
+            schema = _without_null(schema)
         if not parameter.required and parameter.default is not msgspec.UNSET:
             try:
                 schema["default"] = msgspec.to_builtins(parameter.default, enc_hook=_types.encode_hook)
@@ -191,6 +193,14 @@ def _describe(function: str, parameters: list[Parameter]) -> tuple[dict[str, Any
     if definitions:
         schema["$defs"] = definitions
     return schema, list(properties.values())
+
+
+def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
+    """A header has a plain type: absent is absent, and null is nothing to repeat."""
+    options = [option for option in schema.get("anyOf", ()) if option.get("type") != "null"]
+    if len(options) != 1:
+        return schema
+    return {**options[0], **{key: value for key, value in schema.items() if key != "anyOf"}}
 
 
 def _check(function: str, parameter: Parameter) -> None:
