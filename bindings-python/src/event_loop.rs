@@ -418,9 +418,9 @@ impl Loop {
         }
     }
 
-    /// Whether the running context is still the one that calls begin with.
-    pub(crate) fn is_base_context(&self, py: Python<'_>) -> PyResult<bool> {
-        let context = copy_context(py)?;
+    /// Whether a context is still as the one that calls begin with.
+    pub(crate) fn is_base_context(&self, context: &Bound<'_, PyAny>) -> PyResult<bool> {
+        let py = context.py();
         let base = self.objects.base.bind(py);
         let length = context.len()?;
         if length != base.len()? {

@@ -37,8 +37,10 @@ struct State {
     /// How many calls have begun.
     number: u64,
     task: Option<Py<PyAny>>,
-    /// `run` of the task's context, and what to run to step the task.
-    step: Option<(Py<PyAny>, Py<PyTuple>)>,
+    /// The task's context and its `run`.
+    context: Option<(Py<PyAny>, Py<PyAny>)>,
+    /// What to run in that context to step the parked task: what wakes it, and the slot.
+    step: Option<Py<PyTuple>>,
     /// asyncio lists it among all tasks.
     registered: bool,
     /// The task was asked to end while it was parked.
@@ -55,6 +57,7 @@ impl Slot {
                 current: None,
                 number: 0,
                 task: None,
+                context: None,
                 step: None,
                 registered: true,
                 cancelled: false,
@@ -105,7 +108,7 @@ impl Slot {
 
     /// Ends the parked task in the loop's next turn.
     pub(crate) fn retire_soon(&self, py: Python<'_>) -> PyResult<()> {
-        let Some((run, arguments)) = lock(&self.state).step.take() else {
+        let Some((run, arguments)) = self.take_step(py) else {
             return Ok(());
         };
         let arguments = arguments.bind(py);
@@ -148,10 +151,17 @@ impl Slot {
 
     /// Steps the parked task.
     fn step(&self, py: Python<'_>) -> PyResult<()> {
-        let Some((run, arguments)) = lock(&self.state).step.take() else {
+        let Some((run, arguments)) = self.take_step(py) else {
             return Ok(());
         };
         run.bind(py).call1(arguments.bind(py)).map(drop)
+    }
+
+    fn take_step(&self, py: Python<'_>) -> Option<(Py<PyAny>, Py<PyTuple>)> {
+        let mut state = lock(&self.state);
+        let arguments = state.step.take()?;
+        let (_, run) = state.context.as_ref()?;
+        Some((run.clone_ref(py), arguments))
     }
 
     /// Has asyncio list the task while its call is suspended.
@@ -189,24 +199,32 @@ impl Slot {
 
     /// Whether the task, whose call has ended, is as good as new.
     fn is_clean(&self, py: Python<'_>) -> PyResult<bool> {
-        let task = {
+        let (task, context, suspended) = {
             let state = lock(&self.state);
-            match &state.task {
+            let task = match &state.task {
                 Some(task) if !state.cancelled => task.clone_ref(py),
                 _ => return Ok(false),
-            }
+            };
+            let context = state.context.as_ref().map(|(own, _)| own.clone_ref(py));
+            (task, context, state.registered)
         };
         let task = task.bind(py);
         // A callback that the handler added must run now that its call has ended, so the task has to end.
         if !task.getattr(intern!(py, "_callbacks"))?.is_none() {
             return Ok(false);
         }
-        if let Some(cancelling) = task.getattr_opt(intern!(py, "cancelling"))?
+        // Who cancels a task that was never suspended finds it cancelled when it parks.
+        if suspended
+            && let Some(cancelling) = task.getattr_opt(intern!(py, "cancelling"))?
             && cancelling.call0()?.is_truthy()?
         {
             return Ok(false);
         }
-        self.event_loop.get().is_base_context(py)
+        let context = match context {
+            Some(context) => context.into_bound(py),
+            None => crate::event_loop::copy_context(py)?,
+        };
+        self.event_loop.get().is_base_context(&context)
     }
 }
 
@@ -288,9 +306,19 @@ impl Slot {
             Some(context) => context.clone(),
             None => crate::event_loop::copy_context(py)?,
         };
-        let run = context.getattr(intern!(py, "run"))?.unbind();
         let arguments = step_arguments(py, callback, slf)?.unbind();
-        lock(&this.state).step = Some((run, arguments));
+        {
+            let mut state = lock(&this.state);
+            if state
+                .context
+                .as_ref()
+                .is_none_or(|(own, _)| !own.is(&context))
+            {
+                let run = context.getattr(intern!(py, "run"))?.unbind();
+                state.context = Some((context.unbind(), run));
+            }
+            state.step = Some(arguments);
+        }
         this.unregister(py)?;
         let event_loop = this.event_loop.bind(py);
         event_loop.get().has_parked(slf.clone().unbind());
@@ -336,16 +364,16 @@ impl Slot {
             return Ok(());
         };
         visit.call(&state.task)?;
-        if let Some((run, arguments)) = &state.step {
+        if let Some((context, run)) = &state.context {
+            visit.call(context)?;
             visit.call(run)?;
-            visit.call(arguments)?;
         }
-        Ok(())
+        visit.call(&state.step)
     }
 
     fn __clear__(&self) {
         let taken = match self.state.try_lock() {
-            Ok(mut state) => (state.task.take(), state.step.take()),
+            Ok(mut state) => (state.task.take(), state.context.take(), state.step.take()),
             Err(_) => return,
         };
         drop(taken);

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from . import _native, _types
+from . import _json, _native, _types
 from ._functions import MISSING, Parameter
 from .errors import Error, ToolError
 
@@ -67,7 +67,7 @@ class Arguments:
         """
         if not self._texts:
             if self._validator is None:
-                self._validator = _native.Schema(_types.encode(self.schema))
+                self._validator = _native.Schema(_json.encode(self.schema))
             violation = self._validator.violation(arguments)
             if violation is not None:
                 raise ToolError(f"{_REFUSED}{violation}")
@@ -183,7 +183,7 @@ def _describe(function: str, parameters: list[Parameter]) -> tuple[dict[str, Any
             schema = _without_null(schema)
         if not parameter.required and parameter.default is not msgspec.UNSET:
             try:
-                schema["default"] = msgspec.to_builtins(parameter.default, enc_hook=_types.encode_hook)
+                schema["default"] = msgspec.to_builtins(parameter.default, enc_hook=_json.encode_hook)
             except (TypeError, NotImplementedError, ValueError):
                 pass
         properties[parameter.name] = schema

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from . import _functions, _native, _results, _types
+from . import _functions, _json, _native, _results, _types
 from ._arguments import Arguments
 from .content import InputRequired, ToolResult
 from .context import Context, SyncContext
@@ -260,10 +260,10 @@ class _Failures:
 
     def _other(self, error: BaseException, text: str, *, tool: bool) -> _native.Failure:
         if isinstance(error, Error):
-            data = None if error.data is None else _types.encode(error.data)
+            data = None if error.data is None else _json.encode(error.data)
             return _native.Failure.rpc(error.code, error.message, data)
         if isinstance(error, Unsupported):
-            return _native.Failure.unsupported(_types.encode(error.required), str(error))
+            return _native.Failure.unsupported(_json.encode(error.required), str(error))
         if not _is_cancelled(error):
             from logging import getLogger
 

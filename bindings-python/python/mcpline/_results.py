@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from . import _native, _types
+from . import _json, _native, _types
 from ._functions import MISSING
 from .content import (
     BLOCKS,
@@ -33,7 +33,7 @@ if typing.TYPE_CHECKING:
 
 __all__ = ["ToolResults", "complete", "contents", "messages", "questions"]
 
-_encode = _types.encode
+_encode = _json.encode
 
 ToolReply = tuple[typing.Optional[bytes], typing.Optional[bytes], bool, typing.Optional[bytes]]
 """Content, structured content, whether it is an error, `_meta`."""

@@ -13,7 +13,7 @@ from typing import Any, Union
 import msgspec
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Iterable
 
 __all__ = [
     "Header",
@@ -384,24 +384,3 @@ def _collection() -> type:
     from collections.abc import Collection
 
     return Collection
-
-
-def encode_hook(value: Any) -> Any:
-    """What msgspec can't write by itself: models of pydantic, paths, and this package's media."""
-    if hasattr(value, "model_dump") and hasattr(type(value), "__pydantic_core_schema__"):
-        return value.model_dump(mode="json", by_alias=True)
-    if hasattr(value, "to_content"):
-        return value.to_content()
-    if hasattr(value, "__fspath__"):
-        return value.__fspath__()
-    if isinstance(value, _mapping()):
-        return dict(typing.cast("Mapping[Any, Any]", value))
-    if isinstance(value, _collection()):
-        return list(typing.cast("Collection[Any]", value))
-    raise NotImplementedError(f"objects of type {type(value).__name__} can't be written as JSON")
-
-
-ENCODER = msgspec.json.Encoder(enc_hook=encode_hook)
-"""Writes whatever a handler gives to the protocol."""
-
-encode: Callable[[Any], bytes] = ENCODER.encode

@@ -11,7 +11,7 @@ from typing import Any, Generic, Literal, Optional, TypeVar
 
 import msgspec
 
-from . import _results, _types
+from . import _json, _results, _types
 from .content import SampledBlock, TextContent, ToolUseContent
 
 if typing.TYPE_CHECKING:
@@ -177,7 +177,7 @@ class _Base:
 
         The message is sent at once; awaiting it is allowed, and never waits.
         """
-        self._call.log(level, logger, _types.encode(data))
+        self._call.log(level, logger, _json.encode(data))
         return _SENT
 
     def debug(self, data: Any, *, logger: str | None = None) -> Awaitable[None]:

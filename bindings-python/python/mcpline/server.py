@@ -494,12 +494,7 @@ def _extend(definition: dict[str, Any], **members: Any) -> None:
 
 
 def _json(value: Any) -> bytes:
-    try:
-        # The encoder of the standard library is imported by nearly everything, and does for plain values.
-        import json
+    # Imported with the first server, and not with the package: every handler needs it anyway.
+    from ._json import encode
 
-        return json.dumps(value).encode()
-    except TypeError:
-        from . import _types
-
-        return _types.encode(value)
+    return encode(value)

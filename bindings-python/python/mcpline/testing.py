@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from . import _loops, _native, _types
+from . import _json, _loops, _native
 from .errors import Closed, Error
 
 if typing.TYPE_CHECKING:
@@ -217,7 +217,7 @@ class TestClient:
     # Below the surface
 
     def _send(self, message: dict[str, Any]) -> None:
-        self._pipe.send(_types.encode(message))
+        self._pipe.send(_json.encode(message))
 
     async def _list(self, method: str, member: str) -> list[dict[str, Any]]:
         items: list[dict[str, Any]] = []

@@ -1,0 +1,34 @@
+"""JSON, as everything in this package writes it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["encode", "encode_hook"]
+
+
+def encode_hook(value: Any) -> Any:
+    """What msgspec can't write by itself: models of pydantic, paths, and this package's media."""
+    if hasattr(value, "model_dump") and hasattr(type(value), "__pydantic_core_schema__"):
+        return value.model_dump(mode="json", by_alias=True)
+    if hasattr(value, "to_content"):
+        return value.to_content()
+    if hasattr(value, "__fspath__"):
+        return value.__fspath__()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Collection):
+        return list(value)
+    raise NotImplementedError(f"objects of type {type(value).__name__} can't be written as JSON")
+
+
+ENCODER = msgspec.json.Encoder(enc_hook=encode_hook)
+"""Writes whatever a handler gives to the protocol."""
+
+encode: Callable[[Any], bytes] = ENCODER.encode
