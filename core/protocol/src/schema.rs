@@ -10,6 +10,7 @@
 
 mod budget;
 pub(crate) mod keywords;
+mod quick;
 mod wording;
 
 use std::fmt;
@@ -21,12 +22,16 @@ use serde_json::Value;
 use crate::limits::{MAX_BACKTRACKING, MAX_SCHEMA_DEPTH, MAX_SCHEMA_TRIES, MAX_SUBSCHEMAS};
 use crate::wire::Raw;
 
+use quick::Quick;
+
 /// A schema ready to validate against. Cloning is cheap.
 #[derive(Clone)]
 pub struct CompiledSchema {
     validator: Arc<Validator>,
     /// Whether the work of a validation is counted: where values can make subschemas multiply.
     counted: bool,
+    /// Sees without decoding that a value fits, where the schema is plain.
+    quick: Option<Arc<Quick>>,
 }
 
 /// Why a schema cannot be used.
@@ -107,6 +112,9 @@ impl CompiledSchema {
         Ok(Self {
             validator: Arc::new(validator),
             counted: size.composed,
+            quick: (draft == Draft::Draft202012)
+                .then(|| Quick::of(schema).map(Arc::new))
+                .flatten(),
         })
     }
 
@@ -116,6 +124,9 @@ impl CompiledSchema {
     /// The first rule that is broken. Also when the value is a number that no 64-bit float can hold, or
     /// when validation takes more than [`MAX_SCHEMA_TRIES`] tries, for then nothing can be said.
     pub fn validate(&self, value: &Raw) -> Result<(), Violation> {
+        if self.quick.as_ref().is_some_and(|quick| quick.fits(value)) {
+            return Ok(());
+        }
         let decoded: Value = value.decode().map_err(|_| Violation {
             path: String::new(),
             rule: "number".to_owned(),

@@ -1,0 +1,281 @@
+//! A shortcut for plain schemas, which most tools have: it sees that a value fits without decoding it.
+//!
+//! It only ever says "fits for certain". Whatever it is not certain of, and every refusal, is the full
+//! validator's to decide and to word, so the shortcut can change no verdict.
+
+use serde_json::{Map, Value};
+
+use crate::wire::{Kind, Raw};
+
+/// Keywords that no value can break.
+const ANNOTATIONS: [&str; 10] = [
+    "$comment",
+    "$schema",
+    "default",
+    "deprecated",
+    "description",
+    "examples",
+    "readOnly",
+    "title",
+    "writeOnly",
+    "x-mcp-header",
+];
+
+/// Integers up to here are exact in every reader's number type.
+const EXACT: i64 = 1 << 53;
+
+/// A plain schema.
+#[derive(Debug)]
+pub(super) enum Quick {
+    /// Any value fits.
+    Anything,
+    /// A string, or one of these (as JSON without escapes).
+    Text(Option<Vec<String>>),
+    /// An integer within bounds.
+    Integer(i64, i64),
+    /// Any number.
+    Number,
+    Boolean,
+    Null,
+    Array(Box<Quick>),
+    Object {
+        properties: Vec<(String, Quick)>,
+        required: Vec<String>,
+        /// Whether other members are refused.
+        closed: bool,
+    },
+}
+
+impl Quick {
+    /// The shortcut for a schema of 2020-12, if it is plain.
+    pub(super) fn of(schema: &Value) -> Option<Self> {
+        let members = match schema {
+            Value::Bool(true) => return Some(Self::Anything),
+            Value::Object(members) => members,
+            _ => return None,
+        };
+        let Some(kind) = members.get("type") else {
+            return only(members, &[]).then_some(Self::Anything);
+        };
+        match kind.as_str()? {
+            "string" => Self::text(members),
+            "integer" => Self::integer(members),
+            "number" => only(members, &["type", "format"]).then_some(Self::Number),
+            "boolean" => only(members, &["type"]).then_some(Self::Boolean),
+            "null" => only(members, &["type"]).then_some(Self::Null),
+            "array" => {
+                let items = members
+                    .get("items")
+                    .map_or(Some(Self::Anything), Self::of)?;
+                only(members, &["type", "items"]).then(|| Self::Array(Box::new(items)))
+            }
+            "object" => Self::object(members),
+            _ => None,
+        }
+    }
+
+    fn text(members: &Map<String, Value>) -> Option<Self> {
+        if !only(members, &["type", "format", "enum"]) {
+            return None;
+        }
+        let Some(choices) = members.get("enum") else {
+            return Some(Self::Text(None));
+        };
+        let choices = choices.as_array()?.iter().map(|choice| {
+            let quoted = serde_json::to_string(choice.as_str()?).ok()?;
+            (!quoted.contains('\\')).then_some(quoted)
+        });
+        Some(Self::Text(Some(choices.collect::<Option<_>>()?)))
+    }
+
+    fn integer(members: &Map<String, Value>) -> Option<Self> {
+        if !only(members, &["type", "format", "minimum", "maximum"]) {
+            return None;
+        }
+        let bound = |name: &str, otherwise: i64| match members.get(name) {
+            None => Some(otherwise),
+            Some(bound) => bound.as_i64().filter(|bound| bound.abs() < EXACT),
+        };
+        Some(Self::Integer(
+            bound("minimum", -EXACT)?,
+            bound("maximum", EXACT)?,
+        ))
+    }
+
+    fn object(members: &Map<String, Value>) -> Option<Self> {
+        if !only(
+            members,
+            &["type", "properties", "required", "additionalProperties"],
+        ) {
+            return None;
+        }
+        let properties = match members.get("properties") {
+            None => Vec::new(),
+            Some(properties) => properties
+                .as_object()?
+                .iter()
+                .map(|(name, schema)| Some((name.clone(), Self::of(schema)?)))
+                .collect::<Option<_>>()?,
+        };
+        let required = match members.get("required") {
+            None => Vec::new(),
+            Some(required) => required
+                .as_array()?
+                .iter()
+                .map(|name| Some(name.as_str()?.to_owned()))
+                .collect::<Option<_>>()?,
+        };
+        let closed = match members.get("additionalProperties") {
+            None | Some(Value::Bool(true)) => false,
+            Some(Value::Bool(false)) => true,
+            Some(_) => return None,
+        };
+        Some(Self::Object {
+            properties,
+            required,
+            closed,
+        })
+    }
+
+    /// Whether the value fits for certain.
+    pub(super) fn fits(&self, value: &Raw) -> bool {
+        match (self, value.kind()) {
+            (Self::Anything, _) | (Self::Number, Kind::Number) => is_plain(value),
+            (Self::Text(None), Kind::String)
+            | (Self::Boolean, Kind::Bool)
+            | (Self::Null, Kind::Null) => true,
+            (Self::Text(Some(choices)), Kind::String) => {
+                choices.iter().any(|choice| choice == value.as_str())
+            }
+            (Self::Integer(least, most), Kind::Number) => value
+                .as_str()
+                .parse::<i64>()
+                .is_ok_and(|number| (*least..=*most).contains(&number)),
+            (Self::Array(items), Kind::Array) => value
+                .elements()
+                .is_some_and(|mut elements| elements.all(|element| items.fits(&element))),
+            (
+                Self::Object {
+                    properties,
+                    required,
+                    closed,
+                },
+                Kind::Object,
+            ) => fits_object(value, properties, required, *closed),
+            _ => false,
+        }
+    }
+}
+
+fn fits_object(
+    value: &Raw,
+    properties: &[(String, Quick)],
+    required: &[String],
+    closed: bool,
+) -> bool {
+    let Some(members) = value.members() else {
+        return false;
+    };
+    let mut missing = required.len();
+    for (name, member) in members {
+        match properties.iter().find(|(known, _)| *known == name) {
+            Some((_, schema)) if schema.fits(&member) => {}
+            None if !closed && is_plain(&member) => {}
+            _ => return false,
+        }
+        // No name occurs twice: the scanner refuses that.
+        if required.iter().any(|required| *required == name) {
+            missing -= 1;
+        }
+    }
+    missing == 0
+}
+
+/// Whether a value is one that every reader understands alike: no number out of range in it.
+fn is_plain(value: &Raw) -> bool {
+    match value.kind() {
+        Kind::String | Kind::Bool | Kind::Null => true,
+        Kind::Number => value.as_str().parse::<f64>().is_ok_and(f64::is_finite),
+        Kind::Array | Kind::Object => false,
+    }
+}
+
+/// Whether a schema has these keywords and annotations, and no other.
+fn only(members: &Map<String, Value>, known: &[&str]) -> bool {
+    members
+        .keys()
+        .all(|name| known.contains(&name.as_str()) || ANNOTATIONS.contains(&name.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn raw(value: &Value) -> Raw {
+        Raw::from_serialize(value).expect("serializes")
+    }
+
+    fn schema() -> Value {
+        json!({
+            "type": "object",
+            "title": "Where",
+            "properties": {
+                "city": {"type": "string", "description": "A city"},
+                "days": {"type": "integer", "minimum": 1, "maximum": 7, "format": "uint8"},
+                "unit": {"type": "string", "enum": ["c", "f"]},
+                "tags": {"type": "array", "items": {"type": "string"}},
+                "any": {}
+            },
+            "required": ["city"],
+            "additionalProperties": false
+        })
+    }
+
+    #[test]
+    fn what_fits_plainly_is_seen_and_nothing_else() {
+        let quick = Quick::of(&schema()).expect("plain");
+        let full = super::super::CompiledSchema::compile(&schema()).expect("compiles");
+        for (value, fits) in [
+            (json!({"city": "Oslo"}), true),
+            (
+                json!({"city": "Oslo", "days": 7, "unit": "c", "tags": ["a", "b"], "any": 1}),
+                true,
+            ),
+            (json!({"city": "Oslo", "days": 8}), false),
+            (json!({"city": "Oslo", "days": "7"}), false),
+            (json!({"city": 1}), false),
+            (json!({"city": "Oslo", "unit": "k"}), false),
+            (json!({"city": "Oslo", "tags": ["a", 1]}), false),
+            (json!({"city": "Oslo", "other": 1}), false),
+            (json!({"days": 1}), false),
+            (json!([]), false),
+        ] {
+            assert_eq!(quick.fits(&raw(&value)), fits, "{value}");
+            assert_eq!(full.validate(&raw(&value)).is_ok(), fits, "{value}");
+        }
+    }
+
+    #[test]
+    fn an_integral_float_is_left_to_the_full_validator() {
+        let quick = Quick::of(&json!({"type": "integer"})).expect("plain");
+        assert!(!quick.fits(&Raw::parse(&b"1.0"[..]).expect("JSON")));
+    }
+
+    #[test]
+    fn schemas_that_are_not_plain_have_no_shortcut() {
+        for schema in [
+            json!({"type": "string", "minLength": 1}),
+            json!({"type": ["string", "null"]}),
+            json!({"anyOf": [{"type": "string"}]}),
+            json!({"$ref": "#/$defs/a", "$defs": {"a": {}}}),
+            json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "x"}}}),
+            json!({"type": "object", "additionalProperties": {"type": "string"}}),
+            json!({"type": "integer", "minimum": 0.5}),
+            json!(false),
+        ] {
+            assert!(Quick::of(&schema).is_none(), "{schema}");
+        }
+    }
+}
