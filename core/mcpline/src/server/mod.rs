@@ -705,7 +705,7 @@ impl Inner {
             .registry
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        apply(Arc::make_mut(&mut registry))
+        Arc::make_mut(&mut registry).change(apply)
     }
 
     fn tell(&self, change: &Change) {

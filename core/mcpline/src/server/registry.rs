@@ -164,7 +164,6 @@ impl Clone for Registry {
             prompts: self.prompts.clone(),
             completers: self.completers.clone(),
             completion: self.completion.clone(),
-            // The copy is about to change.
             rendered: Rendered::default(),
         }
     }
@@ -210,6 +209,12 @@ struct Rendered {
 }
 
 impl Registry {
+    /// Changes what is offered; what was rendered of it is forgotten.
+    pub(crate) fn change(&mut self, apply: impl FnOnce(&mut Self) -> bool) -> bool {
+        self.rendered = Rendered::default();
+        apply(self)
+    }
+
     /// A list as this revision reads it, rendered on first use.
     pub(crate) fn list(&self, kind: ListKind, revision: Revision) -> Arc<RenderedItems> {
         self.rendered.cells[kind as usize][revision as usize]

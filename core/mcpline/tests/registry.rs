@@ -1,0 +1,100 @@
+//! What is registered is what is listed, while serving too.
+
+mod support;
+
+use mcpline::{Context, Server, Settings};
+use serde_json::{Value, json};
+use support::{Client, Nothing};
+
+fn names(result: &Value) -> Vec<String> {
+    let tools = result["tools"].as_array().expect("a list");
+    tools
+        .iter()
+        .map(|tool| tool["name"].as_str().expect("a name").to_owned())
+        .collect()
+}
+
+async fn list(client: &mut Client, params: Value) -> Value {
+    let id = client.begin("tools/list", params);
+    client.response(&id).await.expect("a list")
+}
+
+fn add(server: &Server, name: &str) {
+    let _ = server
+        .clone()
+        .tool(name, "A tool", |_: Nothing, _: Context| async { "done" });
+}
+
+#[tokio::test]
+async fn a_list_that_was_asked_for_before_shows_what_changed_since() {
+    let server = Server::new("registry", "1");
+    add(&server, "one");
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    assert_eq!(names(&list(&mut client, json!({})).await), ["one"]);
+    add(&server, "two");
+    assert_eq!(
+        client.next().await["method"],
+        "notifications/tools/list_changed"
+    );
+    assert_eq!(names(&list(&mut client, json!({})).await), ["one", "two"]);
+    assert!(server.remove_tool("one"));
+    assert!(!server.remove_tool("one"));
+    assert_eq!(
+        client.next().await["method"],
+        "notifications/tools/list_changed"
+    );
+    assert!(client.try_next().is_none());
+    assert_eq!(names(&list(&mut client, json!({})).await), ["two"]);
+}
+
+#[tokio::test]
+async fn a_client_that_pages_misses_nothing_that_was_there_all_the_time() {
+    let mut settings = Settings::default();
+    settings.page_size = 2;
+    let server = Server::builder("registry", "1")
+        .settings(settings)
+        .build()
+        .expect("builds");
+    for name in ["a", "b", "c", "d", "e"] {
+        add(&server, name);
+    }
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    let first = list(&mut client, json!({})).await;
+    assert_eq!(names(&first), ["a", "b"]);
+    server.remove_tool("b");
+    server.remove_tool("a");
+    let second = list(&mut client, json!({"cursor": first["nextCursor"]})).await;
+    assert_eq!(names(&second), ["c", "d"]);
+    let third = list(&mut client, json!({"cursor": second["nextCursor"]})).await;
+    assert_eq!(names(&third), ["e"]);
+    assert!(third.get("nextCursor").is_none());
+    for cursor in ["", "rubbish", "cDE"] {
+        let id = client.begin("tools/list", json!({"cursor": cursor}));
+        let error = client.response(&id).await.expect_err("refused");
+        assert_eq!(error["code"], -32602, "{cursor:?}");
+    }
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_are_a_tool_error_that_names_path_and_rule() {
+    #[derive(serde::Deserialize, schemars::JsonSchema)]
+    struct Days {
+        #[allow(dead_code, reason = "only decoded")]
+        days: u8,
+    }
+    let server =
+        Server::new("registry", "1").tool("forecast", "Forecast", |_: Days, _: Context| async {
+            "sunny"
+        });
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let mut client = Client::legacy(&server, revision).await;
+        let id = client.begin(
+            "tools/call",
+            json!({"name": "forecast", "arguments": {"days": "3"}}),
+        );
+        let result = client.response(&id).await.expect("a tool error");
+        assert_eq!(result["isError"], true, "{revision}");
+        let text = result["content"][0]["text"].as_str().expect("a text");
+        assert!(text.contains("/days") && text.contains("type"), "{text}");
+    }
+}
