@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::mrtr::{
-    Answer, Asked, RequestState, Resumption, question_digest, request_digest,
+    Answer, Asked, OpenError, RequestState, Resumption, StateError, question_digest, request_digest,
 };
 use mcpline_protocol::session::{AskError, AskRequest, Need};
 use mcpline_protocol::wire::{Kind as JsonKind, Params, Raw, json_string};
@@ -20,6 +20,7 @@ use super::answers;
 use super::call::{AuthorInput, CallState, Seat, Target};
 use super::completing::{respond, respond_error};
 use super::reply::{AskMethod, Envelope, HandlerError, InputRequest, InputRequired};
+use super::settings::STATE_SECRETS_VARIABLE;
 
 /// A question for the client.
 #[derive(Debug, Clone)]
@@ -392,7 +393,15 @@ pub(super) fn resume(
         clock::unix_now(),
     )
     .map_err(|error| {
-        tracing::warn!(%error, method, "a request state was refused");
+        if matches!(error, StateError::Seal(OpenError::UnknownKey)) {
+            tracing::warn!(
+                method,
+                "a request state was refused: another process sealed it, with a key that this one \
+                 lacks; processes that share the work must share {STATE_SECRETS_VARIABLE}"
+            );
+        } else {
+            tracing::warn!(%error, method, "a request state was refused");
+        }
         refused()
     })?;
     let mut given = Vec::with_capacity(state.asked.len());
