@@ -91,38 +91,52 @@ def venv(name: str, requirements: Path, python: str | None = None) -> Path:
     return place / "bin/python"
 
 
-def mcpline_python() -> Path:
-    """The interpreter that has this tree's Python package installed.
+def mcpline_wheel() -> Path:
+    """The wheel of this tree's Python package, built by pip and rebuilt whenever the core or the binding changed."""
+    place = CACHE / "wheel"
+    with making(place, digest(python_sources(), sys.version)) as wanted:
+        if wanted:
+            say("building the wheel of ./bindings-python (a minute or two) …")
+            shutil.rmtree(place, ignore_errors=True)
+            checked(
+                [sys.executable, "-m", "pip", "wheel", "--quiet", "--disable-pip-version-check", "--no-deps",
+                 "--wheel-dir", str(place), str(ROOT / "bindings-python")],
+                "pip wheel ./bindings-python",
+                env=os.environ | {"CARGO_TARGET_DIR": str(target_directory())},
+            )
+    (wheel,) = place.glob("*.whl")
+    return wheel
 
-    `MCPLINE_PYTHON` names one that is ready; otherwise the package is built from the tree with pip and rebuilt
-    whenever the core or the binding changed.
+
+def python_sources() -> list[Path]:
+    """Everything that the Python package is built from."""
+    sources = [ROOT / "Cargo.toml", ROOT / "Cargo.lock", ROOT / "core"]
+    return sources + sorted(
+        path
+        for path in (ROOT / "bindings-python").rglob("*")
+        if path.suffix in {".rs", ".py", ".pyi", ".toml"} and not {"target", ".venv", "tests"} & set(path.parts)
+    )
+
+
+def mcpline_python() -> Path:
+    """The interpreter of a clean virtual environment that has the wheel installed, and only what it depends on.
+
+    `MCPLINE_PYTHON` names one that is ready instead.
     """
     ready = os.environ.get("MCPLINE_PYTHON")
     if ready:
         return Path(ready)
+    wheel = mcpline_wheel()
     place = CACHE / "venvs" / "mcpline"
-    sources = [ROOT / "Cargo.toml", ROOT / "Cargo.lock", ROOT / "core"]
-    sources += sorted(
-        path
-        for path in (ROOT / "bindings-python").rglob("*")
-        if path.suffix in {".rs", ".py", ".pyi", ".toml"} and "target" not in path.parts and ".venv" not in path.parts
-    )
-    with making(place, digest(sources, sys.version)) as wanted:
+    with making(place, digest([wheel], sys.version)) as wanted:
         if wanted:
-            say("installing ./bindings-python into a virtual environment …")
-            if not (place / "bin/python").exists():
-                checked([sys.executable, "-m", "venv", str(place)], "making the virtual environment mcpline")
+            say("installing the wheel into a virtual environment …")
+            shutil.rmtree(place, ignore_errors=True)
+            checked([sys.executable, "-m", "venv", str(place)], "making the virtual environment mcpline")
             checked(
                 [str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                 "--force-reinstall", "--no-deps", str(ROOT / "bindings-python")],
-                "pip install ./bindings-python",
-                env=os.environ | {"CARGO_TARGET_DIR": str(target_directory())},
-            )
-            checked(
-                [str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-                 str(ROOT / "bindings-python")],
-                "installing what ./bindings-python needs",
-                env=os.environ | {"CARGO_TARGET_DIR": str(target_directory())},
+                 str(wheel)],
+                "installing the wheel",
             )
     return place / "bin/python"
 
