@@ -5,9 +5,9 @@
 
 /// Deepest nesting of arrays and objects in one message, the outermost counting as 1.
 ///
-/// `serde_json` and most other parsers recurse and stop near this depth; a message that one of them
-/// would refuse later is refused here, once and for all.
-pub const MAX_DEPTH: usize = 128;
+/// It is what `serde_json` takes; most parsers recurse and stop somewhere. What one of them would refuse
+/// later is refused here, once and for all.
+pub const MAX_DEPTH: usize = 127;
 
 /// Most messages in one batch.
 ///

@@ -102,6 +102,9 @@ pub struct EventDecoder {
     retry: Option<u64>,
 }
 
+/// A line that means nothing: the start of a comment.
+const IGNORED: &[u8] = b":";
+
 impl Default for EventDecoder {
     fn default() -> Self {
         Self::new(MAX_EVENT)
@@ -109,7 +112,7 @@ impl Default for EventDecoder {
 }
 
 impl EventDecoder {
-    /// A decoder for events of at most `limit` bytes.
+    /// A decoder for events whose data, and whose every line, has at most `limit` bytes.
     pub fn new(limit: usize) -> Self {
         Self {
             buffer: BytesMut::new(),
@@ -175,14 +178,18 @@ impl EventDecoder {
         let Some(found) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]) else {
             self.searched = self.buffer.len();
             if self.searched > self.limit {
-                // Nothing of this line will be used; a colon keeps what follows a comment.
+                // Nothing of this line will be used, so what follows goes on as a comment.
                 self.overflown = true;
-                self.buffer = BytesMut::from(&b":"[..]);
-                self.searched = 1;
+                self.buffer = BytesMut::from(IGNORED);
+                self.searched = IGNORED.len();
             }
             return None;
         };
-        let line = self.buffer.split_to(self.searched + found).freeze();
+        let mut line = self.buffer.split_to(self.searched + found).freeze();
+        if line.len() > self.limit {
+            self.overflown = true;
+            line = Bytes::from_static(IGNORED);
+        }
         self.after_cr = self.buffer[0] == b'\r';
         self.buffer.advance(1);
         self.searched = 0;
