@@ -4,7 +4,6 @@ Needs the package `mcp` 2.x beside mcpline.
 """
 
 import socket
-import subprocess
 import sys
 from pathlib import Path
 
@@ -46,15 +45,17 @@ async def over_http() -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    server = subprocess.Popen([sys.executable, WEATHER, "--http", str(port)])
-    try:
-        await until_listening(port)
-        async with Client(f"http://localhost:{port}/mcp", elicitation_callback=answer) as client:
-            await talk(client)
-    finally:
-        server.terminate()
-        code = server.wait(10)
+    command = [sys.executable, WEATHER, "--http", str(port)]
+    async with await anyio.open_process(command, stdin=None, stdout=None, stderr=None) as server:
+        try:
+            await until_listening(port)
+            async with Client(f"http://localhost:{port}/mcp", elicitation_callback=answer) as client:
+                await talk(client)
+        finally:
+            server.terminate()
+        code = await server.wait()
     print(f"  the server ended with exit code {code}")
+    assert code == 0
 
 
 async def until_listening(port: int) -> None:
