@@ -43,7 +43,9 @@ struct State {
     step: Option<Py<PyTuple>>,
     /// asyncio lists it among all tasks.
     registered: bool,
-    /// The task was asked to end while it was parked.
+    /// The task shall end and not be parked again.
+    retired: bool,
+    /// Somebody cancelled the task while it was parked.
     cancelled: bool,
     yielded: bool,
 }
@@ -60,6 +62,7 @@ impl Slot {
                 context: None,
                 step: None,
                 registered: true,
+                retired: false,
                 cancelled: false,
                 yielded: false,
             }),
@@ -103,11 +106,13 @@ impl Slot {
 
     /// Ends the parked task. Not to be called within another task.
     pub(crate) fn retire(&self, py: Python<'_>) -> PyResult<()> {
+        lock(&self.state).retired = true;
         self.step(py)
     }
 
     /// Ends the parked task in the loop's next turn.
     pub(crate) fn retire_soon(&self, py: Python<'_>) -> PyResult<()> {
+        lock(&self.state).retired = true;
         let Some((run, arguments)) = self.take_step(py) else {
             return Ok(());
         };
@@ -127,7 +132,7 @@ impl Slot {
     /// Whether nobody but us holds the parked task or waits for its end.
     pub(crate) fn is_unshared(&self) -> bool {
         let state = lock(&self.state);
-        let (Some(task), false) = (&state.task, state.cancelled) else {
+        let (Some(task), false) = (&state.task, state.retired) else {
             return false;
         };
         // SAFETY: the slot keeps the task alive.
@@ -202,7 +207,7 @@ impl Slot {
         let (task, context, suspended) = {
             let state = lock(&self.state);
             let task = match &state.task {
-                Some(task) if !state.cancelled => task.clone_ref(py),
+                Some(task) if !state.retired => task.clone_ref(py),
                 _ => return Ok(false),
             };
             let context = state.context.as_ref().map(|(own, _)| own.clone_ref(py));

@@ -59,6 +59,8 @@ struct State {
     idle: usize,
     /// Threads that run a handler, without those that wait for a client.
     active: usize,
+    /// Threads whose handler waits for a client.
+    blocked: usize,
     closed: bool,
 }
 
@@ -128,12 +130,16 @@ impl Pool {
         {
             let mut state = lock(&self.state);
             state.active = state.active.saturating_sub(1);
+            state.blocked += 1;
         }
         if !self.jobs().is_empty() {
             self.demand();
         }
         let result = py.detach(wait);
-        lock(&self.state).active += 1;
+        let mut state = lock(&self.state);
+        state.active += 1;
+        state.blocked -= 1;
+        drop(state);
         result
     }
 
@@ -313,7 +319,7 @@ impl Workers {
     fn ensure_idle(&self, py: Python<'_>) -> PyResult<()> {
         {
             let mut state = lock(&self.pool.state);
-            if state.closed || state.threads > state.active {
+            if state.closed || state.threads > state.active + state.blocked {
                 return Ok(());
             }
             state.threads += 1;

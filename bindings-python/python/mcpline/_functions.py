@@ -162,13 +162,14 @@ def _resolved(key: str, annotation: Any, target: Any, names: dict[str, Any]) -> 
 
 
 def _surroundings(target: Any) -> dict[str, Any]:
+    """What the functions around a handler know, as far as they are running: those of its module."""
     names: dict[str, Any] = {}
-    package = __name__.partition(".")[0]
+    scope = getattr(target, "__globals__", None)
     frame = sys._getframe(1)
-    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] == package:
+    while frame is not None:
+        if frame.f_globals is scope:
+            names = {**frame.f_locals, **names}
         frame = frame.f_back  # type: ignore[assignment]
-    if frame is not None:
-        names.update(frame.f_locals)
     code = getattr(target, "__code__", None)
     for name, cell in zip(code.co_freevars if code else (), getattr(target, "__closure__", None) or ()):
         try:

@@ -1,0 +1,166 @@
+"""What several tests need: running a coroutine, and real server processes over real pipes and sockets."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import os
+import queue
+import socket
+import subprocess
+import sys
+import textwrap
+import threading
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+LEGACY = "2025-11-25"
+MODERN = "2026-07-28"
+REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", LEGACY, MODERN)
+# How long to wait for what must happen anyway. Only a failing test ever waits that long.
+PATIENCE = 60
+
+
+def run(coroutine: Any) -> Any:
+    """Run a coroutine on a new loop, but not for ever."""
+    return asyncio.run(_bounded(coroutine))
+
+
+async def _bounded(coroutine: Any) -> Any:
+    return await asyncio.wait_for(coroutine, PATIENCE)
+
+
+def text(result: dict[str, Any]) -> str:
+    """The text of a tool's result."""
+    return "\n".join(block["text"] for block in result["content"])
+
+
+class Process:
+    """A server in a process of its own that speaks over its pipes."""
+
+    def __init__(self, source: str, *arguments: str, **environment: str) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-u", "-c", textwrap.dedent(source), *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, **environment},
+        )
+        self.lines: queue.Queue[bytes] = queue.Queue()
+        self.errors = b""
+        self._readers = [
+            threading.Thread(target=self._read_lines, daemon=True),
+            threading.Thread(target=self._read_errors, daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def _read_lines(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.lines.put(line)
+        self.lines.put(b"")
+
+    def _read_errors(self) -> None:
+        assert self.process.stderr is not None
+        self.errors = self.process.stderr.read()
+
+    def send(self, **message: Any) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
+        self.process.stdin.flush()
+
+    def line(self) -> bytes:
+        return self.lines.get(timeout=PATIENCE)
+
+    def receive(self) -> dict[str, Any]:
+        line = self.line()
+        if not line:
+            raise AssertionError(f"the server ended: {self.wait()}\n{self.errors.decode()}")
+        return json.loads(line)
+
+    def initialize(self) -> dict[str, Any]:
+        info = {"name": "test", "version": "1"}
+        self.send(
+            id=0, method="initialize", params={"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": info}
+        )
+        answer = self.receive()
+        self.send(method="notifications/initialized")
+        return answer["result"]
+
+    def call(self, number: int, name: str, **arguments: Any) -> None:
+        self.send(id=number, method="tools/call", params={"name": name, "arguments": arguments})
+
+    def close_input(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+
+    def wait(self) -> int:
+        code = self.process.wait(PATIENCE)
+        for reader in self._readers:
+            reader.join(PATIENCE)
+        return code
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.wait()
+
+
+@contextlib.contextmanager
+def process(source: str, *arguments: str, **environment: str) -> Iterator[Process]:
+    """Start a server, and leave nothing of it behind."""
+    server = Process(source, *arguments, **environment)
+    try:
+        yield server
+    finally:
+        if server.process.poll() is None:
+            server.kill()
+
+
+def free_port() -> int:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return int(listener.getsockname()[1])
+
+
+def wait_for_port(port: int, server: Process) -> None:
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return
+        except OSError:
+            if server.process.poll() is not None:
+                raise AssertionError(f"the server ended: {server.wait()}\n{server.errors.decode()}") from None
+
+
+def post(port: int, path: str, name: str, arguments: dict[str, Any], **headers: str) -> dict[str, Any]:
+    """Call a tool over HTTP, as a client of the newest revision does."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": MODERN,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    params = {"name": name, "arguments": arguments, "_meta": meta}
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}{path}",
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode(),
+        {
+            "Content-Type": "application/json",
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": MODERN,
+            "Mcp-Method": "tools/call",
+            "Mcp-Name": name,
+            **headers,
+        },
+    )
+    with urllib.request.urlopen(request, timeout=PATIENCE) as response:
+        body = response.read()
+    if response.headers["Content-Type"].startswith("text/event-stream"):
+        data = [line[6:] for line in body.decode().splitlines() if line.startswith("data: ")]
+        return json.loads(data[-1])
+    return json.loads(body)
+
+
+SOURCE = Path(__file__).resolve().parents[1] / "python"

@@ -1,0 +1,239 @@
+"""How raw arguments become values, and what a client learns of those that don't fit."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import msgspec
+import pydantic
+import pytest
+
+from mcpline import Context, Error, Server, SyncContext
+
+from support import run, text
+
+
+def call(function: Any, arguments: dict[str, Any] | None = None, **options: Any) -> dict[str, Any]:
+    server = Server("test")
+    server.add_tool(function, name="tool", **options)
+
+    async def called() -> dict[str, Any]:
+        async with server.test_client() as client:
+            return await client.call_tool("tool", arguments)
+
+    return run(called())
+
+
+@dataclass
+class Point:
+    x: int
+    y: int = 0
+
+
+class Color(enum.Enum):
+    RED = "red"
+
+
+class Model(pydantic.BaseModel):
+    name: str
+    size: int = pydantic.Field(3, ge=1)
+
+
+@pytest.mark.parametrize("kind", ["async", "sync", "inline"])
+def test_values_arrive_typed_in_their_places(kind):
+    seen: list[Any] = []
+    if kind == "async":
+
+        async def tool(a: Point, /, b: Color, c: list[int], *, d: dict[str, float], ctx: Context) -> None:
+            seen.extend([a, b, c, d, type(ctx).__name__])
+    else:
+
+        def tool(a: Point, /, b: Color, c: list[int], *, d: dict[str, float], ctx: SyncContext) -> None:
+            seen.extend([a, b, c, d, type(ctx).__name__])
+
+    arguments = {"a": {"x": 1}, "b": "red", "c": [1, 2], "d": {"e": 1}}
+    assert not call(tool, arguments, inline=kind == "inline").get("isError")
+    name = "Context" if kind == "async" else "SyncContext"
+    assert seen == [Point(1, 0), Color.RED, [1, 2], {"e": 1.0}, name]
+
+
+def test_the_context_goes_where_it_is_asked_for():
+    def first(ctx: SyncContext, a: int) -> str:
+        return f"{type(ctx).__name__} {a}"
+
+    def middle(a: int, ctx: SyncContext, b: int) -> str:
+        return f"{a} {type(ctx).__name__} {b}"
+
+    assert text(call(first, {"a": 1})) == "SyncContext 1"
+    assert text(call(middle, {"a": 1, "b": 2})) == "1 SyncContext 2"
+
+
+def test_defaults_are_the_functions_own_objects():
+    default: list[int] = []
+    seen = []
+
+    def tool(items: list[int] = default, point: Point = Point(1, 2)) -> None:  # noqa: B006, B008
+        seen.append((items is default, point))
+
+    call(tool, {})
+    assert seen == [(True, Point(1, 2))]
+
+
+def test_methods_partials_and_callable_objects_are_handlers():
+    class Service:
+        """Serves."""
+
+        def method(self, a: int) -> int:
+            return a + 1
+
+        async def __call__(self, a: int) -> int:
+            return a + 2
+
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    assert text(call(Service().method, {"a": 1})) == "2"
+    assert text(call(Service(), {"a": 1})) == "3"
+    assert text(call(functools.partial(add, 10), {"b": 1})) == "11"
+
+
+def test_arguments_that_do_not_fit_are_named_by_path_and_rule():
+    def tool(days: int, points: list[Point], name: Annotated[str, msgspec.Meta(min_length=2)] = "xx") -> None: ...
+
+    for arguments, path in (
+        ({"days": "3", "points": []}, "/days"),
+        ({"days": 1, "points": [{"x": 1}, {"x": "y"}]}, "/points/1/x"),
+        ({"days": 1, "points": [], "name": "x"}, "/name"),
+        ({"points": []}, "days"),
+    ):
+        result = call(tool, arguments)
+        assert result["isError"]
+        assert text(result).startswith("Invalid arguments: ")
+        assert path in text(result)
+
+
+def test_the_words_for_derived_and_for_given_schemas_are_the_same():
+    schema = {"type": "object", "properties": {"days": {"type": "integer"}}, "required": ["days"]}
+
+    def tool(days: int) -> None: ...
+
+    derived = call(tool, {"days": "three"})
+    given = call(tool, {"days": "three"}, input_schema=schema)
+    assert text(derived) == text(given)
+
+
+def test_what_the_schema_allows_is_decoded():
+    def tool(days: int) -> str:
+        return repr(days)
+
+    assert text(call(tool, {"days": 5.0})) == "5"
+
+
+def test_unknown_arguments_are_ignored_as_the_schema_says():
+    def tool(a: int) -> int:
+        return a
+
+    assert text(call(tool, {"a": 1, "b": 2})) == "1"
+
+
+def test_pydantic_decodes_its_own_models():
+    def tool(model: Model, models: list[Model], plain: int = 1) -> str:
+        return f"{type(model).__name__} {model.size} {[m.name for m in models]} {plain}"
+
+    assert text(call(tool, {"model": {"name": "a"}, "models": [{"name": "b"}]})) == "Model 3 ['b'] 1"
+    refused = call(tool, {"model": {"name": "a", "size": 0}, "models": []})
+    assert refused["isError"]
+    assert "/model/size" in text(refused)
+
+
+def test_validators_of_the_user_are_asked():
+    class Even(pydantic.BaseModel):
+        number: int
+
+        @pydantic.field_validator("number")
+        @classmethod
+        def check(cls, value: int) -> int:
+            if value % 2:
+                raise ValueError("must be even")
+            return value
+
+    def tool(even: Even) -> int:
+        return even.number
+
+    assert text(call(tool, {"even": {"number": 2}})) == "2"
+    refused = call(tool, {"even": {"number": 3}})
+    assert refused["isError"]
+    assert text(refused) == "Invalid arguments: even.number: Value error, must be even"
+
+
+def test_a_handler_can_take_all_arguments_of_a_given_schema():
+    schema = {"type": "object", "properties": {"a": {"type": "integer"}}}
+
+    def tool(arguments: dict[str, Any]) -> str:
+        return repr(arguments)
+
+    assert text(call(tool, {"a": 1, "b": [2]}, input_schema=schema)) == "{'a': 1, 'b': [2]}"
+    assert call(tool, {"a": "x"}, input_schema=schema)["isError"]
+
+
+def test_texts_become_what_prompts_and_templates_want():
+    server = Server("test")
+
+    @server.prompt
+    def prompt(count: int, flag: bool = False, tags: list[str] | None = None) -> str:
+        return f"{count!r} {flag!r} {tags!r}"
+
+    @server.resource("item://{number}/{name}")
+    def item(number: int, name: str) -> str:
+        return f"{number!r} {name!r}"
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            messages = await client.get_prompt("prompt", {"count": "3", "flag": "true", "tags": '["a"]'})
+            assert messages[0]["content"]["text"] == "3 True ['a']"
+            assert (await client.read_resource("item://7/seven"))[0]["text"] == "7 'seven'"
+            with pytest.raises(Error) as refused:
+                await client.get_prompt("prompt", {"count": "many"})
+            assert refused.value.code == -32602
+            assert "count" in refused.value.message
+
+    run(main())
+
+
+def test_the_parameters_of_a_resource_are_its_variables():
+    server = Server("test")
+    with pytest.raises(TypeError, match="other is no variable"):
+
+        @server.resource("item://{number}")
+        def item(other: int) -> str:
+            return ""
+
+
+def test_a_completion_takes_what_it_needs():
+    server = Server("test")
+
+    @server.prompt
+    def prompt(city: str, street: str) -> str:
+        return city
+
+    @server.completion(prompt="prompt", argument="city")
+    async def cities(value: str) -> list[str]:
+        return [city for city in ("Oslo", "Odense", "Rome") if city.startswith(value)]
+
+    @server.completion
+    def others(ref: str, argument: str, value: str, arguments: dict[str, str]) -> list[str]:
+        return [ref, argument, value, *arguments.values()]
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            assert await client.complete("city", "O", prompt="prompt") == ["Oslo", "Odense"]
+            known = {"city": "Oslo"}
+            values = await client.complete("street", "K", prompt="prompt", arguments=known)
+            assert values == ["prompt", "street", "K", "Oslo"]
+
+    run(main())
+    with pytest.raises(TypeError, match="a completion takes"):
+        server.add_completion(lambda nonsense: [])

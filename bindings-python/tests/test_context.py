@@ -1,0 +1,450 @@
+"""What handlers learn of their request, and what they tell and ask the client."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pydantic
+import pytest
+
+from mcpline import (
+    Context,
+    ElicitRequest,
+    Error,
+    InputRequired,
+    RootsRequest,
+    SampleRequest,
+    Server,
+    SyncContext,
+    ToolError,
+    Unsupported,
+)
+
+from support import LEGACY, MODERN, REVISIONS, run, text
+
+ASKING = [revision for revision in REVISIONS if revision >= "2025-06-18"]
+
+
+@dataclass
+class Name:
+    name: str
+    nick: str | None = None
+
+
+class Age(pydantic.BaseModel):
+    age: int
+
+
+def make() -> Server:
+    return Server("test", "1.2.3")
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_requests_tell_who_asks(revision):
+    server = make()
+    seen: dict[str, Any] = {}
+
+    @server.tool
+    async def tool(ctx: Context) -> None:
+        seen.update(
+            client=ctx.client.name,
+            capabilities=ctx.client_capabilities,
+            revision=ctx.revision,
+            session=ctx.session_id,
+            request=ctx.request_id,
+            headers=dict(ctx.headers),
+            meta=ctx.meta.get("example.com/a"),
+            cancelled=ctx.cancelled,
+            responses=ctx.input_responses,
+            state=ctx.request_state,
+            server=ctx.server,
+        )
+
+    async def main() -> None:
+        async with server.test_client(revision=revision, name="me", roots=[]) as client:
+            await client.request("tools/call", {"name": "tool", "_meta": {"example.com/a": 1}})
+
+    run(main())
+    assert seen.pop("request") in (1, 2)
+    assert seen == {
+        "client": "me",
+        "capabilities": {"roots": {}},
+        "revision": revision,
+        "session": None,
+        "headers": {},
+        "meta": 1,
+        "cancelled": False,
+        "responses": None,
+        "state": None,
+        "server": server,
+    }
+
+
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+@pytest.mark.parametrize("kind", ["async", "sync", "inline"])
+def test_progress_and_logs_come_before_the_result(revision, kind):
+    server = make()
+    if kind == "async":
+
+        @server.tool
+        async def tool(ctx: Context) -> None:
+            ctx.progress(1, 2, "half")
+            await ctx.warning({"a": 1}, logger="here")
+    else:
+
+        @server.tool(inline=kind == "inline")
+        def tool(ctx: SyncContext) -> None:
+            ctx.progress(1, 2, "half")
+            ctx.warning({"a": 1}, logger="here")
+
+    async def main() -> None:
+        reports: list[dict[str, Any]] = []
+        async with server.test_client(revision=revision) as client:
+            await client.call_tool("tool", progress=reports.append)
+            assert [(r["progress"], r["total"]) for r in reports] == [(1, 2)]
+            logs = [n["params"] for n in client.notifications if n["method"] == "notifications/message"]
+            assert [(log["level"], log["logger"], log["data"]) for log in logs] == [("warning", "here", {"a": 1})]
+
+    run(main())
+
+
+def test_an_unknown_level_is_an_error():
+    server = make()
+
+    @server.tool
+    async def tool(ctx: Context) -> str:
+        with pytest.raises(ValueError, match="loud is no level"):
+            ctx.log("loud", "x")
+        return "fine"
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            assert text(await client.call_tool("tool")) == "fine"
+
+    run(main())
+
+
+@pytest.mark.parametrize("revision", ASKING)
+@pytest.mark.parametrize("kind", ["async", "sync"])
+def test_questions_are_answered_in_mid_call(revision, kind):
+    server = make()
+    if kind == "async":
+
+        @server.tool
+        async def tool(ctx: Context) -> str:
+            name = await ctx.elicit("Who?", Name)
+            age = await ctx.elicit("How old?", Age)
+            said = await ctx.sample("Say something", max_tokens=7, temperature=0.5)
+            roots = await ctx.list_roots()
+            return f"{name.data} {age.data!r} {said.text} {said.model} {roots[0].uri}"
+    else:
+
+        @server.tool
+        def tool(ctx: SyncContext) -> str:
+            name = ctx.elicit("Who?", Name)
+            age = ctx.elicit("How old?", Age)
+            said = ctx.sample("Say something", max_tokens=7, temperature=0.5)
+            roots = ctx.list_roots()
+            return f"{name.data} {age.data!r} {said.text} {said.model} {roots[0].uri}"
+
+    forms: list[dict[str, Any]] = []
+
+    def elicit(params: dict[str, Any]) -> dict[str, Any]:
+        forms.append(params["requestedSchema"])
+        return {"name": "Ada"} if params["message"] == "Who?" else {"age": 36}
+
+    def sample(params: dict[str, Any]) -> str:
+        assert params["maxTokens"] == 7
+        assert params["temperature"] == 0.5
+        return "words"
+
+    async def main() -> None:
+        async with server.test_client(
+            revision=revision, elicit=elicit, sample=sample, roots=["file:///home"]
+        ) as client:
+            result = await client.call_tool("tool")
+            assert text(result) == "Name(name='Ada', nick=None) Age(age=36) words test-model file:///home"
+
+    run(main())
+    assert forms[0] == {
+        "type": "object",
+        "properties": {"name": {"type": "string"}, "nick": {"type": "string"}},
+        "required": ["name"],
+    }
+
+
+def test_declining_leaves_no_data():
+    server = make()
+
+    @server.tool
+    async def tool(ctx: Context) -> str:
+        answer = await ctx.elicit("Who?", {"type": "object", "properties": {}})
+        return f"{answer.action} {answer.data} {answer.accepted}"
+
+    async def main() -> None:
+        async with server.test_client(elicit=lambda params: None) as client:
+            assert text(await client.call_tool("tool")) == "decline None False"
+
+    run(main())
+
+
+def test_questions_asked_together_are_answered_together():
+    server = make()
+
+    @server.tool
+    async def tool(ctx: Context) -> str:
+        first, second = await asyncio.gather(
+            ctx.elicit("One?", Name, key="one"), ctx.elicit("Two?", Name, key="two")
+        )
+        return f"{first.data.name} {second.data.name}"
+
+    async def main() -> None:
+        async with server.test_client(elicit=lambda params: {"name": params["message"]}) as client:
+            assert text(await client.call_tool("tool")) == "One? Two?"
+
+    run(main())
+
+
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+def test_a_client_that_cannot_be_asked_is_an_exception(revision):
+    server = make()
+
+    @server.tool
+    async def caught(ctx: Context) -> str:
+        try:
+            await ctx.elicit("Who?", Name)
+        except Unsupported as error:
+            return f"{error.required}"
+        return "asked"
+
+    @server.tool
+    async def passed(ctx: Context) -> None:
+        await ctx.sample("x")
+
+    async def main() -> None:
+        async with server.test_client(revision=revision) as client:
+            assert "elicitation" in text(await client.call_tool("caught"))
+            if revision == MODERN:
+                with pytest.raises(Error) as error:
+                    await client.call_tool("passed")
+                assert error.value.code == -32021
+                assert error.value.data == {"requiredCapabilities": {"sampling": {}}}
+            else:
+                assert (await client.call_tool("passed"))["isError"]
+
+    run(main())
+
+
+def test_a_clients_error_passes_through():
+    server = make()
+
+    @server.tool
+    async def tool(ctx: Context) -> str:
+        try:
+            await ctx.sample("x")
+        except Error as error:
+            return f"{error.code} {error.message}"
+        return "answered"
+
+    def sample(params: dict[str, Any]) -> Any:
+        raise Error(-1, "the user said no")
+
+    async def main() -> None:
+        async with server.test_client(revision=LEGACY, sample=sample) as client:
+            assert text(await client.call_tool("tool")) == "-1 the user said no"
+
+    run(main())
+
+
+def test_inline_handlers_must_not_wait():
+    server = make()
+
+    @server.tool(inline=True)
+    def tool(ctx: SyncContext) -> str:
+        with pytest.raises(ValueError, match="inline"):
+            ctx.list_roots()
+        return "fine"
+
+    async def main() -> None:
+        async with server.test_client(roots=[]) as client:
+            assert text(await client.call_tool("tool")) == "fine"
+
+    run(main())
+
+
+@pytest.mark.parametrize("revision", ASKING)
+def test_questions_can_be_returned(revision):
+    server = make()
+
+    @server.tool
+    async def tool(ctx: Context) -> str | InputRequired:
+        name = ctx.elicited("who", Name)
+        said = ctx.sampled("what")
+        roots = ctx.listed_roots("where")
+        if name is None or said is None or roots is None:
+            assert ctx.request_state is None
+            return InputRequired(
+                {
+                    "who": ElicitRequest("Who?", Name),
+                    "what": SampleRequest(messages="What?"),
+                    "where": RootsRequest(),
+                },
+                state="remember",
+            )
+        return f"{name.data.name} {said.text} {len(roots)} {ctx.request_state}"
+
+    async def main() -> None:
+        async with server.test_client(
+            revision=revision, elicit=lambda params: {"name": "Ada"}, sample=lambda params: "words", roots=[]
+        ) as client:
+            assert text(await client.call_tool("tool")) == "Ada words 0 remember"
+
+    run(main())
+
+
+def test_failures_tell_the_client_what_they_are_meant_to(caplog):
+    server = make()
+
+    @server.tool
+    async def model() -> None:
+        raise ToolError("try something else")
+
+    @server.tool
+    async def protocol() -> None:
+        raise Error(-32050, "no", {"why": 1})
+
+    @server.tool
+    async def bug() -> None:
+        raise ValueError("secret")
+
+    @server.tool
+    def sync_bug() -> None:
+        raise ValueError("secret")
+
+    @server.resource("r://bug")
+    async def resource() -> str:
+        raise ValueError("secret")
+
+    @server.prompt
+    async def prompt() -> str:
+        raise Error(-32602, "not so")
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            result = await client.call_tool("model")
+            assert (result["isError"], text(result)) == (True, "try something else")
+            with pytest.raises(Error) as error:
+                await client.call_tool("protocol")
+            assert (error.value.code, error.value.message, error.value.data) == (-32050, "no", {"why": 1})
+            for name in ("bug", "sync_bug"):
+                result = await client.call_tool(name)
+                assert (result["isError"], text(result)) == (True, f"Error executing tool {name}")
+            with pytest.raises(Error) as error:
+                await client.read_resource("r://bug")
+            assert error.value.code == -32603
+            assert "secret" not in error.value.message
+            with pytest.raises(Error, match="not so"):
+                await client.get_prompt("prompt")
+
+    run(main())
+    assert caplog.text.count("ValueError: secret") == 3
+    assert "try something else" not in caplog.text
+
+
+def test_lifespans_wrap_serving():
+    events: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan(server: Server):
+        events.append(f"start {server.name}")
+        yield {"db": 1}
+        events.append("end")
+
+    server = Server("test", lifespan=lifespan)
+
+    @server.tool
+    async def tool(ctx: Context) -> int:
+        return ctx.lifespan["db"]
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            assert text(await client.call_tool("tool")) == "1"
+            assert events == ["start test"]
+
+    run(main())
+    assert events == ["start test", "end"]
+
+
+def test_lifespans_may_be_sync():
+    @contextmanager
+    def lifespan(server: Server):
+        yield 7
+
+    server = Server("test", lifespan=lifespan)
+
+    @server.tool
+    def tool(ctx: SyncContext) -> int:
+        return ctx.lifespan
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            assert text(await client.call_tool("tool")) == "7"
+
+    run(main())
+
+
+def test_what_a_server_offers_may_change_while_it_serves():
+    server = make()
+
+    async def added() -> str:
+        return "added"
+
+    @server.tool
+    async def change() -> bool:
+        server.add_tool(added)
+        return server.remove_tool("nothing")
+
+    async def main() -> None:
+        async with server.test_client(revision=LEGACY) as client:
+            assert text(await client.call_tool("change")) == "false"
+            assert text(await client.call_tool("added")) == "added"
+            assert [tool["name"] for tool in await client.list_tools()] == ["change", "added"]
+            methods = [notification["method"] for notification in client.notifications]
+            assert "notifications/tools/list_changed" in methods
+            assert server.remove_tool("added")
+            with pytest.raises(Error):
+                await client.call_tool("added")
+
+    run(main())
+
+
+def test_names_are_taken_once():
+    server = make()
+
+    def tool() -> None: ...
+
+    server.add_tool(tool)
+    with pytest.raises(ValueError, match="tool"):
+        server.add_tool(tool)
+
+
+def test_settings_that_do_not_exist_are_refused():
+    with pytest.raises(ValueError, match="no_such"):
+        Server("test", no_such=1)
+
+
+def test_lists_come_in_pages():
+    server = Server("test", page_size=2)
+    for number in range(5):
+        server.add_tool(lambda: None, name=f"tool{number}")
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            first = await client.request("tools/list")
+            assert len(first["tools"]) == 2
+            assert [tool["name"] for tool in await client.list_tools()] == [f"tool{n}" for n in range(5)]
+
+    run(main())

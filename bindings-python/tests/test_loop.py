@@ -1,0 +1,424 @@
+"""Async handlers run as anything else does on asyncio, however their tasks are made and kept."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import gc
+import sys
+from typing import Any
+
+import anyio
+import pytest
+
+from mcpline import Context, Server
+
+from support import LEGACY, run, text
+
+variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
+
+
+def call_many(server: Server, name: str, count: int, **arguments: Any) -> list[str]:
+    async def main() -> list[str]:
+        async with server.test_client() as client:
+            calls = [client.call_tool(name, arguments) for _ in range(count)]
+            results = [text(result) for result in await asyncio.gather(*calls)]
+            # One after the other, so that tasks are used again.
+            return results + [text(await client.call_tool(name, arguments)) for _ in range(count)]
+
+    return run(main())
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_variables_of_one_call_are_not_seen_by_the_next(waits):
+    server = Server("test")
+
+    @server.tool
+    async def tool() -> str:
+        before = variable.get()
+        variable.set("set")
+        if waits:
+            await asyncio.sleep(0)
+        return before
+
+    assert set(call_many(server, "tool", 20)) == {"unset"}
+
+
+def test_variables_of_the_surroundings_are_seen():
+    server = Server("test")
+
+    @server.tool
+    async def tool() -> str:
+        return variable.get()
+
+    @server.tool
+    def sync_tool() -> str:
+        return variable.get()
+
+    async def main() -> None:
+        variable.set("outside")
+        async with server.test_client() as client:
+            for name in ("tool", "sync_tool"):
+                for _ in range(3):
+                    assert text(await client.call_tool(name)) == "outside"
+
+    run(main())
+
+
+def test_an_equal_value_of_another_object_does_not_leak():
+    holder: contextvars.ContextVar[list[int]] = contextvars.ContextVar("holder")
+    server = Server("test")
+
+    @server.tool
+    async def tool() -> int:
+        seen = len(holder.get())
+        mine: list[int] = []
+        holder.set(mine)
+        mine.append(1)
+        mine.clear()
+        return seen if holder.get() is mine else -1
+
+    async def main() -> None:
+        base: list[int] = []
+        holder.set(base)
+        async with server.test_client() as client:
+            for _ in range(5):
+                assert text(await client.call_tool("tool")) == "0"
+                base.append(1)
+                base.clear()
+
+    run(main())
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_every_call_has_a_task_of_its_own(waits):
+    server = Server("test")
+    running: set[Any] = set()
+
+    @server.tool
+    async def tool() -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        assert task not in running
+        running.add(task)
+        if waits:
+            await asyncio.sleep(0)
+        running.remove(task)
+        return "fine"
+
+    assert set(call_many(server, "tool", 20)) == {"fine"}
+
+
+def test_a_suspended_call_is_among_all_tasks_and_a_parked_task_is_not():
+    server = Server("test")
+
+    @server.tool
+    async def quick() -> None: ...
+
+    @server.tool
+    async def tool() -> bool:
+        await asyncio.sleep(0)
+        return asyncio.current_task() in asyncio.all_tasks()
+
+    async def main() -> None:
+        before = asyncio.all_tasks()
+        async with server.test_client() as client:
+            for _ in range(3):
+                await client.call_tool("quick")
+                assert text(await client.call_tool("tool")) == "true"
+            extra = asyncio.all_tasks() - before - {client._reader}
+            assert not extra
+
+    run(main())
+
+
+@pytest.mark.skipif(sys.version_info < (3, 11), reason="asyncio has timeouts and task groups since 3.11")
+def test_timeouts_and_task_groups_work():
+    server = Server("test")
+
+    @server.tool
+    async def late() -> str:
+        try:
+            async with asyncio.timeout(0):
+                await asyncio.Event().wait()
+        except TimeoutError:
+            return "timed out"
+        return "not"
+
+    @server.tool
+    async def group() -> str:
+        async def part(number: int) -> int:
+            await asyncio.sleep(0)
+            return number
+
+        async with asyncio.TaskGroup() as tasks:
+            parts = [tasks.create_task(part(number)) for number in range(3)]
+        return str(sum(part.result() for part in parts))
+
+    assert set(call_many(server, "late", 5)) == {"timed out"}
+    assert set(call_many(server, "group", 5)) == {"3"}
+
+
+def test_anyio_works_in_handlers():
+    server = Server("test")
+
+    @server.tool
+    async def tool() -> str:
+        results: list[int] = []
+
+        async def part(number: int) -> None:
+            await anyio.sleep(0)
+            results.append(number)
+
+        async with anyio.create_task_group() as group:
+            for number in range(3):
+                group.start_soon(part, number)
+        with anyio.move_on_after(0) as scope:
+            await anyio.sleep_forever()
+        assert scope.cancelled_caught
+        with anyio.CancelScope() as outer:
+            outer.cancel()
+            await anyio.sleep_forever()
+        thread = await anyio.to_thread.run_sync(lambda: 4)
+        return f"{sorted(results)} {thread} {anyio.get_current_task().id == id(asyncio.current_task())}"
+
+    assert set(call_many(server, "tool", 5)) == {"[0, 1, 2] 4 True"}
+
+
+def test_a_server_can_be_served_below_anyio():
+    server = Server("test")
+
+    @server.tool
+    async def tool() -> str:
+        await anyio.sleep(0)
+        return "fine"
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            assert text(await client.call_tool("tool")) == "fine"
+
+    anyio.run(main)
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_uvloop_runs_handlers(waits):
+    uvloop = pytest.importorskip("uvloop")
+    server = Server("test")
+
+    @server.tool
+    async def tool() -> str:
+        if waits:
+            await asyncio.sleep(0)
+        return type(asyncio.get_running_loop()).__module__.partition(".")[0]
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            for _ in range(5):
+                assert text(await client.call_tool("tool")) == "uvloop"
+
+    loop = uvloop.new_event_loop()
+    try:
+        loop.run_until_complete(main())
+    finally:
+        loop.close()
+
+
+def test_loops_that_watch_no_descriptors_run_handlers():
+    class Loop(asyncio.SelectorEventLoop):
+        def add_reader(self, *_: Any) -> None:
+            raise NotImplementedError
+
+    server = Server("test")
+
+    @server.tool
+    async def tool() -> str:
+        await asyncio.sleep(0)
+        return "fine"
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            for _ in range(5):
+                assert text(await client.call_tool("tool")) == "fine"
+
+    loop = Loop()
+    # The loop's own pipe to itself was set up while it was made.
+    try:
+        loop.run_until_complete(main())
+    finally:
+        loop.close()
+
+
+def test_a_task_factory_makes_the_tasks():
+    made: list[str] = []
+    server = Server("test")
+
+    @server.tool
+    async def tool() -> str:
+        return "fine"
+
+    def factory(loop: Any, coroutine: Any, **options: Any) -> Any:
+        made.append(getattr(coroutine, "__qualname__", ""))
+        return asyncio.Task(coroutine, loop=loop, **options)
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_task_factory(factory)
+        async with server.test_client() as client:
+            for _ in range(3):
+                await client.call_tool("tool")
+
+    run(main())
+    assert made.count("drive") == 3
+
+
+def test_whoever_waits_for_a_calls_task_sees_its_end():
+    server = Server("test")
+    tasks: list[Any] = []
+    ended: list[str] = []
+
+    @server.tool
+    async def held() -> None:
+        tasks.append(asyncio.current_task())
+
+    @server.tool
+    async def watched() -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        task.add_done_callback(lambda _: ended.append("callback"))
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            for _ in range(3):
+                await client.call_tool("held")
+            await asyncio.gather(*tasks)
+            assert len(set(map(id, tasks))) == 3
+            for _ in range(3):
+                await client.call_tool("watched")
+            while len(ended) < 3:
+                await asyncio.sleep(0)
+
+    run(main())
+
+
+def test_a_handler_that_cancels_itself_harms_nobody():
+    server = Server("test")
+
+    @server.tool
+    async def tool() -> str:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return "done"
+
+    assert set(call_many(server, "tool", 5)) == {"done"}
+
+
+@pytest.mark.parametrize("revision", [LEGACY, "2026-07-28"])
+def test_a_cancelled_request_cancels_its_handler(revision):
+    server = Server("test")
+    started = asyncio.Event()
+    cancelled = asyncio.Event()
+
+    @server.tool
+    async def quick() -> None: ...
+
+    @server.tool
+    async def tool() -> None:
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    async def main() -> None:
+        async with server.test_client(revision=revision) as client:
+            for _ in range(3):
+                await client.call_tool("quick")
+                call = asyncio.ensure_future(client.call_tool("tool"))
+                await started.wait()
+                call.cancel()
+                await cancelled.wait()
+                started.clear()
+                cancelled.clear()
+            assert text(await client.call_tool("quick")) == ""
+
+    run(main())
+
+
+def test_a_cancelled_request_cancels_its_question():
+    server = Server("test")
+    asked = asyncio.Event()
+    cancelled = asyncio.Event()
+
+    @server.tool
+    async def tool(ctx: Context) -> None:
+        try:
+            await ctx.sample("x")
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    async def sample(params: dict[str, Any]) -> Any:
+        asked.set()
+        await asyncio.Event().wait()
+
+    async def main() -> None:
+        async with server.test_client(revision=LEGACY, sample=sample) as client:
+            call = asyncio.ensure_future(client.call_tool("tool"))
+            await asked.wait()
+            call.cancel()
+            await cancelled.wait()
+
+    run(main())
+
+
+def test_a_busy_handler_lets_others_have_their_turn():
+    server = Server("test")
+    turns: list[str] = []
+
+    @server.tool
+    async def tool() -> None:
+        turns.append("call")
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            await asyncio.gather(*(client.call_tool("tool") for _ in range(500)))
+
+    run(main())
+    assert len(turns) == 500
+
+
+def test_two_loops_cannot_run_one_servers_handlers():
+    server = Server("test")
+
+    async def second() -> None:
+        async with server.test_client():
+            pass
+
+    async def main() -> None:
+        async with server.test_client():
+            with pytest.raises(ValueError, match="another event loop"):
+                await asyncio.to_thread(asyncio.run, second())
+
+    run(main())
+
+
+def test_a_server_can_be_served_by_one_loop_after_the_other():
+    server = Server("test")
+
+    @server.tool
+    async def tool() -> str:
+        return "fine"
+
+    @server.tool
+    def sync_tool() -> str:
+        return "fine"
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            assert text(await client.call_tool("tool")) == "fine"
+            assert text(await client.call_tool("sync_tool")) == "fine"
+
+    for _ in range(3):
+        run(main())
+        gc.collect()

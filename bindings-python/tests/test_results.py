@@ -1,0 +1,238 @@
+"""What clients get for what handlers return."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import pathlib
+from dataclasses import dataclass
+from typing import Any
+
+import pydantic
+import pytest
+
+from mcpline import (
+    Annotations,
+    AssistantMessage,
+    Audio,
+    File,
+    Image,
+    ImageContent,
+    Message,
+    ResourceContents,
+    ResourceLink,
+    Server,
+    TextContent,
+    ToolResult,
+)
+
+from support import REVISIONS, run, text
+
+PNG = b"\x89PNG\r\n\x1a\n rest"
+WAV = b"RIFF1234WAVE rest"
+
+
+@dataclass
+class Point:
+    x: int
+    y: int
+
+
+class Model(pydantic.BaseModel):
+    name: str = "n"
+
+
+def result(value: Any, returns: Any = None, *, revision: str = "2026-07-28", **options: Any) -> dict[str, Any]:
+    server = Server("test")
+
+    async def tool():
+        return value
+
+    if returns is not None:
+        tool.__annotations__["return"] = returns
+    server.add_tool(tool, **options)
+
+    async def called() -> dict[str, Any]:
+        async with server.test_client(revision=revision) as client:
+            return await client.call_tool("tool")
+
+    return run(called())
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("hi", ["hi"]),
+        ("ü\n\x00\U0001f600", ["ü\n\x00\U0001f600"]),
+        (3, ["3"]),
+        (2.5, ["2.5"]),
+        (True, ["true"]),
+        (None, []),
+        (["a", 1, None], ["a", "1"]),
+        (datetime.date(2026, 7, 28), ["2026-07-28"]),
+        (pathlib.PurePosixPath("/a"), ["/a"]),
+    ],
+)
+def test_plain_values_become_text(value, expected):
+    got = result(value)
+    assert [block["text"] for block in got["content"]] == expected
+    assert "structuredContent" not in got
+
+
+def test_media_is_told_by_its_first_bytes(tmp_path):
+    path = tmp_path / "note.txt"
+    path.write_text("note")
+    blocks = result([PNG, Image(PNG), Audio(WAV), WAV, b"\x00\x01", File(path=path), "text"])["content"]
+    assert [block["type"] for block in blocks] == [
+        "image", "image", "audio", "audio", "resource", "resource", "text",
+    ]  # fmt: skip
+    assert blocks[0] == {"type": "image", "data": base64.b64encode(PNG).decode(), "mimeType": "image/png"}
+    assert blocks[2]["mimeType"] == "audio/wav"
+    assert base64.b64decode(blocks[4]["resource"]["blob"]) == b"\x00\x01"
+    assert blocks[5]["resource"] == {"uri": path.as_uri(), "text": "note", "mimeType": "text/plain"}
+
+
+def test_content_blocks_pass_as_they_are():
+    blocks = result(
+        [
+            TextContent("t", annotations=Annotations(priority=0.5), meta={"a": 1}),
+            ImageContent(b"x", "image/png"),
+            ResourceLink("a://b", "b", mime_type="text/plain"),
+            ResourceContents("a://c", text="c"),
+        ]
+    )["content"]
+    assert blocks == [
+        {"type": "text", "text": "t", "annotations": {"priority": 0.5}, "_meta": {"a": 1}},
+        {"type": "image", "data": "eA==", "mimeType": "image/png"},
+        {"type": "resource_link", "uri": "a://b", "name": "b", "mimeType": "text/plain"},
+        {"type": "resource", "resource": {"uri": "a://c", "text": "c"}},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "returns", "expected"),
+    [
+        (Point(1, 2), Point, {"x": 1, "y": 2}),
+        (Point(1, 2), None, {"x": 1, "y": 2}),
+        ({"a": [1]}, None, {"a": [1]}),
+        ({"a": 1}, dict[str, int], {"a": 1}),
+        (Model(), Model, {"name": "n"}),
+        (Model(), None, {"name": "n"}),
+        ([Point(1, 2)], list[Point], [{"x": 1, "y": 2}]),
+        ([{"a": 1}], None, [{"a": 1}]),
+    ],
+)
+def test_records_are_structured_and_repeated_as_text(value, returns, expected):
+    got = result(value, returns)
+    assert got["structuredContent"] == expected
+    assert len(got["content"]) == 1
+
+
+def test_structured_can_be_forced_and_forbidden():
+    forced = result([1, 2], list[int], structured=True)
+    assert forced["structuredContent"] == [1, 2]
+    forbidden = result(Point(1, 2), Point, structured=False)
+    assert "structuredContent" not in forbidden
+    assert text(forbidden) == '{"x":1,"y":2}'
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_every_revision_reads_a_structured_result(revision):
+    got = result(Point(1, 2), Point, revision=revision)
+    assert text(got) == '{"x":1,"y":2}'
+    assert ("structuredContent" in got) == (revision >= "2025-06-18")
+
+
+def test_tool_results_say_everything():
+    value = ToolResult(content=["a", Image(PNG)], structured={"b": 1}, is_error=True, meta={"c": 2})
+    got = result(value, Point)
+    assert [block["type"] for block in got["content"]] == ["text", "image"]
+    assert got["structuredContent"] == {"b": 1}
+    assert got["isError"] is True
+    assert got["_meta"]["c"] == 2
+
+
+def test_what_cannot_be_written_is_a_failure(caplog):
+    got = result(object())
+    assert got["isError"]
+    assert text(got) == "Error executing tool tool"
+    assert "object" in caplog.text
+
+
+def test_lone_surrogates_are_a_failure_and_not_a_broken_message():
+    assert result("\ud800")["isError"]
+
+
+def test_output_is_checked_where_it_is_asked_for():
+    def called(value: Any) -> dict[str, Any]:
+        server = Server("test", check_output=True)
+
+        @server.tool(output_schema={"type": "object", "properties": {"a": {"type": "integer"}}})
+        async def tool() -> Any:
+            return value
+
+        async def main() -> dict[str, Any]:
+            async with server.test_client() as client:
+                return await client.request("tools/call", {"name": "tool", "arguments": {}})
+
+        return run(main())
+
+    assert called({"a": 1})["structuredContent"] == {"a": 1}
+    with pytest.raises(Exception):  # noqa: B017 - whichever error the core answers with
+        assert called({"a": "x"})["isError"] is not True
+
+
+def test_resources_have_contents_of_their_kind():
+    server = Server("test")
+    values: dict[str, Any] = {
+        "text": "t",
+        "bytes": PNG,
+        "dict": {"a": 1},
+        "several": [ResourceContents("r://1", text="1"), ResourceContents("r://2", blob=b"2")],
+        "file": Image(PNG),
+    }
+
+    @server.resource("r://{name}")
+    async def read(name: str) -> Any:
+        return values[name]
+
+    @server.resource("json://x", mime_type="application/json")
+    async def typed() -> str:
+        return "{}"
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            blob = base64.b64encode(PNG).decode()
+            assert await client.read_resource("r://text") == [
+                {"uri": "r://text", "text": "t", "mimeType": "text/plain"}
+            ]
+            assert await client.read_resource("r://bytes") == [
+                {"uri": "r://bytes", "blob": blob, "mimeType": "image/png"}
+            ]
+            assert await client.read_resource("r://dict") == [
+                {"uri": "r://dict", "text": '{"a":1}', "mimeType": "application/json"}
+            ]
+            assert [item["uri"] for item in await client.read_resource("r://several")] == ["r://1", "r://2"]
+            assert (await client.read_resource("r://file"))[0]["blob"] == blob
+            assert (await client.read_resource("json://x"))[0]["mimeType"] == "application/json"
+
+    run(main())
+
+
+def test_prompts_have_messages():
+    server = Server("test")
+
+    @server.prompt
+    async def prompt() -> list[Any]:
+        return ["a", AssistantMessage("b"), Message("user", Image(PNG)), {"role": "user", "content": "raw"}]
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            messages = await client.get_prompt("prompt")
+            assert [(message["role"], message["content"]["type"]) for message in messages[:3]] == [
+                ("user", "text"),
+                ("assistant", "text"),
+                ("user", "image"),
+            ]
+
+    run(main())

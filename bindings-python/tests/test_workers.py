@@ -1,0 +1,183 @@
+"""Sync handlers: on threads, as many as block, and never in each other's way."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import threading
+from typing import Any
+
+from mcpline import Server, SyncContext
+
+from support import LEGACY, run, text
+
+variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
+
+
+def test_sync_handlers_run_off_the_loop():
+    server = Server("test")
+
+    @server.tool
+    def tool() -> str:
+        return str(threading.current_thread() is threading.main_thread())
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            assert text(await client.call_tool("tool")) == "False"
+
+    run(main())
+
+
+def test_variables_of_one_call_are_not_seen_by_the_next():
+    server = Server("test")
+
+    @server.tool
+    def tool() -> str:
+        before = variable.get()
+        variable.set("set")
+        return before
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            for _ in range(10):
+                assert text(await client.call_tool("tool")) == "unset"
+
+    run(main())
+
+
+def test_handlers_that_wait_for_each_other_all_get_a_thread():
+    count = 48
+    barrier = threading.Barrier(count)
+    server = Server("test")
+
+    @server.tool
+    def tool() -> str:
+        barrier.wait(60)
+        return "met"
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            results = await asyncio.gather(*(client.call_tool("tool") for _ in range(count)))
+            assert {text(result) for result in results} == {"met"}
+
+    run(main())
+
+
+def test_a_blocked_handler_does_not_hold_back_the_loop():
+    server = Server("test")
+    gate = threading.Event()
+
+    @server.tool
+    def blocked() -> str:
+        gate.wait(60)
+        return "through"
+
+    @server.tool
+    async def quick() -> str:
+        return "quick"
+
+    @server.tool
+    def opens() -> None:
+        gate.set()
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            waiting = asyncio.ensure_future(client.call_tool("blocked"))
+            assert text(await client.call_tool("quick")) == "quick"
+            assert not waiting.done()
+            await client.call_tool("opens")
+            assert text(await waiting) == "through"
+
+    run(main())
+
+
+def test_handlers_that_wait_for_their_client_take_no_threads_from_others():
+    count = 100
+    server = Server("test")
+    asked: list[Any] = []
+    everybody = asyncio.Event()
+
+    @server.tool
+    def tool(ctx: SyncContext) -> str:
+        return ctx.sample("x").text
+
+    async def sample(params: dict[str, Any]) -> str:
+        asked.append(params)
+        if len(asked) == count:
+            everybody.set()
+        await everybody.wait()
+        return "words"
+
+    async def main() -> None:
+        async with server.test_client(revision=LEGACY, sample=sample) as client:
+            results = await asyncio.gather(*(client.call_tool("tool") for _ in range(count)))
+            assert {text(result) for result in results} == {"words"}
+
+    run(main())
+
+
+def test_a_cancelled_handler_sees_that_it_was():
+    server = Server("test")
+    started = threading.Event()
+    seen = threading.Event()
+
+    @server.tool
+    def tool(ctx: SyncContext) -> None:
+        started.set()
+        while not ctx.cancelled:
+            threading.Event().wait(0.001)
+        seen.set()
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            call = asyncio.ensure_future(client.call_tool("tool"))
+            await asyncio.to_thread(started.wait, 60)
+            call.cancel()
+            assert await asyncio.to_thread(seen.wait, 60)
+
+    run(main())
+
+
+def test_many_quick_calls_are_all_answered():
+    server = Server("test")
+
+    @server.tool
+    def tool(number: int) -> int:
+        return number
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            results = await asyncio.gather(*(client.call_tool("tool", {"number": n}) for n in range(500)))
+            assert [text(result) for result in results] == [str(n) for n in range(500)]
+
+    run(main())
+
+
+def test_no_thread_is_left_behind():
+    server = Server("test")
+
+    @server.tool
+    def tool() -> None: ...
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            await asyncio.gather(*(client.call_tool("tool") for _ in range(20)))
+
+    before = threads()
+    for _ in range(3):
+        run(main())
+    assert threads() <= before
+
+
+def threads() -> set[str]:
+    """The names of this process's threads that are ours."""
+    import os
+
+    names: list[str] = []
+    for number in os.listdir("/proc/self/task"):
+        try:
+            with open(f"/proc/self/task/{number}/comm") as file:
+                names.append(file.read().strip())
+        except FileNotFoundError:
+            continue
+    return {name for name in names if name.startswith("mcpline")}
