@@ -1,8 +1,8 @@
 //! A server: what it offers, and what every transport serves of it.
 //!
-//! Enter at [`Server`]. A message comes in through a transport to a [`connection`], whose session machine
-//! admits it; [`dispatch`] finds the feature, a [`call`] is handed to its [`handler`], and
-//! [`completing`] writes the response.
+//! Enter at [`Server`]. A message comes in through a transport to a `connection`, whose session machine
+//! admits it; `dispatch` finds the feature, a `call` is handed to its `handler`, and
+//! `completing` writes the response.
 
 mod answers;
 mod asking;

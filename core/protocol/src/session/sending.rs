@@ -17,7 +17,7 @@ impl<C, A> ServerSession<C, A> {
     /// Reports progress of a request.
     ///
     /// Sent only if the request carries a token, and only if the value increases (every revision,
-    /// `basic/utilities/progress`). A flood is thinned to [`SessionLimits::progress_rate`].
+    /// `basic/utilities/progress`). A flood is thinned to [`SessionLimits::progress_rate`](super::SessionLimits::progress_rate).
     pub fn progress(
         &mut self,
         key: RequestKey,
@@ -60,7 +60,7 @@ impl<C, A> ServerSession<C, A> {
     ///
     /// Handshake era: at or above the level of `logging/setLevel`, all levels before one was set.
     /// 2026-07-28: only for a request that named a level, at or above it. A flood is thinned to
-    /// [`SessionLimits::log_rate`].
+    /// [`SessionLimits::log_rate`](super::SessionLimits::log_rate).
     pub fn log(
         &mut self,
         key: Option<RequestKey>,

@@ -196,7 +196,7 @@ pub(super) enum Phase {
     Ready(Arc<Peer>),
 }
 
-/// The server's side of one session. See the [module](self) for how to drive it.
+/// The server's side of one session. See the [module](super) for how to drive it.
 ///
 /// Methods come in families: `receive` takes input, `poll_deadline`/`handle_timeout` deal with time,
 /// plain verbs are what handlers and the server want.

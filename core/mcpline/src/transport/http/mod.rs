@@ -1,7 +1,7 @@
 //! Streamable HTTP of both eras on one endpoint, and HTTP+SSE of 2024-11-05 beside it.
 //!
-//! Enter at [`service`]: it routes a request by path and method; [`post`] tells its era; [`modern`] and
-//! [`legacy`] serve it. A POST's answer is an [`exchange`], which becomes a [`stream`] when one body won't
+//! Enter at `service`: it routes a request by path and method; `post` tells its era; `modern` and
+//! `legacy` serve it. A POST's answer is an `exchange`, which becomes a `stream` when one body won't
 //! do.
 
 mod body;
