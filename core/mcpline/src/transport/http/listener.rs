@@ -20,7 +20,7 @@ use super::service::HttpService;
 /// How long to wait after `accept` failed for want of descriptors: trying again at once would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// A listening HTTP server that doesn't serve yet. See [`http`].
+/// A listening HTTP server that doesn't serve yet. See [`http()`].
 #[derive(Debug)]
 pub struct Http {
     listener: TcpListener,
