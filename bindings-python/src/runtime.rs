@@ -87,11 +87,12 @@ impl Runtime {
 
     /// Ends the thread and waits for its end.
     pub(crate) fn close(&self, py: Python<'_>) {
+        if self.process != std::process::id() {
+            // The thread is the parent's.
+            return;
+        }
         self.tell();
-        let thread = lock(&self.thread).take();
-        if let Some(thread) = thread
-            && self.process == std::process::id()
-        {
+        if let Some(thread) = lock(&self.thread).take() {
             // A panic there has been reported by its own thread.
             let _ = py.detach(|| thread.join());
         }

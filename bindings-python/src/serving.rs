@@ -84,7 +84,7 @@ impl Serving {
         self.address.clone()
     }
 
-    /// A descriptor for the interpreter to write to when a signal comes.
+    /// A descriptor for the interpreter to write to when a signal comes, so that `wait` doesn't miss it.
     #[getter]
     fn signal_fd(&self) -> i32 {
         self.shared.wake.writer()

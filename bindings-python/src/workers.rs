@@ -8,6 +8,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use mcpline::Call as CoreCall;
@@ -66,7 +67,7 @@ struct State {
 
 #[derive(Default)]
 struct Monitor {
-    running: bool,
+    thread: Option<JoinHandle<()>>,
     closed: bool,
 }
 
@@ -293,6 +294,7 @@ pub(crate) struct Workers {
     pool: Arc<Pool>,
     /// Starts one more thread.
     spawn: Py<PyAny>,
+    process: u32,
 }
 
 #[pymethods]
@@ -305,14 +307,19 @@ impl Workers {
         lock(&pool.state).closed = false;
         let mut monitor = lock(&pool.monitor);
         monitor.closed = false;
-        if !std::mem::replace(&mut monitor.running, true) {
+        if monitor.thread.is_none() {
             let watched = pool.clone();
-            std::thread::Builder::new()
+            let thread = std::thread::Builder::new()
                 .name("mcpline-monitor".into())
                 .spawn(move || watched.watch())?;
+            monitor.thread = Some(thread);
         }
         drop(monitor);
-        Ok(Self { pool, spawn })
+        Ok(Self {
+            pool,
+            spawn,
+            process: std::process::id(),
+        })
     }
 
     /// Starts a thread, unless one waits already.
@@ -334,6 +341,10 @@ impl Workers {
     /// The next call to make: a function, its arguments and its job. Waits for one; `None` at the end.
     fn take<'py>(&self, py: Python<'py>) -> Option<Work<'py>> {
         loop {
+            if self.process != std::process::id() {
+                // A handler has forked, and this is the child: the calls are its parent's.
+                return None;
+            }
             let (planned, call) = self.pool.next(py)?;
             // Another thread is ready before this one may block, because only Python can start it. Without
             // one the calls wait for this thread, which is better than to fail.
@@ -389,14 +400,18 @@ impl Workers {
             state.closed = true;
         }
         self.pool.available.notify_all();
-        {
+        let monitor = {
             let mut monitor = lock(&self.pool.monitor);
             monitor.closed = true;
-            monitor.running = false;
-        }
+            monitor.thread.take()
+        };
         self.pool.monitor_armed.notify_all();
         let pool = &self.pool;
         py.detach(|| {
+            if let Some(monitor) = monitor {
+                // It ends within a tick; a panic there has been reported by its own thread.
+                let _ = monitor.join();
+            }
             let mut state = lock(&pool.state);
             while state.threads > 0 {
                 let left = deadline.saturating_duration_since(Instant::now());

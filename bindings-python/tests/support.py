@@ -84,9 +84,7 @@ class Process:
 
     def initialize(self) -> dict[str, Any]:
         info = {"name": "test", "version": "1"}
-        self.send(
-            id=0, method="initialize", params={"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": info}
-        )
+        self.send(id=0, method="initialize", params={"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": info})
         answer = self.receive()
         self.send(method="notifications/initialized")
         return answer["result"]

@@ -10,9 +10,7 @@ from typing import Annotated, Any
 import msgspec
 import pydantic
 import pytest
-
 from mcpline import Context, Error, Server, SyncContext
-
 from support import run, text
 
 
@@ -75,7 +73,7 @@ def test_defaults_are_the_functions_own_objects():
     default: list[int] = []
     seen = []
 
-    def tool(items: list[int] = default, point: Point = Point(1, 2)) -> None:  # noqa: B006, B008
+    def tool(items: list[int] = default, point: Point = Point(1, 2)) -> None:  # noqa: B008
         seen.append((items is default, point))
 
     call(tool, {})

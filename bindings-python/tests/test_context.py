@@ -9,7 +9,6 @@ from typing import Any
 
 import pydantic
 import pytest
-
 from mcpline import (
     Context,
     ElicitRequest,
@@ -22,7 +21,6 @@ from mcpline import (
     ToolError,
     Unsupported,
 )
-
 from support import LEGACY, MODERN, REVISIONS, run, text
 
 ASKING = [revision for revision in REVISIONS if revision >= "2025-06-18"]
@@ -196,9 +194,7 @@ def test_questions_asked_together_are_answered_together():
 
     @server.tool
     async def tool(ctx: Context) -> str:
-        first, second = await asyncio.gather(
-            ctx.elicit("One?", Name, key="one"), ctx.elicit("Two?", Name, key="two")
-        )
+        first, second = await asyncio.gather(ctx.elicit("One?", Name, key="one"), ctx.elicit("Two?", Name, key="two"))
         return f"{first.data.name} {second.data.name}"
 
     async def main() -> None:

@@ -10,9 +10,7 @@ from typing import Any
 
 import anyio
 import pytest
-
 from mcpline import Context, Server
-
 from support import LEGACY, run, text
 
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")

@@ -10,7 +10,6 @@ from typing import Any
 
 import pydantic
 import pytest
-
 from mcpline import (
     Annotations,
     AssistantMessage,
@@ -25,7 +24,6 @@ from mcpline import (
     TextContent,
     ToolResult,
 )
-
 from support import REVISIONS, run, text
 
 PNG = b"\x89PNG\r\n\x1a\n rest"

@@ -11,10 +11,8 @@ import annotated_types
 import msgspec
 import pydantic
 import pytest
-
 from mcpline import Context, Header, Server, SyncContext
 from mcpline._types import schema_of
-
 from support import run
 
 

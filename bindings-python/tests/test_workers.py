@@ -8,7 +8,6 @@ import threading
 from typing import Any
 
 from mcpline import Server, SyncContext
-
 from support import LEGACY, run, text
 
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import typing
 from asyncio import tasks
 from contextvars import copy_context
@@ -40,15 +41,19 @@ class Attachment:
         self.server = server
         self.users = 0
         self.loop = asyncio.get_running_loop()
+        self._process = os.getpid()
         self._bridge = _bridge(server, self.loop)
         self.workers = _workers.start(server)
 
     def close(self) -> None:
         """Stop running handlers."""
+        if os.getpid() != self._process:
+            # A forked child shares the loop's descriptors, and would close its parent's.
+            return
         with contextlib.suppress(NotImplementedError, ValueError):
             self.loop.remove_reader(self._bridge.fileno())
         self._bridge.close()
-        self.workers.close(_workers.STACK_PATIENCE)
+        self.workers.close(_workers.PATIENCE)
 
 
 def _bridge(server: Server, loop: asyncio.AbstractEventLoop) -> _native.Loop:
@@ -155,12 +160,13 @@ async def follow(server: Server, serving: _native.Serving) -> None:
 
 async def _until_end(server: Server, serving: _native.Serving) -> None:
     loop = asyncio.get_running_loop()
+    process = os.getpid()
     ended: asyncio.Future[None] = loop.create_future()
     serving.wait_into(server._native, ended)
     try:
         await asyncio.shield(ended)
     except asyncio.CancelledError:
-        if not ended.done():
+        if not ended.done() and os.getpid() == process:
             # Cancelled once it ends in good order, twice at once.
             serving.stop()
             await ended
@@ -169,36 +175,7 @@ async def _until_end(server: Server, serving: _native.Serving) -> None:
 
 def run(server: Server, serving: _native.Serving) -> None:
     """Serve on a loop of its own, until it ends, or until Ctrl-C or SIGTERM."""
-    asyncio.run(_run(server, serving))
-
-
-async def _run(server: Server, serving: _native.Serving) -> None:
-    import signal
-    import threading
-
-    loop = asyncio.get_running_loop()
-    signals: list[signal.Signals] = []
-    if threading.current_thread() is threading.main_thread():
-        for number in (signal.SIGINT, signal.SIGTERM):
-            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
-                loop.add_signal_handler(number, _stop, serving, asyncio.current_task())
-                signals.append(number)
-    try:
-        await follow(server, serving)
-    finally:
-        for number in signals:
-            loop.remove_signal_handler(number)
-
-
-_stopping: set[int] = set()
-
-
-def _stop(serving: _native.Serving, task: asyncio.Task[None] | None) -> None:
-    """End in good order at the first signal, at once at the second."""
-    if id(serving) in _stopping and task is not None:
-        task.cancel()
-    _stopping.add(id(serving))
-    serving.stop()
+    asyncio.run(follow(server, serving))
 
 
 def attach_thread(server: Server) -> None:

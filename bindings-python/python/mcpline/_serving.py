@@ -31,18 +31,20 @@ def start(server: Server, transport: str, options: dict[str, Any]) -> _native.Se
 
 def run(server: Server, transport: str, options: dict[str, Any]) -> None:
     """Serve until it ends, or until Ctrl-C or SIGTERM."""
-    # The client is answered from here on: an event loop, if one is needed, is imported meanwhile.
-    serving = start(server, transport, options)
-    any_async, _ = server._native.handlers
-    if any_async or server._lifespan is not None:
+    with _Signals() as signals:
+        # The client is answered from here on: an event loop, if one is needed, is imported meanwhile.
+        serving = start(server, transport, options)
+        signals.watch(serving)
+        any_async, _ = server._native.handlers
+        if not any_async and server._lifespan is None:
+            _run_without_loop(server, serving)
+            return
         try:
             from . import _loops
         except BaseException:
             serving.close()
             raise
         _loops.run(server, serving)
-        return
-    _run_without_loop(server, serving)
 
 
 def _run_without_loop(server: Server, serving: _native.Serving) -> None:
@@ -51,45 +53,63 @@ def _run_without_loop(server: Server, serving: _native.Serving) -> None:
     server._serving += 1
     workers = _workers.start(server)
     try:
-        with _Signals(serving):
-            serving.wait()
+        _wait(serving)
     finally:
         server._serving -= 1
         serving.close()
-        workers.close(_workers.STACK_PATIENCE)
+        workers.close(_workers.PATIENCE)
+
+
+def _wait(serving: _native.Serving) -> None:
+    import _signal  # type: ignore[import-not-found]  # pyright: ignore[reportMissingImports]
+
+    try:
+        before = _signal.set_wakeup_fd(serving.signal_fd, warn_on_full_buffer=False)
+    except ValueError:
+        # Outside of the main thread, where no signal arrives.
+        serving.wait()
+        return
+    try:
+        serving.wait()
+    finally:
+        _signal.set_wakeup_fd(before)
 
 
 class _Signals:
     """Ctrl-C and SIGTERM end serving in good order; a second one raises `KeyboardInterrupt`."""
 
-    def __init__(self, serving: _native.Serving) -> None:
-        self._serving = serving
+    def __init__(self) -> None:
+        self._serving: _native.Serving | None = None
         self._stopping = False
         self._before: dict[int, Any] = {}
-        self._before_fd = -1
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> _Signals:
         # The C module: the one in Python builds enumerations, which takes its time.
-        import _signal  # type: ignore[import-not-found]  # pyright: ignore[reportMissingImports]
+        import _signal  # pyright: ignore[reportMissingImports]
 
         try:
-            # Fails outside of the main thread, where no signal arrives.
-            self._before_fd = _signal.set_wakeup_fd(self._serving.signal_fd, warn_on_full_buffer=False)
             for number in (_signal.SIGINT, _signal.SIGTERM):
                 self._before[number] = _signal.signal(number, self._handle)
         except ValueError:
+            # Outside of the main thread, where no signal arrives.
             pass
+        return self
 
     def __exit__(self, *_: object) -> None:
         import _signal  # pyright: ignore[reportMissingImports]
 
         for number, handler in self._before.items():
             _signal.signal(number, handler)
-        if self._before:
-            _signal.set_wakeup_fd(self._before_fd)
+
+    def watch(self, serving: _native.Serving) -> None:
+        """Tell from now on whom signals are for; those that came before count."""
+        self._serving = serving
+        if self._stopping:
+            serving.stop()
 
     def _handle(self, number: int, _frame: object) -> None:
         if self._stopping:
             raise KeyboardInterrupt
         self._stopping = True
-        self._serving.stop()
+        if self._serving is not None:
+            self._serving.stop()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["start"]
 
-STACK_PATIENCE = 1.0
+PATIENCE = 1.0
 """How long the end of serving waits for handlers that still run, in seconds. Then their threads are left alone,
 as any daemon thread is."""
 

@@ -1,0 +1,269 @@
+"""The ASGI application: by itself, mounted, and behind a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from mcpline import Context, Server
+from support import MODERN, free_port, post, process, run, text, wait_for_port
+
+HEADERS = [
+    (b"host", b"127.0.0.1:8000"),
+    (b"content-type", b"application/json"),
+    (b"accept", b"application/json, text/event-stream"),
+    (b"mcp-protocol-version", MODERN.encode()),
+    (b"mcp-method", b"tools/call"),
+]
+META = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientCapabilities": {},
+    "progressToken": 1,
+}
+
+
+class Exchange:
+    """One request to an ASGI application, made by hand."""
+
+    def __init__(self, app: Any, tool: str, arguments: dict[str, Any] | None = None, **scope: Any) -> None:
+        params = {"name": tool, "arguments": arguments or {}, "_meta": META}
+        body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+        self.inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        half = len(body) // 2
+        self.inbox.put_nowait({"type": "http.request", "body": body[:half], "more_body": True})
+        self.inbox.put_nowait({"type": "http.request", "body": body[half:], "more_body": False})
+        self.sent: list[dict[str, Any]] = []
+        self.progressed = asyncio.Event()
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "method": "POST",
+            "path": "/mcp",
+            "root_path": "",
+            "query_string": b"",
+            "headers": [*HEADERS, (b"mcp-name", tool.encode())],
+            **scope,
+        }
+        self.task = asyncio.ensure_future(app(scope, self.inbox.get, self._send))
+
+    async def _send(self, message: dict[str, Any]) -> None:
+        self.sent.append(message)
+        if b"notifications/progress" in message.get("body", b""):
+            self.progressed.set()
+
+    def disconnect(self) -> None:
+        self.inbox.put_nowait({"type": "http.disconnect"})
+
+    async def answer(self) -> tuple[int, bytes]:
+        await self.task
+        body = b"".join(message.get("body", b"") for message in self.sent)
+        return self.sent[0]["status"], body
+
+
+def make() -> Server:
+    server = Server("test")
+
+    @server.tool
+    async def echo(value: str) -> str:
+        return value
+
+    @server.tool
+    def sync_echo(value: str) -> str:
+        return value
+
+    @server.tool
+    async def progress(ctx: Context) -> str:
+        ctx.progress(1)
+        await asyncio.sleep(0)
+        return "done"
+
+    return server
+
+
+def test_complete_answers_have_one_body():
+    app = make().asgi()
+
+    async def main() -> None:
+        async with app.lifespan():
+            for tool in ("echo", "sync_echo"):
+                exchange = Exchange(app, tool, {"value": "hi"})
+                status, body = await exchange.answer()
+                assert status == 200
+                assert text(json.loads(body)["result"]) == "hi"
+                assert [message["type"] for message in exchange.sent] == [
+                    "http.response.start",
+                    "http.response.body",
+                ]
+
+    run(main())
+
+
+def test_answers_with_more_to_say_are_streams():
+    app = make().asgi()
+
+    async def main() -> None:
+        async with app.lifespan():
+            exchange = Exchange(app, "progress")
+            status, body = await exchange.answer()
+            assert status == 200
+            assert (b"content-type", b"text/event-stream") in exchange.sent[0]["headers"]
+            assert b"notifications/progress" in body
+            assert b"done" in body
+            assert not exchange.sent[-1].get("more_body")
+
+    run(main())
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_client_that_disconnects_cancels(streams):
+    server = make()
+    started = asyncio.Event()
+    cancelled = asyncio.Event()
+
+    @server.tool
+    async def waits(ctx: Context) -> None:
+        if streams:
+            ctx.progress(1)
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.set()
+            raise
+
+    app = server.asgi()
+
+    async def main() -> None:
+        async with app.lifespan():
+            exchange = Exchange(app, "waits")
+            await started.wait()
+            if streams:
+                await exchange.progressed.wait()
+            exchange.disconnect()
+            await cancelled.wait()
+            await exchange.task
+
+    run(main())
+
+
+def test_refusals_are_the_cores():
+    app = make().asgi(body_limit=10)
+
+    async def main() -> None:
+        async with app.lifespan():
+            status, body = await Exchange(app, "echo", {"value": "x" * 100}).answer()
+            assert status == 413
+            assert b"body_limit" in body
+            status, _ = await Exchange(app, "echo", headers=[(b"host", b"evil.example.com")]).answer()
+            assert status == 403
+
+    run(main())
+
+
+def test_lifespan_events_run_the_servers_lifespan():
+    events: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan(server: Server):
+        events.append("start")
+        yield
+        events.append("end")
+
+    app = Server("test", lifespan=lifespan).asgi()
+
+    async def main() -> None:
+        inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        sent: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        running = asyncio.ensure_future(app({"type": "lifespan"}, inbox.get, sent.put))
+        inbox.put_nowait({"type": "lifespan.startup"})
+        assert (await sent.get())["type"] == "lifespan.startup.complete"
+        assert events == ["start"]
+        inbox.put_nowait({"type": "lifespan.shutdown"})
+        assert (await sent.get())["type"] == "lifespan.shutdown.complete"
+        await running
+        assert events == ["start", "end"]
+
+    run(main())
+
+
+def test_a_lifespan_that_fails_is_told():
+    @asynccontextmanager
+    async def lifespan(server: Server):
+        raise RuntimeError("no database")
+        yield
+
+    app = Server("test", lifespan=lifespan).asgi()
+
+    async def main() -> None:
+        inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        sent: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+        inbox.put_nowait({"type": "lifespan.startup"})
+        with pytest.raises(RuntimeError):
+            await app({"type": "lifespan"}, inbox.get, sent.put)
+        assert (await sent.get()) == {"type": "lifespan.startup.failed", "message": "no database"}
+
+    run(main())
+
+
+def test_other_scopes_are_refused():
+    async def main() -> None:
+        with pytest.raises(NotImplementedError, match="websocket"):
+            await make().asgi()({"type": "websocket"}, None, None)
+
+    run(main())
+
+
+UVICORN = """
+import asyncio, sys
+import uvicorn
+from contextlib import asynccontextmanager
+from starlette.applications import Starlette
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount, Route
+from mcpline import Context, Server
+
+@asynccontextmanager
+async def lifespan(server):
+    yield "alive"
+
+server = Server("test", lifespan=lifespan)
+
+@server.tool
+async def tool(ctx: Context) -> str:
+    ctx.progress(1)
+    await asyncio.sleep(0)
+    return f"{ctx.lifespan} {ctx.headers['x-mine']}"
+
+mcp = server.asgi()
+
+@asynccontextmanager
+async def outer(app):
+    async with mcp.lifespan():
+        yield
+
+async def hello(request):
+    return PlainTextResponse("hello")
+
+application = Starlette(routes=[Route("/hello", hello), Mount("/tools", mcp)], lifespan=outer)
+if sys.argv[2] == "bare":
+    application = mcp
+uvicorn.run(application, port=int(sys.argv[1]), log_level="warning")
+"""
+
+
+@pytest.mark.parametrize(("how", "path"), [("bare", "/mcp"), ("mounted", "/tools/mcp"), ("mounted", "/tools/")])
+def test_uvicorn_serves_it(how, path):
+    import signal
+
+    port = free_port()
+    with process(UVICORN, str(port), how) as server:
+        wait_for_port(port, server)
+        for _ in range(3):
+            answer = post(port, path, "tool", {}, **{"X-Mine": "yes"})
+            assert text(answer["result"]) == "alive yes"
+        server.process.send_signal(signal.SIGTERM)
+        server.wait()
+        assert b"Traceback" not in server.errors, server.errors.decode()

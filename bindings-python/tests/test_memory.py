@@ -1,0 +1,157 @@
+"""Nothing is kept that nobody needs any more."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import weakref
+from typing import Any
+
+from mcpline import Context, Server, SyncContext
+from support import run
+
+
+class Argument:
+    """Something to be held, and to be found gone."""
+
+
+def test_a_server_and_its_handlers_are_collected():
+    def make() -> list[weakref.ref[Any]]:
+        server = Server("test")
+        kept = Argument()
+
+        @server.tool
+        async def tool(a: int) -> int:
+            # The handler knows its server: a cycle through the native module.
+            return a if server and kept else 0
+
+        @server.tool
+        def sync_tool() -> int:
+            return 1 if server else 0
+
+        @server.resource("r://{id}")
+        async def resource(id: str) -> str:
+            return id if server else ""
+
+        @server.prompt
+        async def prompt() -> str:
+            return "x" if server else ""
+
+        @server.completion
+        async def completion() -> list[str]:
+            return [server.name]
+
+        return [weakref.ref(server), weakref.ref(kept), weakref.ref(tool), weakref.ref(prompt)]
+
+    references = make()
+    gc.collect()
+    assert [reference() for reference in references] == [None] * len(references)
+
+
+def test_a_server_that_has_served_is_collected():
+    def make() -> list[weakref.ref[Any]]:
+        server = Server("test")
+
+        @server.tool
+        async def tool() -> int:
+            return 1 if server else 0
+
+        @server.tool
+        def sync_tool() -> int:
+            return 1 if server else 0
+
+        async def main() -> None:
+            async with server.test_client() as client:
+                for name in ("tool", "sync_tool"):
+                    await asyncio.gather(*(client.call_tool(name) for _ in range(20)))
+
+        run(main())
+        return [weakref.ref(server), weakref.ref(tool)]
+
+    references = make()
+    gc.collect()
+    assert [reference() for reference in references] == [None] * len(references)
+
+
+def test_what_one_call_used_is_gone_after_it(monkeypatch):
+    # pytest keeps what is logged, and with it the frames of exceptions.
+    monkeypatch.setattr(logging.getLogger("mcpline"), "disabled", True)
+    server = Server("test")
+    made: list[weakref.ref[Argument]] = []
+
+    def remember() -> Argument:
+        argument = Argument()
+        made.append(weakref.ref(argument))
+        return argument
+
+    @server.tool
+    async def tool(ctx: Context) -> str:
+        argument = remember()
+        return str(bool(argument))
+
+    @server.tool
+    async def waits(ctx: Context) -> str:
+        argument = remember()
+        await asyncio.sleep(0)
+        return str(bool(argument))
+
+    @server.tool
+    async def fails() -> None:
+        argument = remember()
+        raise ValueError(str(argument))
+
+    @server.tool
+    def sync_tool(ctx: SyncContext) -> str:
+        argument = remember()
+        return str(bool(argument))
+
+    @server.tool
+    def sync_fails() -> None:
+        argument = remember()
+        raise ValueError(str(argument))
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            for name in ("tool", "waits", "fails", "sync_tool", "sync_fails"):
+                await client.call_tool(name)
+            # Whoever ran the last call lets go of it when it is asked for the next.
+            for name in ("tool", "sync_tool"):
+                await client.call_tool(name)
+            gc.collect()
+            alive = [reference for reference in made[:5] if reference() is not None]
+            assert not alive
+
+    run(main())
+
+
+def test_objects_do_not_add_up():
+    server = Server("test")
+
+    @server.tool
+    async def tool(a: int, ctx: Context) -> str:
+        if a % 3 == 0:
+            await asyncio.sleep(0)
+        return str(a)
+
+    @server.tool
+    def sync_tool(a: int, ctx: SyncContext) -> str:
+        return str(a)
+
+    async def round_of(client: Any) -> int:
+        for name in ("tool", "sync_tool"):
+            await asyncio.gather(*(client.call_tool(name, {"a": number}) for number in range(100)))
+        gc.collect()
+        return len(gc.get_objects())
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            for _ in range(3):
+                await round_of(client)
+            before = await round_of(client)
+            for _ in range(5):
+                after = await round_of(client)
+            # Some caches of the interpreter still fill; a leak would be at least one object per call.
+            assert after - before < 200
+
+    run(main())

@@ -1,0 +1,350 @@
+"""Servers in processes of their own: how they begin, and that they end in good order whatever is going on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+from support import PATIENCE, free_port, post, process, text, wait_for_port
+
+STDIO = """
+import asyncio, os, subprocess, sys, threading, time
+from mcpline import Server
+server = Server("test")
+@server.tool
+def echo(value: str) -> str:
+    return value
+@server.tool
+def prints() -> str:
+    print("stray", flush=True)
+    os.system("echo stray of a child")
+    return "printed " + repr(sys.stdin.read())
+@server.tool
+def blocks() -> None:
+    print("blocking", file=sys.stderr, flush=True)
+    time.sleep(3600)
+"""
+ASYNC = """
+@server.tool
+async def async_echo(value: str) -> str:
+    await asyncio.sleep(0)
+    return value
+@server.tool
+async def waits() -> None:
+    await asyncio.Event().wait()
+"""
+RUN = """
+server.run()
+"""
+HTTP = """
+server.run("http", port=int(sys.argv[1]))
+"""
+KINDS = {"sync": STDIO, "async": STDIO + ASYNC}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stdio_serves_until_its_input_ends(kind):
+    with process(KINDS[kind] + RUN) as server:
+        assert server.initialize()["serverInfo"]["name"] == "test"
+        server.call(1, "echo", value="hi")
+        assert text(server.receive()["result"]) == "hi"
+        if kind == "async":
+            server.call(2, "async_echo", value="hi")
+            assert text(server.receive()["result"]) == "hi"
+        server.close_input()
+        assert server.wait() == 0
+        assert server.line() == b""
+        assert server.errors == b""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_stray_output_reaches_stderr_and_nobody_eats_the_input(kind):
+    with process(KINDS[kind] + RUN) as server:
+        server.initialize()
+        server.call(1, "prints")
+        assert text(server.receive()["result"]) == "printed ''"
+        server.close_input()
+        assert server.wait() == 0
+        assert b"stray\n" in server.errors
+        assert b"stray of a child\n" in server.errors
+
+
+def test_stdin_and_stdout_are_back_when_serving_has_ended():
+    source = KINDS["sync"] + RUN + 'print("back", flush=True)\n'
+    with process(source) as server:
+        server.initialize()
+        server.close_input()
+        assert server.line() == b"back\n"
+        assert server.wait() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("in_flight", ["nothing", "calls"])
+def test_signals_end_stdio(kind, number, in_flight):
+    source = KINDS[kind].replace('Server("test")', 'Server("test", shutdown_grace=0.1)')
+    with process(source + RUN) as server:
+        server.initialize()
+        if in_flight == "calls":
+            server.call(1, "blocks")
+            if kind == "async":
+                server.call(2, "waits")
+            server.call(3, "echo", value="hi")
+            assert server.receive()["id"] == 3
+        server.process.send_signal(number)
+        assert server.wait() == 0
+        assert b"Traceback" not in server.errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("kind", KINDS)
+def test_signals_end_http(kind, number):
+    source = KINDS[kind].replace('Server("test")', 'Server("test", shutdown_grace=0.1)')
+    port = free_port()
+    with process(source + HTTP, str(port)) as server:
+        wait_for_port(port, server)
+        assert text(post(port, "/mcp", "echo", {"value": "hi"})["result"]) == "hi"
+        server.process.send_signal(number)
+        assert server.wait() == 0
+        assert b"Traceback" not in server.errors
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_end_of_input_ends_calls_in_flight(kind):
+    source = KINDS[kind].replace('Server("test")', 'Server("test", shutdown_grace=0.1)')
+    for _ in range(5):
+        with process(source + RUN) as server:
+            server.initialize()
+            server.call(1, "blocks")
+            if kind == "async":
+                server.call(2, "waits")
+            server.close_input()
+            assert server.wait() == 0
+            assert b"Traceback" not in server.errors
+            assert b"Fatal" not in server.errors
+
+
+def test_a_port_that_is_taken_is_an_exception():
+    source = """
+    import socket
+    from mcpline import Server, TransportError
+    taken = socket.create_server(("127.0.0.1", 0))
+    server = Server("test")
+    for handler in ("", "async "):
+        exec(f"@server.tool\\n{handler}def tool{len(handler)}(): ...")
+        try:
+            server.run("http", port=taken.getsockname()[1])
+        except TransportError as error:
+            assert isinstance(error, OSError)
+            print("refused", flush=True)
+    """
+    with process(source) as server:
+        assert [server.line(), server.line()] == [b"refused\n"] * 2
+        assert server.wait() == 0
+
+
+def test_a_lifespan_that_fails_fails_the_run():
+    source = """
+    from contextlib import asynccontextmanager
+    from mcpline import Server
+    @asynccontextmanager
+    async def lifespan(server):
+        raise RuntimeError("no database")
+        yield
+    server = Server("test", lifespan=lifespan)
+    try:
+        server.run()
+    except RuntimeError as error:
+        print(error, flush=True)
+    """
+    with process(source) as server:
+        assert server.line() == b"no database\n"
+        assert server.wait() == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_server_runs_in_a_thread(kind):
+    source = (
+        KINDS[kind]
+        + """
+port = int(sys.argv[1])
+thread = threading.Thread(target=server.run, args=("http",), kwargs={"port": port})
+thread.start()
+sys.stdin.readline()
+server.stop()
+thread.join()
+print("joined", flush=True)
+"""
+    )
+    port = free_port()
+    with process(source, str(port)) as server:
+        wait_for_port(port, server)
+        assert text(post(port, "/mcp", "echo", {"value": "hi"})["result"]) == "hi"
+        server.process.stdin.write(b"\n")
+        server.close_input()
+        assert server.line() == b"joined\n"
+        assert server.wait() == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_interpreter_ends_while_a_daemon_thread_serves(kind):
+    source = (
+        KINDS[kind]
+        + """
+port = int(sys.argv[1])
+threading.Thread(target=server.run, args=("http",), kwargs={"port": port}, daemon=True).start()
+sys.stdin.readline()
+"""
+    )
+    for _ in range(5):
+        port = free_port()
+        with process(source, str(port)) as server:
+            wait_for_port(port, server)
+            assert text(post(port, "/mcp", "echo", {"value": "hi"})["result"]) == "hi"
+            server.close_input()
+            assert server.wait() == 0
+            assert b"Fatal" not in server.errors
+
+
+def test_serving_is_cancelled_with_its_task():
+    source = (
+        KINDS["async"]
+        + """
+async def main():
+    task = asyncio.ensure_future(server.serve("http", port=int(sys.argv[1])))
+    await asyncio.get_running_loop().run_in_executor(None, sys.stdin.readline)
+    task.cancel()
+    try:
+        await task
+    except asyncio.CancelledError:
+        print("cancelled", flush=True)
+asyncio.run(main())
+"""
+    )
+    port = free_port()
+    with process(source, str(port)) as server:
+        wait_for_port(port, server)
+        assert text(post(port, "/mcp", "async_echo", {"value": "hi"})["result"]) == "hi"
+        server.close_input()
+        assert server.line() == b"cancelled\n"
+        assert server.wait() == 0
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_forked_child_disturbs_nothing(kind):
+    source = (
+        KINDS[kind]
+        + """
+import gc
+@server.tool
+def forks(how: str) -> str:
+    child = os.fork()
+    if child == 0:
+        global server
+        if how == "collects":
+            del server
+            gc.collect()
+        if how == "raises":
+            sys.exit(0)
+        os._exit(0)
+    return str(os.waitpid(child, 0)[1])
+"""
+        + RUN
+    )
+    with process(source) as server:
+        server.initialize()
+        for number, how in enumerate(("exits", "collects", "raises") * 2):
+            server.call(number, "forks", how=how)
+            assert text(server.receive()["result"]) == "0"
+        server.call(9, "echo", value="still here")
+        assert text(server.receive()["result"]) == "still here"
+        server.close_input()
+        assert server.wait() == 0
+
+
+def test_forked_workers_serve_what_was_made_before_the_fork():
+    source = (
+        KINDS["async"]
+        + """
+from concurrent.futures import ProcessPoolExecutor
+import multiprocessing
+def work(port):
+    signal_received = threading.Timer(0, lambda: None)
+    server.run("http", port=port)
+ports = [int(argument) for argument in sys.argv[1:]]
+context = multiprocessing.get_context("fork")
+workers = [context.Process(target=work, args=(port,)) for port in ports]
+for worker in workers: worker.start()
+sys.stdin.readline()
+for worker in workers: worker.terminate()
+for worker in workers: worker.join()
+print([worker.exitcode for worker in workers], flush=True)
+"""
+    )
+    ports = [free_port(), free_port()]
+    with process(source, *map(str, ports)) as server:
+        for port in ports:
+            wait_for_port(port, server)
+            assert text(post(port, "/mcp", "async_echo", {"value": "hi"})["result"]) == "hi"
+            assert text(post(port, "/mcp", "echo", {"value": "hi"})["result"]) == "hi"
+        server.close_input()
+        assert server.line() == b"[0, 0]\n"
+        assert server.wait() == 0
+
+
+def test_an_async_tool_added_while_a_sync_server_serves_is_run():
+    source = (
+        KINDS["sync"]
+        + """
+async def added(value: str) -> str:
+    await asyncio.sleep(0)
+    return "added " + value
+@server.tool
+def add() -> None:
+    server.add_tool(added)
+"""
+        + RUN
+    )
+    with process(source) as server:
+        server.initialize()
+        server.call(1, "add")
+        while "id" not in server.receive():
+            pass
+        server.call(2, "added", value="x")
+        assert text(server.receive()["result"]) == "added x"
+        server.close_input()
+        assert server.wait() == 0
+
+
+def imported(source: str) -> set[str]:
+    code = f"import sys; before = set(sys.modules)\n{source}\nprint(*sorted(set(sys.modules) - before))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=PATIENCE)
+    return set(done.stdout.decode().split())
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    modules = imported("import mcpline")
+    assert modules == {"__future__", "mcpline", "mcpline._native", "mcpline.errors", "mcpline.server"}
+
+
+def test_a_server_with_sync_handlers_alone_never_imports_asyncio():
+    source = STDIO + 'import sys\nprint("asyncio" in sys.modules, file=sys.stderr)\n' + RUN
+    source = source.replace("import asyncio, os", "import os") + 'print("asyncio" in sys.modules, flush=True)\n'
+    with process(source) as server:
+        server.initialize()
+        server.call(1, "echo", value="hi")
+        assert text(server.receive()["result"]) == "hi"
+        server.close_input()
+        assert server.line() == b"False\n"
+        assert server.wait() == 0
+
+
+def test_environment_is_not_touched():
+    before = dict(os.environ)
+    import mcpline
+
+    mcpline.Server("test")
+    assert dict(os.environ) == before
