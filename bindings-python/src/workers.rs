@@ -392,7 +392,8 @@ impl Workers {
         self.pool.left.notify_all();
     }
 
-    /// Ends the threads that wait, and waits up to `patience` seconds for those that run a handler.
+    /// Ends the threads that wait for calls, and waits for their end, up to `patience` seconds. Those that run
+    /// a handler had the server's grace period; they end after it, or with the process.
     fn close(&self, py: Python<'_>, patience: f64) {
         let deadline = Instant::now() + Duration::from_secs_f64(patience.clamp(0.0, 3600.0));
         {
@@ -413,7 +414,7 @@ impl Workers {
                 let _ = monitor.join();
             }
             let mut state = lock(&pool.state);
-            while state.threads > 0 {
+            while state.threads > state.active + state.blocked {
                 let left = deadline.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     return;

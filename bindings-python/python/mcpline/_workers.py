@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 __all__ = ["start"]
 
 PATIENCE = 1.0
-"""How long the end of serving waits for handlers that still run, in seconds. Then their threads are left alone,
-as any daemon thread is."""
+"""How long the end of serving waits for idle threads to end, in seconds. It takes them no time at all, unless the
+machine is very busy. Threads whose handlers still run are left alone, as any daemon thread is."""
 
 
 def start(server: Server) -> _native.Workers:
