@@ -136,16 +136,17 @@ def _coroutine_code(call: Any) -> bool:
 
 
 def _hints(target: Any, signature: inspect.Signature, name: str) -> dict[str, Any]:
+    annotations: dict[str, Any] = getattr(target, "__annotations__", {})
     try:
-        return typing.get_type_hints(target, include_extras=True)
+        return _resolved(annotations, target, None)
     except NameError:
         pass
     # Annotations that are text may name what only the surrounding functions know: then look there.
     names = _surroundings(target)
     hints: dict[str, Any] = {}
-    for key, annotation in getattr(target, "__annotations__", {}).items():
+    for key, annotation in annotations.items():
         try:
-            hints[key] = _resolved(key, annotation, target, names)
+            hints.update(_resolved({key: annotation}, target, names))
         except NameError as error:
             # A context imported for type checkers alone still is one.
             if isinstance(annotation, str) and _names_context(annotation):
@@ -155,10 +156,11 @@ def _hints(target: Any, signature: inspect.Signature, name: str) -> dict[str, An
     return hints
 
 
-def _resolved(key: str, annotation: Any, target: Any, names: dict[str, Any]) -> Any:
-    holder = type("_Holder", (), {"__annotations__": {key: annotation}})
+def _resolved(annotations: dict[str, Any], target: Any, names: dict[str, Any] | None) -> dict[str, Any]:
+    """Resolve annotations as those of a class: of a function, Python 3.10 adds None to those with that default."""
+    holder = type("_Holder", (), {"__annotations__": annotations})
     scope = getattr(target, "__globals__", {})
-    return typing.get_type_hints(holder, globalns=scope, localns=names, include_extras=True)[key]
+    return typing.get_type_hints(holder, globalns=scope, localns=names, include_extras=True)
 
 
 def _surroundings(target: Any) -> dict[str, Any]:
