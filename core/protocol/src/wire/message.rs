@@ -12,7 +12,7 @@ use super::id::RequestId;
 use super::line::LineTooLong;
 use super::method::Method;
 use super::raw::Raw;
-use super::scan::{Key, Kind, Member, ScanError, Scanner, Span};
+use super::scan::{Key, Kind, Member, Scan, ScanError, Scanner, Span, head, scan};
 use super::text::unescape;
 use crate::error::{ErrorCode, RpcError};
 use crate::limits::{MAX_BATCH, MAX_METHOD};
@@ -87,17 +87,14 @@ pub struct Params {
 impl Params {
     /// Finds the members of `raw`. Returns none if it is not an object.
     pub fn from_raw(raw: Raw) -> Option<Self> {
-        let mut scanner = Scanner::new(raw.as_bytes()).ok()?;
         let mut members = SmallVec::new();
-        scanner
-            .object(1, |scanner, key| {
-                members.push(Member {
-                    key,
-                    value: scanner.value(2)?,
-                });
+        let walk = |scanner: &mut Scanner<'_>| {
+            scanner.object(1, |scanner, key| {
+                members.push(Member::new(key, scanner.value(2)?));
                 Ok(())
             })
-            .ok()?;
+        };
+        scan(raw.as_bytes(), walk).ok()?;
         Some(Self { raw, members })
     }
 
@@ -193,36 +190,26 @@ impl From<ScanError> for ReadError {
 /// [`ErrorCode::INVALID_REQUEST`] when they are JSON but no message, or an empty or too long batch. A
 /// faulty message in a batch spoils only itself.
 pub fn read(bytes: Bytes) -> Result<Incoming, ReadError> {
-    let mut scanner = Scanner::new(&bytes)?;
-    match scanner.kind() {
-        Some(Kind::Object) => {
-            let parts = Parts::scan(&mut scanner, 1)?;
-            scanner.end()?;
-            parts.into_message(&bytes).map(Incoming::Single)
+    let mut one = Parts::default();
+    let mut all = Vec::new();
+    let kind = scan(&bytes, |scanner| {
+        let kind = scanner.kind();
+        match kind {
+            Some(Kind::Object) => one.scan(scanner, 1)?,
+            Some(Kind::Array) => scan_batch(scanner, &mut all)?,
+            _ => drop(scanner.value(1)?),
         }
+        Ok(kind)
+    })?;
+    match kind {
+        Some(Kind::Object) => one.into_message(&bytes).map(Incoming::Single),
+        Some(Kind::Array) if all.is_empty() => {
+            Err(ReadError::unreadable(invalid("an empty batch")))
+        }
+        Some(Kind::Array) if all.len() > MAX_BATCH => Err(ReadError::unreadable(invalid(
+            "too many messages in a batch",
+        ))),
         Some(Kind::Array) => {
-            let mut all: Vec<Option<Parts>> = Vec::new();
-            scanner.array(1, |scanner| {
-                let parts = if scanner.kind() == Some(Kind::Object) {
-                    Some(Parts::scan(scanner, 2)?)
-                } else {
-                    scanner.value(2)?;
-                    None
-                };
-                if all.len() <= MAX_BATCH {
-                    all.push(parts);
-                }
-                Ok(())
-            })?;
-            scanner.end()?;
-            if all.is_empty() || all.len() > MAX_BATCH {
-                let problem = if all.is_empty() {
-                    "an empty batch"
-                } else {
-                    "too many messages in a batch"
-                };
-                return Err(ReadError::unreadable(invalid(problem)));
-            }
             let message = |parts: Option<Parts>| match parts {
                 Some(parts) => parts.into_message(&bytes),
                 None => Err(ReadError::unreadable(invalid(
@@ -231,14 +218,27 @@ pub fn read(bytes: Bytes) -> Result<Incoming, ReadError> {
             };
             Ok(Incoming::Batch(all.into_iter().map(message).collect()))
         }
-        _ => {
-            scanner.value(1)?;
-            scanner.end()?;
-            Err(ReadError::unreadable(invalid(
-                "a message must be an object",
-            )))
-        }
+        _ => Err(ReadError::unreadable(invalid(
+            "a message must be an object",
+        ))),
     }
+}
+
+/// Collects the messages of a batch, none for what is no object. One too many stands for any number of them.
+fn scan_batch(scanner: &mut Scanner<'_>, all: &mut Vec<Option<Parts>>) -> Scan<()> {
+    let message = |scanner: &mut Scanner<'_>| {
+        let mut parts = None;
+        if scanner.kind() == Some(Kind::Object) {
+            parts.get_or_insert_with(Parts::default).scan(scanner, 2)?;
+        } else {
+            scanner.value(2)?;
+        }
+        if all.len() <= MAX_BATCH {
+            all.push(parts);
+        }
+        Ok(())
+    };
+    scanner.array(1, message).map(drop)
 }
 
 fn invalid(problem: &str) -> RpcError {
@@ -258,36 +258,48 @@ struct Parts {
     extra: Vec<Member>,
 }
 
+// All names that JSON-RPC defines are shorter than eight bytes, so their heads tell them apart.
+const JSONRPC: u64 = head(b"jsonrpc");
+const ID: u64 = head(b"id");
+const METHOD: u64 = head(b"method");
+const PARAMS: u64 = head(b"params");
+const RESULT: u64 = head(b"result");
+const ERROR: u64 = head(b"error");
+
+/// The head of a member's name; zero, which is no name's, where it would tell too little.
+fn name_of(scanner: &Scanner<'_>, key: Key) -> u64 {
+    if !key.escaped {
+        return key.head;
+    }
+    let name = unescape(scanner.text(key));
+    if name.contains('\0') {
+        0
+    } else {
+        head(name.as_bytes())
+    }
+}
+
 impl Parts {
-    fn scan(scanner: &mut Scanner<'_>, depth: usize) -> Result<Self, ScanError> {
-        let mut parts = Self::default();
-        scanner.object(depth, |scanner, key| parts.member(scanner, key, depth + 1))?;
-        Ok(parts)
+    /// Finds the members of the message that comes next.
+    fn scan(&mut self, scanner: &mut Scanner<'_>, depth: usize) -> Scan<()> {
+        scanner
+            .object(depth, |scanner, key| self.member(scanner, key, depth + 1))
+            .map(drop)
     }
 
-    fn member(
-        &mut self,
-        scanner: &mut Scanner<'_>,
-        key: Key,
-        depth: usize,
-    ) -> Result<(), ScanError> {
-        let text = scanner.text(key);
-        let decoded = key.escaped.then(|| unescape(text));
-        let known = match decoded.as_ref().map_or(text, |name| name.as_bytes()) {
-            b"jsonrpc" => &mut self.jsonrpc,
-            b"id" => &mut self.id,
-            b"method" => &mut self.method,
-            b"params" => {
+    fn member(&mut self, scanner: &mut Scanner<'_>, key: Key, depth: usize) -> Scan<()> {
+        let known = match name_of(scanner, key) {
+            JSONRPC => &mut self.jsonrpc,
+            ID => &mut self.id,
+            METHOD => &mut self.method,
+            PARAMS => {
                 self.params = Some(self.scan_params(scanner, depth)?);
                 return Ok(());
             }
-            b"result" => &mut self.result,
-            b"error" => &mut self.error,
+            RESULT => &mut self.result,
+            ERROR => &mut self.error,
             _ => {
-                self.extra.push(Member {
-                    key,
-                    value: scanner.value(depth)?,
-                });
+                self.extra.push(Member::new(key, scanner.value(depth)?));
                 return Ok(());
             }
         };
@@ -295,22 +307,18 @@ impl Parts {
         Ok(())
     }
 
-    fn scan_params(&mut self, scanner: &mut Scanner<'_>, depth: usize) -> Result<Span, ScanError> {
+    fn scan_params(&mut self, scanner: &mut Scanner<'_>, depth: usize) -> Scan<Span> {
         if scanner.kind() != Some(Kind::Object) {
             return scanner.value(depth);
         }
         let members = &mut self.members;
         let span = scanner.object(depth, |scanner, key| {
-            members.push(Member {
-                key,
-                value: scanner.value(depth + 1)?,
-            });
+            members.push(Member::new(key, scanner.value(depth + 1)?));
             Ok(())
         })?;
-        for member in members {
-            member.key.span = member.key.span.relative_to(span);
-            member.value = member.value.relative_to(span);
-        }
+        members
+            .iter_mut()
+            .for_each(|member| *member = member.relative_to(span));
         Ok(span)
     }
 
@@ -432,7 +440,7 @@ fn error_of(raw: Option<Raw>) -> Result<RpcError, RpcError> {
 
 fn extra(bytes: &Bytes, members: &[Member]) -> Vec<(String, Raw)> {
     let pair = |member: &Member| {
-        let key = unescape(&bytes[member.key.span.range()]).into_owned();
+        let key = unescape(&bytes[member.key.range()]).into_owned();
         (key, Raw::slice(bytes, member.value))
     };
     members.iter().map(pair).collect()

@@ -107,6 +107,15 @@ fn unknown_members_are_kept() {
 }
 
 #[test]
+fn names_that_only_begin_like_those_of_json_rpc_are_unknown() {
+    let request = request(
+        r#"{"jsonrpc":"2.0","id":1,"method":"ping","id\u0000":2,"params\u0000x":[],"jsonrpc2":3,"":4}"#,
+    );
+    let names: Vec<_> = request.extra.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(names, ["id\0", "params\0x", "jsonrpc2", ""]);
+}
+
+#[test]
 fn what_is_not_json_is_a_parse_error_without_id() {
     for text in [
         "",

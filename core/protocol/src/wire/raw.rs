@@ -35,9 +35,7 @@ impl Raw {
     /// What is wrong with the bytes, and where.
     pub fn parse(bytes: impl Into<Bytes>) -> Result<Self, ScanError> {
         let bytes = bytes.into();
-        let mut scanner = scan::Scanner::new(&bytes)?;
-        let span = scanner.value(1)?;
-        scanner.end()?;
+        let span = scan::scan(&bytes, |scanner| scanner.value(1))?;
         Ok(Self::slice(&bytes, span))
     }
 

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use smallvec::SmallVec;
 
-use super::text::{hex4, unescape};
+use super::text::{self, hex4, unescape};
 use crate::limits::{MAX_DEPTH, MAX_MEMBERS};
 
 /// Why bytes are not one acceptable JSON text.
@@ -96,9 +96,7 @@ impl Kind {
 /// # Errors
 /// The first [`Problem`] and its place.
 pub fn check(bytes: &[u8]) -> Result<(), ScanError> {
-    let mut scanner = Scanner::new(bytes)?;
-    scanner.value(1)?;
-    scanner.end()
+    scan(bytes, |scanner| scanner.value(1).map(drop))
 }
 
 /// A range of bytes in the scanned text. 32 bits keep the records of a message small.
@@ -139,26 +137,61 @@ impl Span {
     }
 }
 
-/// A member's key: the bytes between its quotes.
+/// A string that was scanned: the bytes between its quotes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Key {
     pub(crate) span: Span,
     /// Whether the bytes contain an escape.
     pub(crate) escaped: bool,
+    /// The first eight bytes, as [`head`] makes it. Fewer bytes are told by it alone, for no string
+    /// contains a zero byte.
+    pub(crate) head: u64,
+}
+
+/// The first eight bytes of a text as a number, filled up with zeros.
+pub(crate) const fn head(text: &[u8]) -> u64 {
+    if let Some(chunk) = text.first_chunk::<8>() {
+        return u64::from_le_bytes(*chunk);
+    }
+    let mut head = 0;
+    let mut at = text.len();
+    while at > 0 {
+        at -= 1;
+        head = (head << 8) | text[at] as u64;
+    }
+    head
 }
 
 /// One member of a scanned object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Member {
-    pub(crate) key: Key,
+    pub(crate) key: Span,
+    escaped: bool,
     pub(crate) value: Span,
 }
 
 impl Member {
+    pub(crate) fn new(key: Key, value: Span) -> Self {
+        Self {
+            key: key.span,
+            escaped: key.escaped,
+            value,
+        }
+    }
+
+    /// The member as seen from `origin`.
+    pub(crate) fn relative_to(self, origin: Span) -> Self {
+        Self {
+            key: self.key.relative_to(origin),
+            value: self.value.relative_to(origin),
+            ..self
+        }
+    }
+
     /// Whether the member of the object in `text` has this name.
     pub(crate) fn is_named(&self, text: &[u8], name: &str) -> bool {
-        let key = &text[self.key.span.range()];
-        if self.key.escaped {
+        let key = &text[self.key.range()];
+        if self.escaped {
             unescape(key) == name
         } else {
             key == name.as_bytes()
@@ -175,25 +208,46 @@ pub(crate) struct Scanner<'a> {
     at: usize,
     /// Keys of all objects that are open, the innermost last.
     keys: SmallVec<[Key; 24]>,
+    /// Why the text was refused.
+    refusal: Option<ScanError>,
+}
+
+/// The text is refused, and the scanner remembers why. Without size, it keeps the results of the many small
+/// steps in registers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refused;
+
+/// What a step of the scanner finds.
+pub(crate) type Scan<T> = Result<T, Refused>;
+
+/// Walks over `bytes`: `walk` consumes one value, around which there is nothing but white space.
+pub(crate) fn scan<'a, T>(
+    bytes: &'a [u8],
+    walk: impl FnOnce(&mut Scanner<'a>) -> Scan<T>,
+) -> Result<T, ScanError> {
+    if u32::try_from(bytes.len()).is_err() {
+        return Err(ScanError {
+            problem: Problem::Long,
+            at: 0,
+        });
+    }
+    let mut scanner = Scanner {
+        bytes,
+        at: 0,
+        keys: SmallVec::new(),
+        refusal: None,
+    };
+    scanner.space();
+    match walk(&mut scanner) {
+        Ok(found) if scanner.is_at_end() => Ok(found),
+        _ => Err(scanner.refusal.unwrap_or(ScanError {
+            problem: Problem::Trailing,
+            at: scanner.at,
+        })),
+    }
 }
 
 impl<'a> Scanner<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Result<Self, ScanError> {
-        if u32::try_from(bytes.len()).is_err() {
-            return Err(ScanError {
-                problem: Problem::Long,
-                at: 0,
-            });
-        }
-        let mut scanner = Self {
-            bytes,
-            at: 0,
-            keys: SmallVec::new(),
-        };
-        scanner.space();
-        Ok(scanner)
-    }
-
     /// The kind of the value that comes next, as far as its first byte tells.
     pub(crate) fn kind(&self) -> Option<Kind> {
         self.peek().map(Kind::of)
@@ -205,7 +259,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Any value, at this depth. Returns where it stands.
-    pub(crate) fn value(&mut self, depth: usize) -> Result<Span, ScanError> {
+    pub(crate) fn value(&mut self, depth: usize) -> Scan<Span> {
         let start = self.at;
         match self.peek() {
             Some(b'"') => {
@@ -230,8 +284,8 @@ impl<'a> Scanner<'a> {
     pub(crate) fn object(
         &mut self,
         depth: usize,
-        mut member: impl FnMut(&mut Self, Key) -> Result<(), ScanError>,
-    ) -> Result<Span, ScanError> {
+        mut member: impl FnMut(&mut Self, Key) -> Scan<()>,
+    ) -> Scan<Span> {
         let start = self.at;
         let outer = self.keys.len();
         self.open(depth, b'{')?;
@@ -241,7 +295,7 @@ impl<'a> Scanner<'a> {
                 let key = self.string()?;
                 escaped |= key.escaped;
                 if self.keys.len() - outer == MAX_MEMBERS {
-                    return Err(self.error(Problem::Members));
+                    return Err(self.refuse(Problem::Members));
                 }
                 self.keys.push(key);
                 self.space();
@@ -255,7 +309,9 @@ impl<'a> Scanner<'a> {
                 self.at += 1;
                 self.space();
             }
-            self.distinct(outer, escaped)?;
+            if self.keys.len() - outer > 1 {
+                self.distinct(outer, escaped)?;
+            }
             self.keys.truncate(outer);
         }
         self.expect(b'}')?;
@@ -266,8 +322,8 @@ impl<'a> Scanner<'a> {
     pub(crate) fn array(
         &mut self,
         depth: usize,
-        mut element: impl FnMut(&mut Self) -> Result<(), ScanError>,
-    ) -> Result<Span, ScanError> {
+        mut element: impl FnMut(&mut Self) -> Scan<()>,
+    ) -> Scan<Span> {
         let start = self.at;
         self.open(depth, b'[')?;
         if self.peek() != Some(b']') {
@@ -285,16 +341,13 @@ impl<'a> Scanner<'a> {
         Ok(Span::new(start, self.at))
     }
 
-    /// Nothing but white space up to the end.
-    pub(crate) fn end(&mut self) -> Result<(), ScanError> {
+    /// Whether nothing but white space is left.
+    fn is_at_end(&mut self) -> bool {
         self.space();
-        if self.at == self.bytes.len() {
-            Ok(())
-        } else {
-            Err(self.error(Problem::Trailing))
-        }
+        self.at == self.bytes.len()
     }
 
+    #[inline]
     fn peek(&self) -> Option<u8> {
         self.bytes.get(self.at).copied()
     }
@@ -312,16 +365,16 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    fn open(&mut self, depth: usize, bracket: u8) -> Result<(), ScanError> {
+    fn open(&mut self, depth: usize, bracket: u8) -> Scan<()> {
         if depth > MAX_DEPTH {
-            return Err(self.error(Problem::Depth));
+            return Err(self.refuse(Problem::Depth));
         }
         self.expect(bracket)?;
         self.space();
         Ok(())
     }
 
-    fn expect(&mut self, byte: u8) -> Result<(), ScanError> {
+    fn expect(&mut self, byte: u8) -> Scan<()> {
         if self.peek() != Some(byte) {
             return Err(self.unexpected());
         }
@@ -329,7 +382,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn literal(&mut self, literal: &[u8]) -> Result<(), ScanError> {
+    fn literal(&mut self, literal: &[u8]) -> Scan<()> {
         if !self.bytes[self.at..].starts_with(literal) {
             return Err(self.unexpected());
         }
@@ -337,7 +390,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn number(&mut self) -> Result<(), ScanError> {
+    fn number(&mut self) -> Scan<()> {
         if self.peek() == Some(b'-') {
             self.at += 1;
         }
@@ -359,21 +412,43 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn digits(&mut self) -> Result<(), ScanError> {
+    fn digits(&mut self) -> Scan<()> {
         let start = self.at;
         while let Some(b'0'..=b'9') = self.peek() {
             self.at += 1;
         }
         if self.at == start {
-            Err(self.error(Problem::Number))
+            Err(self.refuse(Problem::Number))
         } else {
             Ok(())
         }
     }
 
     /// A string; returns what stands between its quotes.
-    fn string(&mut self) -> Result<Key, ScanError> {
+    #[inline(always)]
+    fn string(&mut self) -> Scan<Key> {
         self.expect(b'"')?;
+        // Most keys and many values fit into the word that holds their end.
+        if let Some(chunk) = self.bytes.get(self.at..).and_then(<[u8]>::first_chunk::<8>) {
+            let word = u64::from_le_bytes(*chunk);
+            let stop = stops(word);
+            let length = stop.trailing_zeros() as usize / 8;
+            let before = (stop & stop.wrapping_neg()).wrapping_sub(1);
+            if stop != 0 && chunk[length] == b'"' && word & before & HIGH_BITS == 0 {
+                let span = Span::new(self.at, self.at + length);
+                self.at += length + 1;
+                return Ok(Key {
+                    span,
+                    escaped: false,
+                    head: word & (before >> 7),
+                });
+            }
+        }
+        self.rest_of_string()
+    }
+
+    #[inline(never)]
+    fn rest_of_string(&mut self) -> Scan<Key> {
         let start = self.at;
         let mut escaped = false;
         let mut ascii = true;
@@ -387,66 +462,79 @@ impl<'a> Scanner<'a> {
                     escaped = true;
                     self.escape()?;
                 }
-                Some(_) => return Err(self.error(Problem::Control)),
-                None => return Err(self.error(Problem::End)),
+                Some(_) => return Err(self.refuse(Problem::Control)),
+                None => return Err(self.refuse(Problem::End)),
             }
         }
-        if !ascii && let Err(error) = std::str::from_utf8(&self.bytes[start..self.at]) {
-            return Err(ScanError {
-                problem: Problem::Utf8,
-                at: start + error.valid_up_to(),
-            });
+        if !ascii && let Some(valid) = text::invalid_utf8(&self.bytes[start..self.at]) {
+            self.at = start + valid;
+            return Err(self.refuse(Problem::Utf8));
         }
         let span = Span::new(start, self.at);
         self.at += 1;
-        Ok(Key { span, escaped })
+        Ok(Key {
+            span,
+            escaped,
+            head: head(&self.bytes[span.range()]),
+        })
     }
 
-    fn escape(&mut self) -> Result<(), ScanError> {
+    fn escape(&mut self) -> Scan<()> {
         match self.bytes.get(self.at + 1) {
             Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
             Some(b'u') => {
                 let unit = self.utf16_unit()?;
                 if (0xdc00..0xe000).contains(&unit) {
-                    return Err(self.error(Problem::Escape));
+                    return Err(self.refuse(Problem::Escape));
                 }
                 self.at += 6;
                 if (0xd800..0xdc00).contains(&unit) {
                     if !(0xdc00..0xe000).contains(&self.utf16_unit()?) {
-                        return Err(self.error(Problem::Escape));
+                        return Err(self.refuse(Problem::Escape));
                     }
                     self.at += 6;
                 }
             }
-            _ => return Err(self.error(Problem::Escape)),
+            _ => return Err(self.refuse(Problem::Escape)),
         }
         Ok(())
     }
 
     /// The value of the `\uXXXX` that comes next.
-    fn utf16_unit(&self) -> Result<u32, ScanError> {
+    fn utf16_unit(&mut self) -> Scan<u32> {
         let escape = self.bytes[self.at..].strip_prefix(b"\\u");
-        escape.and_then(hex4).ok_or(self.error(Problem::Escape))
+        escape
+            .and_then(hex4)
+            .ok_or_else(|| self.refuse(Problem::Escape))
     }
 
     /// That the keys from `outer` on differ from each other; `escaped`, if any of them is.
-    #[inline]
-    fn distinct(&self, outer: usize, escaped: bool) -> Result<(), ScanError> {
+    fn distinct(&mut self, outer: usize, escaped: bool) -> Scan<()> {
         let keys = &self.keys[outer..];
-        let text = |key: &Key| &self.bytes[key.span.range()];
         if escaped || keys.len() > PAIRWISE {
-            return self.distinct_sorted(keys);
+            return match self.duplicate_sorted(outer) {
+                Some(at) => Err(self.duplicate(at)),
+                None => Ok(()),
+            };
         }
         for (at, key) in keys.iter().enumerate() {
-            if keys[..at].iter().any(|earlier| text(earlier) == text(key)) {
-                return Err(duplicate(key.span.start));
+            let twice = keys[..at]
+                .iter()
+                .any(|earlier| earlier.head == key.head && self.is_same(*earlier, *key));
+            if twice {
+                return Err(self.duplicate(key.span.start));
             }
         }
         Ok(())
     }
 
+    fn is_same(&self, one: Key, other: Key) -> bool {
+        self.bytes[one.span.range()] == self.bytes[other.span.range()]
+    }
+
+    /// Where a key stands that has been there before.
     #[cold]
-    fn distinct_sorted(&self, keys: &[Key]) -> Result<(), ScanError> {
+    fn duplicate_sorted(&self, outer: usize) -> Option<u32> {
         let text = |key: &Key| {
             let text = &self.bytes[key.span.range()];
             if key.escaped {
@@ -455,35 +543,41 @@ impl<'a> Scanner<'a> {
                 Cow::Borrowed(text)
             }
         };
-        let mut sorted: Vec<_> = keys.iter().map(|key| (text(key), key.span.start)).collect();
+        let mut sorted: Vec<_> = self.keys[outer..]
+            .iter()
+            .map(|key| (text(key), key.span.start))
+            .collect();
         sorted.sort_unstable();
-        match sorted.windows(2).find(|pair| pair[0].0 == pair[1].0) {
-            Some(pair) => Err(duplicate(pair[1].1)),
-            None => Ok(()),
-        }
+        sorted
+            .windows(2)
+            .find(|pair| pair[0].0 == pair[1].0)
+            .map(|pair| pair[1].1)
     }
 
-    fn unexpected(&self) -> ScanError {
+    #[cold]
+    fn unexpected(&mut self) -> Refused {
         let ended = self.at >= self.bytes.len();
-        self.error(if ended {
+        self.refuse(if ended {
             Problem::End
         } else {
             Problem::Unexpected
         })
     }
 
-    fn error(&self, problem: Problem) -> ScanError {
-        ScanError {
+    #[cold]
+    fn duplicate(&mut self, at: u32) -> Refused {
+        self.at = at as usize;
+        self.refuse(Problem::Duplicate)
+    }
+
+    /// Remembers what is wrong, and that it is here.
+    #[cold]
+    fn refuse(&mut self, problem: Problem) -> Refused {
+        self.refusal = Some(ScanError {
             problem,
             at: self.at,
-        }
-    }
-}
-
-fn duplicate(at: u32) -> ScanError {
-    ScanError {
-        problem: Problem::Duplicate,
-        at: at as usize,
+        });
+        Refused
     }
 }
 

@@ -398,6 +398,21 @@ mod tests {
     }
 
     #[test]
+    fn an_over_long_line_is_reported_however_it_is_cut() {
+        let stream = b"data: 0123456789abcdef\ndata: x\n\n:0123456789abcdef\n\ndata: y\n\n";
+        for size in 1..stream.len() {
+            let mut decoder = EventDecoder::new(12);
+            let mut verdicts = Vec::new();
+            for chunk in stream.chunks(size) {
+                decoder.push(chunk);
+                verdicts
+                    .extend(std::iter::from_fn(|| decoder.next_event()).map(|event| event.is_ok()));
+            }
+            assert_eq!(verdicts, [false, false, true], "chunks of {size}");
+        }
+    }
+
+    #[test]
     fn what_is_encoded_is_decoded_again() {
         let mut out = Vec::new();
         retry(&mut out, 500);

@@ -82,6 +82,20 @@ fn code_point(rest: &mut &[u8]) -> char {
     char::from_u32(scalar).unwrap_or(char::REPLACEMENT_CHARACTER)
 }
 
+/// Where `bytes` stop being UTF-8, if they do.
+pub(crate) fn invalid_utf8(bytes: &[u8]) -> Option<usize> {
+    // The faster way is slower to start.
+    if bytes.len() < 64 {
+        std::str::from_utf8(bytes)
+            .err()
+            .map(|error| error.valid_up_to())
+    } else {
+        simdutf8::compat::from_utf8(bytes)
+            .err()
+            .map(|error| error.valid_up_to())
+    }
+}
+
 /// The value of the four hexadecimal digits that `bytes` starts with.
 pub(crate) fn hex4(bytes: &[u8]) -> Option<u32> {
     let digits = bytes.first_chunk::<4>()?;
