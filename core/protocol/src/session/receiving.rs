@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::error::RpcError;
 use crate::revision::{Batches, Revision};
 use crate::vocabulary::{LoggingLevel, SubscriptionFilter, meta};
-use crate::wire::{Message, Method, Notification, Params, Request, RequestId, Response};
+use crate::wire::{Message, Method, Notification, Params, Raw, Request, RequestId, Response};
 
 use super::asks::{AskError, AskKey};
 use super::gate::{self, Destination};
@@ -222,10 +222,11 @@ impl<C, A> ServerSession<C, A> {
             .ok_or_else(|| RpcError::invalid_params("params.clientInfo must be an object"))?;
         let revision = negotiate(&requested, &profile.revisions)
             .ok_or_else(|| RpcError::unsupported_version(&requested, &profile.revisions))?;
+        // Copies: a session that lives for hours must not keep the whole received buffer alive.
         let peer = Arc::new(Peer {
             revision,
-            info: Some(info),
-            capabilities,
+            info: Some(detached(&info)),
+            capabilities: detached(&capabilities),
         });
         self.phase = Phase::Initializing(peer.clone());
         Ok(Received::Initialized {
@@ -392,6 +393,11 @@ impl<C, A> ServerSession<C, A> {
             outcome: response.outcome.map_err(AskError::Refused),
         }
     }
+}
+
+/// The same JSON in a buffer of its own.
+fn detached(raw: &Raw) -> Raw {
+    Raw::from_trusted(raw.as_bytes().to_vec())
 }
 
 /// The revision that answers a requested one: the same if it is served, else the newest handshake-era

@@ -1,0 +1,56 @@
+//! Memory of idle sessions, without and with an open GET stream each.
+
+use std::error::Error;
+
+use serde_json::{Value, json};
+
+use crate::connection::Connection;
+use crate::messages::{FIRST_ID, call_post, get};
+use crate::options::Options;
+use crate::server::Server;
+
+/// Sessions that are opened first and not counted, so that pools and arenas exist.
+const WARM_UP: usize = 200;
+
+/// Opens `count` sessions over a few connections and compares the server's memory before and after.
+pub async fn run(options: &Options) -> Result<Value, Box<dyn Error>> {
+    let server = Server::spawn_http(options).await?;
+    let address = server.address.ok_or("no address")?;
+    let mut connection = Connection::open(address).await?;
+    for _ in 0..WARM_UP {
+        session(&mut connection, options).await?;
+    }
+    let before = server.resident()?;
+    let mut ids = Vec::with_capacity(options.count);
+    for _ in 0..options.count {
+        ids.push(session(&mut connection, options).await?);
+    }
+    let idle = server.resident()?;
+    let per_session = |after: u64| after.saturating_sub(before) as f64 / options.count as f64;
+    let mut figures = json!({"sessions": options.count, "idle_kib": per_session(idle)});
+    if options.streams {
+        let mut open = Vec::with_capacity(ids.len());
+        for id in &ids {
+            let mut stream = Connection::open(address).await?;
+            stream.open_stream(&get(options, id)).await?;
+            open.push(stream);
+        }
+        figures["streaming_kib"] = json!(per_session(server.resident()?));
+    }
+    server.end().await?;
+    Ok(figures)
+}
+
+/// One session that made one call and then is silent.
+async fn session(connection: &mut Connection, options: &Options) -> Result<String, Box<dyn Error>> {
+    let id = connection
+        .handshake(options)
+        .await?
+        .ok_or("the server has no sessions")?;
+    let mut call = call_post(options, Some(&id))?;
+    let (head, _) = connection.exchange(call.with_id(FIRST_ID)).await?;
+    if head.status != 200 {
+        return Err(format!("a call was answered with {}", head.status).into());
+    }
+    Ok(id)
+}

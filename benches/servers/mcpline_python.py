@@ -1,0 +1,35 @@
+"""mcpline from Python serving echo tools over stdio, or over HTTP with `--http PORT`.
+
+`echo` is an async function with a typed argument, `echo_sync` a plain one, `echo_stream` answers as an event stream.
+"""
+
+import sys
+
+from mcpline import Context, Server
+
+server = Server("bench", "1.0.0")
+
+
+@server.tool
+async def echo(text: str) -> str:
+    """Echo."""
+    return text
+
+
+@server.tool
+def echo_sync(text: str) -> str:
+    """Echo."""
+    return text
+
+
+@server.tool
+async def echo_stream(text: str, ctx: Context) -> str:
+    """Echo after a progress notification."""
+    await ctx.progress(1.0)
+    return text
+
+
+if "--http" in sys.argv:
+    server.run("http", port=int(sys.argv[sys.argv.index("--http") + 1]))
+else:
+    server.run()

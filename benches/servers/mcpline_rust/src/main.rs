@@ -1,0 +1,45 @@
+//! mcpline from Rust serving two echo tools over stdio, or over HTTP with `--http PORT`.
+
+use mcpline::transport::http::{HttpOptions, http};
+use mcpline::transport::stdio;
+use mcpline::{Context, Server};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct EchoArguments {
+    text: String,
+}
+
+/// An answer in one body.
+async fn echo(arguments: EchoArguments, _context: Context) -> String {
+    arguments.text
+}
+
+/// An answer as an event stream: something is sent before it.
+async fn echo_stream(arguments: EchoArguments, context: Context) -> String {
+    context.progress(1.0, None, None);
+    arguments.text
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let server = Server::new("bench", "1.0.0")
+        .tool("echo", "Echo", echo)
+        .tool(
+            "echo_stream",
+            "Echo after a progress notification",
+            echo_stream,
+        );
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.iter().position(|argument| argument == "--http") {
+        None => server.serve(stdio()).await?,
+        Some(at) => {
+            let port: u16 = arguments
+                .get(at + 1)
+                .ok_or("--http needs a port")?
+                .parse()?;
+            let listener = http(("127.0.0.1", port), HttpOptions::default()).await?;
+            server.serve(listener).await?;
+        }
+    }
+    Ok(())
+}
