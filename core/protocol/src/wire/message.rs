@@ -312,6 +312,8 @@ impl Parts {
             return scanner.value(depth);
         }
         let members = &mut self.members;
+        // A second `params` is refused, but only at the end of the message.
+        members.clear();
         let span = scanner.object(depth, |scanner, key| {
             members.push(Member::new(key, scanner.value(depth + 1)?));
             Ok(())

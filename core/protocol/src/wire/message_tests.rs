@@ -116,6 +116,12 @@ fn names_that_only_begin_like_those_of_json_rpc_are_unknown() {
 }
 
 #[test]
+fn params_that_come_twice_are_refused() {
+    let text = r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1},"params":{"b":2}}"#;
+    assert_eq!(refusal(text), (-32700, None, Shape::Request));
+}
+
+#[test]
 fn what_is_not_json_is_a_parse_error_without_id() {
     for text in [
         "",
