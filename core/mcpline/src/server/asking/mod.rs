@@ -1,0 +1,273 @@
+//! Asking the client in the middle of a call, on every revision.
+//!
+//! Handshake era: a question is a request on the call's stream. 2026-07-28: questions end the request
+//! with `input_required`; the handler stays suspended in the server's table, and the retry resumes it
+//! ([`resume`]), or replays it where the table doesn't know it.
+
+mod book;
+mod retry;
+mod returned;
+
+use std::sync::Arc;
+
+use mcpline_protocol::mrtr::{Answer, Asked, RequestState, question_digest, request_digest};
+use mcpline_protocol::session::{AskError, AskRequest, Need};
+use mcpline_protocol::wire::{Params, Raw, json_string};
+
+use crate::clock;
+use crate::lane::{self, Status};
+
+use super::answers;
+use super::call::{CallState, Seat, Target};
+use super::completing::respond;
+use super::reply::{AskMethod, Envelope, InputRequest};
+
+pub(crate) use book::Book;
+use book::Pending;
+pub(super) use retry::{Resumed, Retry, resume};
+pub(super) use returned::put_returned_questions;
+
+/// A question for the client.
+#[derive(Debug, Clone)]
+pub struct Ask {
+    /// What is asked.
+    pub method: AskMethod,
+    /// The parameters: a JSON object, where the method has any.
+    pub params: Option<Raw>,
+    /// Names the answer for a replay; without one, the number of the question does. Give questions keys
+    /// where their order may differ from run to run.
+    pub key: Option<String>,
+}
+
+impl Ask {
+    /// A question without a key of its own.
+    pub fn new(method: AskMethod, params: Option<Raw>) -> Self {
+        Self {
+            method,
+            params,
+            key: None,
+        }
+    }
+
+    /// Names the answer.
+    #[must_use]
+    pub fn with_key(mut self, key: impl Into<String>) -> Self {
+        self.key = Some(key.into());
+        self
+    }
+}
+
+/// Takes the answer to a question.
+pub(crate) type AskSink = Box<dyn FnOnce(Result<Raw, AskError>) + Send>;
+
+/// Puts a question to the client of `call`.
+pub(super) fn ask(call: &Arc<CallState>, ask: Ask, sink: AskSink) {
+    if matches!(call.target, Target::Completion) {
+        sink(Err(AskError::OutsideCall));
+        return;
+    }
+    if call.is_cancelled() || call.is_done() {
+        sink(Err(AskError::Cancelled));
+        return;
+    }
+    let seat = call.seat();
+    let need = Need::of(ask.method.as_str(), ask.params.as_ref());
+    if !seat.peer.can(need) {
+        sink(Err(AskError::Unsupported(need)));
+        return;
+    }
+    if seat.peer.revision.features().mrtr {
+        ask_in_rounds(call, &seat, ask, sink);
+    } else {
+        ask_on_stream(&seat, ask.method, ask.params, sink);
+    }
+}
+
+/// Sends the question on the call's stream (handshake era).
+fn ask_on_stream(seat: &Seat, method: AskMethod, params: Option<Raw>, sink: AskSink) {
+    let Some(key) = seat.key else {
+        sink(Err(AskError::Cancelled));
+        return;
+    };
+    let asked = params.clone();
+    let checked: AskSink = Box::new(move |outcome| {
+        sink(outcome.and_then(|answer| {
+            answers::check(method, asked.as_ref(), &answer).map_err(AskError::Invalid)?;
+            Ok(answer)
+        }));
+    });
+    let request = AskRequest {
+        method: method.as_str(),
+        params,
+        related: Some(key),
+        timeouts: seat.connection.server().settings.ask_timeouts,
+    };
+    let asked = seat
+        .connection
+        .lock_session()
+        .ask(request, checked, clock::now());
+    match asked {
+        Ok((_, Some(outgoing))) => {
+            lane::send(&*seat.lane, &outgoing.message);
+            seat.connection.schedule();
+        }
+        Ok((_, None)) => seat.connection.schedule(),
+        Err((error, sink)) => sink(Err(error)),
+    }
+}
+
+/// Answers from the record, or puts the question into the next round (2026-07-28).
+fn ask_in_rounds(call: &Arc<CallState>, seat: &Seat, ask: Ask, sink: AskSink) {
+    let digest =
+        RequestState::digest_text(&question_digest(ask.method.as_str(), ask.params.as_ref()));
+    let flush = {
+        let mut book = call.lock_book();
+        let key = book.key_for(ask.key);
+        let recorded = book
+            .answered
+            .iter()
+            .find(|answer| answer.key == key)
+            .cloned();
+        if let Some(answer) = recorded {
+            drop(book);
+            sink(if answer.question == digest {
+                answers::check(ask.method, ask.params.as_ref(), &answer.answer)
+                    .map(|()| answer.answer)
+                    .map_err(AskError::Invalid)
+            } else {
+                Err(AskError::Diverged { key })
+            });
+            return;
+        }
+        if book.pending.len() >= seat.connection.server().settings.session.open_asks {
+            drop(book);
+            sink(Err(AskError::Limit("too many questions are open")));
+            return;
+        }
+        book.pending.push(Pending {
+            key,
+            method: ask.method,
+            params: ask.params,
+            digest,
+            sink,
+        });
+        !std::mem::replace(&mut book.flushing, true)
+    };
+    if flush {
+        schedule_flush(call.clone());
+    }
+}
+
+/// Ends the round one scheduler turn from now, so that questions asked together go out together.
+fn schedule_flush(call: Arc<CallState>) {
+    let runtime = call.lock_seat().connection.runtime().clone();
+    runtime.spawn(async move {
+        tokio::task::yield_now().await;
+        flush(&call);
+    });
+}
+
+/// Ends the request with the pending questions and suspends the handler.
+fn flush(call: &Arc<CallState>) {
+    let server = &call.server;
+    let settings = &server.settings;
+    let (asked, answered, round, requests) = {
+        let mut book = call.lock_book();
+        book.flushing = false;
+        if book.pending.is_empty() || call.is_done() || call.is_cancelled() {
+            return;
+        }
+        book.round += 1;
+        let asked: Vec<Asked> = book.pending.iter().map(Pending::asked).collect();
+        let requests: Vec<InputRequest> = book.pending.iter().map(Pending::request).collect();
+        (asked, book.answered.clone(), book.round, requests)
+    };
+    if round > settings.rounds {
+        fail_pending(call, &AskError::Limit("too many rounds of questions"));
+        return;
+    }
+    let seat = call.seat();
+    let ticket = clock::token();
+    let sealed = seal(call, &seat, ticket.clone(), round, asked, answered, None);
+    if sealed.len() > settings.state_size {
+        fail_pending(call, &AskError::Limit("the request state got too large"));
+        return;
+    }
+    let inserted = server.suspend(ticket, call.clone(), clock::now() + settings.state_lifetime);
+    if inserted.is_err() {
+        fail_pending(call, &AskError::Limit("too many handlers are suspended"));
+        return;
+    }
+    respond_input_required(&seat, &requests, &sealed);
+    let mut current = call.lock_seat();
+    if current.key == seat.key {
+        current.key = None;
+    }
+}
+
+#[allow(clippy::too_many_arguments, reason = "each is one member of the state")]
+fn seal(
+    call: &CallState,
+    seat: &Seat,
+    ticket: String,
+    round: u32,
+    asked: Vec<Asked>,
+    answers: Vec<Answer>,
+    author: Option<String>,
+) -> String {
+    let settings = &call.server.settings;
+    RequestState {
+        principal: seat.connection.principal().to_owned(),
+        request: RequestState::digest_text(&request_digest(
+            call.method.as_str(),
+            call.params.as_ref().map(Params::raw),
+        )),
+        expires: clock::unix_now() + settings.state_lifetime.as_secs(),
+        ticket,
+        round,
+        asked,
+        answers,
+        author,
+    }
+    .seal(call.server.key_ring(), clock::random())
+}
+
+fn respond_input_required(seat: &Seat, requests: &[InputRequest], sealed: &str) {
+    let server_info = seat.connection.server().info_json();
+    respond(seat, Status::Result, 256 + sealed.len(), |out, revision| {
+        let envelope = Envelope {
+            revision,
+            server_info,
+        };
+        envelope.open(out, "input_required");
+        if !requests.is_empty() {
+            out.extend_from_slice(b",\"inputRequests\":{");
+            for (index, request) in requests.iter().enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                json_string(out, &request.key);
+                out.extend_from_slice(b":{\"method\":\"");
+                out.extend_from_slice(request.method.as_str().as_bytes());
+                out.push(b'"');
+                if let Some(params) = &request.params {
+                    out.extend_from_slice(b",\"params\":");
+                    out.extend_from_slice(params.as_bytes());
+                }
+                out.push(b'}');
+            }
+            out.push(b'}');
+        }
+        out.extend_from_slice(b",\"requestState\":");
+        json_string(out, sealed);
+        envelope.close(out, None);
+    });
+}
+
+/// Fails every open question of a call.
+pub(super) fn fail_pending(call: &CallState, error: &AskError) {
+    let pending = std::mem::take(&mut call.lock_book().pending);
+    for question in pending {
+        (question.sink)(Err(error.clone()));
+    }
+}

@@ -1,0 +1,228 @@
+//! A client's retry: it resumes the handler that asked, or has it run again with what was answered.
+
+use std::sync::Arc;
+
+use mcpline_protocol::RpcError;
+use mcpline_protocol::mrtr::{
+    Answer, OpenError, RequestState, Resumption, StateError, request_digest,
+};
+use mcpline_protocol::wire::{Kind, Params, Raw};
+
+use crate::clock;
+use crate::server::answers;
+use crate::server::call::{AuthorInput, CallState, Seat, Target};
+use crate::server::reply::AskMethod;
+use crate::server::settings::STATE_SECRETS_VARIABLE;
+
+use super::book::Book;
+use super::schedule_flush;
+
+/// What a request brings along if it is a retry.
+pub(in crate::server) struct Retry {
+    responses: Option<Raw>,
+    /// A client without a state to echo may answer all the same: questions that a handler returns by
+    /// themselves need none.
+    state: Option<String>,
+}
+
+impl Retry {
+    /// The retry in a request's parameters, if it is one.
+    ///
+    /// # Errors
+    ///
+    /// -32602 if the members are there and of the wrong type.
+    pub(in crate::server) fn of(params: Option<&Params>) -> Result<Option<Self>, RpcError> {
+        let Some(params) = params else {
+            return Ok(None);
+        };
+        let responses = params.get("inputResponses");
+        if responses.as_ref().is_some_and(|r| r.kind() != Kind::Object) {
+            return Err(RpcError::invalid_params(
+                "params.inputResponses must be an object",
+            ));
+        }
+        let state = match params.get("requestState") {
+            Some(state) => Some(
+                state
+                    .string_value()
+                    .ok_or_else(|| {
+                        RpcError::invalid_params("params.requestState must be a string")
+                    })?
+                    .into_owned(),
+            ),
+            None => None,
+        };
+        let retries = responses.is_some() || state.is_some();
+        Ok(retries.then_some(Self { responses, state }))
+    }
+}
+
+/// What becomes of a retry.
+pub(in crate::server) enum Resumed {
+    /// A suspended handler took it over.
+    Taken,
+    /// Run the handler, again or for the first time in this process, with this input and book.
+    Run(Option<AuthorInput>, Box<Book>),
+}
+
+/// Lets a retry resume the handler that asked, or prepares its replay.
+///
+/// # Errors
+///
+/// -32602: the state is not ours, was used, lapsed, belongs to another request or principal (the client is
+/// told the same in each of these cases, the log which), or an answer is not of the shape that was asked
+/// for; in the last case the handler stays suspended and the retry may be sent again, corrected.
+pub(in crate::server) fn resume(
+    seat: &Seat,
+    target: &Target,
+    method: &str,
+    params: &Params,
+    retry: &Retry,
+) -> Result<Resumed, RpcError> {
+    let server = seat.connection.server();
+    let Some(sealed) = &retry.state else {
+        return answered_without_state(retry);
+    };
+    let digest = request_digest(method, Some(params.raw()));
+    let state = RequestState::open(
+        server.key_ring(),
+        sealed,
+        seat.connection.principal(),
+        &digest,
+        clock::unix_now(),
+    )
+    .map_err(|error| {
+        if matches!(error, StateError::Seal(OpenError::UnknownKey)) {
+            tracing::warn!(
+                method,
+                "a request state was refused: another process sealed it, with a key that this one \
+                 lacks; processes that share the work must share {STATE_SECRETS_VARIABLE}"
+            );
+        } else {
+            tracing::warn!(%error, method, "a request state was refused");
+        }
+        refused()
+    })?;
+    let mut given = Vec::with_capacity(state.asked.len());
+    for asked in &state.asked {
+        let answer = retry.responses.as_ref().and_then(|r| r.member(&asked.key));
+        if let Some(answer) = answer {
+            let kind = AskMethod::parse(&asked.method).unwrap_or(AskMethod::Elicit);
+            answers::check_shape(kind, &answer).map_err(|reason| invalid(&asked.key, &reason))?;
+            given.push(Answer {
+                key: asked.key.clone(),
+                question: asked.question.clone(),
+                answer,
+            });
+        }
+    }
+    if let Some(author) = state.author {
+        let input = AuthorInput {
+            responses: retry.responses.clone().unwrap_or(Raw::EMPTY_OBJECT),
+            state: (!author.is_empty()).then(|| author[1..].to_owned()),
+            round: state.round,
+        };
+        return Ok(Resumed::Run(Some(input), Box::default()));
+    }
+    let suspended = server.peek_suspended(&state.ticket);
+    if let Some(call) = suspended {
+        check_pending(&call, &given)?;
+    }
+    match server.take_suspended(&state.ticket) {
+        Resumption::Here(call) => {
+            take_over(&call, seat, given);
+            Ok(Resumed::Taken)
+        }
+        Resumption::Used => {
+            tracing::warn!(method, "a request state was presented twice");
+            Err(refused())
+        }
+        Resumption::Elsewhere => {
+            if let Target::Tool(entry) = target
+                && entry.options.run_once
+            {
+                return Err(RpcError::invalid_params(format!(
+                    "the tool {} was interrupted and must not run twice: call it anew",
+                    entry.tool.name
+                )));
+            }
+            let mut answered = state.answers;
+            answered.extend(given);
+            Ok(Resumed::Run(
+                None,
+                Box::new(Book::replayed(answered, state.round)),
+            ))
+        }
+    }
+}
+
+/// Answers that came by themselves: the handler is run with them, and asks again for what it misses.
+fn answered_without_state(retry: &Retry) -> Result<Resumed, RpcError> {
+    let responses = retry.responses.clone().unwrap_or(Raw::EMPTY_OBJECT);
+    for (key, answer) in responses.members().into_iter().flatten() {
+        if answer.kind() != Kind::Object {
+            return Err(invalid(&key, "must be an object"));
+        }
+    }
+    let input = AuthorInput {
+        responses,
+        state: None,
+        round: 0,
+    };
+    Ok(Resumed::Run(Some(input), Box::default()))
+}
+
+/// Checks answers against the questions that a suspended handler asked.
+fn check_pending(call: &CallState, given: &[Answer]) -> Result<(), RpcError> {
+    let book = call.lock_book();
+    for answer in given {
+        if let Some(question) = book
+            .pending
+            .iter()
+            .find(|question| question.key == answer.key)
+        {
+            answers::check(question.method, question.params.as_ref(), &answer.answer)
+                .map_err(|reason| invalid(&answer.key, &reason))?;
+        }
+    }
+    Ok(())
+}
+
+/// Seats a suspended call on the retry's request and hands it the answers. What was not answered is asked
+/// again.
+fn take_over(call: &Arc<CallState>, seat: &Seat, given: Vec<Answer>) {
+    *call.lock_seat() = seat.clone();
+    if let Some(key) = seat.key {
+        seat.connection.attach(key, call.clone(), seat.lane.clone());
+    }
+    let mut resumed = Vec::new();
+    let ask_again = {
+        let mut book = call.lock_book();
+        for answer in given {
+            let place = book
+                .pending
+                .iter()
+                .position(|question| question.key == answer.key);
+            if let Some(place) = place {
+                let question = book.pending.remove(place);
+                resumed.push((question.sink, answer.answer.clone()));
+                book.answered.push(answer);
+            }
+        }
+        !book.pending.is_empty() && !std::mem::replace(&mut book.flushing, true)
+    };
+    if ask_again {
+        schedule_flush(call.clone());
+    }
+    for (sink, answer) in resumed {
+        sink(Ok(answer));
+    }
+}
+
+fn refused() -> RpcError {
+    RpcError::invalid_params("params.requestState is not valid for this request")
+}
+
+fn invalid(key: &str, reason: &str) -> RpcError {
+    RpcError::invalid_params(format!("params.inputResponses[{key:?}]: {reason}"))
+}

@@ -1,0 +1,169 @@
+//! Questions that a handler returns instead of a result, toward clients of every revision.
+
+use std::sync::Arc;
+
+use mcpline_protocol::RpcError;
+use mcpline_protocol::mrtr::Asked;
+use mcpline_protocol::session::{AskError, Need};
+use mcpline_protocol::wire::{Raw, json_string};
+
+use crate::lane::Status;
+use crate::server::call::{AuthorInput, CallState, Seat, Target};
+use crate::server::completing::{self, respond_error};
+use crate::server::reply::{HandlerError, InputRequired};
+
+use super::{ask_on_stream, respond_input_required, seal};
+
+/// Puts the questions that a handler returned, and has it called again with the answers.
+pub(in crate::server) fn put_returned_questions(call: &Arc<CallState>, questions: InputRequired) {
+    let seat = call.seat();
+    let round = call.input.as_ref().map_or(0, |input| input.round) + 1;
+    let settings = &call.server.settings;
+    if matches!(call.target, Target::Completion) {
+        respond_error(
+            &seat,
+            Status::Error(RpcError::internal_error("").code.0),
+            &RpcError::internal_error("a completion can't ask the client"),
+        );
+        return;
+    }
+    if round > settings.rounds {
+        let error = AskError::Limit("too many rounds of questions");
+        completing::complete(call, Err(HandlerError::from(error)));
+        return;
+    }
+    let unsupported = questions.requests.iter().find_map(|request| {
+        let need = Need::of(request.method.as_str(), request.params.as_ref());
+        (!seat.peer.can(need)).then_some(need)
+    });
+    if let Some(need) = unsupported {
+        let error = AskError::Unsupported(need);
+        completing::complete(call, Err(HandlerError::from(error)));
+        return;
+    }
+    if seat.peer.revision.features().mrtr {
+        let asked = questions
+            .requests
+            .iter()
+            .map(|request| Asked {
+                key: request.key.clone(),
+                method: request.method.as_str().to_owned(),
+                question: String::new(),
+            })
+            .collect();
+        // The mark tells an author's empty state from none at all.
+        let author = questions
+            .state
+            .map_or_else(String::new, |state| format!("+{state}"));
+        let sealed = seal(
+            call,
+            &seat,
+            String::new(),
+            round,
+            asked,
+            Vec::new(),
+            Some(author),
+        );
+        if sealed.len() > settings.state_size {
+            let error = AskError::Limit("the request state got too large");
+            completing::complete(call, Err(HandlerError::from(error)));
+            return;
+        }
+        respond_input_required(&seat, &questions.requests, &sealed);
+    } else {
+        gather_answers(call, &seat, questions, round);
+    }
+}
+
+/// Asks a handshake-era client each returned question and calls the handler again when all are answered.
+fn gather_answers(call: &Arc<CallState>, seat: &Seat, questions: InputRequired, round: u32) {
+    struct Gathering {
+        call: Arc<CallState>,
+        open: usize,
+        answers: Vec<(String, Raw)>,
+        state: Option<String>,
+        round: u32,
+    }
+    let gathering = Arc::new(std::sync::Mutex::new(Some(Gathering {
+        call: call.clone(),
+        open: questions.requests.len(),
+        answers: Vec::new(),
+        state: questions.state,
+        round,
+    })));
+    let finish = |gathering: Gathering| {
+        let mut responses = vec![b'{'];
+        for (index, (key, answer)) in gathering.answers.iter().enumerate() {
+            if index > 0 {
+                responses.push(b',');
+            }
+            json_string(&mut responses, key);
+            responses.push(b':');
+            responses.extend_from_slice(answer.as_bytes());
+        }
+        responses.push(b'}');
+        let again = gathering.call.again(AuthorInput {
+            responses: Raw::from_trusted(responses),
+            state: gathering.state,
+            round: gathering.round,
+        });
+        let seat = again.seat();
+        if let Some(key) = seat.key {
+            seat.connection
+                .attach(key, again.clone(), seat.lane.clone());
+        }
+        again.start();
+    };
+    if questions.requests.is_empty() {
+        let mut slot = gathering
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some(gathering) = slot.take() {
+            drop(slot);
+            finish(gathering);
+        }
+        return;
+    }
+    for request in questions.requests {
+        let gathering = gathering.clone();
+        let key = request.key;
+        ask_on_stream(
+            seat,
+            request.method,
+            request.params,
+            Box::new(move |outcome| {
+                let mut slot = gathering
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner);
+                let Some(mut open) = slot.take() else { return };
+                match outcome {
+                    Ok(answer) => {
+                        open.answers.push((key, answer));
+                        open.open -= 1;
+                        if open.open > 0 {
+                            *slot = Some(open);
+                            return;
+                        }
+                        drop(slot);
+                        finish(open);
+                    }
+                    Err(error) => {
+                        drop(slot);
+                        completing::complete(&open.call, Err(HandlerError::from(error)));
+                    }
+                }
+            }),
+        );
+    }
+}
+
+impl From<AskError> for HandlerError {
+    /// A handler that lets a failed question fail the call: on 2026-07-28 a missing capability is the
+    /// protocol's -32021, everything else is for the model to read.
+    fn from(error: AskError) -> Self {
+        match error {
+            AskError::Unsupported(need) => Self::Unsupported(need),
+            error => Self::Tool(error.to_string()),
+        }
+    }
+}
