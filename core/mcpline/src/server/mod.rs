@@ -6,12 +6,14 @@
 
 mod answers;
 mod asking;
+mod builder;
 mod call;
 mod completing;
 pub(crate) mod connection;
 mod context;
 mod dispatch;
 mod handler;
+mod inner;
 mod listing;
 mod registry;
 mod reply;
@@ -20,33 +22,23 @@ mod settings;
 mod state_keys;
 mod typed;
 
-use std::collections::{BTreeMap, HashMap};
 use std::future::Future;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
 
 use mcpline_protocol::adapt;
-use mcpline_protocol::mrtr::{KeyRing, Resumption, Suspended, SuspendedFull};
-use mcpline_protocol::rank;
 use mcpline_protocol::schema::CompiledSchema;
-use mcpline_protocol::session::{Change, ServerProfile};
+use mcpline_protocol::session::Change;
 use mcpline_protocol::uri_template::UriTemplate;
-use mcpline_protocol::vocabulary::{
-    Implementation, JsonObject, ListCapability, Prompt, Resource, ResourceTemplate,
-    ResourcesCapability, ServerCapabilities, Tool,
-};
-use mcpline_protocol::wire::Raw;
+use mcpline_protocol::vocabulary::{Prompt, Resource, ResourceTemplate, Tool};
 use mcpline_protocol::wire::header::ParamHeaders;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::clock;
 use crate::error::Error;
-use crate::timers::{Timed, Timers};
 
 pub use asking::Ask;
+pub use builder::ServerBuilder;
 pub use call::{Call, CallKind};
 pub use context::Context;
 pub use handler::Handler;
@@ -59,9 +51,8 @@ pub use request_info::HttpInfo;
 pub use settings::{STATE_SECRETS_VARIABLE, Settings};
 pub use typed::{IntoPromptReply, IntoResourceReply, IntoToolReply, Json, ToolError};
 
-use call::CallState;
-use connection::Connection;
-use registry::{Bucket, PromptEntry, Registry, ResourceEntry, TemplateEntry, ToolEntry};
+pub(crate) use inner::Inner;
+use registry::{Bucket, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 
 /// A server and everything that it offers. Cheap to clone; clones are the same server.
 ///
@@ -86,149 +77,6 @@ pub struct Server {
     inner: Arc<Inner>,
 }
 
-/// Makes a [`Server`] with more than a name.
-#[derive(Debug)]
-pub struct ServerBuilder {
-    info: Implementation,
-    instructions: Option<String>,
-    settings: Settings,
-    extensions: BTreeMap<String, JsonObject>,
-    experimental: BTreeMap<String, JsonObject>,
-    declared: Declared,
-}
-
-/// Features that are declared though nothing of them is registered yet.
-#[derive(Debug, Clone, Copy, Default)]
-struct Declared {
-    tools: bool,
-    resources: bool,
-    prompts: bool,
-    completions: bool,
-}
-
-/// The server that handlers, connections and transports share.
-pub(crate) struct Inner {
-    info: Implementation,
-    info_json: Vec<u8>,
-    instructions: Option<String>,
-    pub(crate) settings: Settings,
-    extensions: BTreeMap<String, JsonObject>,
-    experimental: BTreeMap<String, JsonObject>,
-    declared: Declared,
-    registry: RwLock<Arc<Registry>>,
-    profile: RwLock<Arc<ServerProfile>>,
-    keys: KeyRing,
-    suspended: Mutex<Suspended<Arc<CallState>>>,
-    connections: Mutex<HashMap<u64, Weak<Connection>>>,
-    next_connection: AtomicU64,
-    timers: Arc<Timers>,
-    this: Weak<Inner>,
-}
-
-impl ServerBuilder {
-    /// A name for people.
-    #[must_use]
-    pub fn title(mut self, title: impl Into<String>) -> Self {
-        self.info.title = Some(title.into());
-        self
-    }
-
-    /// Everything that the server says of itself: icons, description, website and so on.
-    #[must_use]
-    pub fn implementation(mut self, info: Implementation) -> Self {
-        self.info = info;
-        self
-    }
-
-    /// How to use the server, for the model.
-    #[must_use]
-    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
-        self.instructions = Some(instructions.into());
-        self
-    }
-
-    /// Limits, timeouts and the like.
-    #[must_use]
-    pub fn settings(mut self, settings: Settings) -> Self {
-        self.settings = settings;
-        self
-    }
-
-    /// Declares an extension with its settings (2026-07-28).
-    #[must_use]
-    pub fn extension(mut self, identifier: impl Into<String>, settings: JsonObject) -> Self {
-        self.extensions.insert(identifier.into(), settings);
-        self
-    }
-
-    /// Declares an experimental capability.
-    #[must_use]
-    pub fn experimental(mut self, name: impl Into<String>, settings: JsonObject) -> Self {
-        self.experimental.insert(name.into(), settings);
-        self
-    }
-
-    /// Declares tools though none is registered yet: a client is told once what a server has.
-    #[must_use]
-    pub fn declare_tools(mut self) -> Self {
-        self.declared.tools = true;
-        self
-    }
-
-    /// Declares resources though none is registered yet.
-    #[must_use]
-    pub fn declare_resources(mut self) -> Self {
-        self.declared.resources = true;
-        self
-    }
-
-    /// Declares prompts though none is registered yet.
-    #[must_use]
-    pub fn declare_prompts(mut self) -> Self {
-        self.declared.prompts = true;
-        self
-    }
-
-    /// Declares completions though nothing completes yet.
-    #[must_use]
-    pub fn declare_completions(mut self) -> Self {
-        self.declared.completions = true;
-        self
-    }
-
-    /// The server.
-    ///
-    /// # Errors
-    ///
-    /// If the secrets of the environment can't become keys.
-    pub fn build(self) -> Result<Server, Error> {
-        let keys = state_keys::choose(self.settings.state_keys.clone())?;
-        let info_json = serde_json::to_vec(&self.info).map_err(|error| {
-            Error::misuse(format!("the implementation does not serialize: {error}"))
-        })?;
-        let suspended = Suspended::new(self.settings.suspended);
-        let inner = Arc::new_cyclic(|this| Inner {
-            info_json,
-            info: self.info,
-            instructions: self.instructions,
-            settings: self.settings,
-            extensions: self.extensions,
-            experimental: self.experimental,
-            declared: self.declared,
-            registry: RwLock::default(),
-            profile: RwLock::new(Arc::new(ServerProfile::default())),
-            keys,
-            suspended: Mutex::new(suspended),
-            connections: Mutex::default(),
-            next_connection: AtomicU64::new(1),
-            timers: Arc::new(Timers::new()),
-            this: this.clone(),
-        });
-        inner.refresh_profile();
-        Ok(Server { inner })
-    }
-}
-
 impl Server {
     /// A server with default settings.
     ///
@@ -245,14 +93,7 @@ impl Server {
 
     /// Begins a server with more than a name.
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
-        ServerBuilder {
-            info: Implementation::new(name, version),
-            instructions: None,
-            settings: Settings::default(),
-            extensions: BTreeMap::new(),
-            experimental: BTreeMap::new(),
-            declared: Declared::default(),
-        }
+        ServerBuilder::new(name.into(), version.into())
     }
 
     /// The server's name.
@@ -558,208 +399,6 @@ impl std::fmt::Debug for Server {
             .field("name", &self.inner.info.name)
             .field("version", &self.inner.info.version)
             .finish_non_exhaustive()
-    }
-}
-
-impl Inner {
-    pub(crate) fn info_json(&self) -> &[u8] {
-        &self.info_json
-    }
-
-    pub(crate) fn registry(&self) -> Arc<Registry> {
-        self.registry
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    pub(crate) fn profile(&self) -> Arc<ServerProfile> {
-        self.profile
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
-    }
-
-    pub(crate) fn key_ring(&self) -> &KeyRing {
-        &self.keys
-    }
-
-    pub(crate) fn timers(&self) -> &Timers {
-        &self.timers
-    }
-
-    /// Starts what runs beside the connections, on this runtime.
-    pub(crate) fn start(&self, runtime: &tokio::runtime::Handle) {
-        self.timers.start(runtime);
-    }
-
-    pub(crate) fn next_connection(&self) -> u64 {
-        self.next_connection.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(crate) fn list_connection(&self, number: u64, connection: &Arc<Connection>) {
-        self.lock_connections()
-            .insert(number, Arc::downgrade(connection));
-    }
-
-    pub(crate) fn unlist_connection(&self, number: u64) {
-        self.lock_connections().remove(&number);
-    }
-
-    /// The connections that hear of changes.
-    pub(crate) fn connections(&self) -> Vec<Arc<Connection>> {
-        let mut listed = self.lock_connections();
-        let mut connections = Vec::with_capacity(listed.len());
-        listed.retain(|_, connection| match connection.upgrade() {
-            Some(connection) => {
-                connections.push(connection);
-                true
-            }
-            None => false,
-        });
-        connections
-    }
-
-    fn lock_connections(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Weak<Connection>>> {
-        self.connections
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn lock_suspended(&self) -> std::sync::MutexGuard<'_, Suspended<Arc<CallState>>> {
-        self.suspended
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn suspend(
-        &self,
-        ticket: String,
-        call: Arc<CallState>,
-        expires: Duration,
-    ) -> Result<(), SuspendedFull> {
-        self.lock_suspended().insert(ticket, call, expires)?;
-        let timed: Weak<dyn Timed> = self.this.clone();
-        self.timers.schedule(expires, timed);
-        Ok(())
-    }
-
-    pub(crate) fn peek_suspended(&self, ticket: &str) -> Option<Arc<CallState>> {
-        self.lock_suspended().peek(ticket).cloned()
-    }
-
-    pub(crate) fn take_suspended(&self, ticket: &str) -> Resumption<Arc<CallState>> {
-        self.lock_suspended().take(ticket)
-    }
-
-    /// Cancels every suspended handler: the server shuts down.
-    pub(crate) fn cancel_suspended(&self) {
-        let calls = self.lock_suspended().drain();
-        for call in calls {
-            call.cancel();
-        }
-    }
-
-    /// The completer's answer, or the handler that gives one.
-    pub(crate) fn completion_handler(&self, asked: &Raw) -> Option<Arc<dyn Handler>> {
-        let registry = self.registry();
-        let text = |value: Option<Raw>, name: &str| {
-            Some(value?.member(name)?.string_value()?.into_owned())
-        };
-        let reference = asked.member("ref");
-        let name = text(reference.clone(), "name").or_else(|| text(reference, "uri"));
-        let argument = text(asked.member("argument"), "name");
-        let completer = name
-            .zip(argument)
-            .and_then(|key| registry.completers.get(&key).cloned());
-        match completer {
-            Some(Completer::Handler(handler)) => Some(handler),
-            Some(Completer::Candidates(candidates)) => {
-                let typed = text(asked.member("argument"), "value").unwrap_or_default();
-                let ranked = rank::rank(&typed, &candidates);
-                Some(handler::handler(move |_: &Call| {
-                    let reply = CompletionReply {
-                        values: ranked.values.clone(),
-                        total: Some(ranked.total as u64),
-                        has_more: Some(ranked.has_more),
-                    };
-                    async move { Ok(Reply::Completion(reply)) }
-                }))
-            }
-            None => registry.completion.clone(),
-        }
-    }
-
-    /// Changes the registry and tells the clients; `None` if `change` did nothing.
-    fn register(&self, change: Change, apply: impl FnOnce(&mut Registry) -> bool) -> Option<()> {
-        if !self.change_registry(apply) {
-            return None;
-        }
-        self.refresh_profile();
-        self.tell(&change);
-        Some(())
-    }
-
-    fn change_registry(&self, apply: impl FnOnce(&mut Registry) -> bool) -> bool {
-        let mut registry = self
-            .registry
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
-        Arc::make_mut(&mut registry).change(apply)
-    }
-
-    fn tell(&self, change: &Change) {
-        for connection in self.connections() {
-            connection.changed(change);
-        }
-    }
-
-    fn refresh_profile(&self) {
-        let registry = self.registry();
-        let declared = self.declared;
-        let lists = ListCapability::default().with_list_changed(true);
-        let resources = ResourcesCapability::default()
-            .with_list_changed(true)
-            .with_subscribe(true);
-        let mut capabilities = ServerCapabilities::default().with_logging(JsonObject::new());
-        if declared.tools || !registry.tools.is_empty() {
-            capabilities = capabilities.with_tools(lists.clone());
-        }
-        if declared.resources || !registry.resources.is_empty() || !registry.templates.is_empty() {
-            capabilities = capabilities.with_resources(resources);
-        }
-        if declared.prompts || !registry.prompts.is_empty() {
-            capabilities = capabilities.with_prompts(lists);
-        }
-        let completes = registry.completion.is_some() || !registry.completers.is_empty();
-        if declared.completions || completes {
-            capabilities = capabilities.with_completions(JsonObject::new());
-        }
-        if !self.extensions.is_empty() {
-            capabilities = capabilities.with_extensions(self.extensions.clone());
-        }
-        if !self.experimental.is_empty() {
-            capabilities = capabilities.with_experimental(self.experimental.clone());
-        }
-        let profile = ServerProfile {
-            info: self.info.clone(),
-            capabilities,
-            instructions: self.instructions.clone(),
-            discover_cache: self.settings.list_cache.clone(),
-            revisions: self.settings.revisions.clone(),
-        };
-        *self.profile.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(profile);
-    }
-}
-
-impl Timed for Inner {
-    /// Cancels handlers that nobody came back for.
-    fn fire(self: Arc<Self>) {
-        let lapsed = self.lock_suspended().expire(clock::now());
-        for call in lapsed {
-            tracing::debug!(name = call.name(), "a suspended handler lapsed");
-            call.cancel();
-        }
     }
 }
 

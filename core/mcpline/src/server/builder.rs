@@ -1,0 +1,151 @@
+//! Making a server with more than a name.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex, RwLock};
+
+use mcpline_protocol::mrtr::Suspended;
+use mcpline_protocol::session::ServerProfile;
+use mcpline_protocol::vocabulary::{Implementation, JsonObject};
+
+use crate::error::Error;
+use crate::timers::Timers;
+
+use super::inner::Inner;
+use super::settings::Settings;
+use super::{Server, state_keys};
+
+/// Makes a [`Server`] with more than a name.
+#[derive(Debug)]
+pub struct ServerBuilder {
+    pub(super) info: Implementation,
+    pub(super) instructions: Option<String>,
+    pub(super) settings: Settings,
+    pub(super) extensions: BTreeMap<String, JsonObject>,
+    pub(super) experimental: BTreeMap<String, JsonObject>,
+    pub(super) declared: Declared,
+}
+
+/// Features that are declared though nothing of them is registered yet.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Declared {
+    pub(super) tools: bool,
+    pub(super) resources: bool,
+    pub(super) prompts: bool,
+    pub(super) completions: bool,
+}
+
+impl ServerBuilder {
+    pub(super) fn new(name: String, version: String) -> Self {
+        Self {
+            info: Implementation::new(name, version),
+            instructions: None,
+            settings: Settings::default(),
+            extensions: BTreeMap::new(),
+            experimental: BTreeMap::new(),
+            declared: Declared::default(),
+        }
+    }
+
+    /// A name for people.
+    #[must_use]
+    pub fn title(mut self, title: impl Into<String>) -> Self {
+        self.info.title = Some(title.into());
+        self
+    }
+
+    /// Everything that the server says of itself: icons, description, website and so on.
+    #[must_use]
+    pub fn implementation(mut self, info: Implementation) -> Self {
+        self.info = info;
+        self
+    }
+
+    /// How to use the server, for the model.
+    #[must_use]
+    pub fn instructions(mut self, instructions: impl Into<String>) -> Self {
+        self.instructions = Some(instructions.into());
+        self
+    }
+
+    /// Limits, timeouts and the like.
+    #[must_use]
+    pub fn settings(mut self, settings: Settings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Declares an extension with its settings (2026-07-28).
+    #[must_use]
+    pub fn extension(mut self, identifier: impl Into<String>, settings: JsonObject) -> Self {
+        self.extensions.insert(identifier.into(), settings);
+        self
+    }
+
+    /// Declares an experimental capability.
+    #[must_use]
+    pub fn experimental(mut self, name: impl Into<String>, settings: JsonObject) -> Self {
+        self.experimental.insert(name.into(), settings);
+        self
+    }
+
+    /// Declares tools though none is registered yet: a client is told once what a server has.
+    #[must_use]
+    pub fn declare_tools(mut self) -> Self {
+        self.declared.tools = true;
+        self
+    }
+
+    /// Declares resources though none is registered yet.
+    #[must_use]
+    pub fn declare_resources(mut self) -> Self {
+        self.declared.resources = true;
+        self
+    }
+
+    /// Declares prompts though none is registered yet.
+    #[must_use]
+    pub fn declare_prompts(mut self) -> Self {
+        self.declared.prompts = true;
+        self
+    }
+
+    /// Declares completions though nothing completes yet.
+    #[must_use]
+    pub fn declare_completions(mut self) -> Self {
+        self.declared.completions = true;
+        self
+    }
+
+    /// The server.
+    ///
+    /// # Errors
+    ///
+    /// If the secrets of the environment can't become keys.
+    pub fn build(self) -> Result<Server, Error> {
+        let keys = state_keys::choose(self.settings.state_keys.clone())?;
+        let info_json = serde_json::to_vec(&self.info).map_err(|error| {
+            Error::misuse(format!("the implementation does not serialize: {error}"))
+        })?;
+        let suspended = Suspended::new(self.settings.suspended);
+        let inner = Arc::new_cyclic(|this| Inner {
+            info_json,
+            info: self.info,
+            instructions: self.instructions,
+            settings: self.settings,
+            extensions: self.extensions,
+            experimental: self.experimental,
+            declared: self.declared,
+            registry: RwLock::default(),
+            profile: RwLock::new(Arc::new(ServerProfile::default())),
+            keys,
+            suspended: Mutex::new(suspended),
+            connections: Mutex::default(),
+            next_connection: AtomicU64::new(1),
+            timers: Arc::new(Timers::new()),
+            this: this.clone(),
+        });
+        inner.refresh_profile();
+        Ok(Server { inner })
+    }
+}

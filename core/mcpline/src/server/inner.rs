@@ -1,0 +1,250 @@
+//! The server that handlers, connections and transports share: registry, suspended handlers, connections.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::time::Duration;
+
+use mcpline_protocol::mrtr::{KeyRing, Resumption, Suspended, SuspendedFull};
+use mcpline_protocol::rank;
+use mcpline_protocol::session::{Change, ServerProfile};
+use mcpline_protocol::vocabulary::{
+    Implementation, JsonObject, ListCapability, ResourcesCapability, ServerCapabilities,
+};
+use mcpline_protocol::wire::Raw;
+
+use crate::clock;
+use crate::timers::{Timed, Timers};
+
+use super::builder::Declared;
+use super::call::{Call, CallState};
+use super::connection::Connection;
+use super::handler::{self, Handler};
+use super::registry::{Completer, Registry};
+use super::reply::{CompletionReply, Reply};
+use super::settings::Settings;
+
+/// The server that handlers, connections and transports share.
+pub(crate) struct Inner {
+    pub(super) info: Implementation,
+    pub(super) info_json: Vec<u8>,
+    pub(super) instructions: Option<String>,
+    pub(crate) settings: Settings,
+    pub(super) extensions: BTreeMap<String, JsonObject>,
+    pub(super) experimental: BTreeMap<String, JsonObject>,
+    pub(super) declared: Declared,
+    pub(super) registry: RwLock<Arc<Registry>>,
+    pub(super) profile: RwLock<Arc<ServerProfile>>,
+    pub(super) keys: KeyRing,
+    pub(super) suspended: Mutex<Suspended<Arc<CallState>>>,
+    pub(super) connections: Mutex<HashMap<u64, Weak<Connection>>>,
+    pub(super) next_connection: AtomicU64,
+    pub(super) timers: Arc<Timers>,
+    pub(super) this: Weak<Inner>,
+}
+
+impl Inner {
+    pub(crate) fn info_json(&self) -> &[u8] {
+        &self.info_json
+    }
+
+    pub(crate) fn registry(&self) -> Arc<Registry> {
+        self.registry
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(crate) fn profile(&self) -> Arc<ServerProfile> {
+        self.profile
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    pub(crate) fn key_ring(&self) -> &KeyRing {
+        &self.keys
+    }
+
+    pub(crate) fn timers(&self) -> &Timers {
+        &self.timers
+    }
+
+    /// Starts what runs beside the connections, on this runtime.
+    pub(crate) fn start(&self, runtime: &tokio::runtime::Handle) {
+        self.timers.start(runtime);
+    }
+
+    pub(crate) fn next_connection(&self) -> u64 {
+        self.next_connection.fetch_add(1, Ordering::Relaxed)
+    }
+
+    pub(crate) fn list_connection(&self, number: u64, connection: &Arc<Connection>) {
+        self.lock_connections()
+            .insert(number, Arc::downgrade(connection));
+    }
+
+    pub(crate) fn unlist_connection(&self, number: u64) {
+        self.lock_connections().remove(&number);
+    }
+
+    /// The connections that hear of changes.
+    pub(crate) fn connections(&self) -> Vec<Arc<Connection>> {
+        let mut listed = self.lock_connections();
+        let mut connections = Vec::with_capacity(listed.len());
+        listed.retain(|_, connection| match connection.upgrade() {
+            Some(connection) => {
+                connections.push(connection);
+                true
+            }
+            None => false,
+        });
+        connections
+    }
+
+    fn lock_connections(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Weak<Connection>>> {
+        self.connections
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_suspended(&self) -> std::sync::MutexGuard<'_, Suspended<Arc<CallState>>> {
+        self.suspended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn suspend(
+        &self,
+        ticket: String,
+        call: Arc<CallState>,
+        expires: Duration,
+    ) -> Result<(), SuspendedFull> {
+        self.lock_suspended().insert(ticket, call, expires)?;
+        let timed: Weak<dyn Timed> = self.this.clone();
+        self.timers.schedule(expires, timed);
+        Ok(())
+    }
+
+    pub(crate) fn peek_suspended(&self, ticket: &str) -> Option<Arc<CallState>> {
+        self.lock_suspended().peek(ticket).cloned()
+    }
+
+    pub(crate) fn take_suspended(&self, ticket: &str) -> Resumption<Arc<CallState>> {
+        self.lock_suspended().take(ticket)
+    }
+
+    /// Cancels every suspended handler: the server shuts down.
+    pub(crate) fn cancel_suspended(&self) {
+        let calls = self.lock_suspended().drain();
+        for call in calls {
+            call.cancel();
+        }
+    }
+
+    /// The completer's answer, or the handler that gives one.
+    pub(crate) fn completion_handler(&self, asked: &Raw) -> Option<Arc<dyn Handler>> {
+        let registry = self.registry();
+        let text = |value: Option<Raw>, name: &str| {
+            Some(value?.member(name)?.string_value()?.into_owned())
+        };
+        let reference = asked.member("ref");
+        let name = text(reference.clone(), "name").or_else(|| text(reference, "uri"));
+        let argument = text(asked.member("argument"), "name");
+        let completer = name
+            .zip(argument)
+            .and_then(|key| registry.completers.get(&key).cloned());
+        match completer {
+            Some(Completer::Handler(handler)) => Some(handler),
+            Some(Completer::Candidates(candidates)) => {
+                let typed = text(asked.member("argument"), "value").unwrap_or_default();
+                let ranked = rank::rank(&typed, &candidates);
+                Some(handler::handler(move |_: &Call| {
+                    let reply = CompletionReply {
+                        values: ranked.values.clone(),
+                        total: Some(ranked.total as u64),
+                        has_more: Some(ranked.has_more),
+                    };
+                    async move { Ok(Reply::Completion(reply)) }
+                }))
+            }
+            None => registry.completion.clone(),
+        }
+    }
+
+    /// Changes the registry and tells the clients; `None` if `change` did nothing.
+    pub(super) fn register(
+        &self,
+        change: Change,
+        apply: impl FnOnce(&mut Registry) -> bool,
+    ) -> Option<()> {
+        if !self.change_registry(apply) {
+            return None;
+        }
+        self.refresh_profile();
+        self.tell(&change);
+        Some(())
+    }
+
+    pub(super) fn change_registry(&self, apply: impl FnOnce(&mut Registry) -> bool) -> bool {
+        let mut registry = self
+            .registry
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(&mut registry).change(apply)
+    }
+
+    pub(super) fn tell(&self, change: &Change) {
+        for connection in self.connections() {
+            connection.changed(change);
+        }
+    }
+
+    pub(super) fn refresh_profile(&self) {
+        let registry = self.registry();
+        let declared = self.declared;
+        let lists = ListCapability::default().with_list_changed(true);
+        let resources = ResourcesCapability::default()
+            .with_list_changed(true)
+            .with_subscribe(true);
+        let mut capabilities = ServerCapabilities::default().with_logging(JsonObject::new());
+        if declared.tools || !registry.tools.is_empty() {
+            capabilities = capabilities.with_tools(lists.clone());
+        }
+        if declared.resources || !registry.resources.is_empty() || !registry.templates.is_empty() {
+            capabilities = capabilities.with_resources(resources);
+        }
+        if declared.prompts || !registry.prompts.is_empty() {
+            capabilities = capabilities.with_prompts(lists);
+        }
+        let completes = registry.completion.is_some() || !registry.completers.is_empty();
+        if declared.completions || completes {
+            capabilities = capabilities.with_completions(JsonObject::new());
+        }
+        if !self.extensions.is_empty() {
+            capabilities = capabilities.with_extensions(self.extensions.clone());
+        }
+        if !self.experimental.is_empty() {
+            capabilities = capabilities.with_experimental(self.experimental.clone());
+        }
+        let profile = ServerProfile {
+            info: self.info.clone(),
+            capabilities,
+            instructions: self.instructions.clone(),
+            discover_cache: self.settings.list_cache.clone(),
+            revisions: self.settings.revisions.clone(),
+        };
+        *self.profile.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(profile);
+    }
+}
+
+impl Timed for Inner {
+    /// Cancels handlers that nobody came back for.
+    fn fire(self: Arc<Self>) {
+        let lapsed = self.lock_suspended().expire(clock::now());
+        for call in lapsed {
+            tracing::debug!(name = call.name(), "a suspended handler lapsed");
+            call.cancel();
+        }
+    }
+}
