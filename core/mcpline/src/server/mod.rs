@@ -52,7 +52,7 @@ pub use settings::{STATE_SECRETS_VARIABLE, Settings};
 pub use typed::{IntoPromptReply, IntoResourceReply, IntoToolReply, Json, ToolError};
 
 pub(crate) use inner::Inner;
-use registry::{Bucket, PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
+use registry::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 
 /// A server and everything that it offers. Cheap to clone; clones are the same server.
 ///
@@ -183,7 +183,7 @@ impl Server {
             output,
             wrapped,
             headers,
-            bucket: rate.map(|rate| Mutex::new(Bucket::new(rate))),
+            bucket: rate.map(|rate| (rate, Mutex::default())),
             tool,
             options,
             handler,

@@ -10,7 +10,7 @@ use std::time::Duration;
 use mcpline_protocol::adapt;
 use mcpline_protocol::revision::Revision;
 use mcpline_protocol::schema::CompiledSchema;
-use mcpline_protocol::session::Rate;
+use mcpline_protocol::session::{Bucket, Rate};
 use mcpline_protocol::uri_template::UriTemplate;
 use mcpline_protocol::vocabulary::{CacheHints, Prompt, Resource, ResourceTemplate, Tool};
 use mcpline_protocol::wire::Raw;
@@ -40,7 +40,8 @@ pub(crate) struct ToolEntry {
     /// The output schema isn't an object's: older revisions get it wrapped.
     pub(crate) wrapped: bool,
     pub(crate) headers: ParamHeaders,
-    pub(crate) bucket: Option<Mutex<Bucket>>,
+    /// How often it may be called, and how often it was.
+    pub(crate) bucket: Option<(Rate, Mutex<Bucket>)>,
 }
 
 pub(crate) struct ResourceEntry {
@@ -247,41 +248,14 @@ impl Registry {
     }
 }
 
-/// A token bucket for calls.
-#[derive(Debug)]
-pub(crate) struct Bucket {
-    rate: Rate,
-    full_at: Duration,
-}
-
-impl Bucket {
-    pub(crate) fn new(rate: Rate) -> Self {
-        Self {
-            rate,
-            full_at: Duration::ZERO,
-        }
-    }
-
-    /// Takes one token; `false` if there is none.
-    pub(crate) fn take(&mut self, now: Duration) -> bool {
-        let interval = Duration::from_secs(1) / self.rate.per_second.max(1);
-        let start = self.full_at.max(now);
-        if start + interval > now + interval * self.rate.burst.max(1) {
-            return false;
-        }
-        self.full_at = start + interval;
-        true
-    }
-}
-
 impl ToolEntry {
     /// Whether the tool may be called now.
     pub(crate) fn admit(&self, now: Duration) -> bool {
-        self.bucket.as_ref().is_none_or(|bucket| {
+        self.bucket.as_ref().is_none_or(|(rate, bucket)| {
             bucket
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .take(now)
+                .take(*rate, now)
         })
     }
 }

@@ -33,4 +33,4 @@ pub use server::{
 };
 pub use snapshot::SessionSnapshot;
 pub use subscriptions::Change;
-pub use thin::Rate;
+pub use thin::{Bucket, Rate};

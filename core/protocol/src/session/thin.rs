@@ -17,18 +17,43 @@ impl Rate {
     }
 }
 
-/// A token bucket that keeps the newest message that did not pass.
+/// A token bucket: whether one more may pass at this rate.
 #[derive(Debug, Default)]
-pub(super) struct Thinner {
+pub struct Bucket {
     /// The time at which the bucket will be full again, on the driver's clock.
     full_at: Duration,
+}
+
+impl Bucket {
+    /// Takes one token; `false` if there is none at `now`.
+    pub fn take(&mut self, rate: Rate, now: Duration) -> bool {
+        let interval = rate.interval();
+        let start = self.full_at.max(now);
+        if start + interval > now + interval * rate.burst.max(1) {
+            return false;
+        }
+        self.full_at = start + interval;
+        true
+    }
+
+    /// When the next token is there.
+    fn next(&self, rate: Rate) -> Duration {
+        self.full_at
+            .saturating_sub(rate.interval() * rate.burst.max(1).saturating_sub(1))
+    }
+}
+
+/// A bucket that keeps the newest message that did not pass.
+#[derive(Debug, Default)]
+pub(super) struct Thinner {
+    bucket: Bucket,
     held: Option<Vec<u8>>,
 }
 
 impl Thinner {
     /// Offers a message; gives it back if it may go out now, else holds it in place of an older one.
     pub(super) fn offer(&mut self, message: Vec<u8>, rate: Rate, now: Duration) -> Option<Vec<u8>> {
-        if self.pass(rate, now) {
+        if self.bucket.take(rate, now) {
             // What was held is older than this one and is superseded by it.
             self.held = None;
             return Some(message);
@@ -39,7 +64,7 @@ impl Thinner {
 
     /// The held message, when its time has come.
     pub(super) fn due(&mut self, rate: Rate, now: Duration) -> Option<Vec<u8>> {
-        if self.held.is_some() && self.pass(rate, now) {
+        if self.held.is_some() && self.bucket.take(rate, now) {
             return self.held.take();
         }
         None
@@ -52,21 +77,7 @@ impl Thinner {
 
     /// When a held message may go out.
     pub(super) fn deadline(&self, rate: Rate) -> Option<Duration> {
-        self.held.as_ref()?;
-        Some(
-            self.full_at
-                .saturating_sub(rate.interval() * (rate.burst.saturating_sub(1))),
-        )
-    }
-
-    fn pass(&mut self, rate: Rate, now: Duration) -> bool {
-        let interval = rate.interval();
-        let start = self.full_at.max(now);
-        if start + interval > now + interval * rate.burst.max(1) {
-            return false;
-        }
-        self.full_at = start + interval;
-        true
+        self.held.as_ref().map(|_| self.bucket.next(rate))
     }
 }
 
