@@ -1,19 +1,55 @@
 //! The Model Context Protocol as values.
 //!
-//! This crate does no input or output and reads no clock. Bytes and times come in as arguments,
-//! messages and events go out as values.
+//! This crate does no input or output, reads no clock and draws no random numbers. Bytes, times and
+//! entropy come in as arguments; messages and events go out as values. So every rule of the protocol can
+//! be tested with plain values, and one implementation serves every transport and every language.
 //!
-//! - [`revision`]: the protocol revisions as data, and what differs between them
-//! - [`wire`]: bytes to messages and back
+//! ```
+//! use mcpline_protocol::wire::{Incoming, Message, Method, encode, read};
+//!
+//! let line = r#"{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"add","arguments":{"a":1}}}"#;
+//! let Ok(Incoming::Single(Message::Request(request))) = read(line.into()) else { panic!("no request") };
+//! assert_eq!(request.method, Method::ToolsCall);
+//!
+//! // Parameters stay slices of the line until somebody needs them.
+//! let params = request.params.expect("params");
+//! assert_eq!(params.get_str("name").as_deref(), Some("add"));
+//! assert_eq!(params.get("arguments").expect("arguments").as_bytes(), br#"{"a":1}"#);
+//!
+//! let mut answer = Vec::new();
+//! encode::response(&mut answer, &request.id, br#"{"content":[]}"#);
+//! assert_eq!(answer, br#"{"jsonrpc":"2.0","id":7,"result":{"content":[]}}"#);
+//! ```
+//!
+//! # Contents
+//!
+//! What a message is:
+//!
+//! - [`wire`]: bytes to messages and back; framing by lines and server-sent events; HTTP header rules
 //! - [`vocabulary`]: what messages are made of, one file per feature
+//! - [`error`]: JSON-RPC errors
+//!
+//! What differs between revisions:
+//!
+//! - [`revision`]: the protocol revisions as data, the only place that compares versions
 //! - [`adapt`]: values fitted to the revision of a peer
+//!
+//! How a conversation goes:
+//!
 //! - [`session`]: one client's session with a server, as a state machine
 //! - [`mrtr`]: asking the client in mid-call on 2026-07-28: sealed state, suspended handlers
-//! - [`uri_template`]: RFC 6570, in both directions
+//!
+//! What features need beside:
+//!
 //! - [`schema`]: JSON Schema, compiled once
+//! - [`uri_template`]: RFC 6570, in both directions
 //! - [`rank`]: completion candidates, the best first
-//! - [`error`]: JSON-RPC errors
-//! - [`limits`]: the limits of the wire layer
+//! - [`limits`]: what one peer can make this side hold or compute, each with its reason
+//!
+//! # What it refuses
+//!
+//! Messages that two parsers could read differently: duplicate members, invalid UTF-8, half surrogate
+//! pairs, deep nesting. Schemas that would have to be fetched. Work without bounds.
 
 pub mod adapt;
 pub mod error;
