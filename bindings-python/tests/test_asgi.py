@@ -93,6 +93,7 @@ def test_complete_answers_have_one_body():
                 status, body = await exchange.answer()
                 assert status == 200
                 assert text(json.loads(body)["result"]) == "hi"
+                assert (b"content-length", b"%d" % len(body)) in exchange.sent[0]["headers"]
                 assert [message["type"] for message in exchange.sent] == [
                     "http.response.start",
                     "http.response.body",

@@ -21,7 +21,8 @@ if typing.TYPE_CHECKING:
 
 __all__ = ["Application"]
 
-# How long a request may take before it is worth a task that watches for the client to disconnect.
+# How long a request may take before it is worth a task that watches for the client to disconnect. One timer sees
+# to all requests, because most are answered before that.
 _WATCH_AFTER = 0.05
 
 
@@ -36,7 +37,8 @@ class Application:
         self._limit: int = options.get("body_limit", 16 * 1024 * 1024)
         self._app: _native.HttpApp | None = None
         self._attachment: _loops.Attachment | None = None
-        self._started_by_request = False
+        self._young: set[_Watch] = set()
+        self._timer: asyncio.TimerHandle | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection of the outer server."""
@@ -67,6 +69,9 @@ class Application:
     def _stop(self) -> None:
         app, attachment = self._app, self._attachment
         self._app = self._attachment = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if app is not None and attachment is not None:
             self.server._serving -= 1
             app.close()
@@ -104,11 +109,17 @@ class Application:
         answered: asyncio.Future[_native.Response] = loop.create_future()
         exchange = app.begin(scope["method"], raw_path, scope["headers"], body, answered)
         watch = _Watch(loop, receive, exchange, answered)
+        self._young.add(watch)
+        if self._timer is None:
+            self._timer = loop.call_later(_WATCH_AFTER, self._look, loop)
         try:
             response = await answered
             if response is None:
                 return
             status, headers, complete = response
+            if complete is not None and status != 204:
+                # Without it the outer server would send the body in chunks.
+                headers.append((b"content-length", b"%d" % len(complete)))
             await send({"type": "http.response.start", "status": status, "headers": headers})
             if complete is not None:
                 await send({"type": "http.response.body", "body": complete})
@@ -116,8 +127,18 @@ class Application:
             watch.begin()
             await self._stream(loop, exchange, watch, send)
         finally:
+            self._young.discard(watch)
             watch.end()
             exchange.close()
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Watch over the requests that were there at the last look already."""
+        for watch in list(self._young):
+            if watch.seen:
+                self._young.discard(watch)
+                watch.begin()
+            watch.seen = True
+        self._timer = loop.call_later(_WATCH_AFTER, self._look, loop) if self._young else None
 
     async def _stream(
         self, loop: asyncio.AbstractEventLoop, exchange: _native.Exchange, watch: _Watch, send: Send
@@ -166,12 +187,11 @@ class _Watch:
     ) -> None:
         self.waiting = waiting
         self.disconnected = False
+        self.seen = False
         self._receive = receive
         self._exchange = exchange
         self._loop = loop
         self._task: asyncio.Task[None] | None = None
-        # Most requests are answered before that, and need no watching.
-        self._timer = loop.call_later(_WATCH_AFTER, self.begin)
 
     def begin(self) -> None:
         """Begin to watch now."""
@@ -180,7 +200,6 @@ class _Watch:
 
     def end(self) -> None:
         """Watch no more."""
-        self._timer.cancel()
         if self._task is not None:
             self._task.cancel()
 
