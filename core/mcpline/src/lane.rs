@@ -33,6 +33,11 @@ pub(crate) trait Lane: Send + Sync + 'static {
     /// Takes one message. `encode` appends it to a buffer; `hint` is about how long it will be.
     fn write(&self, kind: Kind, hint: usize, encode: Encode<'_>);
 
+    /// Whether somebody reads this lane at the moment.
+    fn is_connected(&self) -> bool {
+        true
+    }
+
     /// Says that no response will come: the request was cancelled.
     fn abandon(&self) {}
 

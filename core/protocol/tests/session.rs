@@ -562,6 +562,24 @@ fn a_silent_client_is_pinged_and_given_up_after_the_stated_misses() {
 }
 
 #[test]
+fn a_client_without_a_stream_is_not_given_up() {
+    let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({}));
+    let snapshot = rig.session.snapshot();
+    let limits = SessionLimits {
+        ping_interval: Some(Duration::from_secs(10)),
+        ping_misses: 1,
+        ..limits()
+    };
+    rig.session = Session::restore(&snapshot, limits, |_| None, |_| "restored");
+    rig.session.start_pings(rig.now);
+    for _ in 0..5 {
+        rig.now = rig.session.poll_deadline().expect("pings go on");
+        rig.session.postpone_pings(rig.now);
+        assert!(rig.session.handle_timeout(rig.now).is_empty());
+    }
+}
+
+#[test]
 fn what_a_modern_request_must_carry_is_demanded() {
     let mut rig = Rig::new(false);
     let without = |name: &str| {

@@ -355,6 +355,9 @@ impl Timed for Connection {
         let mut dead = false;
         {
             let mut session = self.lock_session();
+            if !self.general.is_connected() {
+                session.postpone_pings(clock::now());
+            }
             for due in session.handle_timeout(clock::now()) {
                 match due {
                     TimedOut::Send(outgoing) => self.send(&mut session, &outgoing),

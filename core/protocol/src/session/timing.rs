@@ -62,6 +62,15 @@ impl<C, A> ServerSession<C, A> {
         self.next_ping = self.limits.ping_interval.map(|interval| now + interval);
     }
 
+    /// Puts off pinging while there is no stream that could carry a ping; misses so far are forgotten.
+    pub fn postpone_pings(&mut self, now: Duration) {
+        if self.next_ping.is_some() {
+            self.ping = None;
+            self.pings_missed = 0;
+            self.start_pings(now);
+        }
+    }
+
     fn ping_if_due(&mut self, now: Duration, due: &mut Vec<TimedOut<A>>) {
         let (Some(interval), Some(at)) = (self.limits.ping_interval, self.next_ping) else {
             return;

@@ -234,6 +234,10 @@ impl Lane for Arc<Stream> {
         // Responses end an exchange, not the stream that a whole session shares.
         let _ = kind;
     }
+
+    fn is_connected(&self) -> bool {
+        Stream::is_connected(self)
+    }
 }
 
 /// A connection's view of a stream.
