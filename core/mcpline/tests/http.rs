@@ -529,3 +529,37 @@ async fn an_idle_session_is_closed() {
     let gone = rig.post(&[("mcp-session-id", &id)], call(1, "plain")).await;
     assert_eq!(gone.status(), StatusCode::NOT_FOUND);
 }
+
+#[tokio::test]
+async fn a_listen_stream_tells_changes_and_is_ended_with_a_result() {
+    let server = Server::new("http", "1").tool("a", "A", |_: Nothing, _: Context| async { "a" });
+    let rig = Rig {
+        service: server.http_service(HttpOptions::default()),
+        go_on: Arc::default(),
+        cancelled: Arc::default(),
+    };
+    let headers = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "subscriptions/listen"),
+    ];
+    let listen = json!({"jsonrpc": "2.0", "id": "l", "method": "subscriptions/listen", "params": {
+        "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                  "io.modelcontextprotocol/clientCapabilities": {}},
+        "notifications": {"toolsListChanged": true}}});
+    let mut stream = rig.post(&headers, listen).await.into_body();
+    let first = events(&mut stream).await.expect("events");
+    assert_eq!(
+        first[0].1["method"],
+        "notifications/subscriptions/acknowledged"
+    );
+    server.remove_tool("a");
+    let told = events(&mut stream).await.expect("events");
+    assert_eq!(told[0].1["method"], "notifications/tools/list_changed");
+    rig.service.close();
+    let last = events(&mut stream).await.expect("events");
+    assert_eq!(last[0].1["id"], "l");
+    assert_eq!(last[0].1["result"]["resultType"], "complete");
+    let meta = &last[0].1["result"]["_meta"];
+    assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], "l");
+    assert!(events(&mut stream).await.is_none());
+}
