@@ -2,6 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use mcpline_protocol::wire::encode::one_line;
 use tokio::sync::Notify;
 
 use crate::lane::{Kind, Lane};
@@ -52,7 +53,10 @@ impl Lane for Outbox {
             let mut waiting = self.lock();
             let first = waiting.is_empty();
             waiting.reserve(hint + 1);
+            let begin = waiting.len();
             encode(&mut waiting);
+            // A handler may have given indented JSON; a line end within a message would end it.
+            one_line(&mut waiting[begin..]);
             waiting.push(b'\n');
             first
         };

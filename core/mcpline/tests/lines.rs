@@ -1,0 +1,50 @@
+//! What goes over a byte stream with newline-delimited messages.
+
+mod support;
+
+use mcpline::protocol::Raw;
+use mcpline::{Context, Server, ToolReply, transport};
+use serde_json::{Value, json};
+use support::Nothing;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+
+#[tokio::test]
+async fn indented_json_from_a_handler_stays_on_one_line() {
+    let server =
+        Server::new("lines", "1").tool("indented", "Indented", |_: Nothing, _: Context| async {
+            ToolReply {
+                content: Some(Raw::EMPTY_ARRAY),
+                structured: Raw::parse(&b"{\n  \"a\": \"line\\nend\",\r\n  \"b\": 1\n}"[..]).ok(),
+                ..ToolReply::default()
+            }
+        });
+    let (client, ours) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(ours);
+    let serving = tokio::spawn(async move { server.serve(transport::lines(reader, writer)).await });
+    let (reader, mut writer) = tokio::io::split(client);
+    let mut lines = BufReader::new(reader).lines();
+    for message in [
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "indented"}}),
+    ] {
+        writer
+            .write_all(format!("{message}\n").as_bytes())
+            .await
+            .expect("written");
+    }
+    let mut answers = Vec::new();
+    for _ in 0..2 {
+        let line = lines.next_line().await.expect("read").expect("a line");
+        answers.push(serde_json::from_str::<Value>(&line).expect("one message on one line"));
+    }
+    assert_eq!(
+        answers[1]["result"]["structuredContent"],
+        json!({"a": "line\nend", "b": 1})
+    );
+    writer.shutdown().await.expect("closed");
+    assert!(lines.next_line().await.expect("read").is_none());
+    serving.await.expect("no panic").expect("ends well");
+}
