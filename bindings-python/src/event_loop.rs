@@ -19,6 +19,7 @@ use pyo3::types::{PyBytes, PyList, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::errors;
+use crate::outcome::{abandon, end_here};
 use crate::plan::Planned;
 use crate::slot::Slot;
 use crate::wake::Wake;
@@ -253,6 +254,12 @@ impl Loop {
         this.settle(slf.py())
     }
 
+    /// Hands results over now: for whoever is about to end what they are handed to.
+    #[pyo3(name = "hand_over")]
+    fn hand_over_now(&self) {
+        self.hand_over();
+    }
+
     /// How many tasks are parked.
     #[getter]
     fn parked(&self) -> usize {
@@ -349,6 +356,7 @@ impl Loop {
     fn start(&self, slf: &Bound<'_, Self>, planned: Arc<Planned>, call: CoreCall) -> PyResult<()> {
         let py = slf.py();
         if call.context().is_cancelled() {
+            abandon(call);
             return Ok(());
         }
         match self.take_parked(py) {
@@ -471,9 +479,9 @@ impl Loop {
             Some(completions) => completions.push_all(&mut pending),
             // The server has ended, and with it everything that waits for an answer.
             None => {
-                let dropped = std::mem::take(&mut *pending);
+                let left = std::mem::take(&mut *pending);
                 drop(pending);
-                drop(dropped);
+                end_here(left);
             }
         }
     }

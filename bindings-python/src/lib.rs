@@ -9,6 +9,7 @@ mod call;
 mod errors;
 mod event_loop;
 mod exchange;
+mod log;
 mod memory;
 mod outcome;
 mod plan;
@@ -53,6 +54,7 @@ mod _native {
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        crate::log::install();
         module.add("VERSION", env!("CARGO_PKG_VERSION"))?;
         module.add("TOOL", crate::plan::Kind::Tool as u8)?;
         module.add("RESOURCE", crate::plan::Kind::Resource as u8)?;

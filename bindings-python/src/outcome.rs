@@ -1,6 +1,7 @@
 //! From what a handler returned or raised to the core's reply.
 
 use bytes::Bytes;
+use mcpline::foreign::Completion;
 use mcpline::protocol::session::Need;
 use mcpline::protocol::wire::Raw;
 use mcpline::server::{CompletionReply, InputRequest, PromptReply, ResourceReply};
@@ -220,4 +221,18 @@ pub(crate) fn checked(py: Python<'_>, json: Vec<u8>) -> PyResult<Raw> {
 /// The method of a question by its name.
 pub(crate) fn ask_method(py: Python<'_>, name: &str) -> PyResult<AskMethod> {
     AskMethod::parse(name).ok_or_else(|| errors::misuse(py, format!("{name} is no question")))
+}
+
+/// Ends a call that was cancelled before its handler began: nobody waits for it any more.
+pub(crate) fn abandon(call: mcpline::Call) {
+    call.reply(Err(HandlerError::Tool("the request was cancelled".into())));
+}
+
+/// Ends calls of a server that has ended, whose I/O thread can't do it any more.
+pub(crate) fn end_here(completions: Vec<Completion>) {
+    for completion in completions {
+        if let Completion::Reply(call, outcome) = completion {
+            call.reply(outcome);
+        }
+    }
 }

@@ -2,14 +2,19 @@
 
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use mcpline::foreign::Completions;
+use mcpline::foreign::{Completion, Completions};
 use pyo3::prelude::*;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::errors;
 use crate::event_loop::lock;
+
+/// How long the end waits for what was handed over to the I/O thread: it is done at once, unless a handler that
+/// runs inline is stuck.
+const SETTLING: Duration = Duration::from_secs(1);
 
 /// A running I/O thread. It ends when the last owner lets go of it.
 pub(crate) struct Runtime {
@@ -91,11 +96,23 @@ impl Runtime {
             // The thread is the parent's.
             return;
         }
+        self.settle(py);
         self.tell();
         if let Some(thread) = lock(&self.thread).take() {
             // A panic there has been reported by its own thread.
             let _ = py.detach(|| thread.join());
         }
+    }
+
+    /// Waits until everything that was handed over has been done, but not for ever.
+    fn settle(&self, py: Python<'_>) {
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        self.completions.push(Completion::Run(Box::new(move || {
+            // Nobody waits any more if it took too long.
+            let _ = sender.send(());
+        })));
+        // Either it is done, or the thread is stuck or gone: there is nothing more to wait for.
+        let _ = py.detach(move || receiver.recv_timeout(SETTLING));
     }
 
     fn tell(&self) {

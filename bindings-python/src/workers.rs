@@ -19,6 +19,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::call::Asker;
 use crate::event_loop::lock;
+use crate::outcome::{abandon, end_here};
 use crate::plan::Planned;
 
 /// How many calls may wait for a thread; see the same bound of the event loop.
@@ -169,9 +170,9 @@ impl Pool {
             Some(completions) => completions.push_all(&mut pending.completions),
             // The server has ended, and with it everything that waits for an answer.
             None => {
-                let dropped = std::mem::take(&mut pending.completions);
+                let left = std::mem::take(&mut pending.completions);
                 drop(pending);
-                drop(dropped);
+                end_here(left);
             }
         }
     }
@@ -350,7 +351,7 @@ impl Workers {
             // one the calls wait for this thread, which is better than to fail.
             let _ = self.ensure_idle(py);
             if call.context().is_cancelled() {
-                drop(call);
+                abandon(call);
                 self.done();
                 continue;
             }

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
+import queue
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -162,6 +164,29 @@ def test_refusals_are_the_cores():
             assert status == 403
 
     run(main())
+
+
+def test_refusals_are_logged_with_what_would_allow_them():
+    warned: queue.Queue[str] = queue.Queue()
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            warned.put(record.getMessage())
+
+    logger = logging.getLogger("mcpline")
+    handler = Handler()
+    logger.addHandler(handler)
+    app = make().asgi()
+
+    async def main() -> None:
+        async with app.lifespan():
+            await Exchange(app, "echo", headers=[(b"host", b"evil.example.com")]).answer()
+            assert "evil.example.com" in await asyncio.to_thread(warned.get, timeout=60)
+
+    try:
+        run(main())
+    finally:
+        logger.removeHandler(handler)
 
 
 def test_lifespan_events_run_the_servers_lifespan():

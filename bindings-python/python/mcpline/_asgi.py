@@ -74,6 +74,7 @@ class Application:
             self._timer = None
         if app is not None and attachment is not None:
             self.server._serving -= 1
+            attachment.flush()
             app.close()
             _loops.detach(attachment)
 

@@ -45,6 +45,10 @@ class Attachment:
         self._bridge = _bridge(server, self.loop)
         self.workers = _workers.start(server)
 
+    def flush(self) -> None:
+        """Hand over what has ended, without waiting for the loop's next turn."""
+        self._bridge.hand_over()
+
     def close(self) -> None:
         """Stop running handlers."""
         if os.getpid() != self._process:
