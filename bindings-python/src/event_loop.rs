@@ -129,6 +129,13 @@ impl Hub {
         lock(&self.wake).is_some()
     }
 
+    /// Has somebody else told from now on when there is something to drain, unless the loop is gone.
+    fn set_wake(&self, wake: Arc<dyn Fn() + Send + Sync>) {
+        if let Some(attached) = &mut *lock(&self.wake) {
+            *attached = wake;
+        }
+    }
+
     fn wake(&self) {
         let wake = lock(&self.wake).clone();
         if let Some(wake) = wake {
@@ -148,6 +155,8 @@ pub(crate) struct Loop {
     draining: AtomicBool,
     flush_scheduled: AtomicBool,
     closed: AtomicBool,
+    /// The loop's thread drives the I/O: nobody needs waking.
+    driven: AtomicBool,
     pending: Mutex<Vec<Completion>>,
     parked: Mutex<Vec<Py<Slot>>>,
     /// Parked just now: not used again before it is known that nobody else holds the task.
@@ -224,6 +233,7 @@ impl Loop {
             draining: AtomicBool::new(false),
             flush_scheduled: AtomicBool::new(false),
             closed: AtomicBool::new(false),
+            driven: AtomicBool::new(false),
             pending: Mutex::default(),
             parked: Mutex::default(),
             fresh: Mutex::default(),
@@ -238,7 +248,9 @@ impl Loop {
     /// Does what has come since the last time: called by the loop.
     fn drain(slf: &Bound<'_, Self>) -> PyResult<()> {
         let this = slf.get();
-        this.wake.clear();
+        if !this.driven.load(Ordering::Relaxed) {
+            this.wake.clear();
+        }
         this.draining.store(true, Ordering::Relaxed);
         let drained = this.drain_all(slf);
         this.draining.store(false, Ordering::Relaxed);
@@ -318,6 +330,18 @@ impl Loop {
 }
 
 impl Loop {
+    /// Tells that the loop's thread drives the I/O from now on, and is told by `wake`; or that it doesn't.
+    pub(crate) fn set_driven(&self, wake: Option<Arc<dyn Fn() + Send + Sync>>) {
+        self.driven.store(wake.is_some(), Ordering::Relaxed);
+        let own = self.wake.clone();
+        self.hub
+            .set_wake(wake.unwrap_or_else(|| Arc::new(move || own.wake())));
+        // What was told in the other way counts in this one.
+        self.wake.clear();
+        self.hub.wake();
+        self.hand_over();
+    }
+
     fn drain_all(&self, slf: &Bound<'_, Self>) -> PyResult<()> {
         let py = slf.py();
         let mut failed = None;
@@ -345,7 +369,12 @@ impl Loop {
                     handed = now;
                 }
             }
-            if handed - began > BUDGET || began.elapsed() > BUDGET {
+            let budget = match self.driven.load(Ordering::Relaxed) {
+                // Nothing is written meanwhile.
+                true => PATIENCE,
+                false => BUDGET,
+            };
+            if handed - began > budget || began.elapsed() > budget {
                 break;
             }
         }
@@ -450,7 +479,14 @@ impl Loop {
 
     /// Takes the result of a call.
     pub(crate) fn complete(&self, slf: &Bound<'_, Self>, completion: Completion) -> PyResult<()> {
-        lock(&self.pending).push(completion);
+        if self.driven.load(Ordering::Relaxed)
+            && let Some(completions) = self.hub.completions()
+        {
+            // Where whoever drives finds it, even if the next handler blocks.
+            completions.put(completion);
+        } else {
+            lock(&self.pending).push(completion);
+        }
         self.schedule_flush(slf)
     }
 

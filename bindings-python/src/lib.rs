@@ -3,9 +3,12 @@
 //! It converts types, schedules calls and maps errors; what the protocol demands is decided by the core.
 //! [`plan`] is how one handler is called, [`outcome`] how its result becomes a reply, [`call`] what it may
 //! do meanwhile. Async handlers run on the user's event loop ([`event_loop`], [`slot`]), sync ones on a pool
-//! of threads ([`workers`]). [`server`] is what Python holds, [`runtime`] the thread that does the I/O.
+//! of threads ([`workers`]). [`server`] is what Python holds, [`runtime`] the thread that does the I/O, unless
+//! the loop's thread does ([`baton`], [`driver`]).
 
+mod baton;
 mod call;
+mod driver;
 mod errors;
 mod event_loop;
 mod exchange;
@@ -31,6 +34,8 @@ mod _native {
 
     #[pymodule_export]
     use crate::call::Call;
+    #[pymodule_export]
+    use crate::driver::Driver;
     #[pymodule_export]
     use crate::event_loop::Loop;
     #[pymodule_export]

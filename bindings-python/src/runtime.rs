@@ -1,4 +1,5 @@
-//! The thread that does the I/O of one server: a single-threaded runtime of its own.
+//! The thread that does the I/O of one server: a single-threaded runtime of its own. Where we run the event
+//! loop ourselves, the loop's thread does it instead, and this one stands by ([`crate::baton`]).
 
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
@@ -7,8 +8,8 @@ use std::time::Duration;
 use mcpline::foreign::{Completion, Completions};
 use pyo3::prelude::*;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
 
+use crate::baton::Baton;
 use crate::errors;
 use crate::event_loop::lock;
 
@@ -18,11 +19,17 @@ const SETTLING: Duration = Duration::from_secs(1);
 
 /// A running I/O thread. It ends when the last owner lets go of it.
 pub(crate) struct Runtime {
-    handle: Handle,
+    shared: Arc<Shared>,
     completions: Completions,
-    stop: Mutex<Option<oneshot::Sender<()>>>,
     thread: Mutex<Option<JoinHandle<()>>>,
     process: u32,
+}
+
+/// What the I/O thread owns too: it drops the runtime, having ended. In a forked child, which has no such thread,
+/// nobody does.
+struct Shared {
+    runtime: tokio::runtime::Runtime,
+    baton: Baton,
 }
 
 /// Where a server finds the I/O thread that it has, or makes one.
@@ -36,7 +43,7 @@ impl RuntimeSlot {
     pub(crate) fn get(&self, py: Python<'_>) -> PyResult<Arc<Runtime>> {
         let mut current = lock(&self.current);
         if let Some(runtime) = current.upgrade() {
-            if runtime.process == std::process::id() {
+            if !runtime.is_foreign() {
                 return Ok(runtime);
             }
             // Dropping it would wait for a thread that this process doesn't have.
@@ -51,7 +58,7 @@ impl RuntimeSlot {
     pub(crate) fn running(&self) -> Option<Arc<Runtime>> {
         lock(&self.current)
             .upgrade()
-            .filter(|runtime| runtime.process == std::process::id())
+            .filter(|runtime| !runtime.is_foreign())
     }
 }
 
@@ -62,28 +69,56 @@ impl Runtime {
             .enable_all()
             .build()
             .map_err(failed)?;
-        let handle = runtime.handle().clone();
-        let completions = Completions::start(&handle);
-        let (stop, stopped) = oneshot::channel();
+        let completions = Completions::start(runtime.handle());
+        let shared = Arc::new(Shared {
+            runtime,
+            baton: Baton::default(),
+        });
         let thread = std::thread::Builder::new()
             .name("mcpline-io".into())
-            .spawn(move || {
-                // Ends when it is told to, or when nobody is left to tell it.
-                let _ = runtime.block_on(stopped);
-                release_thread_state();
+            .spawn({
+                let (shared, completions) = (shared.clone(), completions.clone());
+                move || {
+                    shared.baton.stand(|baton| {
+                        completions.set_attended(true);
+                        shared.runtime.block_on(async {
+                            // What a loop has left behind that drove before.
+                            completions.run();
+                            baton.wanted().await;
+                        });
+                        completions.set_attended(false);
+                    });
+                    drop(completions);
+                    // Before the thread's Python state goes: what is dropped with it may hold Python objects.
+                    drop(shared);
+                    release_thread_state();
+                }
             })
             .map_err(failed)?;
         Ok(Self {
-            handle,
+            shared,
             completions,
-            stop: Mutex::new(Some(stop)),
             thread: Mutex::new(Some(thread)),
             process: std::process::id(),
         })
     }
 
     pub(crate) fn handle(&self) -> &Handle {
-        &self.handle
+        self.shared.runtime.handle()
+    }
+
+    pub(crate) fn baton(&self) -> &Baton {
+        &self.shared.baton
+    }
+
+    /// Runs a future on this thread, and with it everything else of the runtime, unless another thread does.
+    pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.shared.runtime.block_on(future)
+    }
+
+    /// Whether it is a parent's, and this process a fork.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.process != std::process::id()
     }
 
     pub(crate) fn completions(&self) -> &Completions {
@@ -92,12 +127,12 @@ impl Runtime {
 
     /// Ends the thread and waits for its end.
     pub(crate) fn close(&self, py: Python<'_>) {
-        if self.process != std::process::id() {
+        if self.is_foreign() {
             // The thread is the parent's.
             return;
         }
         self.settle(py);
-        self.tell();
+        self.shared.baton.stop();
         if let Some(thread) = lock(&self.thread).take() {
             // A panic there has been reported by its own thread.
             let _ = py.detach(|| thread.join());
@@ -114,19 +149,12 @@ impl Runtime {
         // Either it is done, or the thread is stuck or gone: there is nothing more to wait for.
         let _ = py.detach(move || receiver.recv_timeout(SETTLING));
     }
-
-    fn tell(&self) {
-        if let Some(stop) = lock(&self.stop).take() {
-            // The thread may have ended already.
-            let _ = stop.send(());
-        }
-    }
 }
 
 impl Drop for Runtime {
     fn drop(&mut self) {
-        if self.process == std::process::id() {
-            self.tell();
+        if !self.is_foreign() {
+            self.shared.baton.stop();
         }
     }
 }

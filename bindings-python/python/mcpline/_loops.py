@@ -45,6 +45,11 @@ class Attachment:
         self._bridge = _bridge(server, self.loop)
         self.workers = _workers.start(server)
 
+    @property
+    def bridge(self) -> _native.Loop:
+        """What drains the server's calls."""
+        return self._bridge
+
     def flush(self) -> None:
         """Hand over what has ended, without waiting for the loop's next turn."""
         self._bridge.hand_over()
@@ -147,14 +152,19 @@ async def serve(server: Server, transport: str, options: dict[str, Any]) -> None
     await follow(server, _serving.start(server, transport, options))
 
 
-async def follow(server: Server, serving: _native.Serving) -> None:
-    """Run handlers until serving ends; end it when the task is cancelled."""
+async def follow(server: Server, serving: _native.Serving, *, ours: bool = False) -> None:
+    """Run handlers until serving ends; end it when the task is cancelled. `ours` is whether the loop is."""
+    from . import _selector
+
     server._serving += 1
     try:
         async with lifespan(server):
             attachment = attach(server)
             try:
-                await _until_end(server, serving)
+                with contextlib.ExitStack() as stack:
+                    if ours:
+                        stack.enter_context(_selector.driven(server, attachment.loop, attachment.bridge))
+                    await _until_end(server, serving)
             finally:
                 detach(attachment)
     finally:
@@ -179,7 +189,7 @@ async def _until_end(server: Server, serving: _native.Serving) -> None:
 
 def run(server: Server, serving: _native.Serving) -> None:
     """Serve on a loop of its own, until it ends, or until Ctrl-C or SIGTERM."""
-    asyncio.run(follow(server, serving))
+    asyncio.run(follow(server, serving, ours=True))
 
 
 def attach_thread(server: Server) -> None:

@@ -1,5 +1,6 @@
 //! Work on its way back from foreign threads to the I/O thread.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcpline_protocol::session::AskError;
@@ -32,6 +33,9 @@ pub struct Completions {
 struct Shared {
     done: Mutex<Vec<Completion>>,
     filled: Notify,
+    attended: AtomicBool,
+    /// Held while completions are done, which keeps them in order when two threads do so.
+    running: Mutex<Vec<Completion>>,
 }
 
 impl Completions {
@@ -40,19 +44,15 @@ impl Completions {
         let shared = Arc::new(Shared {
             done: Mutex::default(),
             filled: Notify::new(),
+            attended: AtomicBool::new(true),
+            running: Mutex::default(),
         });
         let weak = Arc::downgrade(&shared);
         runtime.spawn(async move {
-            let mut batch = Vec::new();
             while let Some(shared) = weak.upgrade() {
                 let filled = shared.filled.notified();
-                std::mem::swap(&mut *shared.lock(), &mut batch);
-                if batch.is_empty() {
+                if !shared.run() {
                     filled.await;
-                    continue;
-                }
-                for completion in batch.drain(..) {
-                    completion.run();
                 }
             }
         });
@@ -86,6 +86,25 @@ impl Completions {
             self.shared.filled.notify_one();
         }
     }
+
+    /// As [`Self::push`], for a thread that calls [`Self::run`] soon: wakes the runtime only if another thread
+    /// is in it.
+    pub fn put(&self, completion: Completion) {
+        self.shared.lock().push(completion);
+        if self.shared.attended.load(Ordering::SeqCst) {
+            self.shared.filled.notify_one();
+        }
+    }
+
+    /// Says whether another thread than the one that [puts](Self::put) is in the runtime.
+    pub fn set_attended(&self, attended: bool) {
+        self.shared.attended.store(attended, Ordering::SeqCst);
+    }
+
+    /// Does what was handed over, here and now. Within the runtime's context.
+    pub fn run(&self) {
+        self.shared.run();
+    }
 }
 
 impl Drop for Completions {
@@ -98,6 +117,17 @@ impl Drop for Completions {
 }
 
 impl Shared {
+    /// Returns whether there was anything to do.
+    fn run(&self) -> bool {
+        let mut batch = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::swap(&mut *self.lock(), &mut *batch);
+        let any = !batch.is_empty();
+        for completion in batch.drain(..) {
+            completion.run();
+        }
+        any
+    }
+
     fn lock(&self) -> MutexGuard<'_, Vec<Completion>> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,0 +1,295 @@
+"""`Server.run` with async handlers does its I/O on the event loop's own thread; everything else goes on as usual."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+from support import LEGACY, free_port, post, process, text, wait_for_port
+
+SERVER = """
+import asyncio, os, socket, subprocess, sys, threading, time
+from mcpline import Context, Server
+server = Server("test")
+released = threading.Event()
+@server.tool
+async def echo(value: str) -> str:
+    return value
+@server.tool
+def release() -> None:
+    released.set()
+@server.tool(inline=True)
+def release_inline() -> None:
+    released.set()
+@server.tool
+async def blocks(ctx: Context) -> str:
+    await ctx.progress(1.0)
+    await ctx.info("blocking")
+    released.wait()
+    return "released"
+"""
+RUN = """
+server.run()
+"""
+HTTP = """
+server.run("http", port=int(sys.argv[1]))
+"""
+OWN = """
+@server.tool
+async def kind() -> str:
+    return type(asyncio.get_running_loop()._selector).__module__
+"""
+
+
+def test_a_loop_of_our_own_does_the_io():
+    with process(SERVER + OWN + RUN) as server:
+        server.initialize()
+        server.call(1, "kind")
+        assert text(server.receive()["result"]) == "mcpline._selector"
+        server.close_input()
+        assert server.wait() == 0
+
+
+@pytest.mark.parametrize("by", ["release", "release_inline"])
+def test_an_async_handler_that_blocks_stops_nothing_else(by):
+    with process(SERVER + RUN) as server:
+        server.initialize()
+        server.send(
+            id=1, method="tools/call", params={"name": "blocks", "arguments": {}, "_meta": {"progressToken": 1}}
+        )
+        # What it sent before it blocked arrives.
+        assert server.receive()["method"] == "notifications/progress"
+        assert server.receive()["method"] == "notifications/message"
+        for number in range(2, 5):
+            server.send(id=number, method="ping")
+            assert server.receive()["id"] == number
+        server.send(id=5, method="tools/list")
+        assert server.receive()["id"] == 5
+        server.call(6, by)
+        answers = {answer["id"]: answer for answer in (server.receive(), server.receive())}
+        assert text(answers[1]["result"]) == "released"
+        # The loop has its I/O back.
+        for number in range(7, 12):
+            server.call(number, "echo", value=str(number))
+            assert text(server.receive()["result"]) == str(number)
+        server.close_input()
+        assert server.wait() == 0
+
+
+def test_results_from_before_a_handler_that_blocks_are_written():
+    with process(SERVER + RUN) as server:
+        server.initialize()
+        server.call(1, "echo", value="first")
+        server.call(2, "blocks")
+        assert {server.receive().get("id"), server.receive().get("id")} == {1, None}
+        server.call(3, "release")
+        assert {server.receive()["id"], server.receive()["id"]} == {2, 3}
+        server.close_input()
+        assert server.wait() == 0
+
+
+USES = """
+@server.tool
+async def reader() -> str:
+    ours, theirs = socket.socketpair()
+    ours.setblocking(False)
+    loop = asyncio.get_running_loop()
+    got = bytearray()
+    done = loop.create_future()
+    def readable():
+        # A little at a time: the rest has to be told again.
+        got.extend(ours.recv(1))
+        if len(got) == 5:
+            done.set_result(None)
+    loop.add_reader(ours, readable)
+    threading.Thread(target=theirs.sendall, args=(b"hello",)).start()
+    await done
+    loop.remove_reader(ours)
+    ours.close(), theirs.close()
+    return got.decode()
+@server.tool
+async def threadsafe() -> str:
+    loop = asyncio.get_running_loop()
+    done = loop.create_future()
+    threading.Thread(target=loop.call_soon_threadsafe, args=(done.set_result, "called")).start()
+    return await done
+@server.tool
+async def timers() -> str:
+    order = []
+    async def wait(seconds):
+        await asyncio.sleep(seconds)
+        order.append(seconds)
+    await asyncio.gather(wait(0.05), wait(0.001), wait(0))
+    return str(order)
+@server.tool
+async def child() -> str:
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", "print(input() * 2)",
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    out, _ = await child.communicate(b"ab\\n")
+    return out.decode().strip() + str(child.returncode)
+@server.tool
+async def executor() -> str:
+    return await asyncio.get_running_loop().run_in_executor(None, lambda: "executed")
+@server.tool
+async def sockets() -> str:
+    async def answer(reader, writer):
+        writer.write(await reader.readline())
+        writer.close()
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as listening:
+        reader, writer = await asyncio.open_connection(*listening.sockets[0].getsockname())
+        writer.write(b"line\\n")
+        line = await reader.readline()
+        writer.close()
+    return line.decode().strip()
+"""
+
+
+def test_whatever_else_a_loop_does_goes_on():
+    expected = {
+        "reader": "hello",
+        "threadsafe": "called",
+        "timers": "[0, 0.001, 0.05]",
+        "child": "abab0",
+        "executor": "executed",
+        "sockets": "line",
+    }
+    with process(SERVER + USES + RUN) as server:
+        server.initialize()
+        for round_ in range(3):
+            for number, name in enumerate(expected):
+                server.call(round_ * 100 + number + 1, name)
+            for _ in expected:
+                answer = server.receive()
+                name = list(expected)[answer["id"] % 100 - 1]
+                assert text(answer["result"]) == expected[name]
+        server.close_input()
+        assert server.wait() == 0
+        assert server.errors == b""
+
+
+def test_a_loop_that_never_rests_still_serves():
+    source = """
+@server.tool
+async def spin() -> None:
+    async def spinning():
+        while not released.is_set():
+            await asyncio.sleep(0)
+    asyncio.ensure_future(spinning())
+"""
+    with process(SERVER + source + RUN) as server:
+        server.initialize()
+        server.call(1, "spin")
+        assert server.receive()["id"] == 1
+        for number in range(2, 30):
+            server.call(number, "echo", value="x")
+            assert server.receive()["id"] == number
+        server.call(30, "release")
+        assert server.receive()["id"] == 30
+        server.close_input()
+        assert server.wait() == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_arrive_after_a_handler_had_the_loop_watch_others(number):
+    source = """
+import signal
+@server.tool
+async def watch() -> str:
+    loop = asyncio.get_running_loop()
+    seen = loop.create_future()
+    loop.add_signal_handler(signal.SIGUSR1, seen.set_result, "seen")
+    os.kill(os.getpid(), signal.SIGUSR1)
+    result = await seen
+    loop.remove_signal_handler(signal.SIGUSR1)
+    return result
+"""
+    with process(SERVER + source + RUN) as server:
+        server.initialize()
+        for call in range(1, 4):
+            server.call(call, "watch")
+            assert text(server.receive()["result"]) == "seen"
+        server.process.send_signal(number)
+        assert server.wait() == 0
+        assert b"Traceback" not in server.errors
+
+
+@pytest.mark.parametrize("how", ["exits", "raises", "collects"])
+def test_a_child_that_an_async_handler_forks_disturbs_nothing(how):
+    source = """
+import gc
+@server.tool
+async def forks(how: str) -> str:
+    child = os.fork()
+    if child == 0:
+        if how == "collects":
+            gc.collect()
+        if how == "raises":
+            sys.exit(0)
+        os._exit(0)
+    return str(os.waitpid(child, 0)[1])
+"""
+    with process(SERVER + source + RUN) as server:
+        server.initialize()
+        for number in range(1, 4):
+            server.call(number, "forks", how=how)
+            assert text(server.receive()["result"]) == "0"
+            server.call(number + 10, "echo", value="still here")
+            assert text(server.receive()["result"]) == "still here"
+        server.close_input()
+        assert server.wait() == 0
+
+
+def test_http_is_served_by_the_loop_too():
+    port = free_port()
+    source = SERVER + OWN + USES + HTTP
+    with process(source, str(port)) as server:
+        wait_for_port(port, server)
+        assert text(post(port, "/mcp", "kind", {})["result"]) == "mcpline._selector"
+        assert text(post(port, "/mcp", "child", {})["result"]) == "abab0"
+        assert text(post(port, "/mcp", "echo", {"value": "hi"})["result"]) == "hi"
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert b"Traceback" not in server.errors
+
+
+def test_a_policy_of_the_users_own_is_heeded():
+    pytest.importorskip("uvloop")
+    source = SERVER.replace("import asyncio,", "import uvloop, asyncio,") + (
+        """
+uvloop.install()
+@server.tool
+async def kind() -> str:
+    return type(asyncio.get_running_loop()).__module__
+"""
+        + RUN
+    )
+    with process(source, PYTHONWARNINGS="ignore") as server:
+        server.initialize()
+        server.call(1, "kind")
+        assert text(server.receive()["result"]) == "uvloop"
+        server.close_input()
+        assert server.wait() == 0
+
+
+def test_the_loop_has_its_own_selector_back_when_serving_has_ended():
+    source = """
+from contextlib import asynccontextmanager
+@asynccontextmanager
+async def lifespan(server):
+    yield
+    await asyncio.sleep(0.001)
+    child = await asyncio.create_subprocess_exec(sys.executable, "-c", "")
+    await child.wait()
+    print(type(asyncio.get_running_loop()._selector).__module__, file=sys.__stdout__, flush=True)
+server = Server("test", lifespan=lifespan)
+@server.tool
+async def echo(value: str) -> str:
+    return value
+"""
+    with process(SERVER + source + RUN) as server:
+        assert server.initialize()["protocolVersion"] == LEGACY
+        server.call(1, "echo", value="x")
+        assert server.receive()["id"] == 1
+        server.close_input()
+        assert server.line() == b"selectors\n"
+        assert server.wait() == 0

@@ -1,0 +1,44 @@
+//! Completions are done in order, by the runtime's own task or by whoever drives the runtime.
+
+use std::sync::{Arc, Mutex};
+
+use mcpline::foreign::{Completion, Completions};
+
+fn note(order: &Arc<Mutex<Vec<u32>>>, number: u32) -> Completion {
+    let order = order.clone();
+    Completion::Run(Box::new(move || order.lock().unwrap().push(number)))
+}
+
+#[test]
+fn what_was_put_is_done_by_the_thread_that_runs_it() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let completions = Completions::start(runtime.handle());
+    completions.set_attended(false);
+    let order = Arc::default();
+    for number in 0..3 {
+        completions.put(note(&order, number));
+    }
+    assert!(order.lock().unwrap().is_empty());
+    runtime.block_on(async { completions.run() });
+    assert_eq!(*order.lock().unwrap(), [0, 1, 2]);
+}
+
+#[test]
+fn what_is_put_while_another_thread_attends_is_done_there() {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .unwrap();
+    let completions = Completions::start(runtime.handle());
+    let order = Arc::default();
+    let (done, finished) = tokio::sync::oneshot::channel();
+    std::thread::scope(|scope| {
+        let attending = scope.spawn(|| runtime.block_on(finished));
+        completions.put(note(&order, 1));
+        completions.push(note(&order, 2));
+        completions.put(Completion::Run(Box::new(move || done.send(()).unwrap())));
+        attending.join().unwrap().unwrap();
+    });
+    assert_eq!(*order.lock().unwrap(), [1, 2]);
+}
