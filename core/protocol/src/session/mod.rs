@@ -31,6 +31,6 @@ pub use server::{
     Admitted, Finished, Listening, Outgoing, Received, Scope, ServerSession, SessionLimits,
     TimedOut,
 };
-pub use snapshot::SessionSnapshot;
+pub use snapshot::{SessionSnapshot, SessionState};
 pub use subscriptions::Change;
 pub use thin::{Bucket, Rate};

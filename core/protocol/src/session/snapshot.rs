@@ -20,14 +20,21 @@ use super::server::{Outgoing, Phase, Scope, ServerSession, SessionLimits};
 use super::subscriptions::Listen;
 use super::thin::Thinner;
 
-/// The state of a [`ServerSession`], serializable.
+/// What of a handshake-era session holds in whichever process its next message arrives: who the client is,
+/// and what it wants to be told. Requests and questions in flight stay where they are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct SessionSnapshot {
-    scope: Scope,
+pub struct SessionState {
     ready: bool,
     peer: Option<PeerSnapshot>,
     log_level: Option<LoggingLevel>,
     subscribed: Vec<String>,
+}
+
+/// A [`ServerSession`] written out, whole.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SessionSnapshot {
+    scope: Scope,
+    state: SessionState,
     requests: Vec<RequestSnapshot>,
     asks: Vec<AskSnapshot>,
     next_ask: u64,
@@ -82,14 +89,9 @@ const ASK_METHODS: [&str; 4] = [
 ];
 
 impl<C, A> ServerSession<C, A> {
-    /// Writes the session out.
-    pub fn snapshot(&self) -> SessionSnapshot {
-        let order: Vec<RequestKey> = self.requests.iter().map(|(key, _)| key).collect();
-        let place = |key: Option<RequestKey>| {
-            key.and_then(|key| order.iter().position(|candidate| *candidate == key))
-        };
-        SessionSnapshot {
-            scope: self.scope,
+    /// What another process needs to know in order to go on with this session.
+    pub fn state(&self) -> SessionState {
+        SessionState {
             ready: self.is_ready(),
             peer: self.peer().map(|peer| PeerSnapshot {
                 revision: peer.revision,
@@ -98,6 +100,48 @@ impl<C, A> ServerSession<C, A> {
             }),
             log_level: self.log_level,
             subscribed: self.subscribed.iter().cloned().collect(),
+        }
+    }
+
+    /// Takes over what another process knows of this session. Returns what was held back until the handshake
+    /// was complete, if it is now.
+    pub fn adopt(&mut self, state: &SessionState) -> Vec<Outgoing> {
+        if let Some(peer) = &state.peer {
+            let peer = Arc::new(Peer {
+                revision: peer.revision,
+                info: peer.info.clone(),
+                capabilities: peer.capabilities.clone(),
+            });
+            self.phase = if state.ready {
+                Phase::Ready(peer)
+            } else {
+                Phase::Initializing(peer)
+            };
+        }
+        self.log_level = state.log_level;
+        self.subscribed = state.subscribed.iter().cloned().collect();
+        if self.is_ready() {
+            std::mem::take(&mut self.held)
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Has questions numbered from here on: several processes that put questions to one client must not use
+    /// one number twice.
+    pub fn number_asks_from(&mut self, first: u64) {
+        self.asks.next = first;
+    }
+
+    /// Writes the session out.
+    pub fn snapshot(&self) -> SessionSnapshot {
+        let order: Vec<RequestKey> = self.requests.iter().map(|(key, _)| key).collect();
+        let place = |key: Option<RequestKey>| {
+            key.and_then(|key| order.iter().position(|candidate| *candidate == key))
+        };
+        SessionSnapshot {
+            scope: self.scope,
+            state: self.state(),
             requests: self
                 .requests
                 .iter()
@@ -153,20 +197,8 @@ impl<C, A> ServerSession<C, A> {
         mut ask: impl FnMut(AskKey) -> A,
     ) -> Self {
         let mut session = Self::new(snapshot.scope, limits);
-        if let Some(peer) = &snapshot.peer {
-            let peer = Arc::new(Peer {
-                revision: peer.revision,
-                info: peer.info.clone(),
-                capabilities: peer.capabilities.clone(),
-            });
-            session.phase = if snapshot.ready {
-                Phase::Ready(peer)
-            } else {
-                Phase::Initializing(peer)
-            };
-        }
-        session.log_level = snapshot.log_level;
-        session.subscribed = snapshot.subscribed.iter().cloned().collect();
+        // Nothing is held back yet in a new session; what was, follows below.
+        let _ = session.adopt(&snapshot.state);
         session.requests = RequestTable::new();
         let mut order = Vec::with_capacity(snapshot.requests.len());
         for request in &snapshot.requests {

@@ -2,13 +2,16 @@
 
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use crate::vocabulary::{ListCapability, ServerCapabilities, SubscriptionFilter};
 use crate::wire::RequestId;
 
 use super::requests::RequestKey;
 
 /// Something changed that a client may want to know of.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Change {
     /// The list of tools.
