@@ -24,13 +24,15 @@
 //! ```
 //!
 //! What the types are about: [`server`] has the server and what handlers get and give, [`transport`] the
-//! ways to serve, [`protocol`] the vocabulary of the protocol itself.
+//! ways to serve, [`sharing`] what several processes of one service have in common, [`protocol`] the
+//! vocabulary of the protocol itself.
 
 mod clock;
 mod error;
 pub mod foreign;
 mod lane;
 pub mod server;
+pub mod sharing;
 mod timers;
 pub mod transport;
 

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, RwLock};
+use std::sync::{Arc, Mutex, RwLock, Weak};
 
 use mcpline_protocol::mrtr::Suspended;
 use mcpline_protocol::session::ServerProfile;
 use mcpline_protocol::vocabulary::{Implementation, JsonObject};
 
 use crate::error::Error;
+use crate::sharing::{Bus, Exchange, News};
 use crate::timers::Timers;
 
 use super::inner::Inner;
@@ -128,7 +129,9 @@ impl ServerBuilder {
             Error::misuse(format!("the implementation does not serialize: {error}"))
         })?;
         let suspended = Suspended::new(self.settings.suspended);
+        let sharing = self.settings.sharing.clone();
         let inner = Arc::new_cyclic(|this| Inner {
+            others: sharing.map(|sharing| hear_of_changes(&sharing.bus, this.clone())),
             info_json,
             info: self.info,
             instructions: self.instructions,
@@ -148,4 +151,15 @@ impl ServerBuilder {
         inner.refresh_profile();
         Ok(Server { inner })
     }
+}
+
+/// Tells our clients of changes that other processes heard of.
+fn hear_of_changes(bus: &Arc<dyn Bus>, server: Weak<Inner>) -> Exchange {
+    Exchange::join(bus, move |news| {
+        if let News::Changed { change } = news
+            && let Some(server) = server.upgrade()
+        {
+            server.tell(&change);
+        }
+    })
 }

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use mcpline_protocol::session::{
     AskError, Change, Outgoing, Peer, Received, RequestKey, Scope, ServerSession, SessionLimits,
-    TimedOut,
+    SessionState, TimedOut,
 };
 use mcpline_protocol::wire::{Incoming, Message, ReadError, RequestId, encode};
 use mcpline_protocol::{ErrorCode, RpcError};
@@ -298,6 +298,14 @@ impl Connection {
     pub(crate) fn changed(&self, change: &Change) {
         let mut session = self.lock_session();
         for outgoing in session.changed(change) {
+            self.send(&mut session, &outgoing);
+        }
+    }
+
+    /// Takes over what another process knows of this session.
+    pub(crate) fn adopt(self: &Arc<Self>, state: &SessionState) {
+        let mut session = self.lock_session();
+        for outgoing in session.adopt(state) {
             self.send(&mut session, &outgoing);
         }
     }

@@ -14,6 +14,7 @@ use mcpline_protocol::vocabulary::{
 use mcpline_protocol::wire::Raw;
 
 use crate::clock;
+use crate::sharing::{Exchange, News};
 use crate::timers::{Timed, Timers};
 
 use super::builder::Declared;
@@ -40,6 +41,8 @@ pub(crate) struct Inner {
     pub(super) connections: Mutex<HashMap<u64, Weak<Connection>>>,
     pub(super) next_connection: AtomicU64,
     pub(super) timers: Arc<Timers>,
+    /// The other processes of this service, if there are any.
+    pub(super) others: Option<Exchange>,
     pub(super) this: Weak<Inner>,
 }
 
@@ -172,7 +175,8 @@ impl Inner {
         }
     }
 
-    /// Changes the registry and tells the clients; `None` if `change` did nothing.
+    /// Changes the registry and tells the clients of this process, whose registry it is; `None` if `change` did
+    /// nothing.
     pub(super) fn register(
         &self,
         change: Change,
@@ -197,6 +201,16 @@ impl Inner {
     pub(super) fn tell(&self, change: &Change) {
         for connection in self.connections() {
             connection.changed(change);
+        }
+    }
+
+    /// Tells the clients of every process.
+    pub(super) fn tell_everywhere(&self, change: &Change) {
+        self.tell(change);
+        if let Some(others) = &self.others {
+            others.tell(&News::Changed {
+                change: change.clone(),
+            });
         }
     }
 

@@ -15,6 +15,7 @@ mod dispatch;
 mod handler;
 mod inner;
 mod listing;
+mod questions;
 mod registry;
 mod reply;
 mod request_info;
@@ -379,13 +380,14 @@ impl Server {
 
     /// Tells whoever subscribed to it that a resource changed.
     pub fn notify_resource_updated(&self, uri: &str) {
-        self.inner.tell(&Change::Resource(uri.to_owned()));
+        self.inner
+            .tell_everywhere(&Change::Resource(uri.to_owned()));
     }
 
     /// Tells clients that a list changed in a way that the server can't see, as when what a handler
     /// returns for a template did. Adding and removing tell by themselves.
     pub fn notify_changed(&self, change: &Change) {
-        self.inner.tell(change);
+        self.inner.tell_everywhere(change);
     }
 
     pub(crate) fn inner(&self) -> &Arc<Inner> {

@@ -7,6 +7,8 @@ use mcpline_protocol::mrtr::KeyRing;
 use mcpline_protocol::session::{AskTimeouts, Rate, SessionLimits};
 use mcpline_protocol::vocabulary::{CacheHints, CacheScope};
 
+use crate::sharing::Sharing;
+
 /// The name of the environment variable that holds the request-state secrets: one or more, separated by
 /// commas, each base64 of at least 32 bytes; the first seals, all open.
 pub const STATE_SECRETS_VARIABLE: &str = "MCPLINE_STATE_SECRETS";
@@ -33,6 +35,8 @@ pub struct Settings {
     pub state_keys: Option<KeyRing>,
     /// How long a sealed `requestState` and its suspended handler live. Ten minutes by default.
     pub state_lifetime: Duration,
+    /// What several processes of one service share. `None` by default: this process serves alone.
+    pub sharing: Option<Sharing>,
     /// How many handlers may be suspended at once, because each holds its memory until it lapses.
     pub suspended: usize,
     /// How many rounds of questions one request may take, so that client and server can't go round in
@@ -66,6 +70,7 @@ impl Default for Settings {
             },
             state_keys: None,
             state_lifetime: Duration::from_secs(600),
+            sharing: None,
             suspended: 10_000,
             rounds: 16,
             state_size: 64 * 1024,

@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod requests;
+
 use mcpline::Server;
 use mcpline::transport::Memory;
 use schemars::JsonSchema;

@@ -14,9 +14,10 @@ use crate::server::HttpInfo;
 use super::body::Body;
 use super::exchange::Exchange;
 use super::post::{accepted, events, outcome, unreadable};
+use super::replicas::Shareable;
 use super::service::{Refusal, Shared, empty, principal, refusal};
 use super::sessions::Session;
-use super::stream::Stream;
+use super::stream::{Stream, StreamName};
 
 /// Answers one POST.
 pub(super) async fn answer(
@@ -35,7 +36,7 @@ pub(super) async fn answer(
     if begins && !parts.headers.contains_key(header::SESSION_ID) {
         return begin(shared, parts, incoming).await;
     }
-    let session = match find(shared, &parts) {
+    let session = match find(shared, &parts).await {
         Ok(session) => session,
         Err(refusal) => return refusal.response(),
     };
@@ -55,14 +56,12 @@ async fn begin(shared: &Arc<Shared>, parts: Parts, incoming: Incoming) -> Respon
             "too many sessions are open: try again later, or raise the option sessions",
         );
     }
-    let general = Stream::resumable(0, &shared.options);
-    let session =
-        shared
-            .sessions
-            .begin(&shared.server, &shared.options, principal(&parts), general);
+    let session = shared
+        .sessions
+        .begin(&shared.server, &shared.options, principal(&parts));
     let mut response = serve(shared, &session, parts, incoming).await;
     if session.connection.peer().is_none() {
-        session.end();
+        session.leave();
         return response;
     }
     session.publish();
@@ -97,7 +96,13 @@ async fn serve(
         headers: parts.headers,
         principal,
     });
+    // Only where there are other processes is it worth a look at the message.
+    let replicas = shared.sessions.replicas();
+    let shareable = replicas.map(|_| Shareable::of(&incoming));
     session.connection.receive(Ok(incoming), &lane, Some(&http));
+    if let (Some(replicas), Some(shareable)) = (replicas, shareable) {
+        replicas.share(session, shareable).await;
+    }
     if !awaits {
         return accepted();
     }
@@ -119,26 +124,19 @@ fn open_stream(session: &Session) -> Arc<Stream> {
 }
 
 /// GET: the session's own stream, or the rest of one that was lost.
-pub(super) fn listen(shared: &Arc<Shared>, parts: &Parts) -> Response<Body> {
+pub(super) async fn listen(shared: &Arc<Shared>, parts: &Parts) -> Response<Body> {
     if !takes_events(&parts.headers) {
         return refusal(
             StatusCode::NOT_ACCEPTABLE,
             "Accept must list text/event-stream",
         );
     }
-    let session = match find(shared, parts) {
+    let session = match find(shared, parts).await {
         Ok(session) => session,
         Err(refusal) => return refusal.response(),
     };
     if let Some(id) = parts.headers.get(header::LAST_EVENT_ID) {
-        let found = id.to_str().ok().and_then(|id| session.resume(id));
-        return match found {
-            Some((stream, after)) => events(shared, &stream, Some(after)),
-            None => refusal(
-                StatusCode::BAD_REQUEST,
-                "Last-Event-ID names no stream of this session",
-            ),
-        };
+        return resume(shared, &session, id).await;
     }
     let primes = session
         .connection
@@ -150,9 +148,41 @@ pub(super) fn listen(shared: &Arc<Shared>, parts: &Parts) -> Response<Body> {
     events(shared, &session.general, None)
 }
 
+/// The rest of a stream that the client lost.
+async fn resume(
+    shared: &Arc<Shared>,
+    session: &Arc<Session>,
+    last: &HeaderValue,
+) -> Response<Body> {
+    let event = last.to_str().ok().and_then(StreamName::of_event);
+    if let Some((name, after)) = event {
+        if let Some(stream) = session.stream(name) {
+            return events(shared, &stream, Some(after));
+        }
+        if let Some(replicas) = shared.sessions.replicas() {
+            let retry = shared.options.retry;
+            if name.is_general() {
+                // Connected first: what nobody listens to is another process's to send.
+                let response = events(shared, &session.general, None);
+                let replayed = replicas.continue_stream(session, name, after, retry).await;
+                if replayed.is_some() {
+                    return response;
+                }
+            } else if let Some(stream) = replicas.continue_stream(session, name, after, retry).await
+            {
+                return events(shared, &stream, Some(after));
+            }
+        }
+    }
+    refusal(
+        StatusCode::BAD_REQUEST,
+        "Last-Event-ID names no stream of this session, or events behind it are no longer kept",
+    )
+}
+
 /// DELETE: the client no longer needs the session.
-pub(super) fn delete(shared: &Arc<Shared>, parts: &Parts) -> Response<Body> {
-    match find(shared, parts) {
+pub(super) async fn delete(shared: &Arc<Shared>, parts: &Parts) -> Response<Body> {
+    match find(shared, parts).await {
         Ok(session) => {
             session.end();
             empty(StatusCode::NO_CONTENT)
@@ -162,7 +192,7 @@ pub(super) fn delete(shared: &Arc<Shared>, parts: &Parts) -> Response<Body> {
 }
 
 /// The session that a request is for.
-fn find(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
+async fn find(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
     check_version(&parts.headers)?;
     let Some(id) = parts.headers.get(header::SESSION_ID) else {
         return Err(Refusal::new(
@@ -170,15 +200,24 @@ fn find(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
             "the request needs an Mcp-Session-Id: send initialize first",
         ));
     };
-    id.to_str()
-        .ok()
-        .and_then(|id| shared.sessions.find(id, principal(parts)).ok())
-        .ok_or_else(|| {
-            Refusal::new(
-                StatusCode::NOT_FOUND,
-                "there is no such session: send initialize to begin a new one",
-            )
-        })
+    let unknown = || {
+        Refusal::new(
+            StatusCode::NOT_FOUND,
+            "there is no such session: send initialize to begin a new one",
+        )
+    };
+    let id = id.to_str().map_err(|_| unknown())?;
+    let principal = principal(parts);
+    if let Ok(session) = shared.sessions.find(id, principal) {
+        return Ok(session);
+    }
+    match shared.sessions.replicas() {
+        Some(replicas) if shared.sessions.get(id).is_none() => replicas
+            .find(shared, id, principal)
+            .await
+            .ok_or_else(unknown),
+        _ => Err(unknown()),
+    }
 }
 
 /// An invalid or unsupported version is refused (2025-06-18, `basic/transports`, protocol version

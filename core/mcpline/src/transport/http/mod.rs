@@ -2,7 +2,7 @@
 //!
 //! Enter at `service`: it routes a request by path and method; `post` tells its era; `modern` and
 //! `legacy` serve it. A POST's answer is an `exchange`, which becomes a `stream` when one body won't
-//! do.
+//! do; `replicas` is what sessions have to do with other processes.
 
 mod body;
 mod exchange;
@@ -12,6 +12,7 @@ mod modern;
 mod options;
 mod pair;
 mod post;
+mod replicas;
 mod security;
 mod service;
 mod sessions;

@@ -27,7 +27,7 @@ pub(super) fn open(shared: &Arc<Shared>, parts: &Parts) -> Response<Body> {
         return refusal(StatusCode::NOT_FOUND, "HTTP+SSE is not served");
     };
     let stream = Stream::transient(&shared.options);
-    let session = shared.sessions.begin(
+    let session = shared.sessions.begin_pair(
         &shared.server,
         &shared.options,
         principal(parts),
@@ -44,7 +44,7 @@ pub(super) fn open(shared: &Arc<Shared>, parts: &Parts) -> Response<Body> {
     let lost = Arc::downgrade(&session);
     stream.on_lost(move || {
         if let Some(session) = lost.upgrade() {
-            session.end();
+            session.leave();
         }
     });
     events(shared, &stream, None)

@@ -72,7 +72,7 @@ impl HttpService {
     ) -> Self {
         Self {
             shared: Arc::new(Shared {
-                sessions: Sessions::new(options.sessions),
+                sessions: Sessions::new(&server, options.sessions),
                 server,
                 options: Arc::new(options),
                 bound,
@@ -118,10 +118,10 @@ impl HttpService {
                 Err(refusal) => refusal.response(),
             },
             (Endpoint::Mcp, &Method::GET) if !modern::is_named(&parts.headers) => {
-                legacy::listen(shared, &parts)
+                legacy::listen(shared, &parts).await
             }
             (Endpoint::Mcp, &Method::DELETE) if !modern::is_named(&parts.headers) => {
-                legacy::delete(shared, &parts)
+                legacy::delete(shared, &parts).await
             }
             (Endpoint::Mcp, _) => not_allowed(&parts.method, "POST, GET, DELETE"),
             (Endpoint::SseStream, &Method::GET) => pair::open(shared, &parts),
@@ -134,13 +134,14 @@ impl HttpService {
         }
     }
 
-    /// Ends every session and stream, for a shutdown.
+    /// Ends every session and stream of this process, for a shutdown. Sessions that other processes find too
+    /// ([`sharing`](crate::sharing)) go on there.
     pub fn close(&self) {
         for connection in self.shared.server.inner().connections() {
             connection.end_listening();
         }
         for session in self.shared.sessions.all() {
-            session.end();
+            session.leave();
         }
     }
 

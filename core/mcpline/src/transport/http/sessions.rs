@@ -13,7 +13,8 @@ use crate::server::connection::{Connection, Opening};
 use crate::timers::Timed;
 
 use super::options::HttpOptions;
-use super::stream::Stream;
+use super::replicas::Replicas;
+use super::stream::{Stream, StreamName};
 
 /// How many streams a session keeps for a client that lost the end of one. Together finished ones keep no more
 /// bytes than one stream may.
@@ -43,6 +44,8 @@ struct Streams {
 pub(super) struct Sessions {
     live: Mutex<HashMap<String, Arc<Session>>>,
     cap: usize,
+    /// The other processes that serve the same sessions, if there are any.
+    replicas: Option<Replicas>,
 }
 
 /// Why there is no session.
@@ -53,11 +56,25 @@ pub(super) enum NoSession {
 }
 
 impl Sessions {
-    pub(super) fn new(cap: usize) -> Arc<Self> {
-        Arc::new(Self {
+    pub(super) fn new(server: &Server, cap: usize) -> Arc<Self> {
+        let sharing = server.inner().settings.sharing.clone();
+        Arc::new_cyclic(|this| Self {
             live: Mutex::default(),
             cap,
+            replicas: sharing.map(|sharing| Replicas::join(sharing, this.clone())),
         })
+    }
+
+    pub(super) fn replicas(&self) -> Option<&Replicas> {
+        self.replicas.as_ref()
+    }
+
+    /// The name of a session's stream with this number.
+    fn stream_name(&self, number: u64) -> StreamName {
+        StreamName {
+            number,
+            process: self.replicas.as_ref().map(Replicas::process),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
@@ -74,9 +91,65 @@ impl Sessions {
         server: &Server,
         options: &Arc<HttpOptions>,
         principal: &str,
-        general: Arc<Stream>,
     ) -> Arc<Session> {
         let id = clock::token();
+        let general = self.resumable(&id, 0, options);
+        self.open(server, options, principal, id, general)
+    }
+
+    /// A session of HTTP+SSE, which lives as long as this stream.
+    pub(super) fn begin_pair(
+        self: &Arc<Self>,
+        server: &Server,
+        options: &Arc<HttpOptions>,
+        principal: &str,
+        general: Arc<Stream>,
+    ) -> Arc<Session> {
+        self.open(server, options, principal, clock::token(), general)
+    }
+
+    /// A session that another process began. Where two requests find it at once, both get the same one.
+    pub(super) fn take_over(
+        self: &Arc<Self>,
+        server: &Server,
+        options: &Arc<HttpOptions>,
+        principal: &str,
+        id: &str,
+        adopt: impl FnOnce(&Connection),
+    ) -> Arc<Session> {
+        let general = self.resumable(id, 0, options);
+        let session = self.open(server, options, principal, id.to_owned(), general);
+        adopt(&session.connection);
+        let held = self
+            .lock()
+            .entry(id.to_owned())
+            .or_insert_with(|| session.clone())
+            .clone();
+        if Arc::ptr_eq(&held, &session) {
+            session.watch();
+        } else {
+            session.connection.close();
+        }
+        held
+    }
+
+    fn resumable(&self, id: &str, number: u64, options: &HttpOptions) -> Arc<Stream> {
+        let name = self.stream_name(number);
+        let shelf = self
+            .replicas
+            .as_ref()
+            .map(|replicas| replicas.shelf(id, name));
+        Stream::resumable(name, shelf, options)
+    }
+
+    fn open(
+        self: &Arc<Self>,
+        server: &Server,
+        options: &Arc<HttpOptions>,
+        principal: &str,
+        id: String,
+        general: Arc<Stream>,
+    ) -> Arc<Session> {
         let inner = server.inner();
         inner.start(&tokio::runtime::Handle::current());
         let lane: Arc<dyn Lane> = Arc::new(general.clone());
@@ -114,10 +187,14 @@ impl Sessions {
         session
     }
 
+    /// The session with this id, whoever asks.
+    pub(super) fn get(&self, id: &str) -> Option<Arc<Session>> {
+        self.lock().get(id).cloned()
+    }
+
     /// The session with this id, if it is this principal's.
     pub(super) fn find(&self, id: &str, principal: &str) -> Result<Arc<Session>, NoSession> {
-        let session = self.lock().get(id).cloned();
-        match session {
+        match self.get(id) {
             Some(session) if session.principal == principal => {
                 session.touch();
                 Ok(session)
@@ -145,8 +222,19 @@ impl Session {
         self.watch();
     }
 
-    /// Ends the session: its calls are cancelled, its streams end, its id is unknown from now on.
+    /// Ends the session in every process: its calls are cancelled, its streams end, its id is unknown from now
+    /// on.
     pub(super) fn end(&self) {
+        if let Some(sessions) = self.sessions.upgrade()
+            && let Some(replicas) = sessions.replicas()
+        {
+            replicas.forget(&self.id, self.connection.runtime());
+        }
+        self.leave();
+    }
+
+    /// Ends the session in this process; another one may go on with it.
+    pub(super) fn leave(&self) {
         if let Some(sessions) = self.sessions.upgrade() {
             sessions.lock().remove(&self.id);
         }
@@ -162,22 +250,41 @@ impl Session {
         let mut streams = self.lock_streams();
         let number = streams.next;
         streams.next += 1;
-        let stream = Stream::resumable(number, &self.options);
+        let stream = match self.sessions.upgrade() {
+            Some(sessions) => sessions.resumable(&self.id, number, &self.options),
+            None => Stream::transient(&self.options),
+        };
         streams.by_number.insert(number, stream.clone());
         streams.order.push(number);
         streams.forget_finished(self.options.kept_bytes);
         stream
     }
 
-    /// The stream and the event that a `Last-Event-ID` names.
-    pub(super) fn resume(&self, event_id: &str) -> Option<(Arc<Stream>, u64)> {
-        let (number, event) = event_id.split_once('-')?;
-        let (number, event) = (number.parse::<u64>().ok()?, event.parse().ok()?);
-        if number == 0 {
-            return Some((self.general.clone(), event));
-        }
-        let stream = self.lock_streams().by_number.get(&number)?.clone();
-        Some((stream, event))
+    /// The stream of this name, if this process has it.
+    pub(super) fn stream(&self, name: StreamName) -> Option<Arc<Stream>> {
+        let stream = if name.is_general() {
+            self.general.clone()
+        } else {
+            self.lock_streams().by_number.get(&name.number)?.clone()
+        };
+        (stream.name() == name).then_some(stream)
+    }
+
+    pub(super) fn principal(&self) -> &str {
+        &self.principal
+    }
+
+    pub(super) fn options(&self) -> &HttpOptions {
+        &self.options
+    }
+
+    /// How long it may be idle.
+    pub(super) fn idle_limit(&self) -> Duration {
+        self.options.session_idle
+    }
+
+    pub(super) fn sessions(&self) -> Option<Arc<Sessions>> {
+        self.sessions.upgrade()
     }
 
     pub(super) fn touch(&self) {
@@ -220,8 +327,14 @@ impl Timed for Session {
             .unwrap_or_else(PoisonError::into_inner);
         if clock::now() >= last_used + self.options.session_idle {
             tracing::debug!(session = self.id, "an idle session is closed");
-            self.end();
+            // Another process may have heard from the client; if none has, what they share lapses by itself.
+            self.leave();
         } else {
+            if let Some(sessions) = self.sessions.upgrade()
+                && let Some(replicas) = sessions.replicas()
+            {
+                replicas.renew(&self);
+            }
             self.watch();
         }
     }

@@ -12,17 +12,60 @@ use bytes::Bytes;
 use mcpline_protocol::wire::sse;
 
 use crate::lane::{Kind, Lane};
+use crate::sharing::EventLog;
 
 use super::options::HttpOptions;
 
 /// An event stream of one session or exchange.
 pub(crate) struct Stream {
-    /// Its number within the session; part of each event's id.
-    number: u64,
+    name: StreamName,
+    /// Where other processes find its events, if there are others.
+    log: Option<Box<Shelf>>,
     keeping: Keeping,
     state: Mutex<State>,
     /// Called when the connection goes away before the stream ended.
     on_lost: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+/// A stream's name within its session, the first part of each event's id: a number, and which process
+/// numbers, where there are several.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct StreamName {
+    pub(super) number: u64,
+    pub(super) process: Option<u32>,
+}
+
+impl StreamName {
+    /// The name and the event number of an event's id.
+    pub(super) fn of_event(id: &str) -> Option<(Self, u64)> {
+        let (name, event) = id.split_once('-')?;
+        let (number, process) = match name.split_once('.') {
+            Some((number, process)) => (number, Some(u32::from_str_radix(process, 16).ok()?)),
+            None => (name, None),
+        };
+        let number = number.parse().ok()?;
+        Some((Self { number, process }, event.parse().ok()?))
+    }
+
+    /// Whether it is the session's own stream, which belongs to no request.
+    pub(super) fn is_general(self) -> bool {
+        self.number == 0
+    }
+}
+
+impl std::fmt::Display for StreamName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.process {
+            Some(process) => write!(f, "{}.{process:x}", self.number),
+            None => write!(f, "{}", self.number),
+        }
+    }
+}
+
+/// A stream's place in the log that processes share.
+pub(super) struct Shelf {
+    pub(super) log: Arc<dyn EventLog>,
+    pub(super) name: String,
 }
 
 /// What a stream keeps for a client that comes back.
@@ -61,6 +104,14 @@ enum Event {
 }
 
 impl Event {
+    /// As the log that processes share holds it.
+    fn logged(&self) -> Bytes {
+        match self {
+            Self::Prime => Bytes::new(),
+            Self::Message(bytes) | Self::Endpoint(bytes) => bytes.clone(),
+        }
+    }
+
     fn len(&self) -> usize {
         match self {
             Self::Prime => 0,
@@ -70,28 +121,57 @@ impl Event {
 }
 
 impl Stream {
-    /// A stream that a client can come back to.
-    pub(crate) fn resumable(number: u64, options: &HttpOptions) -> Arc<Self> {
-        Self::new(number, true, options)
+    /// A stream that a client can come back to, at this process or, with a shelf, at any.
+    pub(super) fn resumable(
+        name: StreamName,
+        log: Option<Shelf>,
+        options: &HttpOptions,
+    ) -> Arc<Self> {
+        Self::new(name, true, log.map(Box::new), 0, options)
+    }
+
+    /// The rest of a stream of another process, from this event on.
+    pub(super) fn continued(name: StreamName, first: u64, options: &HttpOptions) -> Arc<Self> {
+        Self::new(name, true, None, first, options)
     }
 
     /// A stream that ends with its connection.
     pub(crate) fn transient(options: &HttpOptions) -> Arc<Self> {
-        Self::new(0, false, options)
+        let name = StreamName {
+            number: 0,
+            process: None,
+        };
+        Self::new(name, false, None, 0, options)
     }
 
-    fn new(number: u64, resumable: bool, options: &HttpOptions) -> Arc<Self> {
+    fn new(
+        name: StreamName,
+        resumable: bool,
+        log: Option<Box<Shelf>>,
+        first: u64,
+        options: &HttpOptions,
+    ) -> Arc<Self> {
         Arc::new(Self {
-            number,
+            name,
+            log,
             keeping: Keeping {
                 resumable,
                 events: options.kept_events,
                 bytes: options.kept_bytes,
                 retry_ms: options.retry.as_millis().try_into().unwrap_or(u64::MAX),
             },
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                first,
+                unread: first,
+                ..State::default()
+            }),
             on_lost: Mutex::new(None),
         })
+    }
+
+    /// Its name within the session.
+    pub(super) fn name(&self) -> StreamName {
+        self.name
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -118,10 +198,24 @@ impl Stream {
         self.push(Event::Message(message));
     }
 
+    /// Sends an event that the log of another process held.
+    pub(super) fn repeat(&self, event: Bytes) {
+        if event.is_empty() {
+            self.push(Event::Prime);
+        } else {
+            self.push(Event::Message(event));
+        }
+    }
+
     /// Ends the stream after what was sent.
     pub(crate) fn end(&self) {
         let waker = {
             let mut state = self.lock();
+            if !state.ended
+                && let Some(shelf) = &self.log
+            {
+                shelf.log.end(&shelf.name);
+            }
             state.ended = true;
             state.waker.take()
         };
@@ -191,6 +285,15 @@ impl Stream {
             if state.ended {
                 return;
             }
+            if let Some(shelf) = &self.log {
+                let message = !matches!(event, Event::Prime);
+                if self.name.is_general() && message && !state.connected {
+                    // The client listens at another process, which sends the same.
+                    return;
+                }
+                let number = state.first + state.events.len() as u64;
+                shelf.log.append(&shelf.name, number, event.logged());
+            }
             state.bytes += event.len();
             state.events.push_back(event);
             // What nobody reads must not grow for ever: the oldest goes first.
@@ -204,7 +307,7 @@ impl Stream {
                 state.dropped += 1;
                 if state.dropped == 1 && !state.connected {
                     tracing::warn!(
-                        stream = self.number,
+                        stream = %self.name,
                         "a stream that nobody reads overflowed"
                     );
                 }
@@ -263,7 +366,7 @@ impl Reader {
                 let index = (self.cursor - state.first) as usize;
                 let id = keeping
                     .resumable
-                    .then(|| format!("{}-{}", self.stream.number, self.cursor));
+                    .then(|| format!("{}-{}", self.stream.name, self.cursor));
                 let id = id.as_deref();
                 match &state.events[index] {
                     Event::Prime => {

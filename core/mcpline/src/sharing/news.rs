@@ -1,0 +1,75 @@
+//! What the processes of a service tell one another, and the one place where it is written and read.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mcpline_protocol::session::{Change, SessionState};
+use mcpline_protocol::wire::Raw;
+use serde::{Deserialize, Serialize};
+
+use crate::clock;
+
+use super::bus::{Bus, Subscription};
+
+/// Something that happened in one process and matters to the others.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum News {
+    /// A list or a resource changed.
+    Changed { change: Change },
+    /// A client answered a question, or cancelled a request, that another process may hold.
+    Message { session: String, message: Raw },
+    /// A client's handshake, log level or subscriptions changed.
+    State {
+        session: String,
+        state: SessionState,
+    },
+    /// A session ended.
+    Ended { session: String },
+}
+
+#[derive(Serialize, Deserialize)]
+struct Envelope<N> {
+    from: String,
+    news: N,
+}
+
+/// One subscriber's end of the bus. It doesn't hear itself.
+pub(crate) struct Exchange {
+    bus: Arc<dyn Bus>,
+    name: String,
+    _subscription: Subscription,
+}
+
+impl Exchange {
+    /// Has `hear` called with what others tell.
+    pub(crate) fn join(bus: &Arc<dyn Bus>, hear: impl Fn(News) + Send + Sync + 'static) -> Self {
+        let name = clock::token();
+        let own = name.clone();
+        let subscription = bus.subscribe(Arc::new(move |bytes: Bytes| {
+            match serde_json::from_slice::<Envelope<News>>(&bytes) {
+                Ok(envelope) if envelope.from == own => {}
+                Ok(envelope) => hear(envelope.news),
+                // Another version of ours may tell what we don't know.
+                Err(error) => tracing::debug!(%error, "news that this version can't read"),
+            }
+        }));
+        Self {
+            bus: bus.clone(),
+            name,
+            _subscription: subscription,
+        }
+    }
+
+    /// Tells the others.
+    pub(crate) fn tell(&self, news: &News) {
+        let envelope = Envelope {
+            from: self.name.clone(),
+            news,
+        };
+        match serde_json::to_vec(&envelope) {
+            Ok(bytes) => self.bus.publish(bytes.into()),
+            Err(error) => tracing::warn!(%error, "news that can't be written"),
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! What an HTTP session has to do with other processes that serve the same clients: they find it, go on with
+//! it, and hear of what concerns requests that they hold.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use mcpline_protocol::wire::{self, Incoming, Message, Method, Raw, encode};
+
+use crate::clock;
+use crate::lane::Lane;
+use crate::server::connection::Connection;
+use crate::sharing::{Exchange, News, Sharing, StoredSession};
+
+use super::service::Shared;
+use super::sessions::{Session, Sessions};
+use super::stream::{Shelf, Stream, StreamName};
+
+/// How often a session that is in use is saved again before its lifetime in the store is over.
+const SAVES_PER_LIFETIME: u32 = 2;
+
+/// The other processes that serve the same sessions.
+pub(super) struct Replicas {
+    sharing: Sharing,
+    exchange: Exchange,
+    process: u32,
+}
+
+impl Replicas {
+    pub(super) fn join(sharing: Sharing, sessions: Weak<Sessions>) -> Self {
+        let exchange = Exchange::join(&sharing.bus, move |news| {
+            if let Some(sessions) = sessions.upgrade() {
+                hear(&sessions, news);
+            }
+        });
+        Self {
+            sharing,
+            exchange,
+            process: u32::from_le_bytes(clock::random()),
+        }
+    }
+
+    /// What tells this process's streams from those of others.
+    pub(super) fn process(&self) -> u32 {
+        self.process
+    }
+
+    /// Where other processes find the events of a stream.
+    pub(super) fn shelf(&self, session: &str, stream: StreamName) -> Shelf {
+        Shelf {
+            log: self.sharing.events.clone(),
+            name: format!("{session}/{stream}"),
+        }
+    }
+
+    /// Shares what a session's latest message changed: before its answer goes out, so that the client's next
+    /// message may reach any process.
+    pub(super) async fn share(&self, session: &Session, shareable: Shareable) {
+        for message in shareable.messages {
+            self.exchange.tell(&News::Message {
+                session: session.id().to_owned(),
+                message,
+            });
+        }
+        if shareable.state {
+            let state = session.connection.lock_session().state();
+            self.exchange.tell(&News::State {
+                session: session.id().to_owned(),
+                state,
+            });
+            self.save(session).await;
+        }
+    }
+
+    async fn save(&self, session: &Session) {
+        let stored = StoredSession {
+            principal: session.principal().to_owned(),
+            state: session.connection.lock_session().state(),
+        };
+        let lifetime = session.idle_limit() * SAVES_PER_LIFETIME;
+        let saved = match stored.write() {
+            Ok(bytes) => {
+                let store = &self.sharing.sessions;
+                store.save(session.id(), bytes, lifetime).await
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = saved {
+            tracing::warn!(%error, "a session could not be saved for other processes");
+        }
+    }
+
+    /// Saves a session that is in use once more, before its lifetime is over.
+    pub(super) fn renew(&self, session: &Arc<Session>) {
+        let session = session.clone();
+        session.connection.runtime().clone().spawn(async move {
+            if let Some(sessions) = session.sessions()
+                && let Some(replicas) = sessions.replicas()
+            {
+                replicas.save(&session).await;
+            }
+        });
+    }
+
+    /// Has every process forget a session.
+    pub(super) fn forget(&self, id: &str, runtime: &tokio::runtime::Handle) {
+        self.exchange.tell(&News::Ended {
+            session: id.to_owned(),
+        });
+        let store = self.sharing.sessions.clone();
+        let id = id.to_owned();
+        runtime.spawn(async move {
+            if let Err(error) = store.remove(&id).await {
+                tracing::warn!(%error, "an ended session could not be removed from the store");
+            }
+        });
+    }
+
+    /// A session that another process began, if it is this principal's.
+    pub(super) async fn find(
+        &self,
+        shared: &Shared,
+        id: &str,
+        principal: &str,
+    ) -> Option<Arc<Session>> {
+        let stored = match self.sharing.sessions.load(id).await {
+            Ok(stored) => StoredSession::read(&stored?),
+            Err(error) => Err(error),
+        };
+        let stored = stored
+            .inspect_err(|error| tracing::warn!(%error, "the session store failed"))
+            .ok()?;
+        if stored.principal != principal || shared.sessions.is_full() {
+            return None;
+        }
+        let adopt = |connection: &Connection| {
+            let mut session = connection.lock_session();
+            session.number_asks_from(1 + (u64::from(self.process) << 16));
+            // A session that was just made holds nothing back.
+            let _ = session.adopt(&stored.state);
+        };
+        let (server, options) = (&shared.server, &shared.options);
+        let sessions = &shared.sessions;
+        Some(sessions.take_over(server, options, principal, id, adopt))
+    }
+
+    /// The rest of a stream that another process sent, as a stream of this one; `None` if its events are no
+    /// longer held.
+    pub(super) async fn continue_stream(
+        &self,
+        session: &Arc<Session>,
+        name: StreamName,
+        after: u64,
+        retry: Duration,
+    ) -> Option<Arc<Stream>> {
+        let shelf = self.shelf(session.id(), name);
+        let read = shelf.log.read(&shelf.name, after).await;
+        let logged = read
+            .inspect_err(|error| tracing::warn!(%error, "the event log failed"))
+            .ok()??;
+        if name.is_general() {
+            // From here on the client listens at this process.
+            for event in logged.events {
+                session.general.repeat(event);
+            }
+            return Some(session.general.clone());
+        }
+        let stream = Stream::continued(name, after + 1, session.options());
+        let mut next = after + logged.events.len() as u64;
+        for event in logged.events {
+            stream.repeat(event);
+        }
+        if logged.ended {
+            stream.end();
+            return Some(stream);
+        }
+        // The process that has the request goes on writing its log; we look for more as often as a client
+        // would that is told to come back.
+        let rest = Arc::downgrade(&stream);
+        session.connection.runtime().spawn(async move {
+            loop {
+                tokio::time::sleep(retry).await;
+                let Some(stream) = rest.upgrade() else { return };
+                match shelf.log.read(&shelf.name, next).await {
+                    Ok(Some(logged)) => {
+                        next += logged.events.len() as u64;
+                        for event in logged.events {
+                            stream.repeat(event);
+                        }
+                        if logged.ended {
+                            return stream.end();
+                        }
+                    }
+                    Ok(None) => return stream.end(),
+                    Err(error) => tracing::warn!(%error, "the event log failed"),
+                }
+            }
+        });
+        Some(stream)
+    }
+}
+
+/// What of a client's message concerns other processes.
+pub(super) struct Shareable {
+    /// It changes what every process must know of the session.
+    state: bool,
+    /// What it says of requests or questions that another process may hold.
+    messages: Vec<Raw>,
+}
+
+impl Shareable {
+    pub(super) fn of(incoming: &Incoming) -> Self {
+        let all: Vec<&Message> = match incoming {
+            Incoming::Single(message) => vec![message],
+            Incoming::Batch(entries) => entries.iter().flatten().collect(),
+        };
+        Self {
+            state: all.iter().any(|message| changes_state(message)),
+            messages: all.into_iter().filter_map(concerning).collect(),
+        }
+    }
+}
+
+fn changes_state(message: &Message) -> bool {
+    match message {
+        Message::Request(request) => matches!(
+            request.method,
+            Method::Initialize
+                | Method::LoggingSetLevel
+                | Method::ResourcesSubscribe
+                | Method::ResourcesUnsubscribe
+        ),
+        Message::Notification(told) => told.method == Method::NotificationsInitialized,
+        Message::Response(_) => false,
+    }
+}
+
+/// The message, if it is about a request or a question.
+fn concerning(message: &Message) -> Option<Raw> {
+    let mut out = Vec::new();
+    match message {
+        Message::Response(response) => {
+            let id = response.id.as_ref()?;
+            match &response.outcome {
+                Ok(result) => encode::response(&mut out, id, result.as_bytes()),
+                Err(error) => encode::error(&mut out, Some(id), error),
+            }
+        }
+        Message::Notification(told)
+            if matches!(
+                told.method,
+                Method::NotificationsCancelled | Method::NotificationsProgress
+            ) =>
+        {
+            let params = told.params.as_ref().map(|params| params.raw().as_bytes());
+            encode::notification(&mut out, told.method.as_str(), params);
+        }
+        _ => return None,
+    }
+    Raw::parse(out).ok()
+}
+
+/// Acts on what another process told.
+fn hear(sessions: &Arc<Sessions>, news: News) {
+    match news {
+        News::Changed { .. } => {}
+        News::Ended { session } => {
+            if let Some(session) = sessions.get(&session) {
+                session.leave();
+            }
+        }
+        News::State { session, state } => {
+            if let Some(session) = sessions.get(&session) {
+                session.connection.adopt(&state);
+            }
+        }
+        News::Message { session, message } => {
+            if let Some(session) = sessions.get(&session)
+                && let Ok(incoming) = wire::read(message.into_bytes())
+            {
+                let lane: Arc<dyn Lane> = Arc::new(session.general.clone());
+                session.connection.receive(Ok(incoming), &lane, None);
+            }
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! Several processes of one service: a handshake-era client may reach any of them.
+//!
+//! The "processes" are servers that have nothing but [`Sharing`] in common.
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Response, StatusCode};
+use mcpline::protocol::vocabulary::{ElicitParams, FormSchema, LoggingLevel};
+use mcpline::protocol::wire::Raw;
+use mcpline::sharing::{Pending, SessionStore, Sharing, SharingError};
+use mcpline::transport::http::{Body, HttpOptions, HttpService, Principal};
+use mcpline::{Context, Server, Settings};
+use serde_json::{Value, json};
+use support::Nothing;
+use support::requests::{body, call, events, initialize, request};
+use tokio::sync::Notify;
+
+/// One process.
+struct Process {
+    server: Server,
+    service: HttpService,
+    go_on: Arc<Notify>,
+    cancelled: Arc<AtomicBool>,
+}
+
+impl Process {
+    fn start(sharing: &Sharing) -> Self {
+        let mut settings = Settings::default();
+        settings.sharing = Some(sharing.clone());
+        let go_on = Arc::new(Notify::new());
+        let cancelled = Arc::new(AtomicBool::new(false));
+        let (wait, flag) = (go_on.clone(), cancelled.clone());
+        let server = Server::builder("replica", "1")
+            .settings(settings)
+            .declare_resources()
+            .build()
+            .expect("a server")
+            .tool("plain", "Answers at once", |_: Nothing, _: Context| async {
+                "done"
+            })
+            .tool("asks", "Asks", |_: Nothing, ctx: Context| async move {
+                let asked = ElicitParams::form("Name?", FormSchema::new());
+                match ctx.elicit(&asked).await {
+                    Ok(answer) => format!("{:?}", answer.action),
+                    Err(error) => error.to_string(),
+                }
+            })
+            .tool("logs", "Logs", |_: Nothing, ctx: Context| async move {
+                ctx.log(LoggingLevel::Info, None, &Raw::string("quiet"));
+                ctx.log(LoggingLevel::Error, None, &Raw::string("loud"));
+                "logged"
+            })
+            .tool("streams", "Reports", move |_: Nothing, ctx: Context| {
+                let (wait, flag) = (wait.clone(), flag.clone());
+                ctx.on_cancel(move || flag.store(true, Ordering::SeqCst));
+                async move {
+                    ctx.progress(1.0, None, None);
+                    wait.notified().await;
+                    ctx.progress(2.0, None, None);
+                    "done"
+                }
+            });
+        let mut options = HttpOptions::default();
+        options.retry = Duration::from_millis(1);
+        Self {
+            service: server.http_service(options),
+            server,
+            go_on,
+            cancelled,
+        }
+    }
+
+    async fn send(&self, method: Method, session: &str, body: Value) -> Response<Body> {
+        let headers = [
+            ("mcp-session-id", session),
+            ("mcp-protocol-version", "2025-11-25"),
+        ];
+        self.service.handle(request(method, &headers, body)).await
+    }
+
+    async fn post(&self, session: &str, body: Value) -> Response<Body> {
+        self.send(Method::POST, session, body).await
+    }
+
+    /// Shakes hands here.
+    async fn begin(&self) -> String {
+        let mut hello = initialize("2025-11-25");
+        hello["params"]["capabilities"] = json!({"elicitation": {}});
+        let response = self.service.handle(request(Method::POST, &[], hello)).await;
+        let id = response.headers()["mcp-session-id"].to_str();
+        id.expect("visible ASCII").to_owned()
+    }
+}
+
+fn two() -> (Process, Process) {
+    let sharing = Sharing::in_memory();
+    (Process::start(&sharing), Process::start(&sharing))
+}
+
+fn told(method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+/// The next events; `None` at the stream's end. Time is virtual: a stream that says nothing fails at once.
+async fn more(stream: &mut Body) -> Option<Vec<(String, Value)>> {
+    tokio::time::timeout(Duration::from_secs(5), events(stream))
+        .await
+        .expect("the stream says something")
+}
+
+/// The next event with a message.
+async fn message(stream: &mut Body) -> (String, Value) {
+    loop {
+        let found = more(stream).await.expect("the stream goes on");
+        if let Some(event) = found.into_iter().find(|(_, message)| !message.is_null()) {
+            return event;
+        }
+    }
+}
+
+/// All messages until the stream's end.
+async fn rest(stream: &mut Body) -> Vec<Value> {
+    let mut all = Vec::new();
+    while let Some(found) = more(stream).await {
+        all.extend(found.into_iter().map(|(_, message)| message));
+    }
+    all.retain(|message| !message.is_null());
+    all
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_handshake_at_one_process_is_completed_and_used_at_another() {
+    let (a, b) = two();
+    let id = a.begin().await;
+    let ready = told("notifications/initialized", json!({}));
+    assert_eq!(b.post(&id, ready).await.status(), StatusCode::ACCEPTED);
+    for process in [&a, &b] {
+        let answer = body(process.post(&id, call(1, "plain")).await).await;
+        assert_eq!(answer["result"]["content"][0]["text"], "done");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_log_level_set_at_one_process_holds_at_another() {
+    let (a, b) = two();
+    let id = a.begin().await;
+    // Both know the session before it changes.
+    let ready = told("notifications/initialized", json!({}));
+    assert_eq!(b.post(&id, ready).await.status(), StatusCode::ACCEPTED);
+    let level = json!({"jsonrpc": "2.0", "id": 5, "method": "logging/setLevel",
+                       "params": {"level": "error"}});
+    assert!(body(b.post(&id, level).await).await["result"].is_object());
+    let messages = rest(a.post(&id, call(6, "logs")).await.body_mut()).await;
+    let logged: Vec<_> = messages
+        .iter()
+        .filter(|message| message["method"] == "notifications/message")
+        .map(|message| message["params"]["data"].clone())
+        .collect();
+    assert_eq!(logged, ["loud"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_is_found_by_its_principal_alone() {
+    let (a, b) = two();
+    let mut hello = request(Method::POST, &[], initialize("2025-11-25"));
+    hello.extensions_mut().insert(Principal("alice".into()));
+    let begun = a.service.handle(hello).await;
+    let id = begun.headers()["mcp-session-id"].to_str().expect("ASCII");
+    let as_principal = |name: &str| {
+        let mut request = request(Method::POST, &[("mcp-session-id", id)], call(1, "plain"));
+        request.extensions_mut().insert(Principal(name.to_owned()));
+        b.service.handle(request)
+    };
+    assert_eq!(as_principal("bob").await.status(), StatusCode::NOT_FOUND);
+    assert_eq!(as_principal("alice").await.status(), StatusCode::OK);
+    assert_eq!(as_principal("bob").await.status(), StatusCode::NOT_FOUND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_question_of_one_process_is_answered_at_another() {
+    let (a, b) = two();
+    let id = a.begin().await;
+    a.post(&id, told("notifications/initialized", json!({})))
+        .await;
+    let mut at_a = a.post(&id, call(1, "asks")).await;
+    let mut at_b = b.post(&id, call(2, "asks")).await;
+    let (_, first) = message(at_a.body_mut()).await;
+    let (_, second) = message(at_b.body_mut()).await;
+    assert_eq!(first["method"], "elicitation/create");
+    assert_ne!(
+        first["id"], second["id"],
+        "ids are the session's, not a process's"
+    );
+    let answer = |id: &Value, action: &str| json!({"jsonrpc": "2.0", "id": id, "result": {"action": action}});
+    assert_eq!(
+        b.post(&id, answer(&first["id"], "decline")).await.status(),
+        StatusCode::ACCEPTED
+    );
+    a.post(&id, answer(&second["id"], "cancel")).await;
+    let (_, result) = message(at_a.body_mut()).await;
+    assert_eq!(result["result"]["content"][0]["text"], "Decline");
+    let (_, result) = message(at_b.body_mut()).await;
+    assert_eq!(result["result"]["content"][0]["text"], "Cancel");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancellation_reaches_the_process_that_has_the_request() {
+    let (a, b) = two();
+    let id = a.begin().await;
+    a.post(&id, told("notifications/initialized", json!({})))
+        .await;
+    let mut streaming = a.post(&id, call(1, "streams")).await;
+    message(streaming.body_mut()).await;
+    b.post(
+        &id,
+        told("notifications/cancelled", json!({"requestId": 1})),
+    )
+    .await;
+    assert!(a.cancelled.load(Ordering::SeqCst));
+    assert_eq!(rest(streaming.body_mut()).await, [] as [Value; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_told_at_one_process_reaches_the_client_that_listens_at_another_once() {
+    let (a, b) = two();
+    let id = a.begin().await;
+    a.post(&id, told("notifications/initialized", json!({})))
+        .await;
+    let subscribe = json!({"jsonrpc": "2.0", "id": 3, "method": "resources/subscribe",
+                           "params": {"uri": "file:///a"}});
+    assert!(body(a.post(&id, subscribe).await).await["result"].is_object());
+    let mut listening = b.send(Method::GET, &id, Value::Null).await;
+    a.server.notify_resource_updated("file:///a");
+    let (_, first) = message(listening.body_mut()).await;
+    assert_eq!(first["method"], "notifications/resources/updated");
+    b.server.notify_resource_updated("file:///a");
+    message(listening.body_mut()).await;
+    // Nobody kept a second copy for later.
+    let mut again = a.send(Method::GET, &id, Value::Null).await;
+    a.server
+        .notify_changed(&mcpline::protocol::session::Change::Tools);
+    let (_, next) = message(again.body_mut()).await;
+    assert_eq!(next["method"], "notifications/tools/list_changed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_stream_is_continued_at_another_process_while_the_call_runs() {
+    let (a, b) = two();
+    let id = a.begin().await;
+    a.post(&id, told("notifications/initialized", json!({})))
+        .await;
+    let mut lost = a.post(&id, call(1, "streams")).await;
+    let (seen, first) = message(lost.body_mut()).await;
+    assert_eq!(first["params"]["progress"], 1.0);
+    drop(lost);
+    let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &seen)];
+    let resumed = request(Method::GET, &headers, Value::Null);
+    let mut resumed = b.service.handle(resumed).await;
+    assert_eq!(resumed.status(), StatusCode::OK);
+    a.go_on.notify_one();
+    let messages = rest(resumed.body_mut()).await;
+    assert_eq!(messages.len(), 2, "{messages:?}");
+    assert_eq!(messages[0]["params"]["progress"], 2.0);
+    assert_eq!(messages[1]["result"]["content"][0]["text"], "done");
+    // The whole stream once more, at either process, ended by now.
+    let (stream, _) = seen.split_once('-').expect("a stream and a number");
+    let start = format!("{stream}-0");
+    for process in [&a, &b] {
+        let headers = [("mcp-session-id", id.as_str()), ("last-event-id", &start)];
+        let again = request(Method::GET, &headers, Value::Null);
+        let mut again = process.service.handle(again).await;
+        assert_eq!(rest(again.body_mut()).await.len(), 3);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_ended_at_one_process_is_unknown_at_all() {
+    let (a, b) = two();
+    let id = a.begin().await;
+    a.post(&id, told("notifications/initialized", json!({})))
+        .await;
+    b.post(&id, call(1, "plain")).await;
+    let ended = b.send(Method::DELETE, &id, Value::Null).await;
+    assert_eq!(ended.status(), StatusCode::NO_CONTENT);
+    tokio::task::yield_now().await;
+    for process in [&a, &b] {
+        let gone = process.post(&id, call(2, "plain")).await;
+        assert_eq!(gone.status(), StatusCode::NOT_FOUND);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_outlives_the_process_that_began_it() {
+    let (a, b) = two();
+    let id = a.begin().await;
+    a.post(&id, told("notifications/initialized", json!({})))
+        .await;
+    a.service.close();
+    drop(a);
+    let answer = body(b.post(&id, call(1, "plain")).await).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "done");
+}
+
+/// A store that nobody reaches.
+struct Unreachable;
+
+impl SessionStore for Unreachable {
+    fn save<'a>(&'a self, _: &'a str, _: Bytes, _: Duration) -> Pending<'a, ()> {
+        Box::pin(async { Err(SharingError::new("unreachable")) })
+    }
+
+    fn load<'a>(&'a self, _: &'a str) -> Pending<'a, Option<Bytes>> {
+        Box::pin(async { Err(SharingError::new("unreachable")) })
+    }
+
+    fn remove<'a>(&'a self, _: &'a str) -> Pending<'a, ()> {
+        Box::pin(async { Err(SharingError::new("unreachable")) })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_fails_costs_no_request_of_the_process_that_has_the_session() {
+    let mut sharing = Sharing::in_memory();
+    sharing.sessions = Arc::new(Unreachable);
+    let (a, b) = (Process::start(&sharing), Process::start(&sharing));
+    let id = a.begin().await;
+    a.post(&id, told("notifications/initialized", json!({})))
+        .await;
+    let answer = body(a.post(&id, call(1, "plain")).await).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "done");
+    let elsewhere = b.post(&id, call(2, "plain")).await;
+    assert_eq!(elsewhere.status(), StatusCode::NOT_FOUND);
+}
