@@ -131,7 +131,7 @@ impl ServerBuilder {
         let suspended = Suspended::new(self.settings.suspended);
         let sharing = self.settings.sharing.clone();
         let inner = Arc::new_cyclic(|this| Inner {
-            others: sharing.map(|sharing| hear_of_changes(&sharing.bus, this.clone())),
+            others: sharing.map(|sharing| hear(&sharing.bus, this.clone())),
             info_json,
             info: self.info,
             instructions: self.instructions,
@@ -153,13 +153,19 @@ impl ServerBuilder {
     }
 }
 
-/// Tells our clients of changes that other processes heard of.
-fn hear_of_changes(bus: &Arc<dyn Bus>, server: Weak<Inner>) -> Exchange {
+/// Tells our clients what other processes heard of.
+fn hear(bus: &Arc<dyn Bus>, server: Weak<Inner>) -> Exchange {
     Exchange::join(bus, move |news| {
-        if let News::Changed { change } = news
-            && let Some(server) = server.upgrade()
-        {
-            server.tell(&change);
+        let Some(server) = server.upgrade() else {
+            return;
+        };
+        match news {
+            News::Changed { change } => server.tell(&change),
+            News::VisitComplete { elicitation } => {
+                // At most one process has this client.
+                let _ = server.tell_visit(&elicitation);
+            }
+            News::Message { .. } | News::State { .. } | News::Ended { .. } => {}
         }
     })
 }

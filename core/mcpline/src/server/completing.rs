@@ -11,9 +11,14 @@ use crate::lane::{self, Kind, Status};
 use super::asking::{self, AskSink};
 use super::call::{CallKind, CallState, Seat, Target};
 use super::reply::{self, Envelope, HandlerError, Reply, ToolReply};
+use super::visits;
 
 /// Ends the request that `call` serves with the handler's outcome.
 pub(super) fn complete(call: &Arc<CallState>, outcome: Result<Reply, HandlerError>) {
+    let outcome = match outcome {
+        Err(HandlerError::UrlElicitationRequired(urls)) => Err(visits::require(call, urls)),
+        outcome => outcome,
+    };
     let outcome = match outcome {
         Ok(Reply::InputRequired(questions)) | Err(HandlerError::InputRequired(questions)) => {
             asking::put_returned_questions(call, questions);
@@ -169,7 +174,9 @@ fn as_reply(call: &CallState, error: HandlerError) -> Result<Reply, RpcError> {
         HandlerError::Tool(text) => Err(RpcError::internal_error(text)),
         HandlerError::Internal(detail) => internal(call, &detail),
         // Taken care of by `complete`.
-        HandlerError::InputRequired(_) => internal(call, "questions in place of an error"),
+        HandlerError::InputRequired(_) | HandlerError::UrlElicitationRequired(_) => {
+            internal(call, "questions in place of an error")
+        }
     }
 }
 

@@ -302,6 +302,16 @@ impl Connection {
         }
     }
 
+    /// Tells the client that a visit is over, if it was sent there; `false` if it wasn't.
+    pub(crate) fn visit_complete(&self, elicitation_id: &str) -> bool {
+        let mut session = self.lock_session();
+        let outgoing = session.visit_complete(elicitation_id);
+        if let Some(outgoing) = &outgoing {
+            self.send(&mut session, outgoing);
+        }
+        outgoing.is_some()
+    }
+
     /// Takes over what another process knows of this session.
     pub(crate) fn adopt(self: &Arc<Self>, state: &SessionState) {
         let mut session = self.lock_session();

@@ -214,6 +214,24 @@ impl Inner {
         }
     }
 
+    /// Tells the client that was sent to a URL that the visit is over, if it is a client of ours.
+    pub(super) fn tell_visit(&self, elicitation_id: &str) -> bool {
+        self.connections()
+            .iter()
+            .any(|connection| connection.visit_complete(elicitation_id))
+    }
+
+    /// The same, wherever the client is.
+    pub(super) fn tell_visit_everywhere(&self, elicitation_id: &str) {
+        if !self.tell_visit(elicitation_id)
+            && let Some(others) = &self.others
+        {
+            others.tell(&News::VisitComplete {
+                elicitation: elicitation_id.to_owned(),
+            });
+        }
+    }
+
     pub(super) fn refresh_profile(&self) {
         let registry = self.registry();
         let declared = self.declared;

@@ -22,6 +22,7 @@ mod request_info;
 mod settings;
 mod state_keys;
 mod typed;
+mod visits;
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
@@ -382,6 +383,13 @@ impl Server {
     pub fn notify_resource_updated(&self, uri: &str) {
         self.inner
             .tell_everywhere(&Change::Resource(uri.to_owned()));
+    }
+
+    /// Tells the client that was sent to a URL under this id that the visit is over (2025-11-25,
+    /// `client/elicitation`, completion notifications). Says nothing to clients of other revisions, and nothing
+    /// the second time. From any thread, whether the call still runs or not.
+    pub fn notify_elicitation_complete(&self, elicitation_id: &str) {
+        self.inner.tell_visit_everywhere(elicitation_id);
     }
 
     /// Tells clients that a list changed in a way that the server can't see, as when what a handler

@@ -5,7 +5,7 @@
 
 use mcpline_protocol::adapt;
 use mcpline_protocol::session::Need;
-use mcpline_protocol::vocabulary::{CacheHints, CacheScope, meta};
+use mcpline_protocol::vocabulary::{CacheHints, CacheScope, ElicitParams, meta};
 use mcpline_protocol::wire::{Raw, json_string};
 use mcpline_protocol::{Revision, RpcError};
 
@@ -141,6 +141,13 @@ pub enum HandlerError {
     /// No failure: the handler wants these questions answered first. As [`Reply::InputRequired`], for
     /// handlers whose result is of another type.
     InputRequired(InputRequired),
+    /// The request can't be served before the user has visited these URLs; the client tries again when that is
+    /// done, which [`Server::notify_elicitation_complete`](super::Server::notify_elicitation_complete) tells it.
+    ///
+    /// On 2025-11-25 this is the error -32042 (`client/elicitation`, URL elicitation required). On 2026-07-28
+    /// the visits are questions, as with [`HandlerError::InputRequired`]. Clients that know no visits get the
+    /// URLs in words.
+    UrlElicitationRequired(Vec<ElicitParams>),
     /// The handler failed in a way that the client must not learn about; the text is for the log.
     Internal(String),
 }

@@ -24,6 +24,8 @@ pub(crate) enum News {
         session: String,
         state: SessionState,
     },
+    /// A visit to a URL is over.
+    VisitComplete { elicitation: String },
     /// A session ended.
     Ended { session: String },
 }

@@ -38,7 +38,12 @@ impl Client {
 
     /// A handshake-era client, after the handshake.
     pub(crate) async fn legacy(server: &Server, revision: &str) -> Self {
-        let mut client = Self::modern(server);
+        Self::modern(server).shake_hands(revision).await
+    }
+
+    /// The same client after a handshake, with the capabilities that it has.
+    pub(crate) async fn shake_hands(self, revision: &str) -> Self {
+        let mut client = self;
         let id = client.begin(
             "initialize",
             json!({"protocolVersion": revision, "capabilities": client.capabilities,

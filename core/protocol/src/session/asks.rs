@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use crate::adapt::CannotAsk;
 use crate::error::RpcError;
 use crate::wire::Raw;
 
@@ -42,6 +43,9 @@ pub enum AskError {
     /// The client did not declare the capability, or its revision doesn't have it.
     #[error("the client does not support {}", .0.name())]
     Unsupported(Need),
+    /// The client's revision has no words for the question.
+    #[error("{0}")]
+    Inexpressible(CannotAsk),
     /// Questions may be put only in the course of `tools/call`, `prompts/get` and `resources/read`.
     #[error("a client can be asked only while it calls a tool, gets a prompt or reads a resource")]
     OutsideCall,

@@ -21,6 +21,7 @@ mod snapshot;
 mod subscriptions;
 mod thin;
 mod timing;
+mod visits;
 mod writing;
 
 pub use asks::{AskError, AskKey, AskRequest, AskTimeouts};

@@ -138,6 +138,11 @@ impl<C, A> ServerSession<C, A> {
         {
             return Err((AskError::Cancelled, handle));
         }
+        if need == Need::ElicitUrl
+            && let Some(id) = visit_id(ask.params.as_ref())
+        {
+            self.visits.remember(id, ask.related);
+        }
         let related = ask.related;
         let method = ask.method;
         let params = ask.params.clone();
@@ -155,6 +160,30 @@ impl<C, A> ServerSession<C, A> {
         }
         self.held.push(outgoing);
         Ok((key, None))
+    }
+
+    /// Notes that the client was sent to a URL by an error instead of a question, so that it can be told when
+    /// the visit is over (2025-11-25, `client/elicitation`, URL elicitation required).
+    pub fn visit_required(&mut self, elicitation_id: &str) {
+        self.visits.remember(elicitation_id.to_owned(), None);
+    }
+
+    /// Tells the client that a visit is over, if it was this client that was sent there and it has not been
+    /// told yet (2025-11-25, `client/elicitation`, completion notifications).
+    pub fn visit_complete(&mut self, elicitation_id: &str) -> Option<Outgoing> {
+        let visit = self.visits.forget(elicitation_id)?;
+        if !self.peer()?.revision.features().elicitation_complete {
+            return None;
+        }
+        let mut params = b"{\"elicitationId\":".to_vec();
+        json_string(&mut params, elicitation_id);
+        params.push(b'}');
+        Some(Outgoing {
+            related: visit
+                .related
+                .filter(|key| self.requests.get_mut(*key).is_some()),
+            message: notification("notifications/elicitation/complete", &params),
+        })
     }
 
     /// Withdraws a question; returns the cancellation to send, if it was still open.
@@ -218,4 +247,9 @@ impl<C, A> ServerSession<C, A> {
         }
         self.peer().map(|peer| peer.revision)
     }
+}
+
+fn visit_id(params: Option<&Raw>) -> Option<String> {
+    let id = params?.member("elicitationId")?;
+    Some(id.string_value()?.into_owned())
 }

@@ -16,6 +16,7 @@ use super::peer::Peer;
 use super::requests::{RequestKey, RequestTable};
 use super::subscriptions::{Listen, SubscribedUris};
 use super::thin::{Rate, Thinner};
+use super::visits::Visits;
 use super::writing::cancellation;
 
 /// How far request ids and the handshake reach.
@@ -211,6 +212,7 @@ pub struct ServerSession<C, A> {
     pub(super) log: Thinner,
     pub(super) subscribed: SubscribedUris,
     pub(super) listens: Vec<Listen>,
+    pub(super) visits: Visits,
     /// What must not be sent before `notifications/initialized`.
     pub(super) held: Vec<Outgoing>,
     pub(super) last_heard: Duration,
@@ -232,6 +234,7 @@ impl<C, A> ServerSession<C, A> {
             log: Thinner::default(),
             subscribed: SubscribedUris::new(),
             listens: Vec::new(),
+            visits: Visits::default(),
             held: Vec::new(),
             last_heard: Duration::ZERO,
             ping: None,

@@ -19,6 +19,7 @@ use super::requests::{Entry, RequestKey, RequestTable};
 use super::server::{Outgoing, Phase, Scope, ServerSession, SessionLimits};
 use super::subscriptions::Listen;
 use super::thin::Thinner;
+use super::visits::{Visit, Visits};
 
 /// What of a handshake-era session holds in whichever process its next message arrives: who the client is,
 /// and what it wants to be told. Requests and questions in flight stay where they are.
@@ -37,6 +38,8 @@ pub struct SessionSnapshot {
     state: SessionState,
     requests: Vec<RequestSnapshot>,
     asks: Vec<AskSnapshot>,
+    #[serde(default)]
+    visits: Vec<Visit>,
     next_ask: u64,
     held: Vec<HeldSnapshot>,
     last_heard: Duration,
@@ -172,6 +175,7 @@ impl<C, A> ServerSession<C, A> {
                     total_at: ask.total_at,
                 })
                 .collect(),
+            visits: self.visits.all(),
             next_ask: self.asks.next,
             held: self
                 .held
@@ -252,6 +256,7 @@ impl<C, A> ServerSession<C, A> {
             }
         }
         session.asks.next = snapshot.next_ask;
+        session.visits = Visits::restore(&snapshot.visits);
         session.held = snapshot
             .held
             .iter()

@@ -5,6 +5,7 @@
 //! ([`resume`]), or replays it where the table doesn't know it.
 
 mod book;
+mod fitting;
 mod retry;
 mod returned;
 
@@ -88,6 +89,13 @@ fn ask_on_stream(seat: &Seat, method: AskMethod, params: Option<Raw>, sink: AskS
     let Some(key) = seat.key else {
         sink(Err(AskError::Cancelled));
         return;
+    };
+    let params = match fitting::fit(method, params, seat.peer.revision) {
+        Ok(params) => params,
+        Err(error) => {
+            sink(Err(error));
+            return;
+        }
     };
     let asked = params.clone();
     let checked: AskSink = Box::new(move |outcome| {
@@ -250,7 +258,9 @@ fn respond_input_required(seat: &Seat, requests: &[InputRequest], sealed: &str) 
                 out.extend_from_slice(b":{\"method\":\"");
                 out.extend_from_slice(request.method.as_str().as_bytes());
                 out.push(b'"');
-                if let Some(params) = &request.params {
+                // 2026-07-28 has words for every question.
+                let params = fitting::fit(request.method, request.params.clone(), revision);
+                if let Ok(Some(params)) = &params {
                     out.extend_from_slice(b",\"params\":");
                     out.extend_from_slice(params.as_bytes());
                 }

@@ -262,7 +262,7 @@ fn concerning(message: &Message) -> Option<Raw> {
 /// Acts on what another process told.
 fn hear(sessions: &Arc<Sessions>, news: News) {
     match news {
-        News::Changed { .. } => {}
+        News::Changed { .. } | News::VisitComplete { .. } => {}
         News::Ended { session } => {
             if let Some(session) = sessions.get(&session) {
                 session.leave();

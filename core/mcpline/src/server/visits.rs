@@ -1,0 +1,67 @@
+//! Requests that need a visit to a URL before they can be served, toward clients of every revision.
+
+use std::sync::Arc;
+
+use mcpline_protocol::session::Need;
+use mcpline_protocol::vocabulary::{ElicitMode, ElicitParams};
+use mcpline_protocol::wire::Raw;
+use mcpline_protocol::{ErrorCode, RpcError};
+
+use crate::clock;
+
+use super::call::{CallState, Seat};
+use super::reply::{AskMethod, HandlerError, InputRequest, InputRequired};
+
+/// What becomes of [`HandlerError::UrlElicitationRequired`] toward this client.
+pub(super) fn require(call: &Arc<CallState>, mut visits: Vec<ElicitParams>) -> HandlerError {
+    let seat = call.seat();
+    for visit in &mut visits {
+        visit.mode = Some(ElicitMode::Url);
+    }
+    let features = seat.peer.revision.features();
+    if features.mrtr {
+        return HandlerError::InputRequired(as_questions(&visits));
+    }
+    match features.url_elicitation_required_code {
+        Some(code) if seat.peer.can(Need::ElicitUrl) => {
+            HandlerError::Rpc(as_error(&seat, visits, code))
+        }
+        _ => HandlerError::Tool(in_words(&visits)),
+    }
+}
+
+fn as_questions(visits: &[ElicitParams]) -> InputRequired {
+    let request = |(index, visit): (usize, &ElicitParams)| InputRequest {
+        key: visit
+            .elicitation_id
+            .clone()
+            .unwrap_or_else(|| format!("visit-{}", index + 1)),
+        method: AskMethod::Elicit,
+        params: Raw::from_serialize(visit).ok(),
+    };
+    InputRequired {
+        requests: visits.iter().enumerate().map(request).collect(),
+        state: None,
+    }
+}
+
+/// -32042: each visit with the id that its end is told under.
+fn as_error(seat: &Seat, mut visits: Vec<ElicitParams>, code: ErrorCode) -> RpcError {
+    let mut session = seat.connection.lock_session();
+    for visit in &mut visits {
+        let id = visit.elicitation_id.get_or_insert_with(clock::token);
+        session.visit_required(id);
+    }
+    drop(session);
+    RpcError::new(code, "This request requires a visit to a URL first")
+        .with_data(&serde_json::json!({ "elicitations": visits }))
+}
+
+fn in_words(visits: &[ElicitParams]) -> String {
+    let mut text = String::from("Before this can be done, the user has to visit:");
+    for visit in visits {
+        let url = visit.url.as_deref().unwrap_or_default();
+        text.push_str(&format!("\n{url} ({})", visit.message));
+    }
+    text
+}
