@@ -20,6 +20,7 @@ mod runtime;
 mod schema;
 mod server;
 mod serving;
+mod settings;
 mod slot;
 mod wake;
 mod workers;

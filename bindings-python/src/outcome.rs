@@ -72,6 +72,18 @@ impl Failure {
         })
     }
 
+    /// Visits that the user has to make first; each is the parameters of a question in URL mode.
+    #[staticmethod]
+    fn visits(py: Python<'_>, visits: Vec<Vec<u8>>) -> PyResult<Self> {
+        let visits = visits
+            .iter()
+            .map(|visit| crate::server::read(py, "a visit", visit))
+            .collect::<PyResult<_>>()?;
+        Ok(Self {
+            error: HandlerError::UrlElicitationRequired(visits),
+        })
+    }
+
     /// A capability that the client lacks; `required` is how it would declare it.
     #[staticmethod]
     fn unsupported(required: &[u8], message: String) -> Self {

@@ -2,18 +2,14 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use mcpline::protocol::session::Rate;
-use mcpline::protocol::vocabulary::{
-    CacheHints, CacheScope, Implementation, Prompt, Resource, ResourceTemplate, Tool,
-};
+use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
 use mcpline::server::{Completer, ToolOptions};
 use mcpline::transport::{self, Stop};
-use mcpline::{Call as CoreCall, Handler, Settings};
+use mcpline::{Call as CoreCall, Handler};
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
-use serde::Deserialize;
 
 use crate::call::Asker;
 use crate::errors;
@@ -22,6 +18,7 @@ use crate::exchange::http_options;
 use crate::plan::{Kind, Plan, Planned};
 use crate::runtime::{Runtime, RuntimeSlot, keep_thread_state};
 use crate::serving::Serving;
+use crate::settings::Options;
 use crate::workers::Pool;
 
 /// A server and its handlers.
@@ -209,6 +206,11 @@ impl Server {
         removed
     }
 
+    /// Tells the client that was sent to a URL under this id that the visit is over.
+    fn notify_elicitation_complete(&self, py: Python<'_>, elicitation_id: &str) {
+        py.detach(|| self.core.notify_elicitation_complete(elicitation_id));
+    }
+
     /// Tells the subscribers of a resource that it has changed.
     fn notify_resource_updated(&self, py: Python<'_>, uri: &str) {
         py.detach(|| self.core.notify_resource_updated(uri));
@@ -343,84 +345,6 @@ impl Server {
         stops.push(stop.clone());
         stop
     }
-}
-
-type Members = serde_json::Map<String, serde_json::Value>;
-
-/// Settings as Python gives them: what is absent keeps the core's default.
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Options {
-    page_size: Option<usize>,
-    list_cache: Option<(u64, bool)>,
-    resource_cache: Option<(u64, bool)>,
-    ask_idle_timeout: Option<f64>,
-    ask_timeout: Option<f64>,
-    state_lifetime: Option<f64>,
-    suspended: Option<usize>,
-    rounds: Option<u32>,
-    state_size: Option<usize>,
-    check_output: Option<bool>,
-    tool_rate: Option<(u32, u32)>,
-    shutdown_grace: Option<f64>,
-    extensions: HashMap<String, Members>,
-    experimental: HashMap<String, Members>,
-    declare: Vec<String>,
-}
-
-impl Options {
-    fn settings(&self, py: Python<'_>) -> PyResult<Settings> {
-        let seconds = |value: f64| {
-            Duration::try_from_secs_f64(value)
-                .map_err(|error| errors::misuse(py, format!("{value} seconds: {error}")))
-        };
-        let mut settings = Settings::default();
-        // Nobody runs a debug build of an installed package: the check is on when it is asked for.
-        settings.check_output = self.check_output.unwrap_or(false);
-        if let Some(page_size) = self.page_size {
-            settings.page_size = page_size;
-        }
-        if let Some(hints) = self.list_cache {
-            settings.list_cache = cache_hints(hints);
-        }
-        if let Some(hints) = self.resource_cache {
-            settings.resource_cache = cache_hints(hints);
-        }
-        if let Some(idle) = self.ask_idle_timeout {
-            settings.ask_timeouts.idle = seconds(idle)?;
-        }
-        if let Some(total) = self.ask_timeout {
-            settings.ask_timeouts.total = seconds(total)?;
-        }
-        if let Some(lifetime) = self.state_lifetime {
-            settings.state_lifetime = seconds(lifetime)?;
-        }
-        if let Some(suspended) = self.suspended {
-            settings.suspended = suspended;
-        }
-        if let Some(rounds) = self.rounds {
-            settings.rounds = rounds;
-        }
-        if let Some(state_size) = self.state_size {
-            settings.state_size = state_size;
-        }
-        settings.tool_rate = self
-            .tool_rate
-            .map(|(per_second, burst)| Rate { per_second, burst });
-        if let Some(grace) = self.shutdown_grace {
-            settings.shutdown_grace = seconds(grace)?;
-        }
-        Ok(settings)
-    }
-}
-
-fn cache_hints((ttl_ms, public): (u64, bool)) -> CacheHints {
-    let scope = if public {
-        CacheScope::Public
-    } else {
-        CacheScope::Private
-    };
-    CacheHints::new(ttl_ms, scope)
 }
 
 /// Reads JSON that the package's Python half has written.

@@ -20,7 +20,9 @@ from mcpline import (
     SyncContext,
     ToolError,
     Unsupported,
+    UrlElicitationRequired,
 )
+from mcpline.settings import ServerSettings
 from support import LEGACY, MODERN, REVISIONS, run, text
 
 ASKING = [revision for revision in REVISIONS if revision >= "2025-06-18"]
@@ -430,6 +432,114 @@ def test_names_are_taken_once():
 def test_settings_that_do_not_exist_are_refused():
     with pytest.raises(ValueError, match="no_such"):
         Server("test", no_such=1)
+
+
+def test_every_setting_is_taken():
+    settings: ServerSettings = {
+        "revisions": [LEGACY],
+        "page_size": 1,
+        "list_cache": (1, True),
+        "resource_cache": (1, False),
+        "ask_idle_timeout": 1,
+        "ask_timeout": 1,
+        "state_keys": [b"k" * 32, "a" * 44],
+        "state_lifetime": 1,
+        "suspended": 1,
+        "rounds": 1,
+        "state_size": 1,
+        "check_output": True,
+        "tool_rate": (1, 1),
+        "shutdown_grace": 1,
+        "in_flight": 1,
+        "open_asks": 1,
+        "subscriptions": 1,
+        "progress_rate": (1, 1),
+        "log_rate": (1, 1),
+        "ping_interval": 1,
+        "ping_misses": 1,
+        "extensions": {},
+        "experimental": {},
+        "declare": ["tools"],
+    }
+    assert settings.keys() == ServerSettings.__annotations__.keys()
+    Server("test", **settings)
+    for name in settings:
+        with pytest.raises(ValueError):
+            Server("test", **{name: {"no": "such"}})
+
+
+def test_a_server_serves_the_revisions_that_it_is_told_to():
+    server = Server("test", revisions=["2025-03-26", "2025-06-18"])
+
+    async def main() -> None:
+        async with server.test_client(revision="2025-06-18") as client:
+            assert client.initialize_result is not None
+            assert client.initialize_result["protocolVersion"] == "2025-06-18"
+        async with server.test_client(revision=MODERN) as client:
+            with pytest.raises(Error) as error:
+                await client.request("tools/list")
+            assert error.value.code == -32022
+
+    run(main())
+
+
+def test_processes_with_the_same_keys_go_on_with_each_others_calls():
+    keys = [b"a secret of thirty-two bytes....", b"an older one of thirty-two bytes"]
+
+    def process(*keys: bytes) -> Server:
+        server = Server("test", state_keys=list(keys))
+
+        @server.tool
+        async def tool(ctx: Context) -> str:
+            return (await ctx.elicit("Who?", Name)).data.name
+
+        return server
+
+    async def main() -> None:
+        capabilities = {"elicitation": {}}
+        call = {"name": "tool", "arguments": {}}
+        async with process(keys[1]).test_client(capabilities=capabilities) as client:
+            asked = await client.request("tools/call", call)
+        [key] = asked["inputRequests"]
+        answer = {key: {"action": "accept", "content": {"name": "Ada"}}}
+        retry = {**call, "inputResponses": answer, "requestState": asked["requestState"]}
+        async with process(*keys).test_client(capabilities=capabilities) as client:
+            assert text(await client.request("tools/call", retry)) == "Ada"
+        async with process(keys[0]).test_client(capabilities=capabilities) as client:
+            with pytest.raises(Error):
+                await client.request("tools/call", retry)
+
+    run(main())
+
+
+def test_a_required_visit_is_said_in_the_words_of_the_revision():
+    server = make()
+    url = "https://example.com/connect"
+
+    @server.tool
+    def tool(ctx: SyncContext) -> str:
+        if ctx.input_responses is None:
+            raise UrlElicitationRequired(ElicitRequest("Connect", url=url, elicitation_id="visit"))
+        return "connected"
+
+    async def main() -> None:
+        async with server.test_client(elicit=lambda params: {"action": "accept"}) as client:
+            assert text(await client.call_tool("tool")) == "connected"
+        async with server.test_client(revision=LEGACY, elicit=lambda params: None) as client:
+            with pytest.raises(Error) as error:
+                await client.call_tool("tool")
+            assert error.value.code == -32042
+            [visit] = error.value.data["elicitations"]
+            assert visit == {"mode": "url", "message": "Connect", "url": url, "elicitationId": "visit"}
+            server.notify_elicitation_complete("visit")
+            await client.request("ping")
+            assert client.notifications[-1]["method"] == "notifications/elicitation/complete"
+        async with server.test_client(revision="2025-06-18") as client:
+            result = await client.call_tool("tool")
+            assert result["isError"]
+            assert url in text(result)
+
+    run(main())
 
 
 def test_lists_come_in_pages():

@@ -27,6 +27,7 @@ from .errors import (
     ToolError,
     TransportError,
     Unsupported,
+    UrlElicitationRequired,
     UsageError,
 )
 from .server import Server
@@ -104,6 +105,7 @@ __all__ = [
     "ToolUseContent",
     "TransportError",
     "Unsupported",
+    "UrlElicitationRequired",
     "UsageError",
     "UserMessage",
     "__version__",

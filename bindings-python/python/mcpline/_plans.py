@@ -16,7 +16,7 @@ from . import _functions, _json, _native, _results, _types
 from ._arguments import Arguments
 from .content import InputRequired, ToolResult
 from .context import Context, SyncContext
-from .errors import Error, ToolError, Unsupported
+from .errors import Error, ToolError, Unsupported, UrlElicitationRequired
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -264,6 +264,8 @@ class _Failures:
             return _native.Failure.rpc(error.code, error.message, data)
         if isinstance(error, Unsupported):
             return _native.Failure.unsupported(_json.encode(error.required), str(error))
+        if isinstance(error, UrlElicitationRequired):
+            return _native.Failure.visits([_results.visit_params(visit) for visit in error.visits])
         if not _is_cancelled(error):
             from logging import getLogger
 

@@ -251,6 +251,13 @@ def elicit_params(message: str, schema: Any, url: str | None = None, elicitation
     return _encode({"message": message, "requestedSchema": schema})
 
 
+def visit_params(visit: ElicitRequest) -> bytes:
+    """Write a visit that is required as the parameters of `elicitation/create`."""
+    if visit.url is None:
+        raise TypeError(f"a visit needs a url: {visit!r}")
+    return elicit_params(visit.message, None, visit.url, visit.elicitation_id)
+
+
 def _form_schema(annotation: Any) -> dict[str, Any]:
     """The schema of a form: properties of plain types, and nothing that the protocol has no place for."""
     schema = _types.schema_of(annotation)

@@ -350,8 +350,11 @@ class Context(_Base):
     async def elicit_url(
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
     ) -> ElicitResult[None]:
-        """Ask the user to visit a page, for what must not pass through the client. Raises as `elicit` does."""
-        params = _results.elicit_params(message, None, url, elicitation_id or _stable_id(message, url))
+        """Ask the user to visit a page, for what must not pass through the client. Raises as `elicit` does.
+
+        `elicitation_id` is what `Server.notify_elicitation_complete` tells the end of the visit under (2025-11-25).
+        """
+        params = _results.elicit_params(message, None, url, elicitation_id)
         answer = await self._ask(_ELICIT, params, key)
         return _without_data(answer)
 
@@ -398,7 +401,7 @@ class SyncContext(_Base):
         self, message: str, url: str, *, elicitation_id: str | None = None, key: str | None = None
     ) -> ElicitResult[None]:
         """Ask the user to visit a page and wait; see `Context.elicit_url`."""
-        params = _results.elicit_params(message, None, url, elicitation_id or _stable_id(message, url))
+        params = _results.elicit_params(message, None, url, elicitation_id)
         return _without_data(self._call.ask(_ELICIT, params, key))
 
     def sample(
@@ -417,10 +420,3 @@ class SyncContext(_Base):
     def list_roots(self, *, key: str | None = None) -> list[Root]:
         """Ask for the client's root directories and wait for the answer; see `Context.list_roots`."""
         return _read_roots(self._call.ask(_ROOTS, None, key))
-
-
-def _stable_id(message: str, url: str) -> str:
-    """An id for a question that is the same when the handler runs again in another process."""
-    from hashlib import sha256
-
-    return sha256(f"{url}\n{message}".encode()).hexdigest()[:32]

@@ -6,6 +6,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    from .content import ElicitRequest
+
 __all__ = [
     "Closed",
     "Error",
@@ -15,6 +17,7 @@ __all__ = [
     "ToolError",
     "TransportError",
     "Unsupported",
+    "UrlElicitationRequired",
     "UsageError",
 ]
 
@@ -58,6 +61,23 @@ class Unsupported(McplineError):
 
     def __str__(self) -> str:
         return str(self.args[0])
+
+
+class UrlElicitationRequired(McplineError):
+    """Raised by a handler that can't do its work before the user has visited these URLs.
+
+    The client tries again when that is done, which `Server.notify_elicitation_complete` tells it. On 2025-11-25 this
+    is the JSON-RPC error -32042; on 2026-07-28 the visits are questions, and the handler is called again with the
+    answers; clients that know neither get the URLs in words.
+    """
+
+    def __init__(self, *visits: ElicitRequest) -> None:
+        super().__init__(*visits)
+        self.visits = visits
+        """Questions with a `url`; `elicitation_id` is what the end of the visit is told under."""
+
+    def __str__(self) -> str:
+        return ", ".join(f"{visit.message}: {visit.url}" for visit in self.visits)
 
 
 class TimedOut(McplineError, TimeoutError):

@@ -14,9 +14,12 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
     from typing import Any, Literal, TypeVar, overload
 
+    from typing_extensions import Unpack
+
     from ._asgi import Application
     from ._loops import Attachment
     from .content import Annotations, Icon, ToolAnnotations
+    from .settings import HttpSettings, ListenSettings, ServerSettings
     from .testing import TestClient
 
     F = TypeVar("F", bound=Callable[..., Any])
@@ -57,7 +60,7 @@ class Server:
         website_url: str | None = None,
         icons: Iterable[Icon | Mapping[str, Any]] | None = None,
         lifespan: Lifespan | None = None,
-        **settings: Any,
+        **settings: Unpack[ServerSettings],
     ) -> None:
         """Make a server.
 
@@ -71,7 +74,7 @@ class Server:
             icons: Icons for people.
             lifespan: Called with the server when it begins to serve. What the context manager that it returns
                 yields is `ctx.lifespan`; it is left when the server has ended.
-            settings: Limits and timeouts; `docs/settings.md` lists them with their defaults and reasons.
+            settings: Limits and timeouts; see `mcpline.settings.ServerSettings`.
         """
         info: dict[str, Any] = {"name": name, "version": version}
         for key, value in (("title", title), ("description", description), ("websiteUrl", website_url)):
@@ -279,6 +282,13 @@ class Server:
         """Tell the subscribers of a resource that it has changed. From any thread."""
         self._native.notify_resource_updated(uri)
 
+    def notify_elicitation_complete(self, elicitation_id: str) -> None:
+        """Tell the client that sent its user to a URL under this id that the visit is over. From any thread.
+
+        Clients of 2025-11-25 know this; to others, and the second time, nothing is said.
+        """
+        self._native.notify_elicitation_complete(elicitation_id)
+
     # Prompts
 
     @overload
@@ -422,21 +432,21 @@ class Server:
 
     # Serving
 
-    def run(self, transport: Transport = "stdio", **options: Any) -> None:
+    def run(self, transport: Transport = "stdio", **options: Unpack[ListenSettings]) -> None:
         """Serve until the client is gone, or until Ctrl-C or SIGTERM.
 
         Args:
             transport: `"stdio"` or `"http"`.
-            options: Of HTTP: `host`, `port`, `path`, `allowed_hosts`, …; see `docs/settings.md`.
+            options: Of HTTP: `host`, `port`, `path`, `allowed_hosts`, …; see `mcpline.settings.ListenSettings`.
 
         Raises:
             TransportError: the transport can't be opened.
         """
         from . import _serving
 
-        _serving.run(self, transport, options)
+        _serving.run(self, transport, {**options})
 
-    async def serve(self, transport: Transport = "stdio", **options: Any) -> None:
+    async def serve(self, transport: Transport = "stdio", **options: Unpack[ListenSettings]) -> None:
         """Serve on the running event loop until the client is gone or the task is cancelled.
 
         Args:
@@ -448,20 +458,20 @@ class Server:
         """
         from . import _loops
 
-        await _loops.serve(self, transport, options)
+        await _loops.serve(self, transport, {**options})
 
-    def asgi(self, **options: Any) -> Application:
+    def asgi(self, **options: Unpack[HttpSettings]) -> Application:
         """Return an ASGI application, to be mounted in another or served by itself.
 
         Mounted below a path of the outer application, it answers at that path. Its lifespan runs the server's; an
         outer application that doesn't pass lifespan events on enters `async with app.lifespan():` itself.
 
         Args:
-            options: As for HTTP in `run`, without host and port.
+            options: As for HTTP in `run`, without host and port; see `mcpline.settings.HttpSettings`.
         """
         from ._asgi import Application
 
-        return Application(self, options)
+        return Application(self, {**options})
 
     def test_client(self, **options: Any) -> TestClient:
         """Return a client in memory, for tests: `async with server.test_client() as client: …`.

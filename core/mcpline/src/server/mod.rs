@@ -51,6 +51,7 @@ pub use reply::{
 };
 pub use request_info::HttpInfo;
 pub use settings::{STATE_SECRETS_VARIABLE, Settings};
+pub use state_keys::state_keys;
 pub use typed::{IntoPromptReply, IntoResourceReply, IntoToolReply, Json, ToolError};
 
 pub(crate) use inner::Inner;

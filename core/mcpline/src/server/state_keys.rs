@@ -22,18 +22,27 @@ pub(super) fn choose(given: Option<KeyRing>) -> Result<KeyRing, Error> {
 
 /// A ring of base64 secrets separated by commas.
 fn from_text(text: &str) -> Result<KeyRing, Error> {
-    let secrets = text
-        .split(',')
-        .map(|secret| {
-            let secret = secret.trim();
-            STANDARD
-                .decode(secret)
-                .or_else(|_| STANDARD_NO_PAD.decode(secret))
-                .map_err(|_| {
-                    Error::misuse(format!("{STATE_SECRETS_VARIABLE} must hold base64 secrets"))
-                })
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    KeyRing::new(secrets)
+    state_keys(text.split(','))
         .map_err(|error| Error::misuse(format!("{STATE_SECRETS_VARIABLE}: {error}")))
+}
+
+/// Keys for [`Settings::state_keys`](crate::Settings) from secrets in base64, each of 32 bytes at least: the first
+/// seals, all open, so that a new secret can be put in front of an old one while states of the old one live.
+///
+/// # Errors
+///
+/// If there is none, if one isn't base64, or is too short.
+pub fn state_keys<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Result<KeyRing, Error> {
+    let decode = |secret: &str| {
+        let secret = secret.trim();
+        STANDARD
+            .decode(secret)
+            .or_else(|_| STANDARD_NO_PAD.decode(secret))
+            .map_err(|_| Error::misuse("a state secret must be base64"))
+    };
+    let secrets = secrets
+        .into_iter()
+        .map(decode)
+        .collect::<Result<Vec<_>, _>>()?;
+    KeyRing::new(secrets).map_err(|error| Error::misuse(error.to_string()))
 }

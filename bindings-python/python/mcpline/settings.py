@@ -1,0 +1,120 @@
+"""What a server and its transports can be told, as types. Each setting has a default that is safe to serve with.
+
+For annotations: `Server(**settings)`, `server.run("http", **settings)` take these as keyword arguments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal, TypedDict, Union
+
+__all__ = ["HttpSettings", "ListenSettings", "Revision", "ServerSettings"]
+
+Revision = Literal["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
+
+
+class ServerSettings(TypedDict, total=False):
+    """Of a server. Times are in seconds."""
+
+    revisions: Sequence[Revision]
+    """The revisions to serve; all five by default."""
+    page_size: int
+    """Items per page of a list. 1,000 by default: many clients never ask for a second page."""
+    list_cache: tuple[int, bool]
+    """Caching hints of lists on 2026-07-28: milliseconds, and whether they may be shared. 0 and private by default."""
+    resource_cache: tuple[int, bool]
+    """The same of resources."""
+    ask_idle_timeout: float
+    """How long a question to the client waits for a sign of life. 600 by default: a person may have to answer."""
+    ask_timeout: float
+    """How long a question waits in all, whatever progress is reported. 3,600 by default."""
+    state_keys: Sequence[Union[bytes, str]]
+    """Secrets that seal `requestState`, shared by all processes of a service: 32 bytes or more each, strings in
+    base64. The first seals, all open. Without any, those of the environment variable `MCPLINE_STATE_SECRETS`;
+    without these, a key of this process alone."""
+    state_lifetime: float
+    """How long a question may stay open on 2026-07-28. 600 by default; replays are possible for as long."""
+    suspended: int
+    """Handlers that may wait for answers at once. 10,000 by default, because each holds its memory."""
+    rounds: int
+    """Rounds of questions that a request may take. 16 by default, so that nobody goes round in circles."""
+    state_size: int
+    """Bytes that a sealed `requestState` may have. 64 KiB by default: it travels in every retry."""
+    check_output: bool
+    """Whether results are checked against their output schema. Off by default."""
+    tool_rate: tuple[int, int]
+    """Calls per tool: per second, and how many at once. Unlimited by default."""
+    shutdown_grace: float
+    """How long calls in flight may take once the server is told to stop. 5 by default."""
+    in_flight: int
+    """Requests of one session in flight. 1,024 by default; more are refused as busy."""
+    open_asks: int
+    """Questions of one session that are open at once. 64 by default, so that no loop floods a user."""
+    subscriptions: int
+    """Resources that one session may subscribe to. 1,024 by default, because each is memory."""
+    progress_rate: tuple[int, int]
+    """Progress notifications of one request: per second, and how many at once. 20 and 64 by default; floods are
+    thinned, the last one is always delivered."""
+    log_rate: tuple[int, int]
+    """Log messages of one session, likewise. 50 and 128 by default."""
+    ping_interval: float
+    """After how much silence a client before 2026-07-28 is pinged. Never by default."""
+    ping_misses: int
+    """How many pings in a row may go unanswered before a session is closed. 3 by default."""
+    extensions: dict[str, dict[str, Any]]
+    """Extensions that are declared (2026-07-28), with their settings."""
+    experimental: dict[str, dict[str, Any]]
+    """Experimental capabilities that are declared, with their settings."""
+    declare: Sequence[Literal["tools", "resources", "prompts", "completions"]]
+    """Features that are declared though nothing of them is registered yet."""
+
+
+class HttpSettings(TypedDict, total=False):
+    """Of HTTP, wherever it is served. Times are in seconds."""
+
+    path: str
+    """The path of the MCP endpoint. `/mcp` by default."""
+    sse_paths: tuple[str, str]
+    """The paths of the event stream and the messages of HTTP+SSE (2024-11-05). `/sse`, `/messages` by default."""
+    serve_sse: bool
+    """Whether HTTP+SSE is served. It is by default."""
+    health_path: str
+    """A path that answers 200 `ok` to whoever watches the process. `/health` by default."""
+    serve_health: bool
+    """Whether that path is served. It is by default."""
+    proxy_prefix: str
+    """What a proxy puts in front of our paths. Nothing by default."""
+    allowed_hosts: Sequence[str]
+    """Host names that a request may be for, without port; `*` for any. Loopback names and the bound address are
+    always allowed: a page of another site could otherwise reach a local server by DNS rebinding."""
+    allowed_origins: Sequence[str]
+    """Origins of pages that may call, beside those of allowed hosts; `*` for any."""
+    body_limit: int
+    """The longest body in bytes. 16 MiB by default."""
+    read_timeout: float
+    """How long a client may take to send its headers, and its body. 30 by default."""
+    connections: int
+    """Open connections; more wait. 10,000 by default, because each costs a descriptor."""
+    sessions: int
+    """Sessions before 2026-07-28. 10,000 by default, because each costs memory."""
+    session_idle: float
+    """How long a session may be idle before it is closed. 1,800 by default."""
+    silence: float
+    """After how much silence a waiting call turns into an event stream. 10 by default."""
+    keep_alive: float
+    """How often a silent event stream gets a comment. 15 by default."""
+    retry: float
+    """What clients are told to wait before they come back to a closed stream. 0.5 by default."""
+    kept_events: int
+    """Events that a resumable stream keeps for a client that comes back. 1,024 by default."""
+    kept_bytes: int
+    """The same in bytes. 4 MiB by default."""
+
+
+class ListenSettings(HttpSettings, total=False):
+    """Of HTTP where we listen ourselves."""
+
+    host: str
+    """The address to bind. `127.0.0.1` by default; `0.0.0.0` for all."""
+    port: int
+    """The port; 0 for any free one. 8000 by default."""
