@@ -1,6 +1,7 @@
 // Every kind of request an official TypeScript client can make, checked strictly against the everything-server.
 // The behaviours are those of ../python/behaviours.py, with the same names.
 
+import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import assert from 'node:assert/strict';
 import { applies, differences } from './matching.mjs';
@@ -261,6 +262,28 @@ behaviour('url_elicitation_reaches_the_client', async (peer) => {
   const [text, [[, params]]] = await asking(peer, 'test_url_elicitation');
   assert.equal(text, 'URL elicitation: action=accept');
   mustMatch({ mode: 'url', url: 'https://example.com/authorise' }, params);
+});
+
+behaviour('a_required_visit_is_made_and_its_end_told', async (peer) => {
+  const [tool, id] = ['test_url_elicitation_required', `visit-${randomUUID()}`];
+  const url = `https://example.com/authorise?visit=${id}`;
+  if (peer.modern) {
+    peer.callbacks.elicitations = { 'Please authorise access': { action: 'accept' } };
+    const [text, [[, params]]] = await asking(peer, tool, { id });
+    assert.equal(text, `authorised ${id}`);
+    mustMatch({ mode: 'url', url }, params);
+    return;
+  }
+  await standaloneStream(peer);
+  await assert.rejects(peer.callTool(tool, { id }), (error) => {
+    assert.equal(peer.errorCode(error), -32042);
+    mustMatch({ elicitations: [{ mode: 'url', url, elicitationId: id }] }, error.data);
+    return true;
+  });
+  assert.equal(textOf(await peer.callTool('test_complete_url_elicitation', { id })), `completed ${id}`);
+  const method = 'notifications/elicitation/complete';
+  await eventually(method, () => peer.callbacks.notices(method).some(({ elicitationId }) => elicitationId === id));
+  assert.equal(textOf(await peer.callTool(tool, { id })), `authorised ${id}`);
 });
 
 behaviour('one_handler_can_ask_twice', async (peer) => {

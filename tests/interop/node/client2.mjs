@@ -47,7 +47,9 @@ async function connect(chosen, callbacks) {
   client.setRequestHandler('elicitation/create', (request) => callbacks.elicit(request.params));
   client.setRequestHandler('roots/list', () => callbacks.listRoots());
   client.setNotificationHandler('notifications/message', ({ params: { _meta, ...message } }) => { callbacks.logged.push(message); });
-  for (const method of ['tools/list_changed', 'prompts/list_changed', 'resources/list_changed', 'resources/updated']) {
+  for (const method of [
+    'tools/list_changed', 'prompts/list_changed', 'resources/list_changed', 'resources/updated', 'elicitation/complete',
+  ]) {
     client.setNotificationHandler(`notifications/${method}`, (notice) => { callbacks.notified.push(notice); });
   }
   await client.connect(transport(chosen));

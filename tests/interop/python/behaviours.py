@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from pathlib import Path
 from typing import Awaitable, Callable
 
@@ -351,6 +352,29 @@ async def url_elicitation_reaches_the_client(peer: Peer) -> None:
     text, asked = await asking(peer, "test_url_elicitation")
     assert text == "URL elicitation: action=accept"
     must_match({"mode": "url", "url": "https://example.com/authorise"}, asked[0][1])
+
+
+@behaviour(since="2025-11-25")
+async def a_required_visit_is_made_and_its_end_told(peer: Peer) -> None:
+    tool, visit = "test_url_elicitation_required", f"visit-{uuid.uuid4().hex}"
+    if peer.modern:
+        peer.callbacks.elicitations = {"Please authorise access": {"action": "accept"}}
+        text, asked = await asking(peer, tool, {"id": visit})
+        assert text == f"authorised {visit}"
+        must_match({"mode": "url", "url": f"https://example.com/authorise?visit={visit}"}, asked[0][1])
+        return
+    await standalone_stream(peer)
+    try:
+        raise AssertionError(f"a visit is required, saw {await peer.call_tool(tool, {'id': visit})}")
+    except RpcError as error:
+        assert error.code == -32042, error
+        must_match({"elicitations": [
+            {"mode": "url", "url": f"https://example.com/authorise?visit={visit}", "elicitationId": visit},
+        ]}, error.data)
+    assert text_of(await peer.call_tool("test_complete_url_elicitation", {"id": visit})) == f"completed {visit}"
+    method = "notifications/elicitation/complete"
+    await eventually(method, lambda: peer.callbacks.notices(method) == [{"elicitationId": visit}])
+    assert text_of(await peer.call_tool(tool, {"id": visit})) == f"authorised {visit}"
 
 
 @behaviour(since="2025-06-18")

@@ -34,6 +34,7 @@ from mcpline import (
     ToolAnnotations,
     ToolError,
     ToolResult,
+    UrlElicitationRequired,
     UserMessage,
 )
 
@@ -471,6 +472,27 @@ async def test_streaming_elicitation(ctx: Context) -> str:
     """Asks the user while a stream is open."""
     answer = await ctx.elicit("Streaming elicitation", Answer, key="user")
     return f"Streaming elicitation: action={answer.action}"
+
+
+visited: set[str] = set()
+
+
+@server.tool
+async def test_url_elicitation_required(id: str, ctx: Context) -> str:
+    """Needs a visit first."""
+    answer = (ctx.input_responses or {}).get(id)
+    if id not in visited and not (answer and answer["action"] == "accept"):
+        url = f"https://example.com/authorise?visit={id}"
+        raise UrlElicitationRequired(ElicitRequest("Please authorise access", url=url, elicitation_id=id))
+    return f"authorised {id}"
+
+
+@server.tool
+async def test_complete_url_elicitation(id: str) -> str:
+    """Completes a visit."""
+    visited.add(id)
+    server.notify_elicitation_complete(id)
+    return f"completed {id}"
 
 
 # Tools: returning questions

@@ -9,6 +9,7 @@ mod others;
 mod returned;
 mod running;
 mod state;
+mod visits;
 
 use std::sync::Arc;
 
@@ -36,6 +37,7 @@ fn build(page_size: Option<usize>) -> Result<Server, Error> {
     failures::add(&server)?;
     running::add(&server, &state)?;
     asking::add(&server)?;
+    visits::add(&server, &state);
     returned::add(&server)?;
     info::add(&server, &state)?;
     others::add(&server, &state)?;

@@ -13,6 +13,8 @@ pub(crate) struct State {
     pub(crate) gates: Marks,
     /// Labels of calls that were cancelled.
     pub(crate) cancelled: Marks,
+    /// Visits to URLs that are complete.
+    pub(crate) visited: Marks,
     version: AtomicU64,
 }
 
@@ -21,6 +23,7 @@ impl Default for State {
         Self {
             gates: Marks::default(),
             cancelled: Marks::default(),
+            visited: Marks::default(),
             version: AtomicU64::new(1),
         }
     }
@@ -54,15 +57,18 @@ impl Marks {
         self.changed.notify_waiters();
     }
 
+    /// Whether a name is set.
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        names.contains(name)
+    }
+
     /// Waits until a name is set.
     pub(crate) async fn wait(&self, name: &str) {
         loop {
             let changed = self.changed.notified();
-            {
-                let names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
-                if names.contains(name) {
-                    return;
-                }
+            if self.is_set(name) {
+                return;
             }
             changed.await;
         }
