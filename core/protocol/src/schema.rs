@@ -14,7 +14,7 @@ mod quick;
 mod wording;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jsonschema::{Draft, PatternOptions, ValidationError, Validator};
 use serde_json::Value;
@@ -26,12 +26,19 @@ use quick::Quick;
 
 /// A schema ready to validate against. Cloning is cheap.
 #[derive(Clone)]
-pub struct CompiledSchema {
-    validator: Arc<Validator>,
+pub struct CompiledSchema(Arc<Kind>);
+
+enum Kind {
+    /// Sees without decoding that a value fits. What it doesn't see is for the full validator, which is built
+    /// when it is first needed: a process that starts doesn't wait for it.
+    Plain(Quick, Value, OnceLock<Result<Full, SchemaError>>),
+    Full(Full),
+}
+
+struct Full {
+    validator: Validator,
     /// Whether the work of a validation is counted: where values can make subschemas multiply.
     counted: bool,
-    /// Sees without decoding that a value fits, where the schema is plain.
-    quick: Option<Arc<Quick>>,
 }
 
 /// Why a schema cannot be used.
@@ -94,28 +101,23 @@ impl CompiledSchema {
         }
         let draft = dialect(schema)?;
         let size = keywords::measure(schema)?;
-        let options = jsonschema::options()
-            .with_draft(draft)
-            .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKING))
-            .offline();
-        let validator = options.build(schema).map_err(schema_error)?;
-        // The schema itself has been found valid; only then is the counting keyword put into a copy, so
-        // that no error speaks of it.
-        let validator = if size.composed {
-            options
-                .with_keyword(budget::KEYWORD, budget::keyword)
-                .build(&budget::counting(schema))
-                .map_err(schema_error)?
-        } else {
-            validator
-        };
-        Ok(Self {
-            validator: Arc::new(validator),
-            counted: size.composed,
-            quick: (draft == Draft::Draft202012)
-                .then(|| Quick::of(schema).map(Arc::new))
-                .flatten(),
-        })
+        let quick = (draft == Draft::Draft202012)
+            .then(|| Quick::of(schema))
+            .flatten();
+        Ok(Self(Arc::new(match quick {
+            Some(quick) => Kind::Plain(quick, schema.clone(), OnceLock::new()),
+            None => Kind::Full(Full::compile(schema, draft, size.composed)?),
+        })))
+    }
+
+    /// The full validator, built if it hasn't been needed before.
+    fn full(&self) -> Result<&Full, &SchemaError> {
+        match &*self.0 {
+            Kind::Full(full) => Ok(full),
+            Kind::Plain(_, schema, full) => full
+                .get_or_init(|| Full::compile(schema, Draft::Draft202012, is_composed(schema)))
+                .as_ref(),
+        }
     }
 
     /// Validates a value.
@@ -124,18 +126,52 @@ impl CompiledSchema {
     /// The first rule that is broken. Also when the value is a number that no 64-bit float can hold, or
     /// when validation takes more than [`MAX_SCHEMA_TRIES`] tries, for then nothing can be said.
     pub fn validate(&self, value: &Raw) -> Result<(), Violation> {
-        if self.quick.as_ref().is_some_and(|quick| quick.fits(value)) {
+        if let Kind::Plain(quick, ..) = &*self.0
+            && quick.fits(value)
+        {
             return Ok(());
         }
+        let full = self
+            .full()
+            .map_err(|error| unexplained(&error.to_string()))?;
         let decoded: Value = value.decode().map_err(|_| Violation {
             path: String::new(),
             rule: "number".to_owned(),
             message: "a number is out of range".to_owned(),
         })?;
-        self.validate_value(&decoded, value.as_bytes().len())
+        full.validate_value(&decoded, value.as_bytes().len())
+    }
+}
+
+/// Whether a schema that was measured before uses composition.
+fn is_composed(schema: &Value) -> bool {
+    keywords::measure(schema).is_ok_and(|size| size.composed)
+}
+
+impl Full {
+    fn compile(schema: &Value, draft: Draft, composed: bool) -> Result<Self, SchemaError> {
+        let options = jsonschema::options()
+            .with_draft(draft)
+            .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKING))
+            .offline();
+        let validator = options.build(schema).map_err(schema_error)?;
+        // The schema itself has been found valid; only then is the counting keyword put into a copy, so
+        // that no error speaks of it.
+        let validator = if composed {
+            options
+                .with_keyword(budget::KEYWORD, budget::keyword)
+                .build(&budget::counting(schema))
+                .map_err(schema_error)?
+        } else {
+            validator
+        };
+        Ok(Self {
+            validator,
+            counted: composed,
+        })
     }
 
-    /// As [`validate`](Self::validate), for a value that is decoded already; `size` is its length as text.
+    /// As [`CompiledSchema::validate`], for a value that is decoded already; `size` is its length as text.
     fn validate_value(&self, value: &Value, size: usize) -> Result<(), Violation> {
         let explanation = || {
             self.validator
@@ -184,9 +220,7 @@ fn unexplained(message: &str) -> Violation {
 
 impl fmt::Debug for CompiledSchema {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CompiledSchema")
-            .field("counted", &self.counted)
-            .finish_non_exhaustive()
+        f.debug_struct("CompiledSchema").finish_non_exhaustive()
     }
 }
 

@@ -1,25 +1,23 @@
 //! A shortcut for plain schemas, which most tools have: it sees that a value fits without decoding it.
 //!
 //! It only ever says "fits for certain". Whatever it is not certain of, and every refusal, is the full
-//! validator's to decide and to word, so the shortcut can change no verdict.
+//! validator's to decide and to word, so the shortcut can change no verdict. A schema that it takes is valid in
+//! 2020-12, so that the full validator need not be built before it is asked.
 
 use serde_json::{Map, Value};
 
 use crate::wire::{Kind, Raw};
 
-/// Keywords that no value can break.
-const ANNOTATIONS: [&str; 10] = [
-    "$comment",
-    "$schema",
-    "default",
-    "deprecated",
-    "description",
-    "examples",
-    "readOnly",
-    "title",
-    "writeOnly",
-    "x-mcp-header",
-];
+/// Whether a keyword is one that no value can break, with a value that it may have.
+fn is_annotation(keyword: &str, value: &Value) -> bool {
+    match keyword {
+        "$comment" | "$schema" | "description" | "title" => value.is_string(),
+        "deprecated" | "readOnly" | "writeOnly" => value.is_boolean(),
+        "examples" => value.is_array(),
+        "default" | "x-mcp-header" => true,
+        _ => false,
+    }
+}
 
 /// Integers up to here are exact in every reader's number type.
 const EXACT: i64 = 1 << 53;
@@ -38,6 +36,8 @@ pub(super) enum Quick {
     Boolean,
     Null,
     Array(Box<Quick>),
+    /// What fits any of these.
+    Either(Vec<Quick>),
     Object {
         properties: Vec<(String, Quick)>,
         required: Vec<String>,
@@ -55,9 +55,43 @@ impl Quick {
             _ => return None,
         };
         let Some(kind) = members.get("type") else {
-            return only(members, &[]).then_some(Self::Anything);
+            return match members.get("anyOf") {
+                Some(options) => Self::either(members, options),
+                None => only(members, &[]).then_some(Self::Anything),
+            };
         };
-        match kind.as_str()? {
+        match kind {
+            Value::String(kind) => Self::of_type(kind, members),
+            Value::Array(kinds) => Self::of_types(kinds, members),
+            _ => None,
+        }
+    }
+
+    fn either(members: &Map<String, Value>, options: &Value) -> Option<Self> {
+        let options = options.as_array().filter(|options| !options.is_empty())?;
+        let options: Option<_> = options.iter().map(Self::of).collect();
+        only(members, &["anyOf"]).then_some(Self::Either(options?))
+    }
+
+    /// `type` as a list: what else the schema says must be plain with each.
+    fn of_types(kinds: &[Value], members: &Map<String, Value>) -> Option<Self> {
+        let unique = |index: usize, kind: &Value| !kinds[..index].contains(kind);
+        if kinds.is_empty() || !kinds.iter().enumerate().all(|(i, kind)| unique(i, kind)) {
+            return None;
+        }
+        let options: Option<_> = kinds
+            .iter()
+            .map(|kind| match kind.as_str()? {
+                // `null` has no rules, and those of the others don't matter to it.
+                "null" => Some(Self::Null),
+                kind => Self::of_type(kind, members),
+            })
+            .collect();
+        options.map(Self::Either)
+    }
+
+    fn of_type(kind: &str, members: &Map<String, Value>) -> Option<Self> {
+        match kind {
             "string" => Self::text(members),
             "integer" => Self::integer(members),
             "number" => only(members, &["type", "format"]).then_some(Self::Number),
@@ -123,8 +157,12 @@ impl Quick {
                 .as_array()?
                 .iter()
                 .map(|name| Some(name.as_str()?.to_owned()))
-                .collect::<Option<_>>()?,
+                .collect::<Option<Vec<_>>>()?,
         };
+        let twice = |(index, name): (usize, &String)| required[..index].contains(name);
+        if required.iter().enumerate().any(twice) {
+            return None;
+        }
         let closed = match members.get("additionalProperties") {
             None | Some(Value::Bool(true)) => false,
             Some(Value::Bool(false)) => true,
@@ -141,6 +179,7 @@ impl Quick {
     pub(super) fn fits(&self, value: &Raw) -> bool {
         match (self, value.kind()) {
             (Self::Anything, _) | (Self::Number, Kind::Number) => is_plain(value),
+            (Self::Either(options), _) => options.iter().any(|option| option.fits(value)),
             (Self::Text(None), Kind::String)
             | (Self::Boolean, Kind::Bool)
             | (Self::Null, Kind::Null) => true,
@@ -202,9 +241,10 @@ fn is_plain(value: &Raw) -> bool {
 
 /// Whether a schema has these keywords and annotations, and no other.
 fn only(members: &Map<String, Value>, known: &[&str]) -> bool {
-    members
-        .keys()
-        .all(|name| known.contains(&name.as_str()) || ANNOTATIONS.contains(&name.as_str()))
+    members.iter().all(|(name, value)| match name.as_str() {
+        "format" if known.contains(&"format") => value.is_string(),
+        name => known.contains(&name) || is_annotation(name, value),
+    })
 }
 
 #[cfg(test)]
@@ -226,7 +266,9 @@ mod tests {
                 "days": {"type": "integer", "minimum": 1, "maximum": 7, "format": "uint8"},
                 "unit": {"type": "string", "enum": ["c", "f"]},
                 "tags": {"type": "array", "items": {"type": "string"}},
-                "any": {}
+                "any": {},
+                "maybe": {"type": ["string", "null"], "default": null},
+                "either": {"anyOf": [{"type": "integer"}, {"type": "boolean"}]}
             },
             "required": ["city"],
             "additionalProperties": false
@@ -243,6 +285,10 @@ mod tests {
                 json!({"city": "Oslo", "days": 7, "unit": "c", "tags": ["a", "b"], "any": 1}),
                 true,
             ),
+            (json!({"city": "Oslo", "maybe": null, "either": true}), true),
+            (json!({"city": "Oslo", "maybe": "x", "either": 1}), true),
+            (json!({"city": "Oslo", "maybe": 1}), false),
+            (json!({"city": "Oslo", "either": "x"}), false),
             (json!({"city": "Oslo", "days": 8}), false),
             (json!({"city": "Oslo", "days": "7"}), false),
             (json!({"city": 1}), false),
@@ -267,8 +313,8 @@ mod tests {
     fn schemas_that_are_not_plain_have_no_shortcut() {
         for schema in [
             json!({"type": "string", "minLength": 1}),
-            json!({"type": ["string", "null"]}),
-            json!({"anyOf": [{"type": "string"}]}),
+            json!({"anyOf": [{"type": "string", "minLength": 1}]}),
+            json!({"oneOf": [{"type": "string"}]}),
             json!({"$ref": "#/$defs/a", "$defs": {"a": {}}}),
             json!({"type": "object", "properties": {"a": {"type": "string", "pattern": "x"}}}),
             json!({"type": "object", "additionalProperties": {"type": "string"}}),
@@ -276,6 +322,33 @@ mod tests {
             json!(false),
         ] {
             assert!(Quick::of(&schema).is_none(), "{schema}");
+        }
+    }
+
+    #[test]
+    fn schemas_that_are_invalid_have_no_shortcut() {
+        for schema in [
+            json!({"type": "string", "title": 1}),
+            json!({"type": "string", "deprecated": "yes"}),
+            json!({"type": "string", "format": 1}),
+            json!({"type": "string", "examples": "x"}),
+            json!({"type": "string", "enum": "x"}),
+            json!({"type": "integer", "minimum": "1"}),
+            json!({"type": "object", "required": ["a", "a"]}),
+            json!({"type": "object", "required": [1]}),
+            json!({"type": "object", "properties": []}),
+            json!({"type": "object", "properties": {"a": 1}}),
+            json!({"type": "array", "items": 1}),
+            json!({"type": ["string", "string"]}),
+            json!({"type": []}),
+            json!({"type": "text"}),
+            json!({"anyOf": []}),
+        ] {
+            assert!(Quick::of(&schema).is_none(), "{schema}");
+            assert!(
+                super::super::CompiledSchema::compile(&schema).is_err(),
+                "{schema}"
+            );
         }
     }
 }
