@@ -212,6 +212,7 @@ struct Options {
     allowed_origins: Vec<String>,
     body_limit: Option<usize>,
     read_timeout: Option<f64>,
+    write_timeout: Option<f64>,
     connections: Option<usize>,
     sessions: Option<usize>,
     session_idle: Option<f64>,
@@ -235,6 +236,7 @@ impl Default for Options {
             allowed_origins: Vec::new(),
             body_limit: None,
             read_timeout: None,
+            write_timeout: None,
             connections: None,
             sessions: None,
             session_idle: None,
@@ -280,6 +282,7 @@ pub(crate) fn http_options(py: Python<'_>, options: &[u8]) -> PyResult<HttpOptio
     }
     for (value, option) in [
         (given.read_timeout, &mut options.read_timeout),
+        (given.write_timeout, &mut options.write_timeout),
         (given.session_idle, &mut options.session_idle),
         (given.silence, &mut options.silence),
         (given.keep_alive, &mut options.keep_alive),

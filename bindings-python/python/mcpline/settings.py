@@ -93,6 +93,8 @@ class HttpSettings(TypedDict, total=False):
     """The longest body in bytes. 16 MiB by default."""
     read_timeout: float
     """How long a client may take to send its headers, and its body. 30 by default."""
+    write_timeout: float
+    """How long a client may read nothing of what it is sent. 30 by default."""
     connections: int
     """Open connections; more wait. 10,000 by default, because each costs a descriptor."""
     sessions: int

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mcpline_protocol::session::{Peer, RequestKey};
+use mcpline_protocol::session::{AskError, Peer, RequestKey};
 use mcpline_protocol::wire::{Method, Params, Raw};
 
 use crate::lane::Lane;
@@ -131,11 +131,16 @@ impl Call {
 
 impl Drop for Call {
     fn drop(&mut self) {
-        if let Some(state) = self.state.take() {
-            state.complete(Err(HandlerError::Internal(
-                "the handler dropped its call without an answer".into(),
-            )));
-        }
+        let Some(state) = self.state.take() else {
+            return;
+        };
+        // A cancelled handler is expected to give up.
+        let error = if state.is_cancelled() {
+            HandlerError::Tool(AskError::Cancelled.to_string())
+        } else {
+            HandlerError::Internal("the handler dropped its call without an answer".into())
+        };
+        state.complete(Err(error));
     }
 }
 

@@ -258,6 +258,12 @@ impl IntoPromptReply for String {
     }
 }
 
+impl IntoPromptReply for &str {
+    fn into_prompt_reply(self) -> Result<Reply, HandlerError> {
+        self.to_owned().into_prompt_reply()
+    }
+}
+
 impl IntoPromptReply for Vec<PromptMessage> {
     fn into_prompt_reply(self) -> Result<Reply, HandlerError> {
         Ok(Reply::Prompt(PromptReply {

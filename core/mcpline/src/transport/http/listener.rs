@@ -15,10 +15,14 @@ use crate::server::Server;
 use crate::transport::{Stop, Transport};
 
 use super::options::HttpOptions;
+use super::patience::Patient;
 use super::service::HttpService;
 
 /// How long to wait after `accept` failed for want of descriptors: trying again at once would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long connections may take to end once nothing is in flight on them any more.
+const CLOSING: Duration = Duration::from_millis(250);
 
 /// A listening HTTP server that doesn't serve yet. See [`http()`].
 #[derive(Debug)]
@@ -75,7 +79,10 @@ impl Transport for Http {
             address => Some(address),
         };
         let permits = Arc::new(Semaphore::new(self.options.connections));
-        let read_timeout = self.options.read_timeout;
+        let timeouts = Timeouts {
+            read: self.options.read_timeout,
+            write: self.options.write_timeout,
+        };
         let connections = self.options.connections;
         let service = HttpService::new(server.clone(), self.options, bound, true);
         server.inner().start(&tokio::runtime::Handle::current());
@@ -91,8 +98,7 @@ impl Transport for Http {
             };
             match stream {
                 (permit, Ok((stream, _))) => {
-                    let served =
-                        serve_connection(stream, service.clone(), stop.clone(), read_timeout);
+                    let served = serve_connection(stream, service.clone(), stop.clone(), timeouts);
                     tokio::spawn(async move {
                         served.await;
                         drop(permit);
@@ -105,21 +111,26 @@ impl Transport for Http {
             }
         }
         drop(self.listener);
-        service.close();
         let all = u32::try_from(connections).unwrap_or(u32::MAX);
+        let ended = async {
+            service.shut_down(grace).await;
+            permits.acquire_many(all).await
+        };
         // Past the grace period what is left is dropped with the runtime.
-        let _ = tokio::time::timeout(grace, permits.acquire_many(all)).await;
+        let _ = tokio::time::timeout(grace + CLOSING, ended).await;
         server.inner().cancel_suspended();
         Ok(())
     }
 }
 
-async fn serve_connection(
-    stream: TcpStream,
-    service: HttpService,
-    stop: Stop,
-    read_timeout: Duration,
-) {
+/// How long a client may take.
+#[derive(Debug, Clone, Copy)]
+struct Timeouts {
+    read: Duration,
+    write: Duration,
+}
+
+async fn serve_connection(stream: TcpStream, service: HttpService, stop: Stop, timeouts: Timeouts) {
     // Answers are written whole; waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
     let handler = hyper::service::service_fn(move |request| {
@@ -128,9 +139,9 @@ async fn serve_connection(
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(read_timeout)
+        .header_read_timeout(timeouts.read)
         .pipeline_flush(true)
-        .serve_connection(TokioIo::new(stream), handler);
+        .serve_connection(TokioIo::new(Patient::new(stream, timeouts.write)), handler);
     let mut connection = std::pin::pin!(connection);
     let served = tokio::select! {
         served = connection.as_mut() => served,

@@ -11,6 +11,7 @@ mod listener;
 mod modern;
 mod options;
 mod pair;
+mod patience;
 mod post;
 mod replicas;
 mod security;

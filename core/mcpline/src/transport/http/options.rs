@@ -27,6 +27,8 @@ pub struct HttpOptions {
     /// How long a client may take to send its headers, and then its body, so that slow ones don't hold
     /// connections for ever.
     pub read_timeout: Duration,
+    /// How long a client may read nothing of what it is sent, for the same reason.
+    pub write_timeout: Duration,
     /// Open connections; more wait to be accepted, because each costs a descriptor.
     pub connections: usize,
     /// Handshake-era sessions; beyond it `initialize` is answered 503, because each costs memory that a
@@ -59,6 +61,7 @@ impl Default for HttpOptions {
             allowed_origins: Vec::new(),
             body_limit: 16 * 1024 * 1024,
             read_timeout: Duration::from_secs(30),
+            write_timeout: Duration::from_secs(30),
             connections: 10_000,
             sessions: 10_000,
             session_idle: Duration::from_secs(1_800),

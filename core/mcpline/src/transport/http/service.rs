@@ -10,6 +10,7 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{ALLOW, CONTENT_TYPE};
@@ -25,6 +26,9 @@ use super::body::Body;
 use super::options::HttpOptions;
 use super::sessions::Sessions;
 use super::{legacy, modern, pair, post, security};
+
+/// How often a shutdown looks whether calls have ended.
+const SETTLING: Duration = Duration::from_millis(10);
 
 /// Serves a [`Server`] over HTTP: a tower service, and a plain async function.
 ///
@@ -134,12 +138,38 @@ impl HttpService {
         }
     }
 
-    /// Ends every session and stream of this process, for a shutdown. Sessions that other processes find too
-    /// ([`sharing`](crate::sharing)) go on there.
-    pub fn close(&self) {
+    /// Lets what is in flight end, but waits no longer than `grace`; then [`close`](Self::close)s. Whoever calls this
+    /// takes no more connections. Streams that belong to no call end at once, and so do questions to clients, who
+    /// could no longer answer.
+    pub async fn shut_down(&self, grace: Duration) {
+        self.end_listening();
+        let sessions = &self.shared.sessions;
+        for session in sessions.all() {
+            session.wind_up();
+        }
+        let settled = async {
+            while !sessions.all().is_empty() {
+                tokio::time::sleep(SETTLING).await;
+                for session in sessions.all() {
+                    session.leave_if_idle();
+                }
+            }
+        };
+        // Past the grace period what is left is cancelled.
+        let _ = tokio::time::timeout(grace, settled).await;
+        self.close();
+    }
+
+    fn end_listening(&self) {
         for connection in self.shared.server.inner().connections() {
             connection.end_listening();
         }
+    }
+
+    /// Ends every session and stream of this process, and cancels their calls. Sessions that other processes find
+    /// too ([`sharing`](crate::sharing)) go on there.
+    pub fn close(&self) {
+        self.end_listening();
         for session in self.shared.sessions.all() {
             session.leave();
         }

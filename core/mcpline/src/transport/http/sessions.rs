@@ -245,6 +245,24 @@ impl Session {
         }
     }
 
+    /// Ends what isn't the answer to a call, and the session with it if there is no call: the server shuts down.
+    pub(super) fn wind_up(&self) {
+        self.connection.fail_asks();
+        if self.connection.is_idle() {
+            self.leave();
+        } else if self.general.is_resumable() {
+            // That of HTTP+SSE carries the answers.
+            self.general.end();
+        }
+    }
+
+    /// Ends the session in this process if no call is in flight.
+    pub(super) fn leave_if_idle(&self) {
+        if self.connection.is_idle() {
+            self.leave();
+        }
+    }
+
     /// A new resumable stream for the answer to one request.
     pub(super) fn open_stream(&self) -> Arc<Stream> {
         let mut streams = self.lock_streams();

@@ -169,6 +169,11 @@ impl Stream {
         })
     }
 
+    /// Whether a client can come back to it.
+    pub(super) fn is_resumable(&self) -> bool {
+        self.keeping.resumable
+    }
+
     /// Its name within the session.
     pub(super) fn name(&self) -> StreamName {
         self.name

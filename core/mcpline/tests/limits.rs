@@ -1,0 +1,91 @@
+//! Limits and checks that a server applies on its own.
+
+mod support;
+
+use mcpline::protocol::session::Rate;
+use mcpline::protocol::vocabulary::{Prompt, Tool};
+use mcpline::server::{Completer, ToolOptions};
+use mcpline::{Context, Json, Server, Settings};
+use serde_json::{Value, json};
+use support::{Client, Nothing};
+
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_tool_that_is_called_too_often_is_busy_and_the_session_lives_on() {
+    let mut options = ToolOptions::default();
+    options.rate = Some(Rate {
+        burst: 2,
+        per_second: 0,
+    });
+    let server = Server::new("limits", "1");
+    let limited = Tool::new("limited", json!({"type": "object"}));
+    server
+        .add_tool_fn(limited, options, |_: Nothing, _: Context| async { "done" })
+        .expect("a tool");
+    let server = server.tool("free", "Not limited", |_: Nothing, _: Context| async {
+        "done"
+    });
+    let mut client = Client::modern(&server);
+    for _ in 0..2 {
+        let result = client.call_modern("limited", json!({})).await;
+        assert_eq!(text(&result.expect("a result")), "done");
+    }
+    let error = client.call_modern("limited", json!({})).await;
+    let error = error.expect_err("too often");
+    assert_eq!(error["code"], -31000);
+    let message = error["message"].as_str().expect("words");
+    assert!(message.contains("limited"), "{message}");
+    let result = client.call_modern("free", json!({})).await;
+    assert_eq!(text(&result.expect("a result")), "done");
+}
+
+#[tokio::test]
+async fn more_candidates_than_may_be_sent_are_counted() {
+    let server = Server::new("limits", "1")
+        .prompt(Prompt::new("greet"), |_: Nothing, _: Context| async {
+            "hello"
+        });
+    let names = (0..150).map(|number| format!("name{number}")).collect();
+    server.add_completer("greet", "name", Completer::Candidates(names));
+    let mut client = Client::modern(&server);
+    let asked = json!({"ref": {"type": "ref/prompt", "name": "greet"},
+                       "argument": {"name": "name", "value": "name"}});
+    let id = client.begin_modern("completion/complete", asked);
+    let completion = client.response(&id).await.expect("candidates")["completion"].clone();
+    assert_eq!(completion["values"].as_array().expect("values").len(), 100);
+    assert_eq!(completion["total"], 150);
+    assert_eq!(completion["hasMore"], true);
+}
+
+#[tokio::test]
+async fn a_result_that_does_not_fit_its_schema_is_not_sent() {
+    let server = |check: bool| {
+        let mut settings = Settings::default();
+        settings.check_output = check;
+        let tool = Tool::new("weather", json!({"type": "object"}))
+            .with_output_schema(json!({"type": "object", "required": ["degrees"]}));
+        let server = Server::builder("limits", "1")
+            .settings(settings)
+            .build()
+            .expect("a server");
+        server
+            .add_tool_fn(
+                tool,
+                ToolOptions::default(),
+                |_: Nothing, _: Context| async { Json(json!({"secret": 1})) },
+            )
+            .expect("a tool");
+        server
+    };
+    let mut client = Client::modern(&server(true));
+    let result = client.call_modern("weather", json!({})).await;
+    let result = result.expect("a result");
+    assert_eq!(result["isError"], true);
+    assert!(!result.to_string().contains("secret"), "{result}");
+    let mut client = Client::modern(&server(false));
+    let result = client.call_modern("weather", json!({})).await;
+    assert_eq!(result.expect("a result")["structuredContent"]["secret"], 1);
+}
