@@ -76,26 +76,11 @@ impl Exchange {
         }
     }
 
-    /// The outcome as far as it is known now; a stream if it isn't.
-    pub(super) fn decide(&self) -> Outcome {
-        let mut state = self.lock();
-        match std::mem::replace(&mut *state, State::Done) {
-            State::Decided(outcome) => {
-                if let Outcome::Stream(stream) = &outcome {
-                    *state = State::Streaming(stream.clone());
-                }
-                outcome
-            }
-            State::Waiting(_) => {
-                let stream = (self.open)();
-                *state = State::Streaming(stream.clone());
-                Outcome::Stream(stream)
-            }
-            State::Streaming(stream) => {
-                *state = State::Streaming(stream.clone());
-                Outcome::Stream(stream)
-            }
-            State::Done => Outcome::Nothing,
+    /// Turns into a stream, if nothing is decided yet.
+    pub(super) fn break_silence(&self) {
+        let (_, waker) = self.become_stream(&mut self.lock());
+        if let Some(waker) = waker {
+            waker.wake();
         }
     }
 

@@ -17,6 +17,7 @@ mod replicas;
 mod security;
 mod service;
 mod sessions;
+mod silence;
 mod stream;
 
 pub use body::Body;

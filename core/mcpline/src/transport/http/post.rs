@@ -91,19 +91,14 @@ fn check_accept(headers: &HeaderMap) -> Result<(), Refusal> {
 /// turns into an event stream.
 pub(super) async fn outcome(
     shared: &Shared,
-    exchange: &Exchange,
+    exchange: &Arc<Exchange>,
     status: impl Fn(Status) -> StatusCode,
 ) -> Response<Body> {
-    let options = &shared.options;
-    // Most calls have answered by now: no timer for them.
     let outcome = match already(exchange) {
         Some(outcome) => outcome,
         None => {
-            let decided = poll_fn(|cx| exchange.poll(cx));
-            match tokio::time::timeout(options.silence, decided).await {
-                Ok(outcome) => outcome,
-                Err(_) => exchange.decide(),
-            }
+            let _place = shared.silences.watch(exchange);
+            poll_fn(|cx| exchange.poll(cx)).await
         }
     };
     match outcome {
@@ -111,7 +106,7 @@ pub(super) async fn outcome(
         Outcome::Stream(stream) => events(shared, &stream, None),
         // A stream without events: the request was cancelled and has no response.
         Outcome::Nothing => {
-            let stream = Stream::transient(options);
+            let stream = Stream::transient(&shared.options);
             stream.end();
             events(shared, &stream, None)
         }

@@ -25,6 +25,7 @@ use crate::server::Server;
 use super::body::Body;
 use super::options::HttpOptions;
 use super::sessions::Sessions;
+use super::silence::Silences;
 use super::{legacy, modern, pair, post, security};
 
 /// How often a shutdown looks whether calls have ended.
@@ -44,6 +45,7 @@ pub(super) struct Shared {
     pub(super) server: Server,
     pub(super) options: Arc<HttpOptions>,
     pub(super) sessions: Arc<Sessions>,
+    pub(super) silences: Arc<Silences>,
     /// The address that the standalone server is bound to.
     bound: Option<IpAddr>,
     /// Whether paths are the standalone server's own: then unknown ones don't exist.
@@ -77,6 +79,7 @@ impl HttpService {
         Self {
             shared: Arc::new(Shared {
                 sessions: Sessions::new(&server, options.sessions),
+                silences: Silences::new(options.silence),
                 server,
                 options: Arc::new(options),
                 bound,
