@@ -15,10 +15,11 @@ use mcpline::protocol::session::AskError;
 use mcpline::protocol::wire::Raw;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::errors;
+use crate::exchange::Answer;
 use crate::outcome::{abandon, end_here};
 use crate::plan::Planned;
 use crate::slot::Slot;
@@ -52,12 +53,8 @@ pub(crate) enum Value {
     Ended(Option<Arc<mcpline::Error>>),
     /// A message or a piece of a body; `None` after the last.
     Chunk(Option<Bytes>),
-    /// The head of an HTTP response, and its body if it is complete.
-    Response {
-        status: u16,
-        headers: Vec<(Bytes, Bytes)>,
-        body: Option<Bytes>,
-    },
+    /// An HTTP response, as far as it is there.
+    Response(Answer),
 }
 
 /// What the threads of the core and the event loop share. It outlives any one loop.
@@ -172,6 +169,9 @@ pub(crate) struct LoopObjects {
     base: Py<PyAny>,
     pub(crate) register: Py<PyAny>,
     pub(crate) unregister: Py<PyAny>,
+    current: Py<PyAny>,
+    enter: Py<PyAny>,
+    leave: Py<PyAny>,
     pub(crate) cancelled: Py<PyAny>,
 }
 
@@ -180,7 +180,8 @@ impl Loop {
     /// Attaches a server's calls to the running loop. The loop has to watch `fileno()` and call `drain()`,
     /// or have `notify` called, from another thread, whenever there is something to drain.
     #[staticmethod]
-    #[pyo3(signature = (server, event_loop, drive, base, parks, register, unregister, cancelled, notify))]
+    #[pyo3(signature = (server, event_loop, drive, base, parks, register, unregister, current, enter, leave,
+        cancelled, notify))]
     #[expect(
         clippy::too_many_arguments,
         reason = "called in one place, by keywords"
@@ -194,6 +195,9 @@ impl Loop {
         parks: bool,
         register: Py<PyAny>,
         unregister: Py<PyAny>,
+        current: Py<PyAny>,
+        enter: Py<PyAny>,
+        leave: Py<PyAny>,
         cancelled: Py<PyAny>,
         notify: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
@@ -227,6 +231,9 @@ impl Loop {
                 base,
                 register,
                 unregister,
+                current,
+                enter,
+                leave,
                 cancelled,
             },
             parks,
@@ -307,6 +314,9 @@ impl Loop {
         visit.call(&self.objects.base)?;
         visit.call(&self.objects.register)?;
         visit.call(&self.objects.unregister)?;
+        visit.call(&self.objects.current)?;
+        visit.call(&self.objects.enter)?;
+        visit.call(&self.objects.leave)?;
         visit.call(&self.objects.cancelled)?;
         for slots in [&self.parked, &self.fresh] {
             if let Ok(slots) = slots.try_lock() {
@@ -340,6 +350,29 @@ impl Loop {
         self.wake.clear();
         self.hub.wake();
         self.hand_over();
+    }
+
+    /// Drains from within the step of another task, and ends right here the calls that have ended. Within the
+    /// runtime's context.
+    pub(crate) fn drain_within(slf: &Bound<'_, Self>) -> PyResult<()> {
+        let py = slf.py();
+        let this = slf.get();
+        let event_loop = this.objects.event_loop.bind(py);
+        let current = this.objects.current.bind(py).call1((event_loop,))?;
+        if !current.is_none() {
+            this.objects.leave.call1(py, (event_loop, &current))?;
+        }
+        let was_draining = this.draining.swap(true, Ordering::Relaxed);
+        let drained = this.drain_all(slf);
+        this.draining.store(was_draining, Ordering::Relaxed);
+        if !current.is_none() {
+            this.objects.enter.call1(py, (event_loop, &current))?;
+        }
+        let ended = std::mem::take(&mut *lock(&this.pending));
+        for completion in ended {
+            completion.run();
+        }
+        drained
     }
 
     fn drain_all(&self, slf: &Bound<'_, Self>) -> PyResult<()> {
@@ -419,11 +452,16 @@ impl Loop {
         let py = slf.py();
         let slot = Bound::new(py, Slot::new(slf.clone().unbind(), planned, call))?;
         let coroutine = self.objects.drive.bind(py).call1((&slot,))?;
-        let task = self
+        let create = self
             .objects
             .event_loop
             .bind(py)
-            .call_method1(intern!(py, "create_task"), (coroutine,))?;
+            .getattr(intern!(py, "create_task"))?;
+        // The task begins with a copy of the context in which it is made.
+        let base = self.objects.base.call_method0(py, intern!(py, "copy"))?;
+        let task = base
+            .bind(py)
+            .call_method1(intern!(py, "run"), (create, coroutine))?;
         slot.get().set_task(&slot, task);
         Ok(())
     }
@@ -541,32 +579,13 @@ fn resolve(py: Python<'_>, future: &Bound<'_, PyAny>, value: Value) -> PyResult<
         Value::Ended(None) | Value::Chunk(None) => Ok(py.None().into_bound(py)),
         Value::Ended(Some(error)) => Err(errors::core(py, &error)),
         Value::Chunk(Some(chunk)) => Ok(PyBytes::new(py, &chunk).into_any()),
-        Value::Response {
-            status,
-            headers,
-            body,
-        } => response(py, status, &headers, body.as_ref()),
+        Value::Response(answer) => answer.into_python(py),
     };
     match result {
         Ok(result) => future.call_method1(intern!(py, "set_result"), (result,))?,
         Err(error) => future.call_method1(intern!(py, "set_exception"), (error.value(py),))?,
     };
     Ok(())
-}
-
-/// `(status, [(name, value), …], body or None)`
-fn response<'py>(
-    py: Python<'py>,
-    status: u16,
-    headers: &[(Bytes, Bytes)],
-    body: Option<&Bytes>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let list = PyList::empty(py);
-    for (name, value) in headers {
-        list.append((PyBytes::new(py, name), PyBytes::new(py, value)))?;
-    }
-    let body = body.map(|body| PyBytes::new(py, body));
-    Ok((status, list, body).into_pyobject(py)?.into_any())
 }
 
 /// `contextvars.copy_context()`

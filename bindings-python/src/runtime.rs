@@ -1,6 +1,7 @@
 //! The thread that does the I/O of one server: a single-threaded runtime of its own. Where we run the event
 //! loop ourselves, the loop's thread does it instead, and this one stands by ([`crate::baton`]).
 
+use std::cell::Cell;
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -79,6 +80,7 @@ impl Runtime {
             .spawn({
                 let (shared, completions) = (shared.clone(), completions.clone());
                 move || {
+                    IS_IO_THREAD.set(true);
                     shared.baton.stand(|baton| {
                         completions.set_attended(true);
                         shared.runtime.block_on(async {
@@ -160,7 +162,9 @@ impl Drop for Runtime {
 }
 
 thread_local! {
-    static THREAD_STATE: std::cell::Cell<Option<KeptState>> = const { std::cell::Cell::new(None) };
+    static THREAD_STATE: Cell<Option<KeptState>> = const { Cell::new(None) };
+    /// Whether this is an I/O thread. Other threads that drive a runtime are Python's own, and have their state.
+    static IS_IO_THREAD: Cell<bool> = const { Cell::new(false) };
 }
 
 /// What keeps a thread's Python state alive between the calls that it makes into Python.
@@ -170,9 +174,9 @@ struct KeptState {
     thread: *mut pyo3::ffi::PyThreadState,
 }
 
-/// Keeps this thread's Python state from now on: making one for every call costs more than the call.
+/// Keeps an I/O thread's Python state from now on: making one for every call costs more than the call.
 pub(crate) fn keep_thread_state() {
-    if THREAD_STATE.get().is_some() {
+    if !IS_IO_THREAD.get() || THREAD_STATE.get().is_some() {
         return;
     }
     // SAFETY: the interpreter runs while a server of it does. `PyGILState_Ensure` makes the state and takes

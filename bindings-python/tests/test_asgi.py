@@ -39,7 +39,7 @@ class Exchange:
         self.inbox.put_nowait({"type": "http.request", "body": body[half:], "more_body": False})
         self.sent: list[dict[str, Any]] = []
         self.progressed = asyncio.Event()
-        scope = {
+        self.scope = {
             "type": "http",
             "asgi": {"version": "3.0"},
             "method": "POST",
@@ -49,7 +49,7 @@ class Exchange:
             "headers": [*HEADERS, (b"mcp-name", tool.encode())],
             **scope,
         }
-        self.task = asyncio.ensure_future(app(scope, self.inbox.get, self._send))
+        self.task = asyncio.ensure_future(app(self.scope, self.inbox.get, self._send))
 
     async def _send(self, message: dict[str, Any]) -> None:
         self.sent.append(message)
@@ -100,6 +100,78 @@ def test_complete_answers_have_one_body():
                     "http.response.start",
                     "http.response.body",
                 ]
+
+    run(main())
+
+
+def test_a_handler_has_a_task_of_its_own_within_the_requests():
+    server = make()
+    app = server.asgi()
+    tasks: list[Any] = []
+
+    @server.tool
+    async def nests(depth: int) -> str:
+        task = asyncio.current_task()
+        tasks.append(task)
+        inner = ""
+        if depth:
+            exchange = Exchange(app, "nests", {"depth": depth - 1})
+            # In this very task, as a client in the same process would.
+            exchange.task.cancel()
+            await app(exchange.scope, exchange.inbox.get, exchange._send)
+            inner = text(json.loads(exchange.sent[1]["body"])["result"])
+        assert asyncio.current_task() is task
+        return f"{depth}{inner}"
+
+    async def main() -> None:
+        async with app.lifespan():
+            for _ in range(5):
+                tasks.clear()
+                exchange = Exchange(app, "nests", {"depth": 3})
+                _, body = await exchange.answer()
+                assert text(json.loads(body)["result"]) == "3210"
+                assert len({id(task) for task in tasks}) == 4
+                assert exchange.task not in tasks
+                assert asyncio.current_task() not in tasks
+
+    run(main())
+
+
+def test_a_stream_that_has_ended_already_is_one_body():
+    server = make()
+    app = server.asgi()
+
+    @server.tool
+    async def tells(ctx: Context) -> str:
+        ctx.progress(1)
+        return "told"
+
+    async def main() -> None:
+        async with app.lifespan():
+            for _ in range(3):
+                exchange = Exchange(app, "tells")
+                status, body = await exchange.answer()
+                assert status == 200
+                assert body.count(b"data: ") == 2
+            # By now tasks are parked, and nothing has to wait.
+            assert [message["type"] for message in exchange.sent] == ["http.response.start", "http.response.body"]
+            assert (b"content-length", b"%d" % len(body)) in exchange.sent[0]["headers"]
+
+    run(main())
+
+
+def test_paths_and_queries_reach_the_core_as_they_were_sent():
+    app = make().asgi()
+
+    async def main() -> None:
+        async with app.lifespan():
+            for scope in (
+                {"path": "/ä b/mcp"},
+                {"path": "/mcp", "root_path": "/mounted"},
+                {"path": "/mounted/mcp", "root_path": "/mounted", "query_string": b"a=b"},
+            ):
+                status, _ = await Exchange(app, "echo", {"value": "hi"}, **scope).answer()
+                assert status == 200
 
     run(main())
 

@@ -42,12 +42,31 @@ class Application:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection of the outer server."""
-        if scope["type"] == "http":
-            await self._http(scope, receive, send)
-        elif scope["type"] == "lifespan":
-            await self._lifespan_events(receive, send)
-        else:
+        if scope["type"] != "http":
+            await self._other(scope, receive, send)
+            return
+        # Without lifespan events, as in many mounts, the first request starts the handlers.
+        app = self._app or self._start()
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            return
+        body: bytes | None = message.get("body", b"")
+        if message.get("more_body"):
+            body = await self._rest(message, receive)
+            if body is None:
+                return
+        answer, exchange = app.begin(scope if type(scope) is dict else dict(scope), body or b"")
+        if exchange is not None:
+            await self._later(answer, exchange, receive, send)
+        elif answer is not None:
+            status, headers, body, _ = answer
+            await send({"type": "http.response.start", "status": status, "headers": headers})
+            await send({"type": "http.response.body", "body": body})
+
+    async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
             raise NotImplementedError(f"mcpline serves HTTP, not {scope['type']}")
+        await self._lifespan_events(receive, send)
 
     @contextlib.asynccontextmanager
     async def lifespan(self) -> AsyncIterator[None]:
@@ -62,7 +81,7 @@ class Application:
     def _start(self) -> _native.HttpApp:
         if self._app is None:
             self._attachment = _loops.attach(self.server)
-            self._app = _native.HttpApp(self.server._native, self._options)
+            self._app = _native.HttpApp(self.server._native, self._attachment.bridge, self._options)
             self.server._serving += 1
         return self._app
 
@@ -95,38 +114,28 @@ class Application:
             raise
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
-        # Without lifespan events, as in many mounts, the first request starts the handlers.
-        app = self._app or self._start()
-        body = await self._body(receive)
-        if body is None:
-            return
-        path = scope.get("root_path", "")
-        path = scope["path"] if not path or scope["path"].startswith(path) else path + scope["path"]
-        raw_path = _escaped(path)
-        if query := scope.get("query_string"):
-            raw_path = f"{raw_path}?{query.decode('latin-1')}"
+    async def _later(
+        self, answer: _native.Answer | None, exchange: _native.Exchange, receive: Receive, send: Send
+    ) -> None:
+        """Wait for what isn't there yet of an answer."""
         loop = asyncio.get_running_loop()
-        answered: asyncio.Future[_native.Response] = loop.create_future()
-        exchange = app.begin(scope["method"], raw_path, scope["headers"], body, answered)
-        watch = _Watch(loop, receive, exchange, answered)
+        waiting: asyncio.Future[Any] = loop.create_future()
+        watch = _Watch(loop, receive, exchange, waiting)
         self._young.add(watch)
         if self._timer is None:
             self._timer = loop.call_later(_WATCH_AFTER, self._look, loop)
         try:
-            response = await answered
-            if response is None:
-                return
-            status, headers, complete = response
-            if complete is not None and status != 204:
-                # Without it the outer server would send the body in chunks.
-                headers.append((b"content-length", b"%d" % len(complete)))
+            if answer is None:
+                exchange.answer_into(waiting)
+                answer = await waiting
+                if answer is None:
+                    return
+            status, headers, body, complete = answer
             await send({"type": "http.response.start", "status": status, "headers": headers})
-            if complete is not None:
-                await send({"type": "http.response.body", "body": complete})
-                return
-            watch.begin()
-            await self._stream(loop, exchange, watch, send)
+            await send({"type": "http.response.body", "body": body, "more_body": not complete})
+            if not complete:
+                watch.begin()
+                await self._stream(loop, exchange, watch, send)
         finally:
             self._young.discard(watch)
             watch.end()
@@ -155,16 +164,10 @@ class Application:
         if not watch.disconnected:
             await send({"type": "http.response.body", "body": b""})
 
-    async def _body(self, receive: Receive) -> bytes | None:
-        """The request's body; `None` if the client went away. One byte past the limit is enough to be refused."""
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        body: bytes = message.get("body", b"")
-        if not message.get("more_body", False):
-            return body
-        pieces = [body]
-        length = len(body)
+    async def _rest(self, message: Message, receive: Receive) -> bytes | None:
+        """The request's whole body; `None` if the client went away. One byte past the limit is enough to be refused."""
+        pieces: list[bytes] = [message.get("body", b"")]
+        length = len(pieces[0])
         while message.get("more_body", False):
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -212,12 +215,3 @@ class _Watch:
         self._exchange.close()
         if not self.waiting.done():
             self.waiting.set_result(None)
-
-
-def _escaped(path: str) -> str:
-    """The path as it was sent: ASGI hands it over decoded."""
-    if path.isascii() and path.replace("/", "").replace("-", "").replace("_", "").isalnum():
-        return path
-    from urllib.parse import quote
-
-    return quote(path, safe="/:@!$&'()*+,;=~-._") or "/"

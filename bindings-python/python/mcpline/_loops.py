@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import sys
 import typing
 from asyncio import tasks
 from contextvars import copy_context
@@ -77,6 +78,10 @@ def _bridge(server: Server, loop: asyncio.AbstractEventLoop) -> _native.Loop:
             _parks(loop),
             tasks._register_task,
             tasks._unregister_task,
+            # Before 3.12 the other one is Python code.
+            tasks.current_task if sys.version_info >= (3, 12) else tasks._current_tasks.get,  # type: ignore[attr-defined]
+            tasks._enter_task,
+            tasks._leave_task,
             asyncio.CancelledError,
             notify,
         )

@@ -11,7 +11,7 @@ RESOURCE: Final[int]
 PROMPT: Final[int]
 COMPLETION: Final[int]
 
-Response = tuple[int, list[tuple[bytes, bytes]], bytes | None] | None
+Answer = tuple[int, list[tuple[bytes, bytes]], bytes, bool]
 
 @final
 class Schema:
@@ -137,6 +137,9 @@ class Loop:
         parks: bool,
         register: Callable[[Task[Any]], None],
         unregister: Callable[[Task[Any]], None],
+        current: Callable[[AbstractEventLoop], Task[Any] | None],
+        enter: Callable[[AbstractEventLoop, Task[Any]], None],
+        leave: Callable[[AbstractEventLoop, Task[Any]], None],
         cancelled: type[BaseException],
         notify: Callable[[], object] | None,
     ) -> Loop: ...
@@ -193,18 +196,12 @@ class Pipe:
 
 @final
 class HttpApp:
-    def __new__(cls, server: Server, options: bytes) -> HttpApp: ...
-    def begin(
-        self,
-        method: str,
-        path: str,
-        headers: list[tuple[bytes, bytes]],
-        body: bytes,
-        future: Future[Response],
-    ) -> Exchange: ...
+    def __new__(cls, server: Server, event_loop: Loop, options: bytes) -> HttpApp: ...
+    def begin(self, scope: dict[str, Any], body: bytes) -> tuple[Answer | None, Exchange | None]: ...
     def close(self) -> None: ...
 
 @final
 class Exchange:
+    def answer_into(self, future: Future[Answer | None]) -> None: ...
     def next_into(self, future: Future[bytes | None]) -> None: ...
     def close(self) -> None: ...

@@ -134,7 +134,8 @@ impl Shared {
 }
 
 impl Completion {
-    fn run(self) {
+    /// Does it here and now, for a thread that needn't hand it over. Within the runtime's context.
+    pub fn run(self) {
         match self {
             Self::Reply(call, outcome) => call.reply(outcome),
             Self::Ask(context, ask, sink) => context.ask_with(ask, sink),

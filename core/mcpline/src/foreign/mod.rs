@@ -14,4 +14,4 @@ mod completions;
 mod queue;
 
 pub use completions::{AskSink, Completion, Completions};
-pub use queue::{CallQueue, QueueFull};
+pub use queue::{CallQueue, Gathering, QueueFull};

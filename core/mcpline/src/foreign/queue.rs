@@ -86,6 +86,13 @@ impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
         }
     }
 
+    /// Gathers calls until the returned guard is dropped: if some are left by then, the loop is woken, at once.
+    /// For a thread that has calls come and can drain them itself.
+    pub fn gather(&self) -> Gathering<'_, T> {
+        let woken = std::mem::replace(&mut self.shared.lock().waking, true);
+        Gathering { queue: self, woken }
+    }
+
     /// How many calls wait.
     pub fn len(&self) -> usize {
         self.shared.lock().calls.len()
@@ -149,6 +156,33 @@ impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
 impl<T> Shared<T> {
     fn lock(&self) -> MutexGuard<'_, State<T>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps the loop from being woken. See [`CallQueue::gather`].
+pub struct Gathering<'a, T> {
+    queue: &'a CallQueue<T>,
+    /// The loop was about to drain before.
+    woken: bool,
+}
+
+impl<T> Drop for Gathering<'_, T> {
+    fn drop(&mut self) {
+        let left = {
+            let mut state = self.queue.shared.lock();
+            let left = !state.calls.is_empty();
+            state.waking = left;
+            left
+        };
+        if left && !self.woken {
+            (self.queue.shared.wake)();
+        }
+    }
+}
+
+impl<T> std::fmt::Debug for Gathering<'_, T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gathering").finish_non_exhaustive()
     }
 }
 
