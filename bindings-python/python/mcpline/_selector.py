@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import selectors
 import typing
+from contextvars import copy_context
 
 from . import _native
 
@@ -29,11 +30,14 @@ _FORKED = 4
 class _Selector(selectors.BaseSelector):
     """The server's I/O and the loop's own selector, to the loop one selector."""
 
-    def __init__(self, inner: selectors.BaseSelector, driver: _native.Driver, bridge: int) -> None:
+    def __init__(self, loop: Any, inner: selectors.BaseSelector, driver: _native.Driver, bridge: _native.Loop) -> None:
         self.inner = inner
+        self._loop = loop
         self._wait = driver.wait
+        self._drain = bridge.drain
+        self._context = copy_context()
         # As if the bridge's descriptor had become readable.
-        self._calls = [(inner.get_key(bridge), selectors.EVENT_READ)]
+        self._calls = [(inner.get_key(bridge.fileno()), selectors.EVENT_READ)]
         # What the loop does all the time goes straight to its own selector.
         self.register = inner.register  # type: ignore[method-assign]
         self.unregister = inner.unregister  # type: ignore[method-assign]
@@ -42,6 +46,15 @@ class _Selector(selectors.BaseSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = self._wait(timeout)
+        # While the loop has nothing but calls to see to, it needn't turn for them.
+        while timeout is None and ready == _CALLS:
+            try:
+                self._context.run(self._drain)
+            except Exception as error:  # noqa: BLE001 - as the loop deals with its callbacks
+                self._loop.call_exception_handler({"message": "a call could not be started", "exception": error})
+            if self._loop._ready or self._loop._scheduled or self._loop._stopping:
+                return []
+            ready = self._wait(None)
         if ready == _CALLS:
             return self._calls
         if ready == 0:
@@ -75,7 +88,7 @@ def driven(server: Server, loop: asyncio.AbstractEventLoop, bridge: _native.Loop
         return
     driver = _native.Driver(server._native, bridge, inner.fileno())
     with _signals(loop):
-        loop._selector = _Selector(inner, driver, bridge.fileno())  # type: ignore[attr-defined]
+        loop._selector = _Selector(loop, inner, driver, bridge)  # type: ignore[attr-defined]
         try:
             yield
         finally:
