@@ -91,6 +91,26 @@ def venv(name: str, requirements: Path, python: str | None = None) -> Path:
     return place / "bin/python"
 
 
+def interpreters() -> dict[str, str]:
+    """The CPythons of this machine that the package is for, by version (`3.12`): those on the PATH, and pyenv's."""
+    names = [f"python3.{minor}" for minor in range(10, 20)]
+    candidates = [path for name in names if (path := shutil.which(name))]
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    candidates += [str(path) for path in sorted(pyenv.glob("3.*/bin/python"))]
+    ask = (
+        "import sys, sysconfig; print(sys.implementation.name, *sys.version_info[:2], "
+        "sysconfig.get_config_var('Py_GIL_DISABLED') or 0)"
+    )
+    found: dict[str, str] = {}
+    for candidate in [sys.executable, *candidates]:
+        # A shim of pyenv for a version that isn't chosen answers with an error.
+        answer = subprocess.run([candidate, "-c", ask], stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        match answer.stdout.split():
+            case ["cpython", "3", minor, "0"] if int(minor) >= 10:
+                found.setdefault(f"3.{minor}", candidate)
+    return found
+
+
 def mcpline_wheel() -> Path:
     """The wheel of this tree's Python package, built by pip and rebuilt whenever the core or the binding changed."""
     place = CACHE / "wheel"
