@@ -243,14 +243,14 @@ impl Stream {
         self.lock().connected
     }
 
-    /// Closes the connection that reads it while the stream goes on.
+    /// Closes the connection that reads it, or is about to read it for the first time, while the stream goes on.
     pub(crate) fn close_connection(&self) {
         if !self.keeping.resumable {
             return;
         }
         let waker = {
             let mut state = self.lock();
-            state.close_reader = state.connected;
+            state.close_reader = state.connected || state.reader == 0;
             state.waker.take()
         };
         if let Some(waker) = waker {
@@ -269,9 +269,10 @@ impl Stream {
             if cursor < state.first || cursor > next {
                 return None;
             }
+            // A close that came before the first reader is meant for it.
+            state.close_reader &= state.reader == 0;
             state.reader += 1;
             state.connected = true;
-            state.close_reader = false;
             (state.reader, cursor, state.waker.take())
         };
         if let Some(waker) = waker {
