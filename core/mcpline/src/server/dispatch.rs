@@ -251,11 +251,24 @@ fn completion(registry: &Registry, params: &Params) -> Result<(Target, Raw), Ref
             );
         }
     }
-    let text = |name: &str| {
-        let reference = params.get("ref")?;
-        Some(reference.member(name)?.string_value()?.into_owned())
+    let text = |of: &str, name: &str| {
+        let object = params.get(of)?;
+        Some(object.member(name)?.string_value()?.into_owned())
     };
-    let known = match (text("type").as_deref(), text("name"), text("uri")) {
+    for name in ["name", "value"] {
+        if text("argument", name).is_none() {
+            return Err(RpcError::invalid_params(format!(
+                "params.argument.{name} must be a string"
+            ))
+            .into());
+        }
+    }
+    let reference = |name: &str| text("ref", name);
+    let known = match (
+        reference("type").as_deref(),
+        reference("name"),
+        reference("uri"),
+    ) {
         (Some("ref/prompt"), Some(name), _) => registry.prompts.get(&name).is_some(),
         (Some("ref/resource"), _, Some(uri)) => {
             registry.templates.get(&uri).is_some() || registry.resources.get(&uri).is_some()
