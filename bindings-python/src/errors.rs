@@ -73,7 +73,7 @@ pub(crate) fn ask(py: Python<'_>, error: &AskError) -> PyErr {
             match data {
                 Ok(data) => {
                     let message = refusal.message.as_ref();
-                    raise(class!(py, "Error"), (refusal.code.0, message, data))
+                    raise(class!(py, "Refused"), (refusal.code.0, message, data))
                 }
                 Err(error) => error,
             }

@@ -257,6 +257,32 @@ def test_a_clients_error_passes_through():
     run(main())
 
 
+def test_a_clients_error_that_a_handler_lets_pass_is_for_the_model():
+    server = make()
+
+    @server.tool
+    async def tool(ctx: Context) -> str:
+        return (await ctx.sample("x")).text
+
+    @server.prompt
+    async def prompt(ctx: Context) -> str:
+        return (await ctx.sample("x")).text
+
+    def sample(params: dict[str, Any]) -> Any:
+        raise Error(-1, "the user said no")
+
+    async def main() -> None:
+        async with server.test_client(revision=LEGACY, sample=sample) as client:
+            result = await client.call_tool("tool")
+            assert result["isError"]
+            assert text(result) == "the client answered with an error: the user said no (-1)"
+            with pytest.raises(Error, match="the user said no") as error:
+                await client.get_prompt("prompt")
+            assert error.value.code == -32603
+
+    run(main())
+
+
 def test_inline_handlers_must_not_wait():
     server = make()
 

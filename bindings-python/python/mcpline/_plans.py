@@ -16,7 +16,7 @@ from . import _functions, _json, _native, _results, _types
 from ._arguments import Arguments
 from .content import InputRequired, ToolResult
 from .context import Context, SyncContext
-from .errors import Error, ToolError, Unsupported, UrlElicitationRequired
+from .errors import Error, McplineError, Refused, TimedOut, ToolError, Unsupported, UrlElicitationRequired
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -249,12 +249,12 @@ class _Failures:
         self.name = name
 
     def tool(self, error: BaseException) -> _native.Failure:
-        if isinstance(error, ToolError):
+        if _is_readable(error):
             return _native.Failure.tool(str(error))
         return self._other(error, f"Error executing tool {self.name}", tool=True)
 
     def other(self, error: BaseException) -> _native.Failure:
-        if isinstance(error, ToolError):
+        if _is_readable(error):
             return _native.Failure.rpc(-32603, str(error), None)
         return self._other(error, f"Error executing {self.name}", tool=False)
 
@@ -271,6 +271,11 @@ class _Failures:
 
             getLogger("mcpline").error("%s", text, exc_info=error)
         return _native.Failure.tool(text) if tool else _native.Failure.rpc(-32603, text, None)
+
+
+def _is_readable(error: BaseException) -> bool:
+    """Whether the text is meant for the model: the author's, or the core's words for a question that failed."""
+    return isinstance(error, (ToolError, Refused, TimedOut)) or type(error) is McplineError
 
 
 def _is_cancelled(error: BaseException) -> bool:

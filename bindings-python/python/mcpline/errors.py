@@ -13,6 +13,7 @@ __all__ = [
     "Error",
     "InternalError",
     "McplineError",
+    "Refused",
     "TimedOut",
     "ToolError",
     "TransportError",
@@ -30,7 +31,6 @@ class Error(McplineError):
     """A JSON-RPC error.
 
     Raised by a handler, it is the answer to the request: code, message and data pass through untouched.
-    Raised by a call to the client, it is what the client answered.
     """
 
     def __init__(self, code: int, message: str, data: Any = None) -> None:
@@ -41,6 +41,16 @@ class Error(McplineError):
 
     def __str__(self) -> str:
         return f"{self.message} ({self.code})"
+
+
+class Refused(Error):
+    """The error that the client answered a question with.
+
+    A handler that lets it pass has failed: the model reads of it as of a `ToolError`.
+    """
+
+    def __str__(self) -> str:
+        return f"the client answered with an error: {super().__str__()}"
 
 
 class ToolError(McplineError):
