@@ -1,0 +1,245 @@
+"""Whether what our side sends fits the published schema of its revision.
+
+`Schemas` holds the schemas and says which definition a message must fit: results by the method they answer, errors
+by their code, notifications and requests by their own method. `Conversation` follows one connection, in the order
+in which the client saw it, and so knows what each message answers and in which revision.
+
+The schemas are not part of the repository. Where they are absent, a runner says so once and goes on without.
+"""
+
+from __future__ import annotations
+
+import json
+import site
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from . import environment
+from .environment import ROOT
+
+FOLDER = ROOT.parent / "shared" / "spec"
+MODERN = "2026-07-28"
+# Errors that answer nothing we know the revision of: what any client may be told before a handshake. From this
+# revision on the schema allows them to have no id, as the prose of all of them does for HTTP.
+UNNEGOTIATED = "2025-11-25"
+# The first revision's schema doesn't mention them, but its JSON-RPC has them.
+LAST_WITH_BATCHES = "2025-03-26"
+VERSION = "io.modelcontextprotocol/protocolVersion"
+
+
+class Schemas:
+    """The schemas of all revisions; counts the messages that were held against them."""
+
+    def __init__(self, folder: Path = FOLDER):
+        modules = environment.venv("schemas", Path(__file__).with_name("requirements-schemas.txt"))
+        for packages in modules.parents[1].glob("lib/python*/site-packages"):
+            site.addsitedir(str(packages))
+        import jsonschema_rs  # the environment was made by this very interpreter
+
+        self._compile = jsonschema_rs.validator_for
+        self._revisions = {
+            path.parent.name: _Definitions(json.loads(path.read_text())) for path in folder.glob("*/schema.json")
+        }
+        self._validators: dict[tuple[str, str], Any] = {}
+        self.checked: Counter[str] = Counter()
+
+    def knows(self, revision: str) -> bool:
+        return revision in self._revisions
+
+    def violations(self, revision: str, message: Any, method: str | None = None) -> list[str]:
+        """What is wrong with a message of the server's; `method` is the one that it answers, if it is a response."""
+        if isinstance(message, list):
+            if revision > LAST_WITH_BATCHES:
+                return [f"{revision} has no batches"]
+            return [found for one in message for found in self.violations(revision, one, method)]
+        self.checked[revision] += 1
+        if not isinstance(message, dict):
+            return ["a message must be an object"]
+        definitions = self._revisions[revision]
+        try:
+            names, part = definitions.of(message, method)
+        except LookupError as unknown:
+            return [str(unknown)]
+        found = []
+        for name in names:
+            found += self._fits(revision, name, message)
+        if part:
+            found += self._fits(revision, part, message["result"])
+        return found
+
+    def _fits(self, revision: str, name: str, value: Any) -> list[str]:
+        validator = self._validators.get((revision, name))
+        if validator is None:
+            validator = self._compile(self._revisions[revision].schema(name))
+            self._validators[revision, name] = validator
+        return [
+            f"{revision} {name}: {error.message[:300]} at /{'/'.join(map(str, error.instance_path))}"
+            for error in validator.iter_errors(value)
+        ]
+
+
+class _Definitions:
+    """One revision's schema, and what its names say."""
+
+    def __init__(self, document: dict):
+        self._key = "$defs" if "$defs" in document else "definitions"
+        self._dialect = document["$schema"]
+        self._all: dict[str, Any] = document[self._key]
+        self._requests = self._by_method("Request")
+        self._notifications = self._members("ServerNotification")
+        self._asked = self._members("ServerRequest")
+        self._errors = {
+            code: name for name, definition in self._all.items() if (code := _error_code(definition)) is not None
+        }
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._all
+
+    def schema(self, name: str) -> dict:
+        return {"$schema": self._dialect, "$ref": f"#/{self._key}/{name}", self._key: self._all}
+
+    def of(self, message: dict, method: str | None) -> tuple[list[str], str | None]:
+        """The definitions that the whole message must fit, and the one for its result alone.
+
+        Raises LookupError if the revision has no such message.
+        """
+        if "method" in message:
+            kind, known = ("request", self._asked) if "id" in message else ("notification", self._notifications)
+            name = known.get(message["method"])
+            if name is None:
+                raise LookupError(f"this revision has no {kind} {message['method']} of a server")
+            return [f"JSONRPC{kind.title()}", name], None
+        if "error" in message:
+            error = message["error"] if isinstance(message["error"], dict) else {}
+            envelope = "JSONRPCErrorResponse" if "JSONRPCErrorResponse" in self._all else "JSONRPCError"
+            special = self._errors.get(error.get("code"))
+            return [envelope, *([special] if special else [])], None
+        envelope = "JSONRPCResultResponse" if "JSONRPCResultResponse" in self._all else "JSONRPCResponse"
+        if method is None:
+            return [envelope], None
+        request = self._requests.get(method)
+        if request is None:
+            raise LookupError(f"a result for {method}, which this revision doesn't have")
+        result = request.removesuffix("Request") + "Result"
+        if result + "Response" in self._all:
+            return [result + "Response"], None
+        # What has no result of its own (ping, logging/setLevel, …) has an empty one.
+        return [envelope], result if result in self._all else "EmptyResult"
+
+    def _by_method(self, suffix: str) -> dict[str, str]:
+        named = {}
+        for name, definition in self._all.items():
+            method = definition.get("properties", {}).get("method", {}).get("const")
+            if method is not None and name.endswith(suffix):
+                named[method] = name
+        return named
+
+    def _members(self, union: str) -> dict[str, str]:
+        """The methods of a union such as ServerNotification; empty where the revision has none."""
+        options = [option["$ref"].rpartition("/")[2] for option in self._all.get(union, {}).get("anyOf", ())]
+        return {self._all[name]["properties"]["method"]["const"]: name for name in options}
+
+
+def _error_code(definition: dict) -> int | None:
+    """The code of a definition that stands for one error."""
+    error = definition.get("properties", {}).get("error", {})
+    for part in error.get("allOf", ()):
+        code = part.get("properties", {}).get("code", {}).get("const")
+        if code is not None:
+            return code
+    return None
+
+
+_said = False
+
+
+def load() -> Schemas | None:
+    """The schemas, or None where this machine has none, which is said once."""
+    global _said
+    if FOLDER.is_dir():
+        return Schemas()
+    if not _said:
+        environment.say(f"no schemas in {FOLDER}: messages are not validated")
+        _said = True
+    return None
+
+
+class Conversation:
+    """One connection's messages in order: feed it both sides' and read `problems`."""
+
+    def __init__(self, schemas: Schemas | None, *, modern: bool = False, http: bool = False):
+        """`modern` says that the transport itself (a header) tells that requests are 2026-07-28's; over HTTP a
+        refusal may have a body without an id in every revision, whatever its schema says.
+        """
+        self.schemas = schemas
+        self.problems: list[str] = []
+        self.revision: str | None = None
+        self._modern = modern
+        self._http = http
+        self._asked: dict[str, tuple[str, bool]] = {}
+
+    def client(self, message: Any) -> None:
+        """A message of the client's: parsed JSON, or bytes, which may be no message at all."""
+        if self.schemas is None:
+            return
+        if isinstance(message, bytes):
+            try:
+                message = json.loads(message)
+            except (ValueError, RecursionError):
+                return
+        for one in message if isinstance(message, list) else [message]:
+            if isinstance(one, dict) and isinstance(one.get("method"), str) and "id" in one:
+                self._asked[json.dumps(one["id"])] = (one["method"], self._modern or _is_modern(one))
+
+    def server(self, message: Any) -> list[str]:
+        """A message of the server's; returns what is wrong with it, and keeps it among the problems."""
+        if self.schemas is None:
+            return []
+        if isinstance(message, bytes):
+            try:
+                message = json.loads(message)
+            except ValueError as error:
+                self.problems.append(f"no JSON: {error}: {message[:200]!r}")
+                return self.problems[-1:]
+        if isinstance(message, list) and (self.revision or UNNEGOTIATED) <= LAST_WITH_BATCHES:
+            return [found for one in message for found in self.server(one)]
+        found = [f"{problem} in {json.dumps(message)[:600]}" for problem in self._check(message)]
+        self.problems += found
+        return found
+
+    def _check(self, message: Any) -> list[str]:
+        assert self.schemas is not None
+        if not isinstance(message, dict):
+            return self.schemas.violations(self.revision or UNNEGOTIATED, message)
+        if "method" in message:
+            # A subscription's notifications name it; requests exist in the handshake era only.
+            meta = (message.get("params") or {}).get("_meta") or {}
+            subscribed = "io.modelcontextprotocol/subscriptionId" in meta
+            revision = MODERN if subscribed or self.revision is None else self.revision
+            if "id" in message or self.revision is None or subscribed:
+                return self.schemas.violations(revision, message)
+            # On a pipe that carries both eras a notification about a call may belong to either.
+            either = [self.schemas.violations(each, message) for each in {self.revision, MODERN}]
+            return min(either, key=len) if self._both_eras() else self.schemas.violations(self.revision, message)
+        if message.get("id") is None:
+            agreed = None if self._http else self.revision
+            return self.schemas.violations(agreed or UNNEGOTIATED, message)
+        method, modern = self._asked.get(json.dumps(message["id"]), (None, self._modern))
+        if method == "initialize" and not modern and "result" in message and self.revision is None:
+            agreed = message["result"].get("protocolVersion") if isinstance(message["result"], dict) else None
+            if not isinstance(agreed, str) or not self.schemas.knows(agreed):
+                return [f"initialize agreed on {agreed!r}"]
+            self.revision = agreed
+        return self.schemas.violations(MODERN if modern else self.revision or UNNEGOTIATED, message, method)
+
+    def _both_eras(self) -> bool:
+        return self.revision is not None and any(modern for _, modern in self._asked.values())
+
+
+def _is_modern(request: dict) -> bool:
+    if request["method"] == "server/discover":
+        return True
+    params = request.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    return isinstance(meta, dict) and VERSION in meta
