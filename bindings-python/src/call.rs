@@ -8,10 +8,11 @@ use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
 use mcpline::{Ask, Context};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 
 use crate::errors;
 use crate::event_loop::{Event, Hub, Value};
+use crate::exchange::AsgiScope;
 use crate::outcome::{ask_method, checked, trusted};
 use crate::workers::Pool;
 
@@ -167,6 +168,14 @@ impl Call {
                 (name.as_str().to_owned(), value)
             })
             .collect()
+    }
+
+    /// The ASGI scope, where the server is part of an ASGI application.
+    #[getter]
+    fn scope(&self, py: Python<'_>) -> Option<Py<PyDict>> {
+        let http = self.context.http()?;
+        let AsgiScope(scope) = http.extensions.get::<AsgiScope>()?;
+        Some(scope.clone_ref(py))
     }
 
     /// The request's `_meta`, as JSON.

@@ -317,8 +317,14 @@ fn request(scope: &Bound<'_, PyDict>, body: &[u8]) -> PyResult<Request<Full<Byte
             HeaderValue::from_bytes(value.as_bytes()).map_err(|_| none())?,
         );
     }
+    let scope = AsgiScope(Arc::new(scope.clone().unbind()));
+    request.extensions_mut().insert(scope);
     Ok(request)
 }
+
+/// The ASGI scope of a request, among its extensions, for handlers to see what middleware put there.
+#[derive(Clone)]
+pub(crate) struct AsgiScope(pub(crate) Arc<Py<PyDict>>);
 
 /// Path and query. The path is the whole one, whether or not what is in front of us has taken its own part of it
 /// away, and escaped again: ASGI hands it over decoded.

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
-from mcpline import Context, Server
+from mcpline import Context, Server, SyncContext
 from support import MODERN, free_port, post, process, run, text, wait_for_port
 
 HEADERS = [
@@ -156,6 +156,36 @@ def test_a_stream_that_has_ended_already_is_one_body():
             # By now tasks are parked, and nothing has to wait.
             assert [message["type"] for message in exchange.sent] == ["http.response.start", "http.response.body"]
             assert (b"content-length", b"%d" % len(body)) in exchange.sent[0]["headers"]
+
+    run(main())
+
+
+def test_handlers_see_the_scope_and_what_middleware_put_there():
+    server = make()
+
+    @server.tool
+    async def who(ctx: Context) -> str:
+        assert ctx.scope is not None
+        return f"{ctx.scope['user']} {ctx.scope['path']}"
+
+    @server.tool
+    def sync_who(ctx: SyncContext) -> str:
+        assert ctx.scope is not None
+        return str(ctx.scope["user"])
+
+    @server.tool
+    async def without(ctx: Context) -> str:
+        return str(ctx.scope)
+
+    async def main() -> None:
+        app = server.asgi()
+        async with app.lifespan():
+            _, body = await Exchange(app, "who", user="ada").answer()
+            assert text(json.loads(body)["result"]) == "ada /mcp"
+            _, body = await Exchange(app, "sync_who", user="ada").answer()
+            assert text(json.loads(body)["result"]) == "ada"
+        async with server.test_client() as client:
+            assert text(await client.call_tool("without")) == "None"
 
     run(main())
 
@@ -321,7 +351,7 @@ from contextlib import asynccontextmanager
 from starlette.applications import Starlette
 from starlette.responses import PlainTextResponse
 from starlette.routing import Mount, Route
-from mcpline import Context, Server
+from mcpline import Context, Server, SyncContext
 
 @asynccontextmanager
 async def lifespan(server):

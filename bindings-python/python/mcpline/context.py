@@ -250,6 +250,11 @@ class _Base:
         return headers
 
     @property
+    def scope(self) -> dict[str, Any] | None:
+        """The ASGI scope of the request, with what middleware put there; `None` outside of an ASGI application."""
+        return self._call.scope
+
+    @property
     def meta(self) -> dict[str, Any]:
         """The request's `_meta`."""
         meta = self._call.meta

@@ -499,3 +499,35 @@ async fn a_listen_stream_tells_changes_and_is_ended_with_a_result() {
     assert_eq!(meta["io.modelcontextprotocol/subscriptionId"], "l");
     assert!(events(&mut stream).await.is_none());
 }
+
+#[tokio::test]
+async fn handlers_see_what_layers_in_front_put_among_the_extensions() {
+    #[derive(Clone)]
+    struct Tenant(&'static str);
+
+    let server = Server::new("http", "1").tool(
+        "tenant",
+        "Names the tenant",
+        |_: Nothing, ctx: Context| async move {
+            let http = ctx.http();
+            let tenant = http
+                .as_ref()
+                .and_then(|http| http.extensions.get::<Tenant>());
+            tenant.map_or("none", |tenant| tenant.0).to_owned()
+        },
+    );
+    let service = server.http_service(HttpOptions::default());
+    let mut body_of_call = call(1, "tenant");
+    let meta = &mut body_of_call["params"]["_meta"];
+    meta["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
+    meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    let headers = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "tenant"),
+    ];
+    let mut request = request(Method::POST, &headers, body_of_call);
+    request.extensions_mut().insert(Tenant("acme"));
+    let answer = body(service.handle(request).await).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "acme");
+}

@@ -1,6 +1,6 @@
 //! What HTTP tells of a request beside its body.
 
-use http::HeaderMap;
+use http::{Extensions, HeaderMap};
 
 /// The HTTP side of a request, where there is one.
 #[derive(Debug, Clone, Default)]
@@ -10,6 +10,9 @@ pub struct HttpInfo {
     /// Who was authenticated: whatever text the authenticating layer put there, or nothing. Sessions and
     /// sealed request states are bound to it.
     pub principal: String,
+    /// What the layers in front of [`HttpService`](crate::transport::http::HttpService) put among the request's
+    /// extensions.
+    pub extensions: Extensions,
 }
 
 impl HttpInfo {

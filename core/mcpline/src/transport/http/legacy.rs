@@ -95,6 +95,7 @@ async fn serve(
     let http = Arc::new(HttpInfo {
         headers: parts.headers,
         principal,
+        extensions: parts.extensions,
     });
     // Only where there are other processes is it worth a look at the message.
     let replicas = shared.sessions.replicas();

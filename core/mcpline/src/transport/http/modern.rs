@@ -96,6 +96,7 @@ async fn serve(shared: &Arc<Shared>, parts: Parts, request: Request) -> Response
     let http = Arc::new(HttpInfo {
         headers: parts.headers,
         principal,
+        extensions: parts.extensions,
     });
     // A client that disconnects cancels: while we wait here, and while the stream is read.
     let mut guard = CancelOnDrop(Some(connection.clone()));

@@ -72,6 +72,7 @@ pub(super) fn post(shared: &Arc<Shared>, parts: &Parts, body: Bytes) -> Response
     let http = Arc::new(HttpInfo {
         headers: parts.headers.clone(),
         principal: principal(parts).to_owned(),
+        extensions: parts.extensions.clone(),
     });
     session.connection.receive(Ok(incoming), &lane, Some(&http));
     accepted()
