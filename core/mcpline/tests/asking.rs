@@ -12,8 +12,10 @@ use mcpline::server::{InputRequest, ToolOptions};
 use mcpline::{
     Ask, AskMethod, Context, HandlerError, InputRequired, Reply, Server, Settings, ToolReply,
 };
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::{Value, json};
-use support::Client;
+use support::{Client, Nothing};
 
 fn settings() -> Settings {
     let mut settings = Settings::default();
@@ -404,4 +406,46 @@ async fn an_old_client_that_has_no_elicitation_gets_a_tool_error() {
     let response = client.response(&id).await.expect("a tool error");
     assert_eq!(response["isError"], true);
     assert!(text(&response).contains("elicitation"), "{response}");
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Trip {
+    /// Where to.
+    city: String,
+    nights: Option<u32>,
+}
+
+#[tokio::test]
+async fn a_form_is_asked_and_answered_as_a_type() {
+    let server = Server::new("forms", "1").tool(
+        "book",
+        "Asks for a trip",
+        |_: Nothing, ctx: Context| async move {
+            Ok::<_, HandlerError>(match ctx.elicit_as::<Trip>("Where to?").await? {
+                Some(trip) => format!("{} {:?}", trip.city, trip.nights),
+                None => "nowhere".to_owned(),
+            })
+        },
+    );
+    for (answer, said) in [
+        (
+            json!({"action": "accept", "content": {"city": "Oslo", "nights": 2}}),
+            "Oslo Some(2)",
+        ),
+        (
+            json!({"action": "accept", "content": {"city": "Oslo"}}),
+            "Oslo None",
+        ),
+        (json!({"action": "decline"}), "nowhere"),
+    ] {
+        let mut client = Client::legacy(&server, "2025-11-25").await;
+        let id = client.begin("tools/call", json!({"name": "book"}));
+        let question = client.next().await;
+        let form = &question["params"]["requestedSchema"];
+        assert_eq!(form["required"], json!(["city"]));
+        assert_eq!(form["properties"]["city"]["description"], "Where to.");
+        assert_eq!(form["properties"]["nights"]["type"], "integer");
+        client.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
+        assert_eq!(text(&client.response(&id).await.expect("a result")), said);
+    }
 }

@@ -1,8 +1,7 @@
 //! A weather server. `cargo run -p example-weather` serves stdio, `… -- --http 8000` serves HTTP.
 
-use mcpline::protocol::Raw;
 use mcpline::transport::{self, http::HttpOptions};
-use mcpline::{Ask, AskMethod, Context, Error, HandlerError, Json, Server};
+use mcpline::{Context, Error, HandlerError, Json, Server};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -40,19 +39,17 @@ async fn forecast(args: Where, ctx: Context) -> Result<Json<Forecast>, HandlerEr
     }))
 }
 
+#[derive(Deserialize, JsonSchema)]
+struct City {
+    city: String,
+}
+
 /// Asks in the middle of the call; works with clients of every revision that has elicitation.
 async fn ask_for_city(ctx: &Context) -> Result<String, HandlerError> {
-    let question = Raw::parse(
-        r#"{"message": "Which city?", "requestedSchema": {"type": "object",
-            "properties": {"city": {"type": "string"}}, "required": ["city"]}}"#
-            .as_bytes(),
-    )
-    .map_err(|error| HandlerError::Internal(error.to_string()))?;
-    let answer = ctx.ask(Ask::new(AskMethod::Elicit, Some(question))).await?;
-    answer
-        .member("content")
-        .and_then(|content| Some(content.member("city")?.string_value()?.into_owned()))
-        .ok_or_else(|| HandlerError::Tool("no city was given".into()))
+    match ctx.elicit_as::<City>("Which city?").await? {
+        Some(answer) => Ok(answer.city),
+        None => Err(HandlerError::Tool("no city was given".into())),
+    }
 }
 
 #[tokio::main(flavor = "current_thread")]

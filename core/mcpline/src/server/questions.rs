@@ -2,9 +2,11 @@
 
 use mcpline_protocol::session::AskError;
 use mcpline_protocol::vocabulary::{
-    CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult, ListRootsResult, Root,
+    CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams, ElicitResult, Extra,
+    FormSchema, ListRootsResult, Root,
 };
 use mcpline_protocol::wire::Raw;
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -41,6 +43,28 @@ impl Context {
         read(&self.ask(Ask::elicit(params)).await?)
     }
 
+    /// Asks the user to fill in a form of the type's fields (strings, numbers, booleans, enumerations, lists of
+    /// these); `None` if the user declines.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::elicit`]; also when the type is no form.
+    pub async fn elicit_as<T>(&self, message: impl Into<String>) -> Result<Option<T>, AskError>
+    where
+        T: DeserializeOwned + JsonSchema,
+    {
+        let answer = self
+            .elicit(&ElicitParams::form(message, form_of::<T>()?))
+            .await?;
+        if answer.action != ElicitAction::Accept {
+            return Ok(None);
+        }
+        let content = serde_json::Value::Object(answer.content.unwrap_or_default());
+        serde_json::from_value(content)
+            .map(Some)
+            .map_err(|error| AskError::Invalid(error.to_string()))
+    }
+
     /// Has the client's model complete a conversation and awaits what it says.
     ///
     /// # Errors
@@ -61,6 +85,39 @@ impl Context {
     pub async fn list_roots(&self) -> Result<Vec<Root>, AskError> {
         let listed: ListRootsResult = read(&self.ask(Ask::list_roots()).await?)?;
         Ok(listed.roots)
+    }
+}
+
+/// The fields of a type as a form: what else its schema says has no place in one (`client/elicitation`).
+fn form_of<T: JsonSchema>() -> Result<FormSchema, AskError> {
+    let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let schema = settings.into_generator().into_root_schema_for::<T>();
+    let mut schema = schema.to_value();
+    let fields = schema.get_mut("properties");
+    if let Some(fields) = fields.and_then(serde_json::Value::as_object_mut) {
+        fields.values_mut().for_each(without_null);
+    }
+    serde_json::from_value::<FormSchema>(schema)
+        .map(|form| FormSchema {
+            extra: Extra::new(),
+            ..form
+        })
+        .map_err(|error| AskError::Invalid(format!("{} is no form: {error}", T::schema_name())))
+}
+
+/// Forms know no null: a field that may be left out is one that isn't required.
+fn without_null(field: &mut serde_json::Value) {
+    let Some(kinds) = field.get_mut("type") else {
+        return;
+    };
+    if let Some(options) = kinds.as_array_mut() {
+        options.retain(|kind| kind != "null");
+        if options.len() == 1 {
+            *kinds = options.remove(0);
+        }
     }
 }
 
