@@ -98,7 +98,8 @@ class HttpSettings(TypedDict, total=False):
     connections: int
     """Open connections; more wait. 10,000 by default, because each costs a descriptor."""
     sessions: int
-    """Sessions before 2026-07-28. 10,000 by default, because each costs memory."""
+    """Sessions before 2026-07-28. 10,000 by default, because each costs memory; beyond it one that has been idle for
+    a thirtieth of `session_idle` makes room."""
     session_idle: float
     """How long a session may be idle before it is closed. 1,800 by default."""
     silence: float

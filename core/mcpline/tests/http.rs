@@ -461,7 +461,7 @@ async fn an_idle_session_is_closed() {
         options
     });
     let id = rig.session("2025-11-25").await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    tokio::time::sleep(Duration::from_millis(10)).await;
     let gone = rig.post(&[("mcp-session-id", &id)], call(1, "plain")).await;
     assert_eq!(gone.status(), StatusCode::NOT_FOUND);
 }
@@ -530,4 +530,27 @@ async fn handlers_see_what_layers_in_front_put_among_the_extensions() {
     request.extensions_mut().insert(Tenant("acme"));
     let answer = body(service.handle(request).await).await;
     assert_eq!(answer["result"]["content"][0]["text"], "acme");
+}
+
+#[tokio::test]
+async fn an_idle_session_makes_room_and_one_in_use_does_not() {
+    let rig = Rig::with({
+        let mut options = HttpOptions::default();
+        options.sessions = 2;
+        options.session_idle = Duration::from_millis(300);
+        options
+    });
+    let listening = rig.session("2025-11-25").await;
+    let headers = [("mcp-session-id", listening.as_str())];
+    let open = rig.send(request(Method::GET, &headers, Value::Null)).await;
+    let idle = rig.session("2025-11-25").await;
+    // A thirtieth of what it may be idle.
+    tokio::time::sleep(Duration::from_millis(10)).await;
+    rig.session("2025-11-25").await;
+    let gone = [("mcp-session-id", idle.as_str())];
+    let gone = rig.post(&gone, call(1, "plain")).await;
+    assert_eq!(gone.status(), StatusCode::NOT_FOUND);
+    let kept = rig.post(&headers, call(2, "plain")).await;
+    assert_eq!(kept.status(), StatusCode::OK);
+    drop(open);
 }

@@ -31,8 +31,9 @@ pub struct HttpOptions {
     pub write_timeout: Duration,
     /// Open connections; more wait to be accepted, because each costs a descriptor.
     pub connections: usize,
-    /// Handshake-era sessions; beyond it `initialize` is answered 503, because each costs memory that a
-    /// client needs no credentials to make us spend.
+    /// Handshake-era sessions, because each costs memory that a client needs no credentials to make us spend.
+    /// Beyond it one that has been idle for a thirtieth of `session_idle` makes room; where there is none,
+    /// `initialize` is answered 503.
     pub sessions: usize,
     /// How long a session may be idle: no request, no open stream. Then it is closed, and the client
     /// begins a new one when it gets 404.

@@ -1,6 +1,6 @@
 //! Handshake-era sessions: found by their id, bound to who began them, closed when they idle.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -19,6 +19,12 @@ use super::stream::{Stream, StreamName};
 /// How many streams a session keeps for a client that lost the end of one. Together finished ones keep no more
 /// bytes than one stream may.
 const KEPT_STREAMS: usize = 16;
+
+/// A session that has been idle for this part of what it may be makes room for a new one when there are too many:
+/// clients that begin a session for every call, and never end one, would otherwise lock everybody out.
+const ROOM_AFTER: u32 = 30;
+/// How many sessions are looked at for one that makes room, so that a flood of them costs no more each.
+const LOOKED_AT: usize = 64;
 
 /// One handshake-era session over HTTP.
 pub(super) struct Session {
@@ -43,6 +49,8 @@ struct Streams {
 /// All sessions of one HTTP service.
 pub(super) struct Sessions {
     live: Mutex<HashMap<String, Arc<Session>>>,
+    /// The sessions in about the order in which they were last used.
+    order: Mutex<VecDeque<Weak<Session>>>,
     cap: usize,
     /// The other processes that serve the same sessions, if there are any.
     replicas: Option<Replicas>,
@@ -60,6 +68,7 @@ impl Sessions {
         let sharing = server.inner().settings.sharing.clone();
         Arc::new_cyclic(|this| Self {
             live: Mutex::default(),
+            order: Mutex::default(),
             cap,
             replicas: sharing.map(|sharing| Replicas::join(sharing, this.clone())),
         })
@@ -81,8 +90,44 @@ impl Sessions {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether there is no room for another session, and none that could be made.
     pub(super) fn is_full(&self) -> bool {
-        self.lock().len() >= self.cap
+        self.lock().len() >= self.cap && !self.make_room()
+    }
+
+    /// Ends a session that nobody has used for a while; those that were used go to the end of the queue.
+    fn make_room(&self) -> bool {
+        for _ in 0..LOOKED_AT {
+            let mut order = self.lock_order();
+            let Some(oldest) = order.pop_front() else {
+                return false;
+            };
+            let Some(session) = oldest.upgrade() else {
+                continue;
+            };
+            if session.is_forgotten() {
+                drop(order);
+                tracing::debug!(session = session.id, "an idle session makes room");
+                session.leave();
+                return true;
+            }
+            order.push_back(oldest);
+        }
+        false
+    }
+
+    fn lock_order(&self) -> MutexGuard<'_, VecDeque<Weak<Session>>> {
+        self.order.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes a session that is found from now on, and forgets those that have ended once they are most.
+    fn note(&self, session: &Arc<Session>) {
+        let live = self.lock().len();
+        let mut order = self.lock_order();
+        order.push_back(Arc::downgrade(session));
+        if order.len() > 2 * live + LOOKED_AT {
+            order.retain(|session| session.strong_count() > 0);
+        }
     }
 
     /// A session that is not to be found yet: [`Session::publish`] it once the handshake was answered.
@@ -126,6 +171,7 @@ impl Sessions {
             .or_insert_with(|| session.clone())
             .clone();
         if Arc::ptr_eq(&held, &session) {
+            self.note(&session);
             session.watch();
         } else {
             session.connection.close();
@@ -218,6 +264,7 @@ impl Session {
     pub(super) fn publish(self: &Arc<Self>) {
         if let Some(sessions) = self.sessions.upgrade() {
             sessions.lock().insert(self.id.clone(), self.clone());
+            sessions.note(self);
         }
         self.watch();
     }
@@ -326,6 +373,15 @@ impl Session {
             .server()
             .timers()
             .schedule(last_used + self.options.session_idle, timed);
+    }
+
+    /// Whether nobody has used it for so long that it may make room for another.
+    fn is_forgotten(&self) -> bool {
+        let last_used = *self
+            .last_used
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        !self.is_in_use() && clock::now() >= last_used + self.options.session_idle / ROOM_AFTER
     }
 
     fn is_in_use(&self) -> bool {
