@@ -9,6 +9,8 @@ import subprocess
 import time
 from pathlib import Path
 
+from .tap import HttpTap
+
 
 class ServerFailed(Exception):
     """The server did not come up, or broke the contract while it ran."""
@@ -25,15 +27,27 @@ class Server:
     """A server process in a process group of its own, serving HTTP on a free port of localhost.
 
     Use as a context manager. Leaving it sends SIGTERM; what has not ended within the grace is killed with its
-    group, and that is a breach of contract like output on stdout: `complaints` lists both.
+    group, and that is a breach of contract like output on stdout: `complaints` lists both. With `tapped`, clients
+    come through a tap that keeps what is said.
     """
 
-    def __init__(self, command: list[str], log: Path, *, cwd: Path | None = None, start_timeout: float = 60.0):
+    def __init__(
+        self,
+        command: list[str],
+        log: Path,
+        *,
+        cwd: Path | None = None,
+        start_timeout: float = 60.0,
+        tapped: bool = False,
+    ):
         self.command = command
         self.log = log
         self.cwd = cwd
         self.start_timeout = start_timeout
-        self.port = free_port()
+        self._own_port = free_port()
+        self.tap = HttpTap(self._own_port) if tapped else None
+        self.port = self.tap.port if self.tap else self._own_port
+        """Where clients connect to."""
         self.complaints: list[str] = []
 
     @property
@@ -53,7 +67,7 @@ class Server:
         self._stdout_log = self.log.with_suffix(".stdout")
         with open(self.log, "wb") as err, open(self._stdout_log, "wb") as out:
             self._process = subprocess.Popen(
-                [*self.command, "--http", str(self.port)],
+                [*self.command, "--http", str(self._own_port)],
                 stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=self.cwd, start_new_session=True,
             )
         try:
@@ -83,7 +97,7 @@ class Server:
                     f"connection:\n{self.stderr_tail()}"
                 )
             try:
-                socket.create_connection(("localhost", self.port), timeout=1).close()
+                socket.create_connection(("localhost", self._own_port), timeout=1).close()
                 return
             except OSError:
                 if time.monotonic() > deadline:
@@ -100,6 +114,8 @@ class Server:
                 self._process.wait(grace)
             except subprocess.TimeoutExpired:
                 self.complaints.append(f"the server did not end within {grace:.0f} s of SIGTERM")
+        if self.tap:
+            self.tap.close()
         # The group is ours alone (a new session), so whatever is left in it was started by this server.
         try:
             os.killpg(self._process.pid, signal.SIGKILL)

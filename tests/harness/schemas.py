@@ -32,12 +32,7 @@ class Schemas:
     """The schemas of all revisions; counts the messages that were held against them."""
 
     def __init__(self, folder: Path = FOLDER):
-        modules = environment.venv("schemas", Path(__file__).with_name("requirements-schemas.txt"))
-        for packages in modules.parents[1].glob("lib/python*/site-packages"):
-            site.addsitedir(str(packages))
-        import jsonschema_rs  # the environment was made by this very interpreter
-
-        self._compile = jsonschema_rs.validator_for
+        self._compile = _validator().validator_for
         self._revisions = {
             path.parent.name: _Definitions(json.loads(path.read_text())) for path in folder.glob("*/schema.json")
         }
@@ -77,6 +72,18 @@ class Schemas:
             f"{revision} {name}: {error.message[:300]} at /{'/'.join(map(str, error.instance_path))}"
             for error in validator.iter_errors(value)
         ]
+
+
+def _validator() -> Any:
+    """The validating library: the interpreter's own, else that of an environment made for it."""
+    try:
+        import jsonschema_rs
+    except ImportError:
+        python = environment.venv("schemas", Path(__file__).with_name("requirements-schemas.txt"))
+        for packages in python.parents[1].glob("lib/python*/site-packages"):
+            site.addsitedir(str(packages))
+        import jsonschema_rs
+    return jsonschema_rs
 
 
 class _Definitions:
@@ -213,15 +220,14 @@ class Conversation:
         if not isinstance(message, dict):
             return self.schemas.violations(self.revision or UNNEGOTIATED, message)
         if "method" in message:
-            # A subscription's notifications name it; requests exist in the handshake era only.
+            # A subscription's notifications name it. Only the handshake era has requests of the server's.
             meta = (message.get("params") or {}).get("_meta") or {}
-            subscribed = "io.modelcontextprotocol/subscriptionId" in meta
-            revision = MODERN if subscribed or self.revision is None else self.revision
-            if "id" in message or self.revision is None or subscribed:
-                return self.schemas.violations(revision, message)
+            if self.revision is None or "io.modelcontextprotocol/subscriptionId" in meta:
+                return self.schemas.violations(MODERN, message)
+            found = self.schemas.violations(self.revision, message)
             # On a pipe that carries both eras a notification about a call may belong to either.
-            either = [self.schemas.violations(each, message) for each in {self.revision, MODERN}]
-            return min(either, key=len) if self._both_eras() else self.schemas.violations(self.revision, message)
+            both = any(modern for _, modern in self._asked.values())
+            return self.schemas.violations(MODERN, message) if found and both else found
         if message.get("id") is None:
             agreed = None if self._http else self.revision
             return self.schemas.violations(agreed or UNNEGOTIATED, message)
@@ -232,9 +238,6 @@ class Conversation:
                 return [f"initialize agreed on {agreed!r}"]
             self.revision = agreed
         return self.schemas.violations(MODERN if modern else self.revision or UNNEGOTIATED, message, method)
-
-    def _both_eras(self) -> bool:
-        return self.revision is not None and any(modern for _, modern in self._asked.values())
 
 
 def _is_modern(request: dict) -> bool:

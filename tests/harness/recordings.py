@@ -1,0 +1,154 @@
+"""Reads what the taps wrote down, and holds each message of the server's against the schema of its revision."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Iterable, Iterator
+
+from .schemas import MODERN, Conversation, Schemas
+from .tap import Connection
+
+_SESSION = re.compile(r"[?&]session_?[iI]d=([^&]+)")
+
+
+def pipe_problems(folder: Path, schemas: Schemas) -> list[str]:
+    """What is wrong with the server's messages on the pipes that were recorded into the folder."""
+    problems = []
+    for path in sorted(folder.glob("pipe-*")):
+        talk = Conversation(schemas)
+        with open(path, "rb") as lines:
+            for line in lines:
+                if line.startswith(b">"):
+                    talk.client(line[1:])
+                else:
+                    talk.server(line[1:])
+        problems += talk.problems
+    return problems
+
+
+def http_problems(connections: Iterable[Connection], schemas: Schemas) -> list[str]:
+    """What is wrong with the server's messages on these connections."""
+    exchanges = [exchange for connection in connections for exchange in _exchanges(connection)]
+    # A session's revision is known once its handshake was read, on whatever connection that came.
+    exchanges.sort(key=lambda exchange: not exchange.begins())
+    sessions: dict[str, Conversation] = {}
+    problems = []
+    for exchange in exchanges:
+        name = exchange.session()
+        talk = sessions.get(name) if name else None
+        if talk is None:
+            talk = Conversation(schemas, http=True, modern=exchange.headers.get("mcp-protocol-version") == MODERN)
+            if name:
+                sessions[name] = talk
+        talk.client(bytes(exchange.body))
+        exchange.talk = talk
+    # Answers come on other connections than their requests, too: all of these are known by now.
+    for exchange in exchanges:
+        if exchange.headers_of_answer.get("content-type", "").startswith("application/json") and exchange.path != "/health":
+            exchange.talk.client(bytes(exchange.body))
+            problems += exchange.talk.server(bytes(exchange.answer)) if exchange.answer else []
+        for message in exchange.events():
+            problems += exchange.talk.server(message)
+    return problems
+
+
+@dataclass
+class _Exchange:
+    """One HTTP request with what of its answer arrived."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+    headers_of_answer: dict[str, str] = field(default_factory=dict)
+    answer: bytes = b""
+    talk: Conversation = field(init=False)
+
+    def begins(self) -> bool:
+        """Whether it opens a session: an answer to initialize, or the stream of HTTP+SSE."""
+        return "mcp-session-id" in self.headers_of_answer or self.endpoint() is not None
+
+    def session(self) -> str | None:
+        named = _SESSION.search(self.path) or _SESSION.search(self.endpoint() or "")
+        if named:
+            return named[1]
+        return self.headers_of_answer.get("mcp-session-id") or self.headers.get("mcp-session-id")
+
+    def endpoint(self) -> str | None:
+        for event, data in self._fields():
+            return data.decode() if event == b"endpoint" else None
+        return None
+
+    def events(self) -> Iterator[bytes]:
+        return (data for event, data in self._fields() if data and event in (b"", b"message"))
+
+    def _fields(self) -> Iterator[tuple[bytes, bytes]]:
+        if not self.headers_of_answer.get("content-type", "").startswith("text/event-stream"):
+            return
+        # What stands behind the last blank line is an event that never arrived as a whole.
+        for block in self.answer.replace(b"\r\n", b"\n").split(b"\n\n")[:-1]:
+            event, data = b"", []
+            for line in block.split(b"\n"):
+                name, _, value = line.partition(b":")
+                if name == b"event":
+                    event = value.strip()
+                elif name == b"data":
+                    data.append(value.removeprefix(b" "))
+            if event or data:
+                yield event, b"\n".join(data)
+
+
+def _exchanges(connection: Connection) -> Iterator[_Exchange]:
+    """Requests and answers of one connection, which follow each other in pairs (HTTP/1.1)."""
+    asked, answered = bytes(connection.client), bytes(connection.server)
+    while (request := _message(asked)) is not None:
+        first, headers, body, asked = request
+        method, path, _ = first.split(" ", 2)
+        exchange = _Exchange(method, path, headers, body)
+        response = _message(answered, is_answer=True)
+        if response is not None:
+            _, exchange.headers_of_answer, exchange.answer, answered = response
+        yield exchange
+
+
+def _message(data: bytes, *, is_answer: bool = False) -> tuple[str, dict[str, str], bytes, bytes] | None:
+    """First line, headers, body and what follows; None if there is no whole head."""
+    head, found, rest = data.partition(b"\r\n\r\n")
+    if not found:
+        return None
+    first, *lines = head.decode("latin-1").split("\r\n")
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+    if headers.get("transfer-encoding", "").lower() == "chunked":
+        body, rest = _unchunked(rest)
+    elif "content-length" in headers:
+        length = int(headers["content-length"])
+        body, rest = rest[:length], rest[length:]
+    elif is_answer and not first.split(" ")[1] in ("202", "204", "304"):
+        body, rest = rest, b""
+    else:
+        body = b""
+    return first, headers, body, rest
+
+
+def _unchunked(data: bytes) -> tuple[bytes, bytes]:
+    body = b""
+    while True:
+        size, found, rest = data.partition(b"\r\n")
+        if not found:
+            return body, b""
+        length = int(size.split(b";")[0], 16)
+        if length == 0:
+            return body, rest.partition(b"\r\n")[2]
+        body += rest[:length]
+        data = rest[length + 2 :]
+
+
+def report(problems: list[str], schemas: Schemas) -> int:
+    """Prints how many messages were held against which schemas, and those that don't fit; returns their number."""
+    seen = ", ".join(f"{revision}: {count}" for revision, count in sorted(schemas.checked.items()))
+    print(f"{schemas.checked.total()} messages held against the schemas ({seen}), {len(problems)} don't fit", flush=True)
+    for problem in sorted(set(problems))[:20]:
+        print(f"  {problem}")
+    return len(problems)
