@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from conftest import conversation
+
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
 REVISIONS = ("2024-11-05", "2025-03-26", "2025-06-18", LEGACY, MODERN)
@@ -49,6 +51,7 @@ class Process:
             stderr=subprocess.PIPE,
             env={**os.environ, **environment},
         )
+        self.talk = conversation()
         self.lines: queue.Queue[bytes] = queue.Queue()
         self.errors = b""
         self._readers = [
@@ -70,6 +73,7 @@ class Process:
 
     def send(self, **message: Any) -> None:
         assert self.process.stdin is not None
+        self.talk.client({"jsonrpc": "2.0", **message})
         self.process.stdin.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
         self.process.stdin.flush()
 
@@ -80,6 +84,7 @@ class Process:
         line = self.line()
         if not line:
             raise AssertionError(f"the server ended: {self.wait()}\n{self.errors.decode()}")
+        self.talk.server(line)
         return json.loads(line)
 
     def initialize(self) -> dict[str, Any]:
@@ -141,9 +146,12 @@ def post(port: int, path: str, name: str, arguments: dict[str, Any], **headers: 
         "io.modelcontextprotocol/clientCapabilities": {},
     }
     params = {"name": name, "arguments": arguments, "_meta": meta}
+    talk = conversation(http=True)
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    talk.client(message)
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}{path}",
-        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode(),
+        json.dumps(message).encode(),
         {
             "Content-Type": "application/json",
             "Accept": "application/json, text/event-stream",
@@ -156,9 +164,12 @@ def post(port: int, path: str, name: str, arguments: dict[str, Any], **headers: 
     with urllib.request.urlopen(request, timeout=PATIENCE) as response:
         body = response.read()
     if response.headers["Content-Type"].startswith("text/event-stream"):
-        data = [line[6:] for line in body.decode().splitlines() if line.startswith("data: ")]
-        return json.loads(data[-1])
-    return json.loads(body)
+        data = [line[6:] for line in body.splitlines() if line.startswith(b"data: ")]
+    else:
+        data = [body]
+    for line in data:
+        talk.server(line)
+    return json.loads(data[-1])
 
 
 SOURCE = Path(__file__).resolve().parents[1] / "python"

@@ -4,6 +4,7 @@ mod support;
 
 use mcpline::protocol::Raw;
 use mcpline::{Context, Server, ToolReply, transport};
+use schema_check::Conversation;
 use serde_json::{Value, json};
 use support::Nothing;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
@@ -23,6 +24,7 @@ async fn indented_json_from_a_handler_stays_on_one_line() {
     let serving = tokio::spawn(async move { server.serve(transport::lines(reader, writer)).await });
     let (reader, mut writer) = tokio::io::split(client);
     let mut lines = BufReader::new(reader).lines();
+    let mut talk = Conversation::default();
     for message in [
         json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
             "protocolVersion": "2025-11-25", "capabilities": {},
@@ -30,6 +32,7 @@ async fn indented_json_from_a_handler_stays_on_one_line() {
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
         json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "indented"}}),
     ] {
+        talk.client(&message);
         writer
             .write_all(format!("{message}\n").as_bytes())
             .await
@@ -38,7 +41,9 @@ async fn indented_json_from_a_handler_stays_on_one_line() {
     let mut answers = Vec::new();
     for _ in 0..2 {
         let line = lines.next_line().await.expect("read").expect("a line");
-        answers.push(serde_json::from_str::<Value>(&line).expect("one message on one line"));
+        let message: Value = serde_json::from_str(&line).expect("one message on one line");
+        talk.server(&message);
+        answers.push(message);
     }
     assert_eq!(
         answers[1]["result"]["structuredContent"],

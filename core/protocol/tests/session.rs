@@ -1,6 +1,7 @@
 //! A session driven by plain messages under virtual time, written out and read back between any two of
 //! them: what it answers must not depend on that.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,7 +15,13 @@ use mcpline_protocol::vocabulary::{
 };
 use mcpline_protocol::wire::{Incoming, Message, encode, read};
 use mcpline_protocol::{Raw, Revision, RpcError};
+use schema_check::Conversation;
 use serde_json::{Value, json};
+
+thread_local! {
+    /// All that this test, which has the thread for itself, says and hears.
+    static TALK: RefCell<Conversation> = RefCell::default();
+}
 
 type Session = ServerSession<(), &'static str>;
 
@@ -101,12 +108,19 @@ impl Rig {
 
     /// Feeds one message in; returns what goes back at once.
     fn send(&mut self, message: Value) -> Vec<Value> {
+        TALK.with_borrow_mut(|talk| talk.client(&message));
         let bytes = Bytes::from(message.to_string());
         let mut out = Vec::new();
         match read(bytes).expect("a message") {
             Incoming::Single(message) => self.receive(message, false, &mut out),
             Incoming::Batch(messages) => match self.session.admit_batch() {
-                Err(error) => out.push(error_json(None, &error)),
+                Err(error) => {
+                    for entry in messages {
+                        if let Ok(Message::Request(request)) = entry {
+                            out.push(error_json(&request.id, &error));
+                        }
+                    }
+                }
                 Ok(()) => {
                     for message in messages {
                         self.receive(message.expect("a message"), true, &mut out);
@@ -133,7 +147,7 @@ impl Rig {
                     encode::response(&mut bytes, &id, &result);
                     value(&bytes)
                 }
-                Err(error) => error_json(Some(&id), &error),
+                Err(error) => error_json(&id, &error),
             }),
             Received::Listen(listening) => {
                 self.session.attach(listening.key, ());
@@ -165,13 +179,16 @@ impl Rig {
     }
 }
 
+/// A message of the session's, held against the schema of its revision.
 fn value(bytes: &[u8]) -> Value {
-    serde_json::from_slice(bytes).expect("we send JSON")
+    let message = serde_json::from_slice(bytes).expect("we send JSON");
+    TALK.with_borrow_mut(|talk| talk.server(&message));
+    message
 }
 
-fn error_json(id: Option<&mcpline_protocol::RequestId>, error: &RpcError) -> Value {
+fn error_json(id: &mcpline_protocol::RequestId, error: &RpcError) -> Value {
     let mut bytes = Vec::new();
-    encode::error(&mut bytes, id, error);
+    encode::error(&mut bytes, Some(id), error);
     value(&bytes)
 }
 
@@ -602,9 +619,12 @@ fn what_a_modern_request_must_carry_is_demanded() {
 
 fn ask(rig: &mut Rig, method: &'static str) -> Result<Option<Value>, AskError> {
     let related = Some(rig.last());
+    let form = json!({"message": "?", "requestedSchema": {"type": "object", "properties": {}}});
+    let params =
+        (method == "elicitation/create").then(|| Raw::from_serialize(&form).expect("JSON"));
     let request = AskRequest {
         method,
-        params: None,
+        params,
         related,
         timeouts: AskTimeouts {
             idle: Duration::from_secs(10),

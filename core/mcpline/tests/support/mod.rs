@@ -4,8 +4,11 @@
 
 pub(crate) mod requests;
 
+use std::cell::RefCell;
+
 use mcpline::Server;
 use mcpline::transport::Memory;
+use schema_check::Conversation;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -17,6 +20,8 @@ pub(crate) struct Nothing {}
 /// The client.
 pub(crate) struct Client {
     memory: Memory,
+    /// Holds what the server says against the schema of the client's revision.
+    talk: RefCell<Conversation>,
     next_id: i64,
     /// What it declares with each modern request.
     pub(crate) capabilities: Value,
@@ -31,6 +36,7 @@ impl Client {
     pub(crate) fn modern(server: &Server) -> Self {
         Self {
             memory: server.connect(),
+            talk: RefCell::default(),
             next_id: 1,
             capabilities: everything(),
         }
@@ -57,6 +63,7 @@ impl Client {
 
     /// Sends a message.
     pub(crate) fn send(&self, message: Value) {
+        self.talk.borrow_mut().client(&message);
         self.memory.send(message.to_string());
     }
 
@@ -78,13 +85,19 @@ impl Client {
     /// The server's next message.
     pub(crate) async fn next(&self) -> Value {
         let bytes = self.memory.receive().await.expect("the connection is open");
-        serde_json::from_slice(&bytes).expect("the server sends JSON")
+        self.heard(&bytes)
     }
 
     /// The server's next message, if there is one.
     pub(crate) fn try_next(&self) -> Option<Value> {
         let bytes = self.memory.try_receive()?;
-        Some(serde_json::from_slice(&bytes).expect("the server sends JSON"))
+        Some(self.heard(&bytes))
+    }
+
+    fn heard(&self, bytes: &[u8]) -> Value {
+        let message = serde_json::from_slice(bytes).expect("the server sends JSON");
+        self.talk.borrow_mut().server(&message);
+        message
     }
 
     /// The response to a request; other messages before it are skipped.

@@ -1,11 +1,28 @@
-//! HTTP requests as clients send them to the service, and what comes back.
+//! HTTP requests as clients send them to the service, and what comes back: held against the schemas of the revisions
+//! that the test has agreed on.
+
+use std::cell::RefCell;
 
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
 use mcpline::protocol::wire::sse::EventDecoder;
 use mcpline::transport::http::Body;
+use schema_check::Conversation;
 use serde_json::{Value, json};
+
+thread_local! {
+    /// All that this test, which has the thread for itself, says and hears over HTTP.
+    static TALK: RefCell<Conversation> = RefCell::default();
+}
+
+fn heard(bytes: &[u8]) -> Value {
+    let message = serde_json::from_slice(bytes).unwrap_or(Value::Null);
+    if message != Value::Null {
+        TALK.with_borrow_mut(|talk| talk.server(&message));
+    }
+    message
+}
 
 /// The request that begins a session.
 pub(crate) fn initialize(revision: &str) -> Value {
@@ -34,6 +51,7 @@ pub(crate) fn request(
     for (name, value) in headers {
         builder = builder.header(*name, *value);
     }
+    TALK.with_borrow_mut(|talk| talk.client(&body));
     let body = if body.is_null() {
         String::new()
     } else {
@@ -58,7 +76,7 @@ pub(crate) async fn body(response: Response<Body>) -> Value {
         .await
         .expect("a body")
         .to_bytes();
-    serde_json::from_slice(&bytes).unwrap_or(Value::Null)
+    heard(&bytes)
 }
 
 /// The next events of a stream: `(id, message)`.
@@ -71,10 +89,7 @@ pub(crate) async fn events(body: &mut Body) -> Option<Vec<(String, Value)>> {
     while let Some(event) = decoder.next_event() {
         let event = event.expect("an event");
         let id = decoder.last_event_id().to_owned();
-        found.push((
-            id,
-            serde_json::from_slice(&event.data).unwrap_or(Value::Null),
-        ));
+        found.push((id, heard(&event.data)));
     }
     Some(found)
 }

@@ -1,0 +1,73 @@
+"""Every message that a test's server sends is held against the schema of its revision.
+
+The schemas lie beside the repository (see `tests/harness/schemas.py`); where they are absent, nothing is.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcpline import _native, testing
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
+
+from harness import schemas
+
+CHECKER = schemas.load()
+conversations: list[schemas.Conversation] = []
+
+
+def conversation(**options: bool) -> schemas.Conversation:
+    """A conversation whose problems fail the test that it is part of."""
+    conversations.append(schemas.Conversation(CHECKER, **options))
+    return conversations[-1]
+
+
+class TappedPipe:
+    """The pipe between a test client and its server, overheard."""
+
+    def __init__(self, server: Any) -> None:
+        self._pipe = _native.Pipe(server)
+        self._talk = conversation()
+
+    def send(self, message: bytes) -> None:
+        self._talk.client(message)
+        self._pipe.send(message)
+
+    def receive_into(self, future: Any) -> None:
+        future.add_done_callback(self._heard)
+        self._pipe.receive_into(future)
+
+    def _heard(self, future: Any) -> None:
+        if not future.cancelled() and future.result() is not None:
+            self._talk.server(bytes(future.result()))
+
+    def close(self) -> None:
+        self._pipe.close()
+
+
+class Tapped:
+    """The native module with a tap on its pipes."""
+
+    Pipe = TappedPipe
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_native, name)
+
+
+@pytest.fixture(autouse=True)
+def what_the_server_says_fits_the_schema(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(testing, "_native", Tapped())
+    conversations.clear()
+    yield
+    problems = [problem for talk in conversations for problem in talk.problems]
+    assert not problems, "\n".join(problems)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if CHECKER is not None:
+        terminalreporter.write_line(f"{CHECKER.checked.total()} messages held against the schemas")

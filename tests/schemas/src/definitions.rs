@@ -1,0 +1,128 @@
+//! One revision's schema: which of its definitions a message must fit, read from the schema itself.
+
+use std::collections::HashMap;
+
+use jsonschema::Validator;
+use serde_json::{Value, json};
+
+/// The definitions of one revision.
+#[derive(Debug)]
+pub(crate) struct Definitions {
+    /// `$defs` or `definitions`.
+    key: &'static str,
+    dialect: Value,
+    all: Value,
+    compiled: HashMap<String, Validator>,
+}
+
+impl Definitions {
+    pub(crate) fn new(mut document: Value) -> Self {
+        let key = if document.get("$defs").is_some() {
+            "$defs"
+        } else {
+            "definitions"
+        };
+        Self {
+            key,
+            dialect: document["$schema"].take(),
+            all: document[key].take(),
+            compiled: HashMap::new(),
+        }
+    }
+
+    /// Holds a message against what it must fit; `method` is the one that it answers, if it is a response.
+    pub(crate) fn check(&mut self, message: &Value, method: Option<&str>) -> Result<(), String> {
+        if message.get("method").is_some() {
+            let (envelope, union) = if message.get("id").is_some() {
+                ("JSONRPCRequest", "ServerRequest")
+            } else {
+                ("JSONRPCNotification", "ServerNotification")
+            };
+            let name = self
+                .member(union, &message["method"])
+                .ok_or_else(|| format!("no {union} has the method {}", message["method"]))?;
+            self.fits(envelope, message)?;
+            return self.fits(&name, message);
+        }
+        if let Some(error) = message.get("error") {
+            let envelope = self.named(&["JSONRPCErrorResponse", "JSONRPCError"]);
+            self.fits(&envelope, message)?;
+            return match self.error(&error["code"]) {
+                Some(name) => self.fits(&name, message),
+                None => Ok(()),
+            };
+        }
+        let envelope = self.named(&["JSONRPCResultResponse", "JSONRPCResponse"]);
+        self.fits(&envelope, message)?;
+        let Some(method) = method else { return Ok(()) };
+        let request = self
+            .request(method)
+            .ok_or_else(|| format!("a result for {method}, which does not exist"))?;
+        let result = request.replace("Request", "Result");
+        let response = format!("{result}Response");
+        if self.all.get(&response).is_some() {
+            return self.fits(&response, message);
+        }
+        // What has no result of its own (ping, logging/setLevel, …) has an empty one.
+        let result = self.named(&[&result, "EmptyResult"]);
+        self.fits(&result, &message["result"])
+    }
+
+    fn fits(&mut self, name: &str, value: &Value) -> Result<(), String> {
+        if !self.compiled.contains_key(name) {
+            let schema = json!({
+                "$schema": self.dialect, "$ref": format!("#/{}/{name}", self.key), self.key: self.all,
+            });
+            let validator = jsonschema::validator_for(&schema).expect("the schema compiles");
+            self.compiled.insert(name.to_owned(), validator);
+        }
+        let problems: Vec<String> = self.compiled[name]
+            .iter_errors(value)
+            .map(|error| format!("{name}: {error} at {}", error.instance_path()))
+            .collect();
+        if problems.is_empty() {
+            Ok(())
+        } else {
+            Err(problems.join("\n"))
+        }
+    }
+
+    /// The first of these definitions that exists.
+    fn named(&self, names: &[&str]) -> String {
+        let found = names.iter().find(|name| self.all.get(**name).is_some());
+        found.expect("one of them exists").to_string()
+    }
+
+    fn definitions(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.all.as_object().into_iter().flatten()
+    }
+
+    /// The member of a union of messages that has this method.
+    fn member(&self, union: &str, method: &Value) -> Option<String> {
+        let options = self.all.get(union)?["anyOf"].as_array()?;
+        let names = options
+            .iter()
+            .filter_map(|option| option["$ref"].as_str()?.rsplit('/').next());
+        let mut having =
+            names.filter(|name| self.all[*name]["properties"]["method"]["const"] == *method);
+        having.next().map(str::to_owned)
+    }
+
+    /// The definition of a request with this method.
+    fn request(&self, method: &str) -> Option<String> {
+        let mut having = self.definitions().filter(|(name, definition)| {
+            name.ends_with("Request") && definition["properties"]["method"]["const"] == method
+        });
+        having.next().map(|(name, _)| name.clone())
+    }
+
+    /// The definition of the one error with this code.
+    fn error(&self, code: &Value) -> Option<String> {
+        let mut having = self.definitions().filter(|(_, definition)| {
+            let parts = definition["properties"]["error"]["allOf"].as_array();
+            let is = |part: &Value| part["properties"]["code"]["const"] == *code;
+            parts.is_some_and(|parts| parts.iter().any(is))
+        });
+        having.next().map(|(name, _)| name.clone())
+    }
+}

@@ -1,0 +1,240 @@
+//! For tests: whether what our side sends fits the published schema of its revision.
+//!
+//! The Rust twin of `tests/harness/schemas.py`. A [`Conversation`] hears both sides of a test and panics at a message
+//! of the server's that doesn't fit. The schemas are not part of the repository; where they are absent this says so
+//! once and holds nothing against anything.
+
+mod definitions;
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use serde_json::Value;
+
+use definitions::Definitions;
+
+const MODERN: &str = "2026-07-28";
+/// What errors are held against that answer nothing of a known revision: from here on they may lack an id.
+const UNNEGOTIATED: &str = "2025-11-25";
+const REVISIONS: [&str; 5] = [
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    UNNEGOTIATED,
+    MODERN,
+];
+const META: &str = "io.modelcontextprotocol/";
+
+type Schemas = HashMap<&'static str, Mutex<Definitions>>;
+
+/// The schemas of all revisions, read once; `None` where this machine has none.
+fn schemas() -> Option<&'static Schemas> {
+    static LOADED: OnceLock<Option<Schemas>> = OnceLock::new();
+    LOADED
+        .get_or_init(|| {
+            let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/spec");
+            if !root.is_dir() {
+                eprintln!("no schemas in ../shared/spec: messages are not validated");
+                return None;
+            }
+            let read = |revision: &'static str| {
+                let text = std::fs::read_to_string(root.join(revision).join("schema.json"))
+                    .expect("a schema for each revision");
+                let document = serde_json::from_str(&text).expect("a schema is JSON");
+                (revision, Mutex::new(Definitions::new(document)))
+            };
+            Some(REVISIONS.into_iter().map(read).collect())
+        })
+        .as_ref()
+}
+
+/// Both sides of a test, in one session or in several.
+///
+/// Where several revisions were agreed on, or ids used again, a message must fit one of the readings that are possible.
+#[derive(Debug, Default)]
+pub struct Conversation {
+    agreed: Vec<&'static str>,
+    asked: HashMap<String, Vec<(String, bool)>>,
+}
+
+impl Conversation {
+    /// Hears a message, or a batch, of the client's.
+    pub fn client(&mut self, message: &Value) {
+        if let Value::Array(batch) = message {
+            for message in batch {
+                self.client(message);
+            }
+        }
+        let (Some(id), Some(method)) = (message.get("id"), message["method"].as_str()) else {
+            return;
+        };
+        let version = &message["params"]["_meta"][format!("{META}protocolVersion")];
+        let modern = !version.is_null() || method == "server/discover";
+        let asked = self.asked.entry(id.to_string()).or_default();
+        asked.push((method.to_owned(), modern));
+    }
+
+    /// Hears a message of the server's.
+    ///
+    /// # Panics
+    ///
+    /// If it fits no schema that it may be meant for.
+    pub fn server(&mut self, message: &Value) {
+        if let Err(problems) = self.check(message) {
+            panic!("{problems}\nin {message}");
+        }
+    }
+
+    /// Hears a message of the server's, and says what is wrong with it.
+    ///
+    /// # Errors
+    ///
+    /// What the schema that it most likely is meant for has against it.
+    pub fn check(&mut self, message: &Value) -> Result<(), String> {
+        let Some(schemas) = schemas() else {
+            return Ok(());
+        };
+        if let Value::Array(batch) = message {
+            return batch.iter().try_for_each(|message| self.check(message));
+        }
+        let mut first = None;
+        for (revision, method) in self.readings(message) {
+            let mut definitions = schemas[revision]
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            match definitions.check(message, method.as_deref()) {
+                Ok(()) => return Ok(()),
+                Err(problems) => first.get_or_insert(format!("{revision}: {problems}")),
+            };
+        }
+        first.map_or(Ok(()), Err)
+    }
+
+    /// The revisions that a message may be of, and the methods that it may answer.
+    fn readings(&mut self, message: &Value) -> Vec<(&'static str, Option<String>)> {
+        let mut agreed = self.agreed.clone();
+        if message.get("method").is_some() {
+            if message["params"]["_meta"]
+                .get(format!("{META}subscriptionId"))
+                .is_some()
+            {
+                agreed = vec![MODERN];
+            } else if agreed.is_empty() {
+                // The test didn't look at the handshake.
+                agreed.extend(REVISIONS);
+            }
+            agreed.push(MODERN);
+            return agreed
+                .into_iter()
+                .map(|revision| (revision, None))
+                .collect();
+        }
+        let Some(id) = message.get("id") else {
+            return vec![(UNNEGOTIATED, None)];
+        };
+        let asked = self.asked.get(&id.to_string()).cloned().unwrap_or_default();
+        if let Some(version) = message["result"]["protocolVersion"].as_str()
+            && asked.iter().any(|(method, _)| method == "initialize")
+        {
+            let known = REVISIONS.into_iter().find(|revision| *revision == version);
+            agreed.splice(0..0, known);
+            self.agreed.extend(known);
+        }
+        if agreed.is_empty() {
+            agreed.push(UNNEGOTIATED);
+        }
+        let mut readings = Vec::new();
+        for (method, modern) in asked {
+            let revisions = if modern { vec![MODERN] } else { agreed.clone() };
+            readings.extend(
+                revisions
+                    .into_iter()
+                    .map(|revision| (revision, Some(method.clone()))),
+            );
+        }
+        if readings.is_empty() {
+            readings.extend(agreed.into_iter().map(|revision| (revision, None)));
+        }
+        readings
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn after_handshake(revision: &str) -> Conversation {
+        let mut talk = Conversation::default();
+        talk.client(&json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}}));
+        talk.server(&json!({"jsonrpc": "2.0", "id": 0, "result": {
+            "protocolVersion": revision, "capabilities": {},
+            "serverInfo": {"name": "s", "version": "1"}}}));
+        talk
+    }
+
+    fn answered(revision: &str, method: &str, result: Value) -> Result<(), String> {
+        let mut talk = after_handshake(revision);
+        talk.client(&json!({"jsonrpc": "2.0", "id": 1, "method": method}));
+        talk.check(&json!({"jsonrpc": "2.0", "id": 1, "result": result}))
+    }
+
+    #[test]
+    fn a_result_is_held_against_the_method_that_it_answers() {
+        if schemas().is_none() {
+            return;
+        }
+        assert_eq!(
+            answered("2025-03-26", "tools/list", json!({"tools": []})),
+            Ok(())
+        );
+        assert!(answered("2025-03-26", "prompts/list", json!({"tools": []})).is_err());
+        assert!(answered("2025-03-26", "ping", json!(1)).is_err());
+        assert!(answered("2025-03-26", "server/discover", json!({})).is_err());
+        assert_eq!(answered("2025-03-26", "ping", json!({})), Ok(()));
+    }
+
+    #[test]
+    fn messages_are_held_against_their_revision() {
+        if schemas().is_none() {
+            return;
+        }
+        let audio = json!({"content": [{"type": "audio", "data": "", "mimeType": "audio/wav"}]});
+        assert!(answered("2024-11-05", "tools/call", audio.clone()).is_err());
+        assert_eq!(answered("2025-03-26", "tools/call", audio), Ok(()));
+        let question = json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": {
+            "message": "", "requestedSchema": {"type": "object", "properties": {}}}});
+        assert!(after_handshake("2025-03-26").check(&question).is_err());
+        assert_eq!(after_handshake("2025-06-18").check(&question), Ok(()));
+    }
+
+    #[test]
+    fn errors_of_2026_07_28_are_held_against_their_code() {
+        if schemas().is_none() {
+            return;
+        }
+        let mut talk = Conversation::default();
+        talk.client(
+            &json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {
+            "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}}),
+        );
+        let error = |data: Value| {
+            json!({"jsonrpc": "2.0", "id": 1,
+                   "error": {"code": -32021, "message": "", "data": data}})
+        };
+        assert!(talk.check(&error(json!({}))).is_err());
+        assert_eq!(
+            talk.check(&error(json!({"requiredCapabilities": {}}))),
+            Ok(())
+        );
+        let asking = json!({"resultType": "input_required", "requestState": "s"});
+        assert_eq!(
+            talk.check(&json!({"jsonrpc": "2.0", "id": 1, "result": asking})),
+            Ok(())
+        );
+        let bare = json!({"jsonrpc": "2.0", "id": 1, "result": {"content": []}});
+        assert!(talk.check(&bare).is_err());
+    }
+}
