@@ -28,7 +28,7 @@ class Server:
 
     Use as a context manager. Leaving it sends SIGTERM; what has not ended within the grace is killed with its
     group, and that is a breach of contract like output on stdout: `complaints` lists both. With `tapped`, clients
-    come through a tap that keeps what is said.
+    come through a tap that keeps what is said. With `may_end`, somebody else may end it, with exit code 0.
     """
 
     def __init__(
@@ -39,11 +39,13 @@ class Server:
         cwd: Path | None = None,
         start_timeout: float = 60.0,
         tapped: bool = False,
+        may_end: bool = False,
     ):
         self.command = command
         self.log = log
         self.cwd = cwd
         self.start_timeout = start_timeout
+        self.may_end = may_end
         self._own_port = free_port()
         self.tap = HttpTap(self._own_port) if tapped else None
         self.port = self.tap.port if self.tap else self._own_port
@@ -78,7 +80,7 @@ class Server:
         return self
 
     def __exit__(self, *_exception) -> None:
-        if self._process.poll() is not None:
+        if self._process.poll() is not None and not (self.may_end and self._process.returncode == 0):
             self.complaints.append(f"the server ended by itself with exit code {self._process.returncode}")
         self._end()
         if self._stdout_log.stat().st_size:

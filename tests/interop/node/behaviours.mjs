@@ -1,6 +1,7 @@
 // Every kind of request an official TypeScript client can make, checked strictly against the everything-server.
 // The behaviours are those of ../python/behaviours.py, with the same names.
 
+import { execFileSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import assert from 'node:assert/strict';
@@ -12,8 +13,11 @@ const EXPECTED = JSON.parse(readFileSync(new URL('../expectations.json', import.
 /** `{ name, run(peer), holds(peer) }` of every behaviour, in order. */
 export const BEHAVIOURS = [];
 
-function behaviour(name, run, { since = '', only = () => true } = {}) {
-  BEHAVIOURS.push({ name, run, holds: (peer) => peer.revision >= since && only(peer) });
+/** Behaviours after which there is no server any more. */
+export const ENDINGS = [];
+
+function behaviour(name, run, { since = '', only = () => true, ends = false } = {}) {
+  (ends ? ENDINGS : BEHAVIOURS).push({ name, run, holds: (peer) => peer.revision >= since && only(peer) });
 }
 
 const legacy = (peer) => !peer.modern;
@@ -415,3 +419,29 @@ behaviour('prompt_changes_are_told_to_who_listens_for_them', async (peer) => {
   await announced(peer, 'prompts');
   await prompts.close();
 }, { only: modern });
+
+behaviour('a_stream_that_the_client_leaves_tells_nothing_more', async (peer) => {
+  const left = await peer.client.listen({ toolsListChanged: true });
+  await announced(peer, 'tools');
+  await left.close();
+  assert.equal(await left.closed, 'local');
+  forget(peer);
+  const prompts = await peer.client.listen({ promptsListChanged: true });
+  await peer.callTool('test_trigger_tool_change');
+  await peer.callTool('test_trigger_tool_change');
+  await announced(peer, 'prompts');
+  // Whatever was told to the stream that was left would have come before these.
+  assert.deepEqual(peer.callbacks.notices('notifications/tools/list_changed'), []);
+  await prompts.close();
+}, { only: modern });
+
+behaviour('a_server_that_ends_ends_its_streams_gracefully', async (peer) => {
+  const tools = await peer.client.listen({ toolsListChanged: true });
+  const updates = await peer.client.listen({ resourceSubscriptions: ['test://watched-resource'] });
+  const errors = [];
+  peer.client.onerror = (error) => errors.push(error);
+  execFileSync(peer.stop[0], peer.stop.slice(1));
+  assert.equal(await tools.closed, 'graceful');
+  assert.equal(await updates.closed, 'graceful');
+  assert.deepEqual(errors, []);
+}, { only: modern, ends: true });

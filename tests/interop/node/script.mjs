@@ -1,7 +1,7 @@
 // The command line and the loop that both client scripts share.
 
 import { parseArgs } from 'node:util';
-import { BEHAVIOURS } from './behaviours.mjs';
+import { BEHAVIOURS, ENDINGS } from './behaviours.mjs';
 import { Callbacks } from './peer.mjs';
 
 const PER_BEHAVIOUR = 60_000; // After this a behaviour counts as hung.
@@ -20,6 +20,8 @@ export async function main(connect, revisions) {
       revision: { type: 'string', default: revisions.at(-1) },
       url: { type: 'string' },
       'server-command': { type: 'string' },
+      // Ends the server: run the behaviours that are about its end, and no others.
+      stop: { type: 'string' },
       only: { type: 'string', default: '' },
     },
   });
@@ -37,7 +39,8 @@ export async function main(connect, revisions) {
       console.log(`FAIL negotiation: ${peer.revision} instead of ${chosen.revision}`);
       failed += 1;
     }
-    for (const { name, run, holds } of BEHAVIOURS) {
+    peer.stop = words(chosen.stop ?? '');
+    for (const { name, run, holds } of chosen.stop ? ENDINGS : BEHAVIOURS) {
       if (!holds(peer) || !name.includes(chosen.only)) continue;
       try {
         await within(PER_BEHAVIOUR, run(peer));

@@ -16,16 +16,18 @@ EXPECTED = json.loads((Path(__file__).resolve().parents[1] / "expectations.json"
 
 Behaviour = Callable[[Peer], Awaitable[None]]
 BEHAVIOURS: list[tuple[str, Behaviour, Callable[[Peer], bool]]] = []
+ENDINGS: list[tuple[str, Behaviour, Callable[[Peer], bool]]] = []
+"""Behaviours after which there is no server any more."""
 
 
-def behaviour(*, since: str = "", only: Callable[[Peer], bool] | None = None):
+def behaviour(*, since: str = "", only: Callable[[Peer], bool] | None = None, ends: bool = False):
     """Registers a behaviour; its name is the function's, and the bounds say for whom it holds."""
 
     def register(function: Behaviour) -> Behaviour:
         def holds(peer: Peer) -> bool:
             return peer.revision >= since and (only is None or only(peer))
 
-        BEHAVIOURS.append((function.__name__, function, holds))
+        (ENDINGS if ends else BEHAVIOURS).append((function.__name__, function, holds))
         return function
 
     return register
@@ -504,3 +506,28 @@ async def prompt_changes_are_told_to_who_listens_for_them(peer: Peer) -> None:
         for expected in ("added", "removed"):
             assert text_of(await peer.call_tool("test_trigger_prompt_change")) == expected
             must_match({"method": "notifications/prompts/list_changed"}, await prompts())
+
+
+@behaviour(only=modern)
+async def a_stream_that_the_client_leaves_tells_nothing_more(peer: Peer) -> None:
+    async with peer.listen(tools=True) as tools:
+        assert text_of(await peer.call_tool("test_trigger_tool_change")) == "added"
+        must_match({"method": "notifications/tools/list_changed"}, await tools())
+    peer.callbacks.notified.clear()
+    async with peer.listen(tools=True) as tools:
+        assert text_of(await peer.call_tool("test_trigger_tool_change")) == "removed"
+        must_match({"method": "notifications/tools/list_changed"}, await tools())
+    # Whatever was told to the stream that was left would have come before this.
+    assert [notice for notice in peer.callbacks.notified if "list_changed" not in notice["method"]] == []
+
+
+@behaviour(only=modern, ends=True)
+async def a_server_that_ends_ends_its_streams_gracefully(peer: Peer) -> None:
+    uri = "test://watched-resource"
+    async with peer.listen(tools=True) as tools, peer.listen(uris=[uri]) as updates:
+        assert text_of(await peer.call_tool("test_trigger_tool_change")) == "added"
+        must_match({"method": "notifications/tools/list_changed"}, await tools())
+        await anyio.run_process(peer.stop)
+        assert await tools() is None
+        assert await updates() is None
+    assert [notice for notice in peer.callbacks.notified if notice["method"] == "broken message"] == []

@@ -132,10 +132,13 @@ class Mcp2(Peer):
             assert bool(honored.resources_list_changed) == resources
             assert list(honored.resource_subscriptions or []) == list(uris)
 
-            async def next_event() -> dict:
+            async def next_event() -> dict | None:
                 with anyio.fail_after(15):
-                    event = await anext(subscription)
+                    # Raises SubscriptionLost where the stream ends without the server's word.
+                    event = await anext(subscription, None)
                 match event:
+                    case None:
+                        return None
                     case ToolsListChanged():
                         return {"method": "notifications/tools/list_changed"}
                     case PromptsListChanged():

@@ -76,6 +76,8 @@ class Peer(ABC):
     revision: str
     transport: str
     callbacks: Callbacks
+    stop: list[str]
+    """The command that ends the server, where this run has one for itself."""
 
     @property
     def modern(self) -> bool:
@@ -129,5 +131,8 @@ class Peer(ABC):
     # 2026-07-28 only.
 
     def listen(self, **subscription: Any) -> AbstractAsyncContextManager[Callable[[], Awaitable[dict]]]:
-        """An open `subscriptions/listen` stream; yields a function that waits for the next {"method", "params"}."""
+        """An open `subscriptions/listen` stream.
+
+        Yields a function that waits for the next {"method", "params"}; None once the server has ended it.
+        """
         raise NotImplementedError

@@ -11,7 +11,7 @@ from typing import Callable
 
 import anyio
 
-from behaviours import BEHAVIOURS
+from behaviours import BEHAVIOURS, ENDINGS
 from peer import Callbacks, Peer
 
 PER_BEHAVIOUR = 60.0
@@ -27,11 +27,13 @@ def main(connect: Connect, revisions: list[str]) -> None:
     parser.add_argument("--revision", choices=revisions, default=revisions[-1])
     parser.add_argument("--url", help="the endpoint, for http and sse")
     parser.add_argument("--server-command", help="the command to start, for stdio")
+    parser.add_argument("--stop", help="ends the server: run the behaviours that are about its end, and no others")
     parser.add_argument("--only", help="run the behaviours whose name contains this")
     chosen = parser.parse_args()
     if (chosen.transport == "stdio") != bool(chosen.server_command):
         parser.error("stdio needs --server-command, the others need --url")
     chosen.server_command = shlex.split(chosen.server_command or "")
+    chosen.stop = shlex.split(chosen.stop or "")
     passed, failed = anyio.run(_run, connect, chosen)
     print(f"{passed} passed, {failed} failed")
     sys.exit(1 if failed or not passed else 0)
@@ -44,7 +46,8 @@ async def _run(connect: Connect, chosen: argparse.Namespace) -> tuple[int, int]:
             if peer.revision != chosen.revision:
                 print(f"FAIL negotiation: {peer.revision} instead of {chosen.revision}")
                 failed += 1
-            for name, function, holds in BEHAVIOURS:
+            peer.stop = chosen.stop
+            for name, function, holds in ENDINGS if chosen.stop else BEHAVIOURS:
                 if not holds(peer) or (chosen.only and chosen.only not in name):
                     continue
                 try:
