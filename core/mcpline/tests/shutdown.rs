@@ -11,14 +11,13 @@ use mcpline::transport::http::{HttpOptions, http};
 use mcpline::{Context, Error, Server, Settings};
 use serde_json::{Value, json};
 use support::Nothing;
+use support::connection::{Connection, PATIENCE};
 use support::requests::{call, initialize};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
-/// After this something that should have happened counts as missing; only a failing test waits as long.
-const PATIENCE: Duration = Duration::from_secs(60);
 const STREAMS: usize = 100;
 
 struct Running {
@@ -58,64 +57,11 @@ async fn start(grace: Duration, options: HttpOptions) -> Running {
     }
 }
 
-/// One connection that speaks HTTP.
-struct Connection {
-    stream: TcpStream,
-    seen: String,
-}
-
-impl Connection {
-    async fn open(address: SocketAddr) -> Self {
-        Self {
-            stream: TcpStream::connect(address).await.expect("it listens"),
-            seen: String::new(),
-        }
-    }
-
-    async fn send(&mut self, method: &str, headers: &[(&str, &str)], body: &Value) {
-        let body = if body.is_null() {
-            String::new()
-        } else {
-            body.to_string()
-        };
-        let mut request = format!(
-            "{method} /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n\
-             Accept: application/json, text/event-stream\r\nContent-Length: {}\r\n",
-            body.len()
-        );
-        for (name, value) in headers {
-            request.push_str(&format!("{name}: {value}\r\n"));
-        }
-        request.push_str("\r\n");
-        request.push_str(&body);
-        self.stream
-            .write_all(request.as_bytes())
-            .await
-            .expect("it reads");
-    }
-
-    /// Reads until `text` was seen, or to the end.
-    async fn until(&mut self, text: Option<&str>) {
-        let read = async {
-            let mut buffer = [0; 4096];
-            while text.is_none_or(|text| !self.seen.contains(text)) {
-                match self.stream.read(&mut buffer).await {
-                    Ok(0) | Err(_) => return text.is_none(),
-                    Ok(count) => self.seen += &String::from_utf8_lossy(&buffer[..count]),
-                }
-            }
-            true
-        };
-        let arrived = tokio::time::timeout(PATIENCE, read).await;
-        assert_eq!(arrived, Ok(true), "{text:?} after {:?}", self.seen);
-    }
-}
-
 /// A session with its stream open.
 async fn listening(address: SocketAddr) -> (String, Connection) {
     let mut connection = Connection::open(address).await;
     connection
-        .send("POST", &[], &initialize("2025-11-25"))
+        .send("POST", "/mcp", &[], &initialize("2025-11-25"))
         .await;
     connection.until(Some("protocolVersion")).await;
     let (_, rest) = connection
@@ -125,9 +71,9 @@ async fn listening(address: SocketAddr) -> (String, Connection) {
     let id = rest.split("\r\n").next().expect("a line").to_owned();
     let session = [("mcp-session-id", id.as_str())];
     let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
-    connection.send("POST", &session, &ready).await;
+    connection.send("POST", "/mcp", &session, &ready).await;
     connection.until(Some("202 Accepted")).await;
-    connection.send("GET", &session, &Value::Null).await;
+    connection.send("GET", "/mcp", &session, &Value::Null).await;
     connection.until(Some("text/event-stream")).await;
     (id, connection)
 }
@@ -152,7 +98,9 @@ async fn a_server_with_a_hundred_open_streams_finishes_the_call_in_flight_and_en
     }
     let mut calling = Connection::open(running.address).await;
     let session = [("mcp-session-id", sessions[0].as_str())];
-    calling.send("POST", &session, &call(1, "waits")).await;
+    calling
+        .send("POST", "/mcp", &session, &call(1, "waits"))
+        .await;
     calling.until(Some("notifications/progress")).await;
     running.stop.stop();
     // The streams end at once, while the call still runs.
@@ -173,7 +121,9 @@ async fn a_call_that_does_not_end_is_given_up_after_the_grace_period() {
     let (id, _stream) = listening(running.address).await;
     let mut calling = Connection::open(running.address).await;
     let session = [("mcp-session-id", id.as_str())];
-    calling.send("POST", &session, &call(1, "waits")).await;
+    calling
+        .send("POST", "/mcp", &session, &call(1, "waits"))
+        .await;
     calling.until(Some("notifications/progress")).await;
     running.stop.stop();
     ended(running).await;

@@ -1,0 +1,107 @@
+//! The tower service, mounted in a program of somebody else's: axum, over real sockets.
+
+mod support;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::routing::get;
+use mcpline::transport::http::HttpOptions;
+use mcpline::{Context, Server};
+use serde_json::{Value, json};
+use support::Nothing;
+use support::connection::{Connection, PATIENCE};
+use support::requests::{call, initialize};
+use tokio::net::TcpListener;
+use tokio::sync::Notify;
+
+/// An application with a page of its own and a server below `/tools`.
+async fn application() -> (SocketAddr, Arc<Notify>) {
+    let cancelled = Arc::new(Notify::new());
+    let told = cancelled.clone();
+    let server = Server::new("mounted", "1")
+        .tool("plain", "Answers at once", |_: Nothing, _: Context| async {
+            "done"
+        })
+        .tool("waits", "Never answers", move |_: Nothing, ctx: Context| {
+            let told = told.clone();
+            ctx.on_cancel(move || told.notify_one());
+            std::future::pending::<String>()
+        });
+    let mut options = HttpOptions::default();
+    options.proxy_prefix = "/tools".into();
+    let router = Router::new()
+        .route("/", get(async || "a page of mine"))
+        .nest_service("/tools", server.http_service(options));
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+    let address = listener.local_addr().expect("bound");
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (address, cancelled)
+}
+
+fn modern(tool: &str) -> (Vec<(&'static str, String)>, Value) {
+    let mut body = call(1, tool);
+    let meta = &mut body["params"]["_meta"];
+    meta["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
+    meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+    let headers = vec![
+        ("mcp-protocol-version", "2026-07-28".to_owned()),
+        ("mcp-method", "tools/call".to_owned()),
+        ("mcp-name", tool.to_owned()),
+    ];
+    (headers, body)
+}
+
+async fn send(connection: &mut Connection, headers: &[(&str, String)], body: &Value) {
+    let headers: Vec<_> = headers
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    connection.send("POST", "/tools/mcp", &headers, body).await;
+}
+
+#[tokio::test]
+async fn both_eras_and_the_applications_own_pages_share_a_port() {
+    let (address, _) = application().await;
+    let mut connection = Connection::open(address).await;
+    connection.send("GET", "/", &[], &Value::Null).await;
+    connection.until(Some("a page of mine")).await;
+    let (headers, body) = modern("plain");
+    send(&mut connection, &headers, &body).await;
+    connection.until(Some("\"done\"")).await;
+    send(&mut connection, &[], &initialize("2025-11-25")).await;
+    connection.until(Some("mcp-session-id: ")).await;
+}
+
+#[tokio::test]
+async fn http_with_sse_names_an_address_below_the_mount() {
+    let (address, _) = application().await;
+    let mut connection = Connection::open(address).await;
+    connection
+        .send("GET", "/tools/sse", &[], &Value::Null)
+        .await;
+    connection
+        .until(Some("data: /tools/messages?sessionId="))
+        .await;
+}
+
+#[tokio::test]
+async fn a_modern_client_that_disconnects_cancels_here_too() {
+    let (address, cancelled) = application().await;
+    let mut connection = Connection::open(address).await;
+    let (headers, mut body) = modern("waits");
+    if let Some(meta) = body["params"]["_meta"].as_object_mut() {
+        meta.remove("progressToken");
+    }
+    send(&mut connection, &headers, &body).await;
+    // Another request on another connection is answered meanwhile: the first one has arrived.
+    let mut other = Connection::open(address).await;
+    let (headers, body) = modern("plain");
+    send(&mut other, &headers, &body).await;
+    other.until(Some("\"done\"")).await;
+    drop(connection);
+    tokio::time::timeout(PATIENCE, cancelled.notified())
+        .await
+        .expect("the call is cancelled");
+}
