@@ -26,11 +26,29 @@ pub(crate) struct Runtime {
     process: u32,
 }
 
-/// What the I/O thread owns too: it drops the runtime, having ended. In a forked child, which has no such thread,
-/// nobody does.
+/// What the I/O thread owns too: in a forked child, which has no such thread, it is never dropped.
 struct Shared {
-    runtime: tokio::runtime::Runtime,
+    /// There until it is dropped.
+    runtime: Option<tokio::runtime::Runtime>,
     baton: Baton,
+}
+
+impl Shared {
+    fn runtime(&self) -> &tokio::runtime::Runtime {
+        // Only `drop` takes it.
+        self.runtime
+            .as_ref()
+            .expect("a runtime is there until it is dropped")
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            // Without waiting for a read that blocks: at a terminal that would be until somebody presses Enter.
+            runtime.shutdown_background();
+        }
+    }
 }
 
 /// Where a server finds the I/O thread that it has, or makes one.
@@ -72,7 +90,7 @@ impl Runtime {
             .map_err(failed)?;
         let completions = Completions::start(runtime.handle());
         let shared = Arc::new(Shared {
-            runtime,
+            runtime: Some(runtime),
             baton: Baton::default(),
         });
         let thread = std::thread::Builder::new()
@@ -83,7 +101,7 @@ impl Runtime {
                     IS_IO_THREAD.set(true);
                     shared.baton.stand(|baton| {
                         completions.set_attended(true);
-                        shared.runtime.block_on(async {
+                        shared.runtime().block_on(async {
                             // What a loop has left behind that drove before.
                             completions.run();
                             baton.wanted().await;
@@ -106,7 +124,7 @@ impl Runtime {
     }
 
     pub(crate) fn handle(&self) -> &Handle {
-        self.shared.runtime.handle()
+        self.shared.runtime().handle()
     }
 
     pub(crate) fn baton(&self) -> &Baton {
@@ -115,7 +133,7 @@ impl Runtime {
 
     /// Runs a future on this thread, and with it everything else of the runtime, unless another thread does.
     pub(crate) fn block_on<F: Future>(&self, future: F) -> F::Output {
-        self.shared.runtime.block_on(future)
+        self.shared.runtime().block_on(future)
     }
 
     /// Whether it is a parent's, and this process a fork.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -110,6 +111,26 @@ def test_signals_end_http(kind, number):
         server.process.send_signal(number)
         assert server.wait() == 0
         assert b"Traceback" not in server.errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("kind", KINDS)
+def test_signals_end_a_server_at_a_terminal(kind, number):
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-u", "-c", KINDS[kind] + RUN]
+    with subprocess.Popen(command, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+        try:
+            assert server.stdout is not None
+            os.write(ours, b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+            assert json.loads(server.stdout.readline())["id"] == 1
+            server.send_signal(number)
+            _, errors = server.communicate(timeout=PATIENCE)
+            assert server.returncode == 0
+            assert b"Traceback" not in errors
+        finally:
+            server.kill()
+            os.close(ours)
+            os.close(theirs)
 
 
 @pytest.mark.parametrize("kind", KINDS)
