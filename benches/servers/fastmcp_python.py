@@ -1,4 +1,7 @@
-"""fastmcp with an echo tool, over stdio, or over HTTP with `--http PORT`, without sessions and in JSON."""
+"""fastmcp with an echo tool, over stdio, or over HTTP with `--http PORT`.
+
+Over HTTP it keeps no sessions and answers in JSON, its fastest mode; with `--sessions` it does what it does by default.
+"""
 
 import sys
 
@@ -15,6 +18,14 @@ async def echo(text: str) -> str:
 
 if "--http" in sys.argv:
     port = int(sys.argv[sys.argv.index("--http") + 1])
-    server.run(transport="http", port=port, json_response=True, stateless_http=True, show_banner=False)
+    plain = "--sessions" not in sys.argv
+    server.run(
+        transport="http",
+        port=port,
+        json_response=plain,
+        stateless_http=plain,
+        show_banner=False,
+        log_level="WARNING",
+    )
 else:
     server.run(show_banner=False)

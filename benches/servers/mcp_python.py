@@ -1,13 +1,13 @@
 """The official Python SDK's high-level server with an echo tool, over stdio, or over HTTP with `--http PORT`.
 
-Over HTTP it keeps no sessions and answers in JSON: its fastest mode.
+Over HTTP it keeps no sessions and answers in JSON, its fastest mode; with `--sessions` it does what it does by default.
 """
 
 import sys
 
 from mcp.server.mcpserver import MCPServer
 
-server = MCPServer("bench")
+server = MCPServer("bench", log_level="WARNING")
 
 
 @server.tool()
@@ -18,6 +18,7 @@ async def echo(text: str) -> str:
 
 if "--http" in sys.argv:
     port = int(sys.argv[sys.argv.index("--http") + 1])
-    server.run("streamable-http", port=port, json_response=True, stateless_http=True)
+    plain = "--sessions" not in sys.argv
+    server.run("streamable-http", port=port, json_response=plain, stateless_http=plain)
 else:
     server.run("stdio")

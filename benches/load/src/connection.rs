@@ -16,6 +16,8 @@ const HEAD_LIMIT: usize = 16 * 1024;
 /// An open connection and what was read from it.
 pub struct Connection {
     stream: TcpStream,
+    /// What requests name as their host: some servers refuse one without its port.
+    pub host: String,
     buffer: Vec<u8>,
     body: Vec<u8>,
 }
@@ -39,6 +41,7 @@ impl Connection {
         stream.set_nodelay(true)?;
         Ok(Self {
             stream,
+            host: address.to_string(),
             buffer: Vec::with_capacity(1 << 12),
             body: Vec::new(),
         })
@@ -76,14 +79,19 @@ impl Connection {
         if options.era != Era::Legacy {
             return Ok(None);
         }
-        let request = messages::post(options, None, &messages::initialize());
+        let request = messages::post(options, &self.host, None, &messages::initialize());
         let (head, body) = self.exchange(&request).await?;
         if head.status != 200 {
             let shown = String::from_utf8_lossy(body).into_owned();
             return Err(format!("initialize was answered with {}: {shown}", head.status).into());
         }
         let session = head.session;
-        let notice = messages::post(options, session.as_deref(), &messages::initialized());
+        let notice = messages::post(
+            options,
+            &self.host,
+            session.as_deref(),
+            &messages::initialized(),
+        );
         let (head, _) = self.exchange(&notice).await?;
         if head.status != 202 {
             return Err(format!("initialized was answered with {}", head.status).into());

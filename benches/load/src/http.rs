@@ -45,10 +45,11 @@ pub async fn run(options: &Options) -> Result<Value, Box<dyn Error>> {
         let mut stream = None;
         if let (true, Some(session)) = (options.streams, &session) {
             let mut open = Connection::open(address).await?;
-            open.open_stream(&get(options, session)).await?;
+            let request = get(options, &open.host, session);
+            open.open_stream(&request).await?;
             stream = Some(open);
         }
-        let template = call_post(options, session.as_deref())?;
+        let template = call_post(options, &connection.host, session.as_deref())?;
         callers.push(Caller {
             connection,
             template,

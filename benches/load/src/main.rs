@@ -47,11 +47,17 @@ fn run(options: Options) -> Result<serde_json::Value, Box<dyn Error>> {
         .enable_all()
         .build()?;
     runtime.block_on(async {
-        match options.what {
-            What::Http => http::run(&options).await,
-            What::Stdio => stdio::run(&options).await,
-            What::Start => start::run(&options).await,
-            What::Sessions => sessions::run(&options).await,
-        }
+        let measured = async {
+            match options.what {
+                What::Http => http::run(&options).await,
+                What::Stdio => stdio::run(&options).await,
+                What::Start => start::run(&options).await,
+                What::Sessions => sessions::run(&options).await,
+            }
+        };
+        // The server is killed when what owns it is dropped.
+        tokio::time::timeout(options.limit, measured)
+            .await
+            .map_err(|_| "it takes too long")?
     })
 }

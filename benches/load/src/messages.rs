@@ -86,10 +86,10 @@ pub fn call_line(options: &Options) -> Result<Template, Box<dyn Error>> {
 }
 
 /// A POST of this body.
-pub fn post(options: &Options, session: Option<&str>, body: &Value) -> Vec<u8> {
+pub fn post(options: &Options, host: &str, session: Option<&str>, body: &Value) -> Vec<u8> {
     let body = body.to_string();
     let mut head = format!(
-        "POST {} HTTP/1.1\r\nhost: localhost\r\naccept: application/json, text/event-stream\r\n\
+        "POST {} HTTP/1.1\r\nhost: {host}\r\naccept: application/json, text/event-stream\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n",
         options.path,
         body.len()
@@ -108,14 +108,18 @@ pub fn post(options: &Options, session: Option<&str>, body: &Value) -> Vec<u8> {
 }
 
 /// A call as a POST.
-pub fn call_post(options: &Options, session: Option<&str>) -> Result<Template, Box<dyn Error>> {
-    Template::new(post(options, session, &call(options)))
+pub fn call_post(
+    options: &Options,
+    host: &str,
+    session: Option<&str>,
+) -> Result<Template, Box<dyn Error>> {
+    Template::new(post(options, host, session, &call(options)))
 }
 
 /// The GET that opens a session's stream.
-pub fn get(options: &Options, session: &str) -> Vec<u8> {
+pub fn get(options: &Options, host: &str, session: &str) -> Vec<u8> {
     format!(
-        "GET {} HTTP/1.1\r\nhost: localhost\r\naccept: text/event-stream\r\nmcp-session-id: {session}\r\n\
+        "GET {} HTTP/1.1\r\nhost: {host}\r\naccept: text/event-stream\r\nmcp-session-id: {session}\r\n\
          mcp-protocol-version: {LEGACY}\r\n\r\n",
         options.path
     )

@@ -50,6 +50,8 @@ pub struct Options {
     pub count: usize,
     /// Whether each session holds a GET stream open.
     pub streams: bool,
+    /// How long everything may take together; past it the server is ended and the run has failed.
+    pub limit: Duration,
     /// The endpoint's path.
     pub path: String,
     /// The core for the server, and the one for the generator; `None` leaves both to the system.
@@ -80,6 +82,7 @@ impl Options {
             window: Duration::from_secs(1),
             count: 10,
             streams: false,
+            limit: Duration::from_secs(240),
             path: "/mcp".into(),
             cores: Some((0, 1)),
             server_unpinned: false,
@@ -110,6 +113,7 @@ impl Options {
                 "--milliseconds" => options.window = Duration::from_millis(value()?.parse()?),
                 "--count" => options.count = value()?.parse()?,
                 "--streams" => options.streams = true,
+                "--limit" => options.limit = Duration::from_secs(value()?.parse()?),
                 "--path" => options.path = value()?,
                 "--unpinned" => options.cores = None,
                 "--server-unpinned" => options.server_unpinned = true,

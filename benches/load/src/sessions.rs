@@ -32,7 +32,8 @@ pub async fn run(options: &Options) -> Result<Value, Box<dyn Error>> {
         let mut open = Vec::with_capacity(ids.len());
         for id in &ids {
             let mut stream = Connection::open(address).await?;
-            stream.open_stream(&get(options, id)).await?;
+            let request = get(options, &stream.host, id);
+            stream.open_stream(&request).await?;
             open.push(stream);
         }
         figures["streaming_kib"] = json!(per_session(server.resident()?));
@@ -47,7 +48,7 @@ async fn session(connection: &mut Connection, options: &Options) -> Result<Strin
         .handshake(options)
         .await?
         .ok_or("the server has no sessions")?;
-    let mut call = call_post(options, Some(&id))?;
+    let mut call = call_post(options, &connection.host, Some(&id))?;
     let (head, _) = connection.exchange(call.with_id(FIRST_ID)).await?;
     if head.status != 200 {
         return Err(format!("a call was answered with {}", head.status).into());

@@ -16,6 +16,7 @@ pub fn figures(mut latencies: Vec<u32>, wall: Duration, server: Duration) -> Val
     };
     json!({
         "calls": calls,
+        "calls_per_s": calls as f64 / wall.as_secs_f64(),
         "wall_s": wall.as_secs_f64(),
         "cpu_us_per_call": server.as_secs_f64() * 1e6 / calls.max(1) as f64,
         "server_busy": server.as_secs_f64() / wall.as_secs_f64(),

@@ -20,8 +20,17 @@ async fn echo_stream(arguments: EchoArguments, context: Context) -> String {
     arguments.text
 }
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> Result<(), Box<dyn std::error::Error>> {
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // As a server would: one thread where there is one core, as it is for all figures but those of two cores.
+    let cores = std::thread::available_parallelism()?.get();
+    let mut builder = match cores {
+        1 => tokio::runtime::Builder::new_current_thread(),
+        _ => tokio::runtime::Builder::new_multi_thread(),
+    };
+    builder.enable_all().build()?.block_on(serve())
+}
+
+async fn serve() -> Result<(), Box<dyn std::error::Error>> {
     let server = Server::new("bench", "1.0.0")
         .tool("echo", "Echo", echo)
         .tool(

@@ -1,0 +1,14 @@
+"""mcpline from Python with a sync handler only, over stdio: no event loop is ever made."""
+
+from mcpline import Server
+
+server = Server("bench", "1.0.0")
+
+
+@server.tool
+def echo(text: str) -> str:
+    """Echo."""
+    return text
+
+
+server.run()
