@@ -164,7 +164,7 @@ def test_validators_of_the_user_are_asked():
     assert text(call(tool, {"even": {"number": 2}})) == "2"
     refused = call(tool, {"even": {"number": 3}})
     assert refused["isError"]
-    assert text(refused) == "Invalid arguments: even.number: Value error, must be even"
+    assert text(refused) == "Invalid arguments: at /even/number: must be even"
 
 
 def test_a_handler_can_take_all_arguments_of_a_given_schema():

@@ -71,11 +71,14 @@ class Arguments:
             violation = self._validator.violation(arguments)
             if violation is not None:
                 raise ToolError(f"{_REFUSED}{violation}")
-            try:
-                return self._converted(msgspec.json.decode(arguments, type=self._struct, strict=False))
-            except Exception as lax:  # noqa: BLE001 - whatever the types' own checks raise
-                error = lax
-        raise ToolError(f"{_REFUSED}{_reason(error)}")
+            for allowed in (arguments, _with_whole_numbers(arguments)):
+                try:
+                    return self._converted(msgspec.json.decode(allowed, type=self._struct, strict=False))
+                except Exception as lax:  # noqa: BLE001 - whatever the types' own checks raise
+                    error = lax
+        from . import _wording
+
+        raise ToolError(f"{_REFUSED}{_wording.reason(error)}")
 
     def recover_texts(self, arguments: bytes, error: Exception) -> Any:
         """Refuse the arguments of a prompt or of a resource template.
@@ -114,35 +117,25 @@ class Arguments:
                 try:
                     setattr(values, name, convert(bytes(value)))
                 except Exception as error:  # noqa: BLE001 - validators of the user's may raise anything
-                    raise _Refused(name, error) from None
+                    from . import _wording
+
+                    raise _wording.Refused(name, error) from None
         return values
 
 
-class _Refused(Exception):
-    """A value that pydantic refused, and where."""
+def _with_whole_numbers(arguments: bytes) -> bytes:
+    """The same JSON with 5 for 5.0: a schema takes them for one number, and the decoder of an enum doesn't."""
 
-    def __init__(self, name: str, error: Exception) -> None:
-        super().__init__(name, error)
-        self.name = name
-        self.error = error
+    def whole(value: Any) -> Any:
+        if isinstance(value, float) and value.is_integer():
+            return int(value)
+        if isinstance(value, list):
+            return [whole(item) for item in value]
+        if isinstance(value, dict):
+            return {key: whole(item) for key, item in value.items()}
+        return value
 
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, _Refused):
-        if hasattr(error.error, "errors"):
-            # A ValidationError of pydantic's, which this module must not import.
-            reported: Any = error.error
-            found = reported.errors(include_url=False, include_context=False, include_input=False)
-            return "; ".join(f"{_path(error.name, item['loc'])}: {item['msg']}" for item in found)
-        return f"{error.name}: {_reason(error.error)}"
-    text, _, path = str(error).partition(" - at `")
-    if not path:
-        return text
-    return f"{path.rstrip('`').removeprefix('$').removeprefix('.')}: {text[:1].lower()}{text[1:]}"
-
-
-def _path(name: str, location: tuple[Any, ...]) -> str:
-    return ".".join([name, *(str(part) for part in location)])
+    return _json.encode(whole(msgspec.json.decode(arguments)))
 
 
 def _settled(parameter: Parameter) -> Parameter:

@@ -270,6 +270,8 @@ class _Writer:
                 result[key] = self.write(value)
         if "type" not in result and (kind := _enum_type(result.get("enum"))) is not None:
             result = {"type": kind, **result}
+        if not self.titled:
+            _as_decoded(result)
         if title is None and self.titled and isinstance(result.get("title"), str):
             result = _untitled(result)
         return result
@@ -288,6 +290,13 @@ _DATA = {"default", "enum", "const", "examples", "example", "required", "x-mcp-h
 
 def _name(reference: str) -> str:
     return reference.rpartition("/")[2]
+
+
+def _as_decoded(schema: dict[str, Any]) -> None:
+    """Have a schema of msgspec's allow what its decoder takes: numbers for a Decimal, an item of a set twice."""
+    if schema.get("format") == "decimal" and schema.get("type") == "string":
+        schema["type"] = ["string", "number"]
+    schema.pop("uniqueItems", None)
 
 
 def _untitled(schema: dict[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,185 @@
+"""Arguments that don't fit: handlers with types say the same of them as the core says of a schema."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import json
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, Optional, Union
+
+import msgspec
+import pytest
+from mcpline import Server
+from msgspec import Meta
+from support import run, text
+
+CASES = json.loads((Path(__file__).resolve().parents[2] / "tests" / "arguments" / "violations.json").read_text())
+GROUPS = {group["name"]: group for group in CASES["groups"]}
+
+
+class Color(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+class Level(enum.IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+@dataclass
+class Point:
+    x: int
+    y: float = 0.0
+
+
+class Closed(msgspec.Struct, forbid_unknown_fields=True):
+    a: int
+
+
+# The type whose derived schema is the group's.
+TYPES: dict[str, Any] = {
+    "integer": int,
+    "number": float,
+    "boolean": bool,
+    "string": str,
+    "nullable": Optional[int],
+    "integer or string": Union[int, str],
+    "integers": list[int],
+    "pair": tuple[int, str],
+    "short list": Annotated[list[int], Meta(min_length=1, max_length=2)],
+    "counts": dict[str, int],
+    "color": Color,
+    "level": Level,
+    "mixed choice": Literal["a", "b", 3],
+    "from one to ten": Annotated[int, Meta(ge=1, le=10)],
+    "fraction": Annotated[float, Meta(gt=0, lt=1)],
+    "multiple of three": Annotated[int, Meta(multiple_of=3)],
+    "two or three characters": Annotated[str, Meta(min_length=2, max_length=3)],
+    "only a": Annotated[str, Meta(pattern="^a+$")],
+    "point": Point,
+    "points": list[Point],
+    "closed": Closed,
+    "anything": Any,
+}
+
+
+def typed(annotation: Any) -> Server:
+    """A server with one tool that takes one argument of the type."""
+    server = Server("test")
+
+    def tool(value: Any) -> str:
+        return "fits"
+
+    tool.__annotations__["value"] = annotation
+    server.add_tool(tool, inline=True)
+    return server
+
+
+def given(schema: dict[str, Any]) -> Server:
+    """A server with one tool whose schema its author wrote."""
+    server = Server("test")
+
+    def tool(arguments: dict[str, Any]) -> str:
+        return "fits"
+
+    whole = {"type": "object", "properties": {"value": schema}, "required": ["value"]}
+    server.add_tool(tool, input_schema=whole, inline=True)
+    return server
+
+
+async def answers(server: Server, arguments: list[Any]) -> list[str | None]:
+    """What is said of each, None where it fits."""
+    said: list[str | None] = []
+    async with server.test_client() as client:
+        for given in arguments:
+            result = await client.call_tool("tool", given)
+            assert result.get("isError", False) == (text(result) != "fits")
+            said.append(text(result).removeprefix("Invalid arguments: ") if result.get("isError") else None)
+    return said
+
+
+def test_every_group_has_a_type():
+    assert TYPES.keys() == GROUPS.keys()
+
+
+@pytest.mark.parametrize("name", GROUPS)
+def test_a_type_says_what_its_schema_says(name):
+    cases = GROUPS[name]["cases"]
+    expected = [case["violation"] for case in cases]
+    arguments = [case["arguments"] for case in cases]
+
+    async def main() -> None:
+        server = typed(TYPES[name])
+        async with server.test_client() as client:
+            (tool,) = await client.list_tools()
+        assert tool["inputSchema"]["properties"]["value"] == GROUPS[name]["schema"]
+        assert await answers(server, arguments) == expected
+        assert await answers(given(GROUPS[name]["schema"]), arguments) == expected
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("annotation", "value", "said"),
+    [
+        (bytes, "YQ", "must be encoded as base64 (contentEncoding)"),
+        (datetime.datetime, "yesterday", "must be a valid date-time (format)"),
+        (datetime.date, "2024-02-30", "must be a valid date (format)"),
+        (datetime.time, "25:00", "must be a valid time (format)"),
+        (datetime.timedelta, "an hour", "must be a valid duration (format)"),
+        (uuid.UUID, "x", "must be a valid uuid (format)"),
+        (decimal.Decimal, "x", "must be a valid decimal (format)"),
+        (dict[int, str], {"x": "y"}, "has a property name that must be of type integer (propertyNames)"),
+        (Annotated[float, Meta(multiple_of=0.5)], 0.3, "must be a multiple of 0.5 (multipleOf)"),
+    ],
+)
+def test_what_a_schema_can_not_say_is_said_in_the_same_words(annotation, value, said):
+    assert run(answers(typed(annotation), [{"value": value}])) == [f"at /value: {said}"]
+
+
+def test_the_place_of_what_a_schema_can_not_say_is_a_json_pointer():
+    asked = {"value": [{"when": "2024-01-01"}, {"when": "never"}]}
+
+    @dataclass
+    class Event:
+        when: datetime.date
+
+    assert run(answers(typed(list[Event]), [asked])) == ["at /value/1/when: must be a valid date (format)"]
+
+
+def test_the_checks_of_a_class_are_told_with_their_place():
+    class Even(msgspec.Struct):
+        number: int
+
+        def __post_init__(self) -> None:
+            if self.number % 2:
+                raise ValueError("number must be even")
+
+    said = run(answers(typed(Even), [{"value": {"number": 2}}, {"value": {"number": 3}}]))
+    assert said == [None, "at /value: number must be even"]
+
+
+def test_what_a_decoder_takes_its_schema_allows():
+    for annotation, value in (
+        (set[int], [1, 1]),
+        (frozenset[str], ["a", "a"]),
+        (decimal.Decimal, 1.5),
+        (decimal.Decimal, "1.5"),
+        (int, 2.0),
+        (Level, 2.0),
+        (list[Level], [1.0, 2]),
+    ):
+        server = typed(annotation)
+
+        async def main(server: Server = server, value: Any = value) -> None:
+            async with server.test_client() as client:
+                (tool,) = await client.list_tools()
+            for either in (server, given(tool["inputSchema"]["properties"]["value"])):
+                assert await answers(either, [{"value": value}]) == [None]
+
+        run(main())
