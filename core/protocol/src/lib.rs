@@ -36,6 +36,7 @@
 //!
 //! How a conversation goes:
 //!
+//! - [`client`]: a client that opens a conversation with a server of any age
 //! - [`session`]: one client's session with a server, as a state machine
 //! - [`mrtr`]: asking the client in mid-call on 2026-07-28: sealed state, suspended handlers
 //!
@@ -52,6 +53,7 @@
 //! pairs, deep nesting. Schemas that would have to be fetched. Work without bounds.
 
 pub mod adapt;
+pub mod client;
 pub mod error;
 pub mod limits;
 pub mod mrtr;

@@ -1,0 +1,557 @@
+//! Opening a conversation with a server of any age (2026-07-28, `basic/versioning`, backward compatibility, and the
+//! pages of the transports).
+//!
+//! The driver sends what [`Step::Send`] holds and reports what comes of it: an answer ([`Opening::answered`]), a
+//! refusal by HTTP ([`Opening::refused`]), the end of the server ([`Opening::gone`]), or nothing
+//! ([`Opening::handle_timeout`]). Each report gives the next step, and the last one is [`Step::Opened`] or
+//! [`Step::Failed`]. However a server behaves, this takes no longer than one probe and three answers may.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::error::{ErrorCode, RpcError};
+use crate::revision::{Era, Revision};
+use crate::vocabulary::{
+    ClientCapabilities, DiscoverResult, Implementation, InitializeResult, ServerCapabilities, meta,
+};
+use crate::wire::{Raw, RequestId, encode};
+
+/// What a client brings along.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Who the client is.
+    pub info: Implementation,
+    /// What it offers.
+    pub capabilities: ClientCapabilities,
+    /// The revisions that it may speak, in any order.
+    pub revisions: Vec<Revision>,
+    /// What the server spoke the last time. It is tried first, and anything else only if that fails.
+    pub remembered: Option<Era>,
+    /// How long to wait.
+    pub timeouts: OpenTimeouts,
+}
+
+impl Plan {
+    /// Every revision, nothing remembered, default timeouts.
+    pub fn new(info: Implementation, capabilities: ClientCapabilities) -> Self {
+        Self {
+            info,
+            capabilities,
+            revisions: Revision::ALL.to_vec(),
+            remembered: None,
+            timeouts: OpenTimeouts::default(),
+        }
+    }
+}
+
+/// How long each part of an opening may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct OpenTimeouts {
+    /// For an answer to `server/discover`: servers of the handshake era may leave it unanswered.
+    pub probe: Duration,
+    /// For an answer to `initialize`, and to `server/discover` by a server that is known to have it.
+    pub answer: Duration,
+}
+
+impl Default for OpenTimeouts {
+    /// Three seconds for a probe, because starting an interpreter takes one; half a minute for an answer.
+    fn default() -> Self {
+        Self {
+            probe: Duration::from_secs(3),
+            answer: Duration::from_secs(30),
+        }
+    }
+}
+
+/// What to do next.
+#[derive(Debug)]
+pub enum Step {
+    /// Send this request; over HTTP as a client of `revision` would.
+    Send {
+        /// The request's id, to report its answer under.
+        id: RequestId,
+        /// One JSON-RPC message.
+        message: Vec<u8>,
+        /// The revision that it is written in.
+        revision: Revision,
+    },
+    /// Connect anew, then [`Opening::start`] again: the server ended over the probe.
+    Reconnect,
+    /// Open the event stream of HTTP+SSE (2024-11-05), then [`Opening::start`] again: the endpoint serves nothing
+    /// newer.
+    UsePair,
+    /// Wait on.
+    Wait,
+    /// The conversation is open.
+    Opened(Box<Opened>),
+    /// It can't be opened.
+    Failed(OpenError),
+}
+
+/// An open conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Opened {
+    /// What both speak.
+    pub revision: Revision,
+    /// What the server offers.
+    pub capabilities: ServerCapabilities,
+    /// Who the server says it is.
+    pub info: Option<Implementation>,
+    /// How to use the server, for the model.
+    pub instructions: Option<String>,
+    /// `notifications/initialized`, to be sent before anything else; 2026-07-28 has none.
+    pub initialized: Option<Vec<u8>>,
+    /// The number that the next request may have as its id.
+    pub next_id: u64,
+}
+
+/// Why a conversation can't be opened.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Both sides have no revision in common.
+    #[error("the server speaks {}, this client {}", server.join(", "), words(client))]
+    NoCommonRevision {
+        /// What the server said it speaks.
+        server: Vec<String>,
+        /// What the client may speak.
+        client: Vec<Revision>,
+    },
+    /// The server answered with an error.
+    #[error("the server refused the conversation: {0}")]
+    Refused(RpcError),
+    /// The server answered with what is no answer.
+    #[error("the server's answer to {method} is invalid: {reason}")]
+    Invalid {
+        /// What was asked.
+        method: &'static str,
+        /// What is wrong with the answer.
+        reason: String,
+    },
+    /// The server refused by HTTP.
+    #[error("the server answered with HTTP status {status}")]
+    Http {
+        /// The status.
+        status: u16,
+        /// The JSON-RPC error in the body, if there was one.
+        error: Option<RpcError>,
+    },
+    /// No answer came in time.
+    #[error("the server did not answer {method} within {} s", waited.as_secs_f64())]
+    TimedOut {
+        /// What was asked.
+        method: &'static str,
+        /// How long was waited.
+        waited: Duration,
+    },
+    /// The connection or the process ended.
+    #[error("the server ended before it answered {method}")]
+    Gone {
+        /// What was asked.
+        method: &'static str,
+    },
+    /// The plan has no revisions.
+    #[error("there is no revision that this client may speak")]
+    NoRevision,
+}
+
+fn words(revisions: &[Revision]) -> String {
+    let names: Vec<_> = revisions.iter().map(|revision| revision.as_str()).collect();
+    names.join(", ")
+}
+
+const DISCOVER: &str = "server/discover";
+const INITIALIZE: &str = "initialize";
+
+/// A conversation being opened. See the [module](super).
+#[derive(Debug)]
+pub struct Opening {
+    plan: Plan,
+    asked: Option<Asked>,
+    next_id: u64,
+    /// What is tried now.
+    era: Option<Era>,
+    /// The revision to ask for, where the server said which it has.
+    wanted: Option<Revision>,
+    /// What has been tried, so that nothing is tried for ever.
+    tried: Tried,
+    /// The answer to a probe that came too late to be waited for.
+    late: Option<DiscoverResult>,
+    probe: Option<u64>,
+}
+
+#[derive(Debug)]
+struct Asked {
+    id: u64,
+    method: &'static str,
+    since: Duration,
+    deadline: Duration,
+}
+
+#[derive(Debug, Default)]
+struct Tried {
+    modern: bool,
+    legacy: bool,
+    other_version: bool,
+    reconnect: bool,
+    pair: bool,
+}
+
+impl Opening {
+    /// An opening that has sent nothing yet.
+    pub fn new(plan: Plan) -> Self {
+        Self {
+            plan,
+            asked: None,
+            next_id: 1,
+            era: None,
+            wanted: None,
+            tried: Tried::default(),
+            late: None,
+            probe: None,
+        }
+    }
+
+    /// The first request, or the first after [`Step::Reconnect`] or [`Step::UsePair`].
+    pub fn start(&mut self, now: Duration) -> Step {
+        let first = self.plan.remembered.unwrap_or(Era::Modern);
+        let era = self.era.unwrap_or(first);
+        match era {
+            Era::Modern if self.preferred(Era::Modern).is_some() => self.discover(now),
+            Era::Legacy if self.preferred(Era::Legacy).is_some() => self.initialize(now),
+            _ if self.preferred(Era::Legacy).is_some() => self.initialize(now),
+            _ if self.preferred(Era::Modern).is_some() => self.discover(now),
+            _ => Step::Failed(OpenError::NoRevision),
+        }
+    }
+
+    /// What came of the request with this id.
+    pub fn answered(
+        &mut self,
+        id: &RequestId,
+        outcome: Result<Raw, RpcError>,
+        now: Duration,
+    ) -> Step {
+        let Some(asked) = self.asked.take_if(|asked| *id == number(asked.id)) else {
+            if self.probe.is_some_and(|probe| *id == number(probe)) {
+                // It may yet be needed, should the handshake fail.
+                self.late = outcome.ok().and_then(|result| result.decode().ok());
+            }
+            return Step::Wait;
+        };
+        match (asked.method, outcome) {
+            (DISCOVER, Ok(result)) => match result.decode::<DiscoverResult>() {
+                Ok(found) => self.discovered(found, now),
+                // A server of the handshake era that answers whatever it is asked.
+                Err(error) => self.other_era(
+                    OpenError::Invalid {
+                        method: DISCOVER,
+                        reason: error.to_string(),
+                    },
+                    now,
+                ),
+            },
+            (DISCOVER, Err(error)) => self.probe_refused(error, now),
+            (_, Ok(result)) => self.shaken(&result, now),
+            (_, Err(error)) => self.handshake_refused(error, now),
+        }
+    }
+
+    /// The latest request was answered by an HTTP status instead of a message; `error` is the JSON-RPC error that
+    /// its body held, if any.
+    pub fn refused(&mut self, status: u16, error: Option<RpcError>, now: Duration) -> Step {
+        let Some(asked) = self.asked.take() else {
+            return Step::Wait;
+        };
+        let refusal = OpenError::Http {
+            status,
+            error: error.clone(),
+        };
+        if let Some(error) = error.filter(is_modern) {
+            return self.probe_refused(error, now);
+        }
+        // Credentials, overload and defects tell nothing of what a server speaks.
+        if !matches!(status, 400 | 404 | 405 | 406 | 415) {
+            return Step::Failed(refusal);
+        }
+        if asked.method == DISCOVER {
+            return self.other_era(refusal, now);
+        }
+        let has_pair = self.plan.revisions.contains(&Revision::V2024_11_05);
+        if has_pair && !std::mem::replace(&mut self.tried.pair, true) {
+            self.era = Some(Era::Legacy);
+            return Step::UsePair;
+        }
+        if self.tried.pair {
+            return Step::Failed(refusal);
+        }
+        self.other_era(refusal, now)
+    }
+
+    /// The connection, or the server's process, ended before it answered.
+    pub fn gone(&mut self) -> Step {
+        let Some(asked) = self.asked.take() else {
+            return Step::Wait;
+        };
+        // Some servers of the handshake era end over a request that they don't know.
+        let legacy = self.preferred(Era::Legacy).is_some() && !self.tried.legacy;
+        if asked.method == DISCOVER && legacy && !std::mem::replace(&mut self.tried.reconnect, true)
+        {
+            self.era = Some(Era::Legacy);
+            return Step::Reconnect;
+        }
+        Step::Failed(OpenError::Gone {
+            method: asked.method,
+        })
+    }
+
+    /// When [`Opening::handle_timeout`] has something to do.
+    pub fn poll_deadline(&self) -> Option<Duration> {
+        self.asked.as_ref().map(|asked| asked.deadline)
+    }
+
+    /// Gives up waiting for an answer that is due.
+    pub fn handle_timeout(&mut self, now: Duration) -> Step {
+        let Some(asked) = self.asked.take_if(|asked| asked.deadline <= now) else {
+            return Step::Wait;
+        };
+        let error = OpenError::TimedOut {
+            method: asked.method,
+            waited: now.saturating_sub(asked.since),
+        };
+        if asked.method == DISCOVER {
+            self.probe = Some(asked.id);
+            return self.other_era(error, now);
+        }
+        self.fail_handshake(error, now)
+    }
+
+    // What is asked
+
+    fn discover(&mut self, now: Duration) -> Step {
+        let Some(revision) = self.wanted.take().or_else(|| self.preferred(Era::Modern)) else {
+            return Step::Failed(OpenError::NoRevision);
+        };
+        self.tried.modern = true;
+        self.era = Some(Era::Modern);
+        let timeout = if self.plan.remembered == Some(Era::Modern) || self.tried.legacy {
+            self.plan.timeouts.answer
+        } else {
+            self.plan.timeouts.probe
+        };
+        let params = json!({"_meta": {
+            meta::PROTOCOL_VERSION: revision,
+            meta::CLIENT_INFO: self.plan.info,
+            meta::CLIENT_CAPABILITIES: self.plan.capabilities,
+        }});
+        self.ask(DISCOVER, &params, revision, timeout, now)
+    }
+
+    fn initialize(&mut self, now: Duration) -> Step {
+        let Some(revision) = self.wanted.take().or_else(|| self.preferred(Era::Legacy)) else {
+            return Step::Failed(OpenError::NoRevision);
+        };
+        self.tried.legacy = true;
+        self.era = Some(Era::Legacy);
+        let params = json!({
+            "protocolVersion": revision,
+            "capabilities": self.plan.capabilities,
+            "clientInfo": self.plan.info,
+        });
+        self.ask(
+            INITIALIZE,
+            &params,
+            revision,
+            self.plan.timeouts.answer,
+            now,
+        )
+    }
+
+    fn ask(
+        &mut self,
+        method: &'static str,
+        params: &Value,
+        revision: Revision,
+        timeout: Duration,
+        now: Duration,
+    ) -> Step {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.asked = Some(Asked {
+            id,
+            method,
+            since: now,
+            deadline: now + timeout,
+        });
+        let mut message = Vec::new();
+        let params = params.to_string();
+        encode::request(&mut message, &number(id), method, Some(params.as_bytes()));
+        Step::Send {
+            id: number(id),
+            message,
+            revision,
+        }
+    }
+
+    // What comes of it
+
+    fn discovered(&mut self, found: DiscoverResult, now: Duration) -> Step {
+        match self.common(&found.supported_versions) {
+            Some(revision) if revision.is_modern() => {
+                let info = found.meta.as_ref().and_then(|meta| {
+                    serde_json::from_value(meta.get(meta::SERVER_INFO)?.clone()).ok()
+                });
+                self.opened(Opened {
+                    revision,
+                    capabilities: found.capabilities,
+                    info,
+                    instructions: found.instructions,
+                    initialized: None,
+                    next_id: self.next_id,
+                })
+            }
+            Some(revision) if !self.tried.legacy => {
+                self.wanted = Some(revision);
+                self.initialize(now)
+            }
+            _ => self.nothing_in_common(found.supported_versions),
+        }
+    }
+
+    fn probe_refused(&mut self, error: RpcError, now: Duration) -> Step {
+        if !is_modern(&error) {
+            return self.other_era(OpenError::Refused(error), now);
+        }
+        if error.code != ErrorCode::UNSUPPORTED_VERSION {
+            return Step::Failed(OpenError::Refused(error));
+        }
+        let supported = supported(&error);
+        let again = !std::mem::replace(&mut self.tried.other_version, true);
+        match self.common(&supported) {
+            Some(revision) if revision.is_modern() && again => {
+                self.wanted = Some(revision);
+                self.discover(now)
+            }
+            Some(revision) if !revision.is_modern() && !self.tried.legacy => {
+                self.wanted = Some(revision);
+                self.initialize(now)
+            }
+            _ => self.nothing_in_common(supported),
+        }
+    }
+
+    fn shaken(&mut self, result: &Raw, now: Duration) -> Step {
+        let result = match result.decode::<InitializeResult>() {
+            Ok(result) => result,
+            Err(error) => {
+                let error = OpenError::Invalid {
+                    method: INITIALIZE,
+                    reason: error.to_string(),
+                };
+                return self.fail_handshake(error, now);
+            }
+        };
+        let revision = Revision::parse(&result.protocol_version)
+            .filter(|revision| !revision.is_modern() && self.plan.revisions.contains(revision));
+        let Some(revision) = revision else {
+            return self.nothing_in_common(vec![result.protocol_version]);
+        };
+        let mut initialized = Vec::new();
+        encode::notification(&mut initialized, "notifications/initialized", None);
+        self.opened(Opened {
+            revision,
+            capabilities: result.capabilities,
+            info: Some(result.server_info),
+            instructions: result.instructions,
+            initialized: Some(initialized),
+            next_id: self.next_id,
+        })
+    }
+
+    fn handshake_refused(&mut self, error: RpcError, now: Duration) -> Step {
+        // Some servers don't make a counter-offer, and name what they have in an error (2024-11-05, `lifecycle`,
+        // error handling).
+        let supported = supported(&error);
+        let other = self.common(&supported);
+        if let Some(revision) = other
+            && !std::mem::replace(&mut self.tried.other_version, true)
+        {
+            self.wanted = Some(revision);
+            return match revision.era() {
+                Era::Modern => self.discover(now),
+                Era::Legacy => self.initialize(now),
+            };
+        }
+        self.fail_handshake(OpenError::Refused(error), now)
+    }
+
+    /// The handshake failed: then what a probe told after all, or was never asked, counts.
+    fn fail_handshake(&mut self, error: OpenError, now: Duration) -> Step {
+        match self.late.take() {
+            Some(found) => self.discovered(found, now),
+            None => self.other_era(error, now),
+        }
+    }
+
+    /// Goes on with the other era, or fails with `error` if it has been tried or may not be spoken.
+    fn other_era(&mut self, error: OpenError, now: Duration) -> Step {
+        let modern = self.preferred(Era::Modern).is_some() && !self.tried.modern;
+        let legacy = self.preferred(Era::Legacy).is_some() && !self.tried.legacy;
+        match self.era {
+            Some(Era::Modern) if legacy => self.initialize(now),
+            Some(Era::Legacy) if modern => self.discover(now),
+            _ => Step::Failed(error),
+        }
+    }
+
+    fn opened(&mut self, opened: Opened) -> Step {
+        Step::Opened(Box::new(opened))
+    }
+
+    fn nothing_in_common(&self, server: Vec<String>) -> Step {
+        Step::Failed(OpenError::NoCommonRevision {
+            server,
+            client: self.plan.revisions.clone(),
+        })
+    }
+
+    // Revisions
+
+    /// The newest revision of an era that the client may speak.
+    fn preferred(&self, era: Era) -> Option<Revision> {
+        let of_era = |revision: &&Revision| revision.era() == era;
+        self.plan.revisions.iter().filter(of_era).max().copied()
+    }
+
+    /// The newest revision that both may speak.
+    fn common(&self, server: &[String]) -> Option<Revision> {
+        let known = server.iter().filter_map(|version| Revision::parse(version));
+        known
+            .filter(|revision| self.plan.revisions.contains(revision))
+            .max()
+    }
+}
+
+fn number(id: u64) -> RequestId {
+    RequestId::number(i64::try_from(id).unwrap_or(i64::MAX))
+}
+
+/// Whether only a server of 2026-07-28 gives this error (`basic/versioning`, backward compatibility).
+fn is_modern(error: &RpcError) -> bool {
+    matches!(
+        error.code,
+        ErrorCode::UNSUPPORTED_VERSION
+            | ErrorCode::MISSING_CLIENT_CAPABILITY
+            | ErrorCode::HEADER_MISMATCH
+    )
+}
+
+/// The versions that an error names in `data.supported`.
+fn supported(error: &RpcError) -> Vec<String> {
+    let data = error.data.as_ref();
+    let named = data.and_then(|data| data.member("supported"));
+    named
+        .and_then(|named| named.decode().ok())
+        .unwrap_or_default()
+}

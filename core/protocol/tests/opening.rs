@@ -1,0 +1,427 @@
+//! A client that opens a conversation with servers of every age and temper, under virtual time.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpline_protocol::client::{OpenError, Opened, Opening, Plan, Step};
+use mcpline_protocol::session::{Received, Scope, ServerProfile, ServerSession, SessionLimits};
+use mcpline_protocol::vocabulary::{
+    ClientCapabilities, Implementation, ListCapability, ServerCapabilities,
+};
+use mcpline_protocol::wire::{Incoming, Message, read};
+use mcpline_protocol::{Era, ErrorCode, Raw, RequestId, Revision, RpcError};
+use serde_json::{Value, json};
+
+/// What becomes of a request.
+#[derive(Clone)]
+enum Fate {
+    Result(Value),
+    Error(RpcError),
+    Http(u16, Option<RpcError>),
+    Silence,
+    Gone,
+}
+
+/// What was asked for, in order: `discover 2026-07-28`, `initialize 2025-11-25`, `reconnect`, `pair`.
+type Log = Vec<String>;
+
+fn plan() -> Plan {
+    Plan::new(
+        Implementation::new("client", "1"),
+        ClientCapabilities::default(),
+    )
+}
+
+/// Opens a conversation with a server that deals with each request as `fate` says.
+fn open(plan: Plan, fate: impl FnMut(&Value) -> Fate) -> (Result<Opened, OpenError>, Log) {
+    let (outcome, log, _) = open_timed(plan, fate);
+    (outcome, log)
+}
+
+fn open_timed(
+    plan: Plan,
+    mut fate: impl FnMut(&Value) -> Fate,
+) -> (Result<Opened, OpenError>, Log, Duration) {
+    let mut opening = Opening::new(plan);
+    let mut log = Log::new();
+    let mut now = Duration::from_secs(100);
+    let begun = now;
+    let mut step = opening.start(now);
+    for _ in 0..20 {
+        step = match step {
+            Step::Opened(opened) => return (Ok(*opened), log, now - begun),
+            Step::Failed(error) => return (Err(error), log, now - begun),
+            Step::Wait => panic!("nothing is awaited after {log:?}"),
+            Step::Reconnect => {
+                log.push("reconnect".into());
+                opening.start(now)
+            }
+            Step::UsePair => {
+                log.push("pair".into());
+                opening.start(now)
+            }
+            Step::Send { id, message, .. } => {
+                let message: Value = serde_json::from_slice(&message).expect("JSON");
+                log.push(summary(&message));
+                match fate(&message) {
+                    Fate::Result(result) => opening.answered(&id, Ok(raw(&result)), now),
+                    Fate::Error(error) => opening.answered(&id, Err(error), now),
+                    Fate::Http(status, error) => opening.refused(status, error, now),
+                    Fate::Gone => opening.gone(),
+                    Fate::Silence => {
+                        now = opening.poll_deadline().expect("it waits for no longer");
+                        opening.handle_timeout(now)
+                    }
+                }
+            }
+        };
+    }
+    panic!("it goes round in circles: {log:?}");
+}
+
+fn summary(message: &Value) -> String {
+    let params = &message["params"];
+    match message["method"].as_str() {
+        Some("server/discover") => {
+            let version = &params["_meta"]["io.modelcontextprotocol/protocolVersion"];
+            format!("discover {}", version.as_str().expect("a version"))
+        }
+        _ => format!(
+            "initialize {}",
+            params["protocolVersion"].as_str().expect("a version")
+        ),
+    }
+}
+
+fn raw(value: &Value) -> Raw {
+    Raw::from_serialize(value).expect("serializes")
+}
+
+fn is_discover(message: &Value) -> bool {
+    message["method"] == "server/discover"
+}
+
+fn discovered(versions: &[&str]) -> Fate {
+    Fate::Result(
+        json!({"resultType": "complete", "supportedVersions": versions, "capabilities": {},
+        "ttlMs": 0, "cacheScope": "private",
+        "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "modern", "version": "1"}}}),
+    )
+}
+
+/// A handshake that takes what it is offered.
+fn shaken(message: &Value) -> Fate {
+    shaken_with(
+        message["params"]["protocolVersion"]
+            .as_str()
+            .expect("a version"),
+    )
+}
+
+fn shaken_with(version: &str) -> Fate {
+    Fate::Result(
+        json!({"protocolVersion": version, "capabilities": {"tools": {}},
+        "serverInfo": {"name": "legacy", "version": "1"}, "instructions": "Be gentle."}),
+    )
+}
+
+fn unsupported(versions: &[&str]) -> RpcError {
+    RpcError::new(
+        ErrorCode::UNSUPPORTED_VERSION,
+        "Unsupported protocol version",
+    )
+    .with_data(&json!({"supported": versions, "requested": "2026-07-28"}))
+}
+
+#[test]
+fn a_modern_server_is_discovered() {
+    let (opened, log) = open(plan(), |_| discovered(&["2026-07-28", "2025-11-25"]));
+    let opened = opened.expect("opens");
+    assert_eq!(opened.revision, Revision::V2026_07_28);
+    assert_eq!(opened.info.expect("a name").name, "modern");
+    assert_eq!(opened.initialized, None);
+    assert_eq!(opened.next_id, 2);
+    assert_eq!(log, ["discover 2026-07-28"]);
+}
+
+#[test]
+fn whatever_a_legacy_server_makes_of_the_probe_it_is_shaken_hands_with() {
+    let tempers = [
+        Fate::Error(RpcError::new(
+            ErrorCode::METHOD_NOT_FOUND,
+            "Method not found",
+        )),
+        Fate::Error(RpcError::new(
+            ErrorCode::INVALID_PARAMS,
+            "before initialize",
+        )),
+        Fate::Error(RpcError::new(ErrorCode(-32000), "not initialized")),
+        Fate::Error(RpcError::new(ErrorCode(7), "no")),
+        Fate::Result(json!({})),
+        Fate::Result(json!({"tools": []})),
+        Fate::Silence,
+        Fate::Http(400, None),
+        Fate::Http(400, Some(RpcError::new(ErrorCode(-32000), "no session"))),
+        Fate::Http(404, None),
+        Fate::Http(405, None),
+    ];
+    for temper in tempers {
+        let (opened, log) = open(plan(), |message| match is_discover(message) {
+            true => temper.clone(),
+            false => shaken(message),
+        });
+        let opened = opened.expect("opens");
+        assert_eq!(opened.revision, Revision::V2025_11_25);
+        assert_eq!(opened.instructions.as_deref(), Some("Be gentle."));
+        let initialized = opened.initialized.expect("it is owed");
+        let initialized: Value = serde_json::from_slice(&initialized).expect("JSON");
+        assert_eq!(initialized["method"], "notifications/initialized");
+        assert_eq!(log, ["discover 2026-07-28", "initialize 2025-11-25"]);
+    }
+}
+
+#[test]
+fn a_server_that_ends_over_the_probe_is_connected_to_once_more() {
+    let (opened, log) = open(plan(), |message| match is_discover(message) {
+        true => Fate::Gone,
+        false => shaken(message),
+    });
+    assert_eq!(opened.expect("opens").revision, Revision::V2025_11_25);
+    assert_eq!(
+        log,
+        ["discover 2026-07-28", "reconnect", "initialize 2025-11-25"]
+    );
+    let (failed, log) = open(plan(), |_| Fate::Gone);
+    let method = "initialize";
+    assert_eq!(failed, Err(OpenError::Gone { method }));
+    assert_eq!(log.len(), 3);
+}
+
+#[test]
+fn an_unsupported_version_is_answered_with_one_that_the_server_has() {
+    let (opened, log) = open(plan(), |message| match is_discover(message) {
+        true => Fate::Error(unsupported(&["2025-06-18", "2025-03-26"])),
+        false => shaken(message),
+    });
+    assert_eq!(opened.expect("opens").revision, Revision::V2025_06_18);
+    assert_eq!(log, ["discover 2026-07-28", "initialize 2025-06-18"]);
+
+    let (failed, log) = open(plan(), |_| Fate::Error(unsupported(&["2099-01-01"])));
+    let Err(OpenError::NoCommonRevision { server, .. }) = failed else {
+        panic!("{failed:?}");
+    };
+    assert_eq!(server, ["2099-01-01"]);
+    // A modern error means a modern server: no handshake is tried.
+    assert_eq!(log, ["discover 2026-07-28"]);
+
+    // A server that goes on refusing what it names is not asked for ever.
+    let (failed, log) = open(plan(), |_| Fate::Error(unsupported(&["2026-07-28"])));
+    assert!(matches!(failed, Err(OpenError::NoCommonRevision { .. })));
+    assert_eq!(log, ["discover 2026-07-28", "discover 2026-07-28"]);
+}
+
+#[test]
+fn a_counter_offer_is_taken_if_the_client_may_speak_it() {
+    for version in ["2024-11-05", "2025-03-26", "2025-06-18"] {
+        let (opened, _) = open(plan(), |message| match is_discover(message) {
+            true => Fate::Error(RpcError::method_not_found("server/discover")),
+            false => shaken_with(version),
+        });
+        assert_eq!(opened.expect("opens").revision.as_str(), version);
+    }
+    for version in ["2026-07-28", "1999-01-01", "draft"] {
+        let (failed, _) = open(plan(), |message| match is_discover(message) {
+            true => Fate::Error(RpcError::method_not_found("server/discover")),
+            false => shaken_with(version),
+        });
+        let Err(OpenError::NoCommonRevision { server, .. }) = failed else {
+            panic!("{failed:?}");
+        };
+        assert_eq!(server, [version]);
+    }
+}
+
+#[test]
+fn a_handshake_that_is_refused_with_the_versions_there_are_is_tried_with_one_of_them() {
+    let refusal = RpcError::invalid_params("Unsupported protocol version")
+        .with_data(&json!({"supported": ["2024-11-05"], "requested": "2025-11-25"}));
+    let (opened, log) = open(plan(), |message| match summary(message).as_str() {
+        "initialize 2024-11-05" => shaken(message),
+        _ => Fate::Error(refusal.clone()),
+    });
+    assert_eq!(opened.expect("opens").revision, Revision::V2024_11_05);
+    assert_eq!(
+        log.last().map(String::as_str),
+        Some("initialize 2024-11-05")
+    );
+    assert!(log.len() <= 3, "{log:?}");
+}
+
+#[test]
+fn an_endpoint_without_either_era_may_be_a_pair() {
+    let mut pair = false;
+    let (opened, log) = open(plan(), |message| {
+        let fate = match (pair, is_discover(message)) {
+            (true, false) => shaken_with("2024-11-05"),
+            _ => Fate::Http(405, None),
+        };
+        pair = !is_discover(message);
+        fate
+    });
+    assert_eq!(opened.expect("opens").revision, Revision::V2024_11_05);
+    assert_eq!(
+        log,
+        [
+            "discover 2026-07-28",
+            "initialize 2025-11-25",
+            "pair",
+            "initialize 2025-11-25"
+        ]
+    );
+    let (failed, _) = open(plan(), |_| Fate::Http(404, None));
+    let (status, error) = (404, None);
+    assert_eq!(failed, Err(OpenError::Http { status, error }));
+}
+
+#[test]
+fn what_says_nothing_of_the_era_is_no_reason_to_try_another() {
+    for status in [401, 403, 421, 429, 500, 502, 503] {
+        let (failed, log) = open(plan(), |_| Fate::Http(status, None));
+        let error = None;
+        assert_eq!(failed, Err(OpenError::Http { status, error }));
+        assert_eq!(log.len(), 1, "{status}");
+    }
+    let missing = RpcError::missing_capability(&json!({"sampling": {}}));
+    let (failed, log) = open(plan(), |_| Fate::Http(400, Some(missing.clone())));
+    assert_eq!(failed, Err(OpenError::Refused(missing.clone())));
+    assert_eq!(log.len(), 1);
+}
+
+#[test]
+fn a_server_that_never_answers_costs_a_stated_time() {
+    let timeouts = plan().timeouts;
+    let (failed, log, took) = open_timed(plan(), |_| Fate::Silence);
+    assert!(matches!(failed, Err(OpenError::TimedOut { method, .. }) if method == "initialize"));
+    assert_eq!(log.len(), 2);
+    assert_eq!(took, timeouts.probe + timeouts.answer);
+}
+
+#[test]
+fn a_late_answer_to_the_probe_counts_when_the_handshake_fails() {
+    let mut opening = Opening::new(plan());
+    let mut now = Duration::ZERO;
+    let Step::Send { id: probe, .. } = opening.start(now) else {
+        panic!("it probes");
+    };
+    now = opening.poll_deadline().expect("it waits");
+    let Step::Send { id: hello, .. } = opening.handle_timeout(now) else {
+        panic!("it shakes hands");
+    };
+    let Fate::Result(found) = discovered(&["2026-07-28"]) else {
+        unreachable!()
+    };
+    assert!(matches!(
+        opening.answered(&probe, Ok(raw(&found)), now),
+        Step::Wait
+    ));
+    let refusal = RpcError::method_not_found("initialize");
+    let Step::Opened(opened) = opening.answered(&hello, Err(refusal), now) else {
+        panic!("it opens");
+    };
+    assert_eq!(opened.revision, Revision::V2026_07_28);
+}
+
+#[test]
+fn answers_to_nothing_are_waited_past() {
+    let mut opening = Opening::new(plan());
+    let Step::Send { id, .. } = opening.start(Duration::ZERO) else {
+        panic!("it probes");
+    };
+    for other in [RequestId::number(99), RequestId::string("1")] {
+        assert_ne!(other, id);
+        let step = opening.answered(&other, Ok(raw(&json!({}))), Duration::ZERO);
+        assert!(matches!(step, Step::Wait));
+    }
+    assert!(opening.poll_deadline().is_some());
+}
+
+#[test]
+fn what_is_remembered_is_tried_first_and_the_rest_only_if_it_fails() {
+    let mut remembered = plan();
+    remembered.remembered = Some(Era::Legacy);
+    let (opened, log) = open(remembered.clone(), shaken);
+    assert_eq!(opened.expect("opens").revision, Revision::V2025_11_25);
+    assert_eq!(log, ["initialize 2025-11-25"]);
+    let (opened, log) = open(remembered, |message| match is_discover(message) {
+        true => discovered(&["2026-07-28"]),
+        false => Fate::Error(RpcError::method_not_found("initialize")),
+    });
+    assert_eq!(opened.expect("opens").revision, Revision::V2026_07_28);
+    assert_eq!(log, ["initialize 2025-11-25", "discover 2026-07-28"]);
+
+    let mut modern = plan();
+    modern.remembered = Some(Era::Modern);
+    let timeouts = modern.timeouts;
+    let (_, _, took) = open_timed(modern, |_| Fate::Silence);
+    assert_eq!(took, timeouts.answer * 2);
+}
+
+#[test]
+fn only_what_the_plan_allows_is_spoken() {
+    let mut pinned = plan();
+    pinned.revisions = vec![Revision::V2025_03_26];
+    let (opened, log) = open(pinned.clone(), shaken);
+    assert_eq!(opened.expect("opens").revision, Revision::V2025_03_26);
+    assert_eq!(log, ["initialize 2025-03-26"]);
+    let (failed, _) = open(pinned, |_| shaken_with("2025-06-18"));
+    assert!(matches!(failed, Err(OpenError::NoCommonRevision { .. })));
+
+    let mut modern = plan();
+    modern.revisions = vec![Revision::V2026_07_28];
+    let refusal = RpcError::method_not_found("server/discover");
+    let (failed, log) = open(modern, |_| Fate::Error(refusal.clone()));
+    assert_eq!(failed, Err(OpenError::Refused(refusal.clone())));
+    assert_eq!(log.len(), 1);
+
+    let mut nothing = plan();
+    nothing.revisions.clear();
+    assert_eq!(open(nothing, shaken).0, Err(OpenError::NoRevision));
+}
+
+#[test]
+fn our_own_server_opens_to_every_plan() {
+    let profile = ServerProfile {
+        info: Implementation::new("ours", "1"),
+        capabilities: ServerCapabilities::default().with_tools(ListCapability::default()),
+        revisions: Revision::ALL.to_vec(),
+        ..ServerProfile::default()
+    };
+    for revisions in Revision::ALL
+        .iter()
+        .map(|one| vec![*one])
+        .chain([Revision::ALL.to_vec()])
+    {
+        let newest = *revisions.last().expect("one at least");
+        let mut session = ServerSession::<(), ()>::new(Scope::Connection, SessionLimits::default());
+        let mut plan = plan();
+        plan.revisions = revisions;
+        let (opened, log) = open(plan, |message| {
+            let Ok(Incoming::Single(message @ Message::Request(_))) =
+                read(Bytes::from(message.to_string()))
+            else {
+                panic!("a request");
+            };
+            let result = match session.receive(message, false, &profile, Duration::ZERO) {
+                Received::Reply { outcome, .. } => outcome.expect("a result"),
+                Received::Initialized { result, .. } => result,
+                other => panic!("{other:?}"),
+            };
+            Fate::Result(serde_json::from_slice(&result).expect("JSON"))
+        });
+        let opened = opened.expect("opens");
+        assert_eq!(opened.revision, newest);
+        assert_eq!(opened.info.expect("a name").name, "ours");
+        assert!(opened.capabilities.tools.is_some());
+        assert_eq!(log.len(), 1);
+    }
+}
