@@ -42,13 +42,14 @@ def http_problems(connections: Iterable[Connection], schemas: Schemas) -> list[s
             talk = Conversation(schemas, http=True, modern=exchange.headers.get("mcp-protocol-version") == MODERN)
             if name:
                 sessions[name] = talk
-        talk.client(bytes(exchange.body))
+        talk.client(exchange.body)
         exchange.talk = talk
     # Answers come on other connections than their requests, too: all of these are known by now.
     for exchange in exchanges:
-        if exchange.headers_of_answer.get("content-type", "").startswith("application/json") and exchange.path != "/health":
-            exchange.talk.client(bytes(exchange.body))
-            problems += exchange.talk.server(bytes(exchange.answer)) if exchange.answer else []
+        if exchange.headers_of_answer.get("content-type", "").startswith("application/json") and exchange.answer:
+            # An id may be used again within a session: this is the request that is answered here.
+            exchange.talk.client(exchange.body)
+            problems += exchange.talk.server(exchange.answer)
         for message in exchange.events():
             problems += exchange.talk.server(message)
     return problems
@@ -148,7 +149,8 @@ def _unchunked(data: bytes) -> tuple[bytes, bytes]:
 def report(problems: list[str], schemas: Schemas) -> int:
     """Prints how many messages were held against which schemas, and those that don't fit; returns their number."""
     seen = ", ".join(f"{revision}: {count}" for revision, count in sorted(schemas.checked.items()))
-    print(f"{schemas.checked.total()} messages held against the schemas ({seen}), {len(problems)} don't fit", flush=True)
+    total = schemas.checked.total()
+    print(f"{total} messages held against the schemas ({seen}), {len(problems)} don't fit", flush=True)
     for problem in sorted(set(problems))[:20]:
         print(f"  {problem}")
     return len(problems)

@@ -63,6 +63,13 @@ class Schemas:
             found += self._fits(revision, part, message["result"])
         return found
 
+    def output_violations(self, schema: Any, result: dict) -> list[str]:
+        """Why the structured content of a result doesn't fit its tool's output schema."""
+        if "structuredContent" not in result:
+            return ["a tool with an outputSchema returns structuredContent"]
+        errors = self._compile(schema).iter_errors(result["structuredContent"])
+        return [f"outputSchema: {error.message[:300]}" for error in errors]
+
     def _fits(self, revision: str, name: str, value: Any) -> list[str]:
         validator = self._validators.get((revision, name))
         if validator is None:
@@ -185,6 +192,8 @@ class Conversation:
         self._modern = modern
         self._http = http
         self._asked: dict[str, tuple[str, bool]] = {}
+        self._called: dict[str, Any] = {}
+        self._outputs: dict[Any, Any] = {}
 
     def client(self, message: Any) -> None:
         """A message of the client's: parsed JSON, or bytes, which may be no message at all."""
@@ -197,7 +206,9 @@ class Conversation:
                 return
         for one in message if isinstance(message, list) else [message]:
             if isinstance(one, dict) and isinstance(one.get("method"), str) and "id" in one:
-                self._asked[json.dumps(one["id"])] = (one["method"], self._modern or _is_modern(one))
+                key = json.dumps(one["id"])
+                self._asked[key] = (one["method"], self._modern or _is_modern(one))
+                self._called[key] = _tool_of(one)
 
     def server(self, message: Any) -> list[str]:
         """A message of the server's; returns what is wrong with it, and keeps it among the problems."""
@@ -237,7 +248,27 @@ class Conversation:
             if not isinstance(agreed, str) or not self.schemas.knows(agreed):
                 return [f"initialize agreed on {agreed!r}"]
             self.revision = agreed
-        return self.schemas.violations(MODERN if modern else self.revision or UNNEGOTIATED, message, method)
+        found = self.schemas.violations(MODERN if modern else self.revision or UNNEGOTIATED, message, method)
+        return found or self._check_output(message, method)
+
+    def _check_output(self, message: dict, method: str | None) -> list[str]:
+        """What a tool returns fits the schema that it was listed with, if this conversation has listed it."""
+        assert self.schemas is not None
+        result = message.get("result") or {}
+        if method == "tools/list":
+            for tool in result.get("tools", ()):
+                self._outputs[tool["name"]] = tool.get("outputSchema")
+        elif method == "tools/call" and "content" in result and not result.get("isError"):
+            schema = self._outputs.get(self._called.get(json.dumps(message["id"])))
+            if schema is not None:
+                return self.schemas.output_violations(schema, result)
+        return []
+
+
+def _tool_of(request: dict) -> Any:
+    params = request.get("params")
+    name = params.get("name") if isinstance(params, dict) else None
+    return name if isinstance(name, str) else None
 
 
 def _is_modern(request: dict) -> bool:

@@ -159,7 +159,8 @@ def _rule(rule: str, pattern: dict, seen: Any, values: Values, where: str) -> li
     if rule == "$each":
         if not isinstance(seen, list) or not seen:
             return wrong
-        return [found for index, item in enumerate(seen) for found in differences(operand, item, values, f"{path}/{index}")]
+        each = [differences(operand, item, values, f"{path}/{index}") for index, item in enumerate(seen)]
+        return [found for differing in each for found in differing]
     if not isinstance(seen, str):
         return wrong
     if rule == "$json":

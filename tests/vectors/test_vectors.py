@@ -122,7 +122,8 @@ class Runner(unittest.TestCase):
         self.assertIn("/x: not expected, got 1", done.stdout)
 
     def test_a_wrong_id_an_unasked_answer_and_a_missing_one_fail(self) -> None:
-        self.assertEqual(self.run_against({"id": 99}, [{"request": "ping"}, {"close": "input"}, {"result": {}}]).returncode, 1)
+        another = self.run_against({"id": 99}, [{"request": "ping"}, {"close": "input"}, {"result": {}}])
+        self.assertEqual(another.returncode, 1)
         self.assertIn("expected no more", self.run_against({}, [{"request": "ping"}]).stdout)
         self.assertEqual(self.run_against({}, [{"close": "input"}, {"result": {}, "of": "nobody"}]).returncode, 1)
 
@@ -175,6 +176,17 @@ class SchemasFindWhatIsWrong(unittest.TestCase):
         self.assertNotEqual(self.handshake("2025-06-18").server(error), [])
         self.assertEqual(self.handshake("2025-11-25").server(error), [])
         self.assertNotEqual(self.handshake("2025-06-18").server([]), [])
+
+    def test_structured_content_is_held_against_the_tools_own_schema(self) -> None:
+        talk = self.handshake("2025-06-18")
+        talk.client({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+        output = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
+        tool = {"name": "t", "inputSchema": {"type": "object"}, "outputSchema": output}
+        self.assertEqual(talk.server({"jsonrpc": "2.0", "id": 1, "result": {"tools": [tool]}}), [])
+        talk.client({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "t"}})
+        for structured, fits in (({"n": 1}, True), ({"n": "1"}, False), ({}, False), (None, False)):
+            result = {"content": []} | ({} if structured is None else {"structuredContent": structured})
+            self.assertEqual(talk.server({"jsonrpc": "2.0", "id": 2, "result": result}) == [], fits)
 
     def test_errors_of_2026_07_28_are_held_against_their_code(self) -> None:
         talk = schemas.Conversation(self.checker, modern=True)
