@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use tokio::sync::Notify;
@@ -87,6 +88,10 @@ impl Driver {
         }
     }
 
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.event_loop)
+    }
+
     /// Gives the I/O back to its thread.
     fn close(&self) {
         let parts = lock(&self.parts).take();
@@ -119,22 +124,28 @@ impl Parts {
     async fn turn(&self, timeout: Option<f64>) -> u8 {
         // What the loop has done since the last time.
         self.runtime.completions().run();
+        let at_once = self.ready_now().await;
+        if at_once != 0 || timeout.is_some_and(|timeout| timeout <= 0.0) {
+            // Once round everything else that there is to do: a loop that never rests must not keep the I/O waiting.
+            tokio::task::yield_now().await;
+            return at_once | self.ready_now().await;
+        }
         let Some(timeout) = timeout else {
             return self.ready().await;
         };
-        if timeout <= 0.0 {
-            // Once round everything else that there is to do.
-            tokio::task::yield_now().await;
-            return tokio::select! {
-                biased;
-                ready = self.ready() => ready,
-                () = std::future::ready(()) => 0,
-            };
-        }
         let timeout = Duration::try_from_secs_f64(timeout).unwrap_or(Duration::MAX);
         tokio::time::timeout(timeout, self.ready())
             .await
             .unwrap_or(0)
+    }
+
+    /// What the loop has to do now.
+    async fn ready_now(&self) -> u8 {
+        tokio::select! {
+            biased;
+            ready = self.ready() => ready,
+            () = std::future::ready(()) => 0,
+        }
     }
 
     /// Waits until the loop has something to do.

@@ -189,6 +189,33 @@ async def spin() -> None:
         assert server.wait() == 0
 
 
+def test_a_descriptor_that_is_always_ready_stops_nothing_else():
+    source = """
+@server.tool
+async def watch() -> None:
+    ours, theirs = socket.socketpair()
+    theirs.send(b"never read")
+    server.kept = ours, theirs
+    asyncio.get_running_loop().add_reader(ours, lambda: None)
+@server.tool
+async def forget() -> None:
+    asyncio.get_running_loop().remove_reader(server.kept[0])
+"""
+    with process(SERVER + source + RUN) as server:
+        server.initialize()
+        server.call(1, "watch")
+        assert server.receive()["id"] == 1
+        for number in range(2, 30):
+            server.call(number, "echo" if number % 2 else "release", **({"value": "x"} if number % 2 else {}))
+            assert server.receive()["id"] == number
+        server.call(30, "forget")
+        assert server.receive()["id"] == 30
+        server.call(31, "echo", value="x")
+        assert server.receive()["id"] == 31
+        server.close_input()
+        assert server.wait() == 0
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_signals_arrive_after_a_handler_had_the_loop_watch_others(number):
     source = """
