@@ -145,6 +145,16 @@ impl Inner {
         }
     }
 
+    /// Cancels the suspended handlers of a connection that has closed and whose client can't come back on another.
+    pub(crate) fn cancel_suspended_of(&self, connection: &Arc<Connection>) {
+        let calls = self
+            .lock_suspended()
+            .drain_where(|call| Arc::ptr_eq(&call.lock_seat().connection, connection));
+        for call in calls {
+            call.cancel();
+        }
+    }
+
     /// The completer's answer, or the handler that gives one.
     pub(crate) fn completion_handler(&self, asked: &Raw) -> Option<Arc<dyn Handler>> {
         let registry = self.registry();

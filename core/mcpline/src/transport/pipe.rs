@@ -84,7 +84,7 @@ where
         drain(writer, &connection, &outbox).await?;
     }
     connection.close();
-    server.inner().cancel_suspended();
+    server.inner().cancel_suspended_of(&connection);
     served.map(|_| ())
 }
 

@@ -133,12 +133,27 @@ impl<T> Suspended<T> {
 
     /// Removes and hands out every suspended handler, for a shutdown.
     pub fn drain(&mut self) -> Vec<T> {
-        self.by_expiry.clear();
-        self.waiting = 0;
-        self.entries
-            .drain()
-            .filter_map(|(_, entry)| entry.waiting)
-            .collect()
+        self.drain_where(|_| true)
+    }
+
+    /// Removes and hands out the suspended handlers that nobody can come back for any more. Their tickets are
+    /// forgotten.
+    pub fn drain_where(&mut self, mut lost: impl FnMut(&T) -> bool) -> Vec<T> {
+        let mut drained = Vec::new();
+        self.entries.retain(|ticket, entry| {
+            let Some(handler) = entry.waiting.take() else {
+                return true;
+            };
+            if !lost(&handler) {
+                entry.waiting = Some(handler);
+                return true;
+            }
+            self.by_expiry.remove(&(entry.expires, ticket.clone()));
+            drained.push(handler);
+            false
+        });
+        self.waiting -= drained.len();
+        drained
     }
 
     /// When [`Suspended::expire`] has something to do next.
@@ -197,6 +212,20 @@ mod tests {
         assert_eq!(table.take("a"), Resumption::Elsewhere);
         assert_eq!(table.take("b"), Resumption::Here(2));
         assert_eq!(table.expire(s(30)), Vec::<i32>::new());
+    }
+
+    #[test]
+    fn those_whose_client_is_gone_are_handed_out_and_the_others_stay() {
+        let mut table = Suspended::new(4);
+        for (ticket, handler) in [("a", 1), ("b", 2), ("c", 3)] {
+            table.insert(ticket.into(), handler, s(10)).expect("room");
+        }
+        assert_eq!(table.take("c"), Resumption::Here(3));
+        assert_eq!(table.drain_where(|handler| *handler == 1), vec![1]);
+        assert_eq!(table.len(), 1);
+        assert_eq!(table.take("a"), Resumption::Elsewhere);
+        assert_eq!(table.take("c"), Resumption::Used);
+        assert_eq!(table.expire(s(10)), vec![2]);
     }
 
     #[test]

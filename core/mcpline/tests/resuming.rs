@@ -1,0 +1,144 @@
+//! What becomes of a suspended handler: it goes on with the retry's circumstances, or lapses (2026-07-28).
+
+mod support;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use mcpline::protocol::Raw;
+use mcpline::protocol::session::AskError;
+use mcpline::protocol::vocabulary::LoggingLevel;
+use mcpline::{Ask, AskMethod, Context, HandlerError, Server, Settings, transport};
+use serde_json::{Value, json};
+use support::connection::PATIENCE;
+use support::{Client, Nothing};
+use tokio::sync::mpsc;
+
+fn question() -> Ask {
+    let form = json!({"message": "Name?", "requestedSchema": {
+        "type": "object", "properties": {"name": {"type": "string"}}}});
+    Ask::new(AskMethod::Elicit, Raw::from_serialize(&form).ok())
+}
+
+/// A retry of a call of `ask`, with an answer.
+fn retry(result: &Value) -> Value {
+    assert_eq!(result["resultType"], "input_required", "{result}");
+    let answers = json!({"ask-1": {"action": "accept", "content": {"name": "Ada"}}});
+    json!({"requestState": result["requestState"], "inputResponses": answers})
+}
+
+#[tokio::test]
+async fn a_resumed_handler_has_the_token_the_log_level_and_the_capabilities_of_the_retry() {
+    let server =
+        Server::new("resuming", "1").tool("ask", "Asks", |_: Nothing, ctx: Context| async move {
+            let told = |ctx: &Context, step: f64| {
+                ctx.progress(step, None, None);
+                let data = Raw::string(&format!("step {step}"));
+                ctx.log(LoggingLevel::Info, None, &data);
+            };
+            told(&ctx, 1.0);
+            ctx.ask(question()).await?;
+            told(&ctx, 2.0);
+            Ok::<_, HandlerError>(format!("{:?}", ctx.meta().map(|meta| meta.member("mine"))))
+        });
+    let mut client = Client::modern(&server);
+    client.capabilities = json!({"elicitation": {}});
+    let meta = |token: &str, level: &str| json!({"progressToken": token, "io.modelcontextprotocol/logLevel": level, "mine": token});
+    let first = json!({"name": "ask", "arguments": {}, "_meta": meta("first", "error")});
+    let id = client.begin_modern("tools/call", first);
+    let progress = client.next().await;
+    assert_eq!(progress["params"]["progressToken"], "first");
+    // What was logged is below the level.
+    let asked = client.next().await;
+    assert_eq!(asked["id"], id);
+
+    let mut again = retry(&asked["result"]);
+    again["name"] = "ask".into();
+    again["arguments"] = json!({});
+    again["_meta"] = meta("second", "debug");
+    let id = client.begin_modern("tools/call", again);
+    let progress = client.next().await;
+    assert_eq!(progress["params"]["progressToken"], "second");
+    let log = client.next().await;
+    assert_eq!(log["params"]["data"], "step 2");
+    let result = client.response(&id).await.expect("a result");
+    assert!(result.to_string().contains("second"), "{result}");
+}
+
+#[tokio::test]
+async fn a_retry_that_can_not_be_asked_any_more_is_not_asked() {
+    let server = Server::new("resuming", "1").tool(
+        "ask",
+        "Asks twice",
+        |_: Nothing, ctx: Context| async move {
+            ctx.ask(question()).await?;
+            Ok::<_, HandlerError>(match ctx.ask(question()).await {
+                Err(AskError::Unsupported(_)) => "can't be asked".to_owned(),
+                other => format!("{other:?}"),
+            })
+        },
+    );
+    let mut client = Client::modern(&server);
+    let asked = client.call_modern("ask", json!({})).await;
+    client.capabilities = json!({});
+    let again = retry(&asked.expect("a question"));
+    let result = client.call_modern("ask", again).await.expect("a result");
+    assert_eq!(result["content"][0]["text"], "can't be asked");
+}
+
+/// Tells when it is dropped.
+struct Dropped(mpsc::UnboundedSender<()>);
+
+impl Drop for Dropped {
+    fn drop(&mut self) {
+        // The test may have ended.
+        let _ = self.0.send(());
+    }
+}
+
+#[tokio::test]
+async fn a_handler_that_nobody_comes_back_for_is_cancelled() {
+    let (sender, mut dropped) = mpsc::unbounded_channel();
+    let mut settings = Settings::default();
+    settings.state_lifetime = Duration::from_millis(10);
+    let server = Server::builder("resuming", "1")
+        .settings(settings)
+        .build()
+        .expect("a server")
+        .tool("ask", "Asks", move |_: Nothing, ctx: Context| {
+            let held = Dropped(sender.clone());
+            async move {
+                let answer = ctx.ask(question()).await;
+                drop(held);
+                answer.map(|_| "answered").map_err(HandlerError::from)
+            }
+        });
+    let mut client = Client::modern(&server);
+    let asked = client.call_modern("ask", json!({})).await;
+    assert_eq!(asked.expect("a question")["resultType"], "input_required");
+    let cancelled = tokio::time::timeout(PATIENCE, dropped.recv()).await;
+    assert_eq!(cancelled, Ok(Some(())));
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_takes_nobody_elses_handlers_along() {
+    let runs = Arc::new(AtomicU32::new(0));
+    let counted = runs.clone();
+    let server =
+        Server::new("resuming", "1").tool("ask", "Asks", move |_: Nothing, ctx: Context| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            async move {
+                ctx.ask(question()).await?;
+                Ok::<_, HandlerError>("answered")
+            }
+        });
+    let mut client = Client::modern(&server);
+    let asked = client.call_modern("ask", json!({})).await;
+    let pipe = transport::lines(tokio::io::empty(), tokio::io::sink());
+    server.serve(pipe).await.expect("its input has ended");
+    let again = retry(&asked.expect("a question"));
+    let result = client.call_modern("ask", again).await.expect("a result");
+    assert_eq!(result["content"][0]["text"], "answered");
+    assert_eq!(runs.load(Ordering::SeqCst), 1);
+}
