@@ -51,11 +51,12 @@ pub fn comment(out: &mut Vec<u8>, text: &str) {
 fn field(out: &mut Vec<u8>, name: &str, value: &str) {
     out.extend_from_slice(name.as_bytes());
     out.extend_from_slice(b": ");
-    out.extend(
-        value
-            .bytes()
-            .filter(|byte| !matches!(byte, b'\n' | b'\r' | 0)),
-    );
+    if memchr::memchr3(b'\n', b'\r', 0, value.as_bytes()).is_none() {
+        out.extend_from_slice(value.as_bytes());
+    } else {
+        let allowed = |byte: &u8| !matches!(byte, b'\n' | b'\r' | 0);
+        out.extend(value.bytes().filter(allowed));
+    }
     out.push(b'\n');
 }
 

@@ -2,7 +2,7 @@
 
 use std::convert::Infallible;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -24,7 +24,10 @@ enum Content {
 struct Events {
     reader: Reader,
     keep_alive: Duration,
-    timer: Pin<Box<Sleep>>,
+    /// There once the stream was silent for the first time.
+    timer: Option<Pin<Box<Sleep>>>,
+    /// Nothing was sent since the timer was set.
+    silent: bool,
 }
 
 /// What a silent stream gets: a comment, which clients ignore.
@@ -39,13 +42,17 @@ impl Body {
         }
     }
 
-    /// An event stream.
-    pub(crate) fn events(reader: Reader, keep_alive: Duration) -> Self {
+    /// An event stream. One that has ended already is a complete body: nothing can come after it.
+    pub(crate) fn events(mut reader: Reader, keep_alive: Duration) -> Self {
+        if let Some(rest) = reader.rest() {
+            return Self::full(rest);
+        }
         Self {
             kind: Content::Events(Box::new(Events {
                 reader,
                 keep_alive,
-                timer: Box::pin(tokio::time::sleep(keep_alive)),
+                timer: None,
+                silent: false,
             })),
         }
     }
@@ -82,20 +89,24 @@ impl http_body::Body for Body {
 impl Events {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         match self.reader.poll(cx) {
-            Poll::Ready(Some(bytes)) => {
-                self.timer.as_mut().reset(Instant::now() + self.keep_alive);
-                Poll::Ready(Some(Ok(Frame::data(bytes))))
+            Poll::Ready(bytes) => {
+                self.silent = false;
+                Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes))))
             }
-            Poll::Ready(None) => Poll::Ready(None),
-            Poll::Pending => match self.timer.as_mut().poll(cx) {
-                Poll::Ready(()) => {
-                    self.timer.as_mut().reset(Instant::now() + self.keep_alive);
-                    // Registers the timer anew.
-                    let _ = self.timer.as_mut().poll(cx);
-                    Poll::Ready(Some(Ok(Frame::data(COMMENT))))
+            Poll::Pending => {
+                let keep_alive = self.keep_alive;
+                let timer = self
+                    .timer
+                    .get_or_insert_with(|| Box::pin(tokio::time::sleep(keep_alive)));
+                if !std::mem::replace(&mut self.silent, true) {
+                    timer.as_mut().reset(Instant::now() + keep_alive);
                 }
-                Poll::Pending => Poll::Pending,
-            },
+                ready!(timer.as_mut().poll(cx));
+                timer.as_mut().reset(Instant::now() + keep_alive);
+                // Registers the timer anew.
+                let _ = timer.as_mut().poll(cx);
+                Poll::Ready(Some(Ok(Frame::data(COMMENT))))
+            }
         }
     }
 }

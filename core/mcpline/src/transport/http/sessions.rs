@@ -41,8 +41,8 @@ pub(super) struct Session {
 
 #[derive(Default)]
 struct Streams {
-    by_number: HashMap<u64, Arc<Stream>>,
-    order: Vec<u64>,
+    /// By number, oldest first. There are few: looking for one takes no map.
+    kept: VecDeque<(u64, Arc<Stream>)>,
     next: u64,
 }
 
@@ -287,7 +287,7 @@ impl Session {
         }
         self.connection.close();
         self.general.end();
-        for stream in self.lock_streams().by_number.values() {
+        for (_, stream) in &self.lock_streams().kept {
             stream.end();
         }
     }
@@ -319,8 +319,7 @@ impl Session {
             Some(sessions) => sessions.resumable(&self.id, number, &self.options),
             None => Stream::transient(&self.options),
         };
-        streams.by_number.insert(number, stream.clone());
-        streams.order.push(number);
+        streams.kept.push_back((number, stream.clone()));
         streams.forget_finished(self.options.kept_bytes);
         stream
     }
@@ -330,7 +329,7 @@ impl Session {
         let stream = if name.is_general() {
             self.general.clone()
         } else {
-            self.lock_streams().by_number.get(&name.number)?.clone()
+            self.lock_streams().get(name.number)?
         };
         (stream.name() == name).then_some(stream)
     }
@@ -415,27 +414,25 @@ impl Timed for Session {
 }
 
 impl Streams {
+    fn get(&self, number: u64) -> Option<Arc<Stream>> {
+        let found = self.kept.iter().find(|(kept, _)| *kept == number);
+        found.map(|(_, stream)| stream.clone())
+    }
+
     /// Forgets the oldest finished streams past the limits.
     fn forget_finished(&mut self, kept_bytes: usize) {
-        let finished = |streams: &Self, number: &u64| {
-            streams
-                .by_number
-                .get(number)
-                .is_none_or(|stream| stream.is_ended() && !stream.is_connected())
-        };
-        loop {
-            let bytes: usize = self
-                .by_number
-                .values()
-                .map(|stream| stream.kept_bytes())
-                .sum();
-            if self.order.len() <= KEPT_STREAMS && bytes <= kept_bytes {
+        let mut bytes: usize = self
+            .kept
+            .iter()
+            .map(|(_, stream)| stream.kept_bytes())
+            .sum();
+        while self.kept.len() > KEPT_STREAMS || bytes > kept_bytes {
+            let finished = |stream: &Stream| stream.is_ended() && !stream.is_connected();
+            let oldest = self.kept.iter().position(|(_, stream)| finished(stream));
+            let Some((_, stream)) = oldest.and_then(|index| self.kept.remove(index)) else {
                 return;
-            }
-            let oldest = self.order.iter().position(|number| finished(self, number));
-            let Some(index) = oldest else { return };
-            let number = self.order.remove(index);
-            self.by_number.remove(&number);
+            };
+            bytes = bytes.saturating_sub(stream.kept_bytes());
         }
     }
 }

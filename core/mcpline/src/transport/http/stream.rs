@@ -5,6 +5,7 @@
 //! new cursor; any other stream forgets an event once it was read.
 
 use std::collections::VecDeque;
+use std::fmt::Write as _;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
@@ -15,6 +16,9 @@ use crate::lane::{Kind, Lane};
 use crate::sharing::EventLog;
 
 use super::options::HttpOptions;
+
+/// About how many bytes an event has beside its message.
+const FRAME: usize = 48;
 
 /// An event stream of one session or exchange.
 pub(crate) struct Stream {
@@ -359,40 +363,13 @@ pub(crate) struct Reader {
 impl Reader {
     /// The bytes of all events that are there; `None` when the stream ended or belongs to another reader.
     pub(crate) fn poll(&mut self, cx: &std::task::Context<'_>) -> Poll<Option<Bytes>> {
-        let keeping = self.stream.keeping;
-        let mut state = self.stream.lock();
+        let stream = self.stream.clone();
+        let mut state = stream.lock();
         if state.reader != self.reader {
             return Poll::Ready(None);
         }
-        self.cursor = self.cursor.max(state.first);
-        let next = state.first + state.events.len() as u64;
-        if self.cursor < next {
-            let mut out = Vec::with_capacity(256);
-            while self.cursor < next {
-                let index = (self.cursor - state.first) as usize;
-                let id = keeping
-                    .resumable
-                    .then(|| format!("{}-{}", self.stream.name, self.cursor));
-                let id = id.as_deref();
-                match &state.events[index] {
-                    Event::Prime => {
-                        out.extend_from_slice(format!("retry: {}\n", keeping.retry_ms).as_bytes());
-                        sse::event(&mut out, id, None, b"");
-                    }
-                    Event::Message(message) => sse::event(&mut out, id, Some("message"), message),
-                    Event::Endpoint(address) => {
-                        sse::event(&mut out, None, Some("endpoint"), address);
-                    }
-                }
-                self.cursor += 1;
-            }
-            state.unread = state.unread.max(self.cursor);
-            if !keeping.resumable {
-                while state.first < self.cursor {
-                    state.forget_first();
-                }
-            }
-            return Poll::Ready(Some(out.into()));
+        if let Some(bytes) = self.take(&mut state) {
+            return Poll::Ready(Some(bytes));
         }
         if state.ended {
             return Poll::Ready(None);
@@ -410,6 +387,59 @@ impl Reader {
             state.waker = Some(cx.waker().clone());
         }
         Poll::Pending
+    }
+}
+
+impl Reader {
+    /// Everything that is left of a stream that has ended; `None` if more may come.
+    pub(crate) fn rest(&mut self) -> Option<Bytes> {
+        let stream = self.stream.clone();
+        let mut state = stream.lock();
+        (state.ended && state.reader == self.reader)
+            .then(|| self.take(&mut state).unwrap_or_default())
+    }
+
+    /// The bytes of all events that this reader hasn't been given yet.
+    fn take(&mut self, state: &mut State) -> Option<Bytes> {
+        let keeping = self.stream.keeping;
+        self.cursor = self.cursor.max(state.first);
+        let next = state.first + state.events.len() as u64;
+        if self.cursor >= next {
+            return None;
+        }
+        let begin = (self.cursor - state.first) as usize;
+        let events = state.events.range(begin..);
+        let length: usize = events.map(|event| event.len() + FRAME).sum();
+        let mut out = Vec::with_capacity(length);
+        let mut id = String::new();
+        for event in state.events.range(begin..) {
+            if keeping.resumable {
+                id.clear();
+                // Writing to a string can't fail.
+                let _ = write!(id, "{}-{}", self.stream.name, self.cursor);
+            }
+            let id = keeping.resumable.then_some(id.as_str());
+            match event {
+                Event::Prime => {
+                    out.extend_from_slice(b"retry: ");
+                    out.extend_from_slice(itoa::Buffer::new().format(keeping.retry_ms).as_bytes());
+                    out.push(b'\n');
+                    sse::event(&mut out, id, None, b"");
+                }
+                Event::Message(message) => sse::event(&mut out, id, Some("message"), message),
+                Event::Endpoint(address) => {
+                    sse::event(&mut out, None, Some("endpoint"), address);
+                }
+            }
+            self.cursor += 1;
+        }
+        state.unread = state.unread.max(self.cursor);
+        if !keeping.resumable {
+            while state.first < self.cursor {
+                state.forget_first();
+            }
+        }
+        Some(out.into())
     }
 }
 
