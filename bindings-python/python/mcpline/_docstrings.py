@@ -7,7 +7,6 @@ docstring, examples for instance, stays in the description.
 from __future__ import annotations
 
 import re
-from inspect import cleandoc
 
 __all__ = ["read"]
 
@@ -22,29 +21,29 @@ _GOOGLE_PARAMETERS = {
 }
 _GOOGLE_DROPPED = {"returns", "return", "yields", "yield", "raises"}
 _GOOGLE_KEPT = {"example", "examples", "note", "notes", "warning", "warnings", "see also", "todo", "attributes"}
-_HEADING = re.compile(r"^([A-Za-z][A-Za-z ]*):\s*$")
-_GOOGLE_ITEM = re.compile(r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$")
-_NUMPY_ITEM = re.compile(r"^\*{0,2}(\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$")
-_SPHINX_PARAMETER = re.compile(
-    r"^:(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*?\s)?\*{0,2}(\w+)\s*:\s*(.*)$"
-)
-_SPHINX_OTHER = re.compile(r"^:(?:type|returns?|rtype|raises?|except|exception|var|ivar|cvar|meta)\b[^:]*:")
+# Patterns are compiled when a docstring first needs them: most have one line, and compiling takes milliseconds.
+_HEADING = r"^([A-Za-z][A-Za-z ]*):\s*$"
+_GOOGLE_ITEM = r"^\*{0,2}(\w+)\s*(?:\([^)]*\))?\s*:\s*(.*)$"
+_NUMPY_ITEM = r"^\*{0,2}(\w+(?:\s*,\s*\*{0,2}\w+)*)\s*(?::.*)?$"
+_SPHINX_PARAMETER = r"^:(?:param|parameter|arg|argument|key|keyword)\s+(?:[^:]*?\s)?\*{0,2}(\w+)\s*:\s*(.*)$"
+_SPHINX_OTHER = r"^:(?:type|returns?|rtype|raises?|except|exception|var|ivar|cvar|meta)\b[^:]*:"
 
 
 def read(docstring: str | None) -> tuple[str, dict[str, str]]:
     """Return the description, and the text of each parameter by its name."""
     if not docstring:
         return "", {}
-    lines = cleandoc(docstring).splitlines()
+    lines = _clean(docstring)
     kept: list[str] = []
     parameters: dict[str, str] = {}
     position = 0
     while position < len(lines):
         line = lines[position]
-        if (field := _SPHINX_PARAMETER.match(line)) is not None:
+        sphinx = line.startswith(":")
+        if sphinx and (field := re.match(_SPHINX_PARAMETER, line)) is not None:
             position, text = _continued(lines, position + 1)
             parameters[field[1]] = _join([field[2], *text])
-        elif _SPHINX_OTHER.match(line) is not None:
+        elif sphinx and re.match(_SPHINX_OTHER, line) is not None:
             position, _ = _continued(lines, position + 1)
         elif _underlined(lines, position):
             position = _numpy_section(lines, position, kept, parameters)
@@ -55,13 +54,28 @@ def read(docstring: str | None) -> tuple[str, dict[str, str]]:
         else:
             kept.append(line)
             position += 1
-    description = re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip()
+    description = "\n".join(kept).strip()
+    if "\n\n\n" in description:
+        description = re.sub(r"\n{3,}", "\n\n", description)
     return description, {name: text for name, text in parameters.items() if text}
+
+
+def _clean(docstring: str) -> list[str]:
+    """Return the lines without the indentation of the code around them, as `inspect.cleandoc` has them."""
+    first, *others = docstring.expandtabs().splitlines()
+    margin = min((len(line) - len(line.lstrip()) for line in others if line.strip()), default=0)
+    lines = [first.lstrip(), *(line[margin:] for line in others)]
+    while lines and not lines[-1]:
+        lines.pop()
+    while lines and not lines[0]:
+        lines.pop(0)
+    return lines
 
 
 def _heading(lines: list[str], position: int) -> str | None:
     """The Google-style section that begins here, if it is one to take out."""
-    match = _HEADING.match(lines[position])
+    line = lines[position]
+    match = re.match(_HEADING, line) if line.rstrip().endswith(":") else None
     if match is None:
         return None
     name = match[1].lower()
@@ -100,7 +114,7 @@ def _numpy_items(body: list[str], parameters: dict[str, str]) -> None:
             parameters[name] = _join(text)
 
     for line in body:
-        item = _NUMPY_ITEM.match(line)
+        item = re.match(_NUMPY_ITEM, line)
         if item is not None and not line.startswith((" ", "\t")):
             finish()
             names = [name.strip().lstrip("*") for name in item[1].split(",")]
@@ -115,7 +129,7 @@ def _google_items(body: list[str], parameters: dict[str, str]) -> None:
     name: str | None = None
     text: list[str] = []
     for line in body:
-        item = _GOOGLE_ITEM.match(line[depth:])
+        item = re.match(_GOOGLE_ITEM, line[depth:])
         if item is not None and _indent(line) == depth:
             if name is not None:
                 parameters[name] = _join(text)

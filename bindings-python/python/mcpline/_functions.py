@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
 import sys
 import typing
 from typing import Any
 
-from . import _docstrings
+from . import _callables, _docstrings
+from ._callables import MISSING
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
 __all__ = ["MISSING", "Function", "Parameter", "read"]
-
-MISSING: Any = inspect.Parameter.empty
-_ASYNC_FLAGS = inspect.CO_COROUTINE | inspect.CO_ITERABLE_COROUTINE
 
 
 class Parameter:
@@ -69,73 +65,40 @@ def read(call: Callable[..., Any]) -> Function:
         TypeError: a parameter can't be filled from a request, or an annotation can't be resolved.
     """
     name = getattr(call, "__name__", None) or type(call).__name__
-    target = _annotated(call)
-    signature = inspect.signature(call)
-    hints = _hints(target, signature, name)
-    description, texts = _docstrings.read(_docstring(call))
+    slots = _callables.slots(call)
+    hints = _hints(_callables.annotated(call), {slot.name for slot in slots}, name)
+    description, texts = _docstrings.read(_callables.docstring(call))
     parameters: list[Parameter] = []
     context: tuple[int, str | None] | None = None
     position = 0
-    for parameter in signature.parameters.values():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+    for slot in slots:
+        if slot.stars:
             raise TypeError(
-                f"{name}: the parameter {parameter} has no fixed name and type; "
+                f"{name}: the parameter {slot.stars}{slot.name} has no fixed name and type; "
                 "take a dict, or give the schema of the arguments with input_schema="
             )
-        keyword_only = parameter.kind is parameter.KEYWORD_ONLY
-        annotation = hints.get(parameter.name, MISSING)
-        if _is_context(annotation, parameter.name):
+        annotation = hints.get(slot.name, MISSING)
+        if _is_context(annotation, slot.name):
             if context is not None:
                 raise TypeError(f"{name}: more than one parameter takes the context")
-            context = (position, parameter.name if keyword_only else None)
+            context = (position, slot.name if slot.keyword_only else None)
         else:
             parameters.append(
                 Parameter(
-                    parameter.name,
+                    slot.name,
                     Any if annotation is MISSING else annotation,
-                    parameter.default,
-                    texts.get(parameter.name, ""),
-                    keyword_only,
+                    slot.default,
+                    texts.get(slot.name, ""),
+                    slot.keyword_only,
                 )
             )
-        if not keyword_only:
+        if not slot.keyword_only:
             position += 1
-    return Function(call, name, description, parameters, context, hints.get("return", MISSING), _is_async(call))
+    returns = hints.get("return", MISSING)
+    return Function(call, name, description, parameters, context, returns, _callables.is_async(call))
 
 
-def _annotated(call: Any) -> Any:
-    """The function that has the annotations."""
-    while isinstance(call, functools.partial):
-        call = call.func
-    if not inspect.isroutine(call) and not inspect.isclass(call):
-        call = type(call).__call__
-    return inspect.unwrap(getattr(call, "__func__", call))
-
-
-def _docstring(call: Any) -> str | None:
-    while isinstance(call, functools.partial):
-        call = call.func
-    if inspect.isroutine(call):
-        return call.__doc__
-    own = type(call).__call__.__doc__
-    return own or type(call).__doc__
-
-
-def _is_async(call: Any) -> bool:
-    while isinstance(call, functools.partial):
-        call = call.func
-    if inspect.isroutine(call):
-        return inspect.iscoroutinefunction(call) or _coroutine_code(call)
-    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
-
-
-def _coroutine_code(call: Any) -> bool:
-    """Whether it is a generator turned coroutine, or marked as `asyncio.iscoroutinefunction` would tell."""
-    code = getattr(call, "__code__", None)
-    return bool(code is not None and code.co_flags & _ASYNC_FLAGS) or getattr(call, "_is_coroutine", None) is not None
-
-
-def _hints(target: Any, signature: inspect.Signature, name: str) -> dict[str, Any]:
+def _hints(target: Any, parameters: set[str], name: str) -> dict[str, Any]:
     annotations: dict[str, Any] = getattr(target, "__annotations__", {})
     try:
         return _resolved(annotations, target, None)
@@ -151,7 +114,7 @@ def _hints(target: Any, signature: inspect.Signature, name: str) -> dict[str, An
             # A context imported for type checkers alone still is one.
             if isinstance(annotation, str) and _names_context(annotation):
                 hints[key] = _context_types()[0]
-            elif key == "return" or key in signature.parameters:
+            elif key == "return" or key in parameters:
                 raise TypeError(f"{name}: the annotation {annotation!r} of {key} can't be resolved: {error}") from None
     return hints
 

@@ -28,7 +28,7 @@ __all__ = ["completion", "prompt", "resource", "template_variables", "tool"]
 
 # Results that a tool with structured content may return as well.
 _SPECIAL = (ToolResult, InputRequired)
-_VARIABLES = re.compile(r"\{[+#./;?&]?([^{}]*)\}")
+_VARIABLES = r"\{[+#./;?&]?([^{}]*)\}"
 
 
 def tool(
@@ -186,7 +186,7 @@ def completion(server: Server, call: Callable[..., Any], *, inline: bool) -> _na
 def template_variables(uri: str) -> list[str]:
     """Return the names of a URI template's variables (RFC 6570); none for a plain URI."""
     names: list[str] = []
-    for expression in _VARIABLES.findall(uri):
+    for expression in re.findall(_VARIABLES, uri):
         for variable in expression.split(","):
             names.append(re.sub(r"(\*|:\d+)$", "", variable.strip()))
     return names

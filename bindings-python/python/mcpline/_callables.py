@@ -1,0 +1,130 @@
+"""What can be told of a callable without calling it.
+
+Most handlers are plain functions, and all about these stands in their code. Only other callables are looked at with
+`inspect`, which takes longer to import than a small server to start.
+"""
+
+from __future__ import annotations
+
+import functools
+import typing
+from typing import Any
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["MISSING", "Slot", "annotated", "docstring", "is_async", "slots"]
+
+_FUNCTION = type(lambda: None)
+_VARIABLE_POSITIONAL, _VARIABLE_KEYWORD, _COROUTINE, _ITERABLE_COROUTINE = 4, 8, 128, 256
+
+
+class _Missing:
+    """In place of a default or an annotation that isn't there."""
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+
+MISSING: Any = _Missing()
+
+
+class Slot:
+    """One parameter of a callable."""
+
+    __slots__ = ("default", "keyword_only", "name", "stars")
+
+    def __init__(self, name: str, default: Any = MISSING, keyword_only: bool = False, stars: str = "") -> None:
+        self.name = name
+        self.default = default
+        self.keyword_only = keyword_only
+        self.stars = stars
+        """`*` or `**` if it takes whatever is left over."""
+
+
+def slots(call: Callable[..., Any]) -> list[Slot]:
+    """Return the parameters in their order."""
+    if not _is_plain(call):
+        return _slots_of_any(call)
+    code: Any = call.__code__
+    names = iter(code.co_varnames)
+    positional = [Slot(next(names)) for _ in range(code.co_argcount)]
+    defaults = call.__defaults__ or ()
+    for slot, default in zip(reversed(positional), reversed(defaults)):
+        slot.default = default
+    keywords = call.__kwdefaults__ or {}
+    keyword_only = [next(names) for _ in range(code.co_kwonlyargcount)]
+    found = positional + [Slot(name, keywords.get(name, MISSING), keyword_only=True) for name in keyword_only]
+    for flag, stars in ((_VARIABLE_POSITIONAL, "*"), (_VARIABLE_KEYWORD, "**")):
+        if code.co_flags & flag:
+            found.append(Slot(next(names), stars=stars))
+    return found
+
+
+def annotated(call: Any) -> Any:
+    """Return the function that has the annotations."""
+    if _is_plain(call):
+        return call
+    import inspect
+
+    call = _without_partials(call)
+    if not inspect.isroutine(call) and not inspect.isclass(call):
+        call = type(call).__call__
+    return inspect.unwrap(getattr(call, "__func__", call))
+
+
+def docstring(call: Any) -> str | None:
+    """Return the docstring of a function or method, or of an object that is called."""
+    if _is_plain(call):
+        return call.__doc__  # type: ignore[no-any-return]
+    import inspect
+
+    call = _without_partials(call)
+    if inspect.isroutine(call):
+        return call.__doc__
+    own = type(call).__call__.__doc__
+    return own or type(call).__doc__
+
+
+def is_async(call: Any) -> bool:
+    """Whether calling it makes a coroutine."""
+    if _is_plain(call):
+        return _is_coroutine_code(call)
+    import inspect
+
+    call = _without_partials(call)
+    if inspect.isroutine(call):
+        marked = getattr(call, "_is_coroutine", None) is not None
+        return marked or inspect.iscoroutinefunction(call) or _is_coroutine_code(call)
+    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(type(call).__call__)
+
+
+def _is_plain(call: Any) -> bool:
+    # Whatever makes a function look like another one, or like a coroutine function, is an attribute of it.
+    return type(call) is _FUNCTION and not call.__dict__
+
+
+def _is_coroutine_code(call: Any) -> bool:
+    code = getattr(call, "__code__", None)
+    return code is not None and bool(code.co_flags & (_COROUTINE | _ITERABLE_COROUTINE))
+
+
+def _without_partials(call: Any) -> Any:
+    while isinstance(call, functools.partial):
+        call = call.func
+    return call
+
+
+def _slots_of_any(call: Callable[..., Any]) -> list[Slot]:
+    import inspect
+
+    stars: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
+    return [
+        Slot(
+            parameter.name,
+            MISSING if parameter.default is parameter.empty else parameter.default,
+            parameter.kind is parameter.KEYWORD_ONLY,
+            stars.get(parameter.kind, ""),
+        )
+        for parameter in inspect.signature(call).parameters.values()
+    ]

@@ -1,0 +1,77 @@
+"""What is read off a plain function's code is what `inspect` says."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+
+import pytest
+from mcpline import _callables, _docstrings
+
+
+def nothing(): ...
+def positional(a, b=1, /, c=2): ...
+def keywords(a, *, b, c=None): ...
+def variable(a, *rest, b=1, **others): ...
+def with_locals(a, b=1):
+    c = a
+    return c, b
+
+
+async def asynchronous(a): ...
+
+
+def closing_over():
+    outer = 1
+
+    def inner(a, *, b=outer):
+        return outer, a, b
+
+    return inner
+
+
+PLAIN = [nothing, positional, keywords, variable, with_locals, asynchronous, closing_over(), lambda a, b=1: a]
+
+
+def told(slots):
+    return [(slot.name, slot.default, slot.keyword_only, slot.stars) for slot in slots]
+
+
+@pytest.mark.parametrize("function", PLAIN)
+def test_the_parameters_of_a_plain_function_are_those_of_its_signature(function):
+    assert sorted(told(_callables.slots(function)), key=repr) == sorted(
+        told(_callables._slots_of_any(function)), key=repr
+    )
+    assert _callables.is_async(function) == inspect.iscoroutinefunction(function)
+
+
+def test_what_a_decorator_left_behind_is_heeded():
+    @functools.wraps(positional)
+    def wrapper(*arguments):
+        return positional(*arguments)
+
+    assert [slot.name for slot in _callables.slots(wrapper)] == ["a", "b", "c"]
+    assert _callables.annotated(wrapper) is positional
+
+
+def test_a_function_marked_as_a_coroutine_function_is_one():
+    def marked():
+        return asynchronous(1)
+
+    marked._is_coroutine = True  # type: ignore[attr-defined]
+    assert _callables.is_async(marked)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "One line.",
+        "  One line.  ",
+        "First.\n\n    Second.\n      Third.\n    ",
+        "\n    First.\n\tSecond.\n",
+        " ",
+        "a\n b\nc",
+    ],
+)
+def test_docstrings_are_cleaned_as_usual(text):
+    assert "\n".join(_docstrings._clean(text)) == inspect.cleandoc(text)
