@@ -61,6 +61,10 @@ fn limits() -> SessionLimits {
             burst: 2,
             per_second: 10,
         },
+        log_rate: Rate {
+            burst: 2,
+            per_second: 10,
+        },
         in_flight: 4,
         ..SessionLimits::default()
     }
@@ -395,6 +399,60 @@ fn thinned_progress_goes_out_when_its_time_has_come() {
         panic!("{due:?}");
     };
     assert_eq!(value(&outgoing.message)["params"]["progress"], 3);
+    assert_eq!(outgoing.related, Some(key));
+}
+
+#[test]
+fn the_last_of_a_flood_of_log_messages_comes_before_its_requests_end() {
+    for modern_request in [false, true] {
+        let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({}));
+        if modern_request {
+            let mut call = modern(3, "tools/call", json!({"name": "t"}));
+            call["params"]["_meta"]["io.modelcontextprotocol/logLevel"] = "debug".into();
+            rig.send(call);
+        } else {
+            rig.call(json!(3));
+        }
+        let key = rig.last();
+        let mut passed = 0;
+        for step in 0..5 {
+            let data = Raw::string(&format!("step {step}"));
+            let log = rig
+                .session
+                .log(Some(key), LoggingLevel::Info, None, &data, rig.now);
+            passed += usize::from(log.is_some());
+        }
+        assert_eq!(passed, 2);
+        let deadline = rig.session.poll_deadline().expect("one is held");
+        assert!(deadline > rig.now);
+        let finished = rig.session.finish(key).expect("in flight");
+        let [last] = finished.before.as_slice() else {
+            panic!("{:?}", finished.before)
+        };
+        assert_eq!(value(last)["params"]["data"], "step 4");
+        assert!(rig.session.handle_timeout(deadline).is_empty());
+    }
+}
+
+#[test]
+fn a_held_log_message_goes_out_on_its_requests_stream() {
+    let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({}));
+    rig.call(json!(1));
+    let key = rig.last();
+    for _ in 0..3 {
+        rig.session.log(
+            Some(key),
+            LoggingLevel::Info,
+            None,
+            &Raw::string("x"),
+            rig.now,
+        );
+    }
+    let deadline = rig.session.poll_deadline().expect("one is held");
+    let due = rig.session.handle_timeout(deadline);
+    let [TimedOut::Send(outgoing)] = due.as_slice() else {
+        panic!("{due:?}");
+    };
     assert_eq!(outgoing.related, Some(key));
 }
 

@@ -162,6 +162,7 @@ impl<C, A> ServerSession<C, A> {
             modern,
             last_progress: None,
             progress: Thinner::default(),
+            log: None,
             handle: None,
         })?;
         Ok(Received::Request(Admitted {
@@ -291,6 +292,7 @@ impl<C, A> ServerSession<C, A> {
             modern: true,
             last_progress: None,
             progress: Thinner::default(),
+            log: None,
             handle: None,
         })?;
         let mut params = Vec::with_capacity(128);

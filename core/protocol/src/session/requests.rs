@@ -31,6 +31,8 @@ pub(super) struct Entry<C> {
     pub(super) modern: bool,
     pub(super) last_progress: Option<f64>,
     pub(super) progress: Thinner,
+    /// Of its log messages, where each request has its own level. Most requests log nothing.
+    pub(super) log: Option<Box<Thinner>>,
     pub(super) handle: Option<C>,
 }
 

@@ -95,11 +95,23 @@ impl<C, A> ServerSession<C, A> {
         params.extend_from_slice(data.as_bytes());
         params.push(b'}');
         let message = notification("notifications/message", &params);
-        let message = self.log.offer(message, self.limits.log_rate, now)?;
-        Some(Outgoing {
+        let rate = self.limits.log_rate;
+        if let Some(key) = key.filter(|_| modern) {
+            let entry = self.requests.get_mut(key)?;
+            let message = entry
+                .log
+                .get_or_insert_default()
+                .offer(message, rate, now)?;
+            return Some(Outgoing {
+                related: Some(key),
+                message,
+            });
+        }
+        let outgoing = Outgoing {
             related: key,
             message,
-        })
+        };
+        self.log.offer(outgoing, rate, now)
     }
 
     /// Puts a question to a handshake-era client.

@@ -209,7 +209,7 @@ pub struct ServerSession<C, A> {
     pub(super) requests: RequestTable<C>,
     pub(super) asks: AskTable<A>,
     pub(super) log_level: Option<LoggingLevel>,
-    pub(super) log: Thinner,
+    pub(super) log: Thinner<Outgoing>,
     pub(super) subscribed: SubscribedUris,
     pub(super) listens: Vec<Listen>,
     pub(super) visits: Visits,
@@ -286,7 +286,11 @@ impl<C, A> ServerSession<C, A> {
         if !self.listens.is_empty() {
             self.listens.retain(|listen| listen.key != key);
         }
-        let before = entry.progress.flush().into_iter().collect();
+        let of_session = self.log.flush_if(|held| held.related == Some(key));
+        let log = of_session
+            .map(|held| held.message)
+            .or_else(|| entry.log.as_mut().and_then(|log| log.flush()));
+        let before = entry.progress.flush().into_iter().chain(log).collect();
         let abandoned = if self.asks.open.is_empty() {
             Vec::new()
         } else {

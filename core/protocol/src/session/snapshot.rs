@@ -213,6 +213,7 @@ impl<C, A> ServerSession<C, A> {
                 modern: request.modern,
                 last_progress: request.last_progress,
                 progress: Thinner::default(),
+                log: None,
                 handle: None,
             });
             order.push(key);

@@ -44,15 +44,24 @@ impl Bucket {
 }
 
 /// A bucket that keeps the newest message that did not pass.
-#[derive(Debug, Default)]
-pub(super) struct Thinner {
+#[derive(Debug)]
+pub(super) struct Thinner<M = Vec<u8>> {
     bucket: Bucket,
-    held: Option<Vec<u8>>,
+    held: Option<M>,
 }
 
-impl Thinner {
+impl<M> Default for Thinner<M> {
+    fn default() -> Self {
+        Self {
+            bucket: Bucket::default(),
+            held: None,
+        }
+    }
+}
+
+impl<M> Thinner<M> {
     /// Offers a message; gives it back if it may go out now, else holds it in place of an older one.
-    pub(super) fn offer(&mut self, message: Vec<u8>, rate: Rate, now: Duration) -> Option<Vec<u8>> {
+    pub(super) fn offer(&mut self, message: M, rate: Rate, now: Duration) -> Option<M> {
         if self.bucket.take(rate, now) {
             // What was held is older than this one and is superseded by it.
             self.held = None;
@@ -63,7 +72,7 @@ impl Thinner {
     }
 
     /// The held message, when its time has come.
-    pub(super) fn due(&mut self, rate: Rate, now: Duration) -> Option<Vec<u8>> {
+    pub(super) fn due(&mut self, rate: Rate, now: Duration) -> Option<M> {
         if self.held.is_some() && self.bucket.take(rate, now) {
             return self.held.take();
         }
@@ -71,8 +80,16 @@ impl Thinner {
     }
 
     /// The held message, at once: the request ends and it would be lost.
-    pub(super) fn flush(&mut self) -> Option<Vec<u8>> {
+    pub(super) fn flush(&mut self) -> Option<M> {
         self.held.take()
+    }
+
+    /// The same, if the held message is such a one.
+    pub(super) fn flush_if(&mut self, ends: impl FnOnce(&M) -> bool) -> Option<M> {
+        if self.held.as_ref().is_some_and(ends) {
+            return self.held.take();
+        }
+        None
     }
 
     /// When a held message may go out.

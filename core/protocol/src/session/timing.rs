@@ -11,14 +11,14 @@ use super::writing::cancellation;
 impl<C, A> ServerSession<C, A> {
     /// When [`ServerSession::handle_timeout`] has something to do next; `None` while nothing is due.
     pub fn poll_deadline(&self) -> Option<Duration> {
-        let progress = self.limits.progress_rate;
-        let thinned = self
-            .requests
-            .iter()
-            .filter_map(|(_, entry)| entry.progress.deadline(progress));
+        let (progress, log) = (self.limits.progress_rate, self.limits.log_rate);
+        let thinned = self.requests.iter().flat_map(|(_, entry)| {
+            let logged = entry.log.as_ref().and_then(|held| held.deadline(log));
+            entry.progress.deadline(progress).into_iter().chain(logged)
+        });
         thinned
             .chain(self.asks.deadline())
-            .chain(self.log.deadline(self.limits.log_rate))
+            .chain(self.log.deadline(log))
             .chain(self.next_ping)
             .min()
     }
@@ -38,21 +38,17 @@ impl<C, A> ServerSession<C, A> {
                 error: AskError::TimedOut(waited),
             });
         }
-        let rate = self.limits.progress_rate;
+        let (progress, log) = (self.limits.progress_rate, self.limits.log_rate);
         for (key, entry) in self.requests.iter_mut() {
-            if let Some(message) = entry.progress.due(rate, now) {
+            let logged = entry.log.as_mut().and_then(|held| held.due(log, now));
+            for message in entry.progress.due(progress, now).into_iter().chain(logged) {
                 due.push(TimedOut::Send(Outgoing {
                     related: Some(key),
                     message,
                 }));
             }
         }
-        if let Some(message) = self.log.due(self.limits.log_rate, now) {
-            due.push(TimedOut::Send(Outgoing {
-                related: None,
-                message,
-            }));
-        }
+        due.extend(self.log.due(log, now).map(TimedOut::Send));
         self.ping_if_due(now, &mut due);
         due
     }
