@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 use std::convert::Infallible;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -198,8 +198,13 @@ impl HttpService {
         let options = &self.shared.options;
         let limit = options.body_limit;
         let body = std::pin::pin!(body);
-        let collected = Limited::new(body, limit).collect();
-        match tokio::time::timeout(options.read_timeout, collected).await {
+        let mut collected = std::pin::pin!(Limited::new(body, limit).collect());
+        // Most bodies are there already and need no timer.
+        let collected = match already(collected.as_mut()).await {
+            Some(collected) => Ok(collected),
+            None => tokio::time::timeout(options.read_timeout, collected).await,
+        };
+        match collected {
             Ok(Ok(collected)) => Ok(collected.to_bytes()),
             Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
                 Err(Refusal::new(
@@ -260,6 +265,17 @@ pub(super) fn principal(parts: &Parts) -> &str {
         .extensions
         .get::<Principal>()
         .map_or("", |principal| principal.0.as_str())
+}
+
+/// What a future comes to, if it needn't wait.
+async fn already<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
+    poll_fn(|cx| {
+        Poll::Ready(match future.as_mut().poll(cx) {
+            Poll::Ready(output) => Some(output),
+            Poll::Pending => None,
+        })
+    })
+    .await
 }
 
 /// A JSON body.
