@@ -19,6 +19,9 @@ type Members = serde_json::Map<String, serde_json::Value>;
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Options {
     revisions: Option<Vec<Revision>>,
+    line_limit: Option<usize>,
+    batch_limit: Option<usize>,
+    depth_limit: Option<usize>,
     page_size: Option<usize>,
     list_cache: Option<(u64, bool)>,
     resource_cache: Option<(u64, bool)>,
@@ -54,6 +57,9 @@ impl Options {
         // Nobody runs a debug build of an installed package: the check is on when it is asked for.
         settings.check_output = self.check_output.unwrap_or(false);
         set(&mut settings.revisions, self.revisions.clone());
+        set(&mut settings.wire.line, self.line_limit);
+        set(&mut settings.wire.batch, self.batch_limit);
+        set(&mut settings.wire.depth, self.depth_limit);
         set(&mut settings.page_size, self.page_size);
         set(&mut settings.list_cache, self.list_cache.map(cache_hints));
         let resources = self.resource_cache.map(cache_hints);

@@ -463,6 +463,9 @@ def test_settings_that_do_not_exist_are_refused():
 def test_every_setting_is_taken():
     settings: ServerSettings = {
         "revisions": [LEGACY],
+        "line_limit": 1,
+        "batch_limit": 1,
+        "depth_limit": 1,
         "page_size": 1,
         "list_cache": (1, True),
         "resource_cache": (1, False),

@@ -18,6 +18,12 @@ class ServerSettings(TypedDict, total=False):
 
     revisions: Sequence[Revision]
     """The revisions to serve; all five by default."""
+    line_limit: int
+    """The longest line in bytes, on stdio. 16 MiB by default: room for a base64 image of 12 MB."""
+    batch_limit: int
+    """Messages in one batch (2025-03-26 and before). 100 by default: a batch is answered as a whole."""
+    depth_limit: int
+    """The deepest nesting of a message. 127 by default and at most, which is what common parsers take."""
     page_size: int
     """Items per page of a list. 1,000 by default: many clients never ask for a second page."""
     list_cache: tuple[int, bool]

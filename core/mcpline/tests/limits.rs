@@ -5,9 +5,11 @@ mod support;
 use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Prompt, Tool};
 use mcpline::server::{Completer, ToolOptions};
+use mcpline::transport::lines;
 use mcpline::{Context, Json, Server, Settings};
 use serde_json::{Value, json};
 use support::{Client, Nothing};
+use tokio::io::AsyncReadExt;
 
 fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_default()
@@ -88,4 +90,45 @@ async fn a_result_that_does_not_fit_its_schema_is_not_sent() {
     let mut client = Client::modern(&server(false));
     let result = client.call_modern("weather", json!({})).await;
     assert_eq!(result.expect("a result")["structuredContent"]["secret"], 1);
+}
+
+#[tokio::test]
+async fn a_server_takes_no_more_than_it_was_told_to() {
+    let mut settings = Settings::default();
+    settings.wire.line = 400;
+    settings.wire.depth = 4;
+    settings.wire.batch = 1;
+    let server = Server::builder("limits", "1")
+        .settings(settings)
+        .build()
+        .expect("a server");
+    let ping = json!({"jsonrpc": "2.0", "id": 1, "method": "ping"});
+    let with =
+        |params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": params});
+    let mut input = Vec::new();
+    for message in [
+        with(json!({"text": "x".repeat(400)})),
+        with(json!({"deep": [[[]]]})),
+        json!([ping, ping]),
+        ping,
+    ] {
+        input.extend_from_slice(message.to_string().as_bytes());
+        input.push(b'\n');
+    }
+    let (reader, mut output) = tokio::io::duplex(1 << 16);
+    server
+        .serve(lines(input.as_slice(), reader))
+        .await
+        .expect("its input has ended");
+    let mut text = String::new();
+    output.read_to_string(&mut text).await.expect("read");
+    let codes: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON"))
+        .map(|message| message["error"]["code"].clone())
+        .collect();
+    assert_eq!(
+        codes,
+        [json!(-32600), json!(-32700), json!(-32600), Value::Null]
+    );
 }

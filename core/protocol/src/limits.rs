@@ -70,3 +70,26 @@ pub const MAX_SCHEMA_TRIES: usize = 100_000;
 /// How often matching one `pattern` may go back, where it needs look-around or back-references. Other
 /// patterns take linear time.
 pub const MAX_BACKTRACKING: usize = 100_000;
+
+/// Those of the limits that a server may set to its own needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct WireLimits {
+    /// Longest line, in bytes. [`MAX_LINE`] by default.
+    pub line: usize,
+    /// Most messages in one batch. [`MAX_BATCH`] by default.
+    pub batch: usize,
+    /// Deepest nesting of one message, the outermost array or object counting as 1. [`MAX_DEPTH`] by default, and
+    /// never more.
+    pub depth: usize,
+}
+
+impl Default for WireLimits {
+    fn default() -> Self {
+        Self {
+            line: MAX_LINE,
+            batch: MAX_BATCH,
+            depth: MAX_DEPTH,
+        }
+    }
+}

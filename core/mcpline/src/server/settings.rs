@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use mcpline_protocol::Revision;
+use mcpline_protocol::limits::WireLimits;
 use mcpline_protocol::mrtr::KeyRing;
 use mcpline_protocol::session::{AskTimeouts, Rate, SessionLimits};
 use mcpline_protocol::vocabulary::{CacheHints, CacheScope};
@@ -21,6 +22,9 @@ pub struct Settings {
     pub revisions: Vec<Revision>,
     /// Bounds of each session.
     pub session: SessionLimits,
+    /// Bounds of each message. A body over HTTP is bounded by
+    /// [`HttpOptions::body_limit`](crate::transport::http::HttpOptions::body_limit) instead of the length of a line.
+    pub wire: WireLimits,
     /// Items per page of a list. 1,000 by default: many clients never ask for a second page.
     pub page_size: usize,
     /// Caching hints of lists and of `server/discover` (2026-07-28).
@@ -61,6 +65,7 @@ impl Default for Settings {
         Self {
             revisions: Revision::ALL.to_vec(),
             session: SessionLimits::default(),
+            wire: WireLimits::default(),
             page_size: 1_000,
             list_cache: CacheHints::new(0, CacheScope::Private),
             resource_cache: CacheHints::new(0, CacheScope::Private),

@@ -84,8 +84,9 @@ impl Memory {
     ///
     /// Call it within a tokio runtime, where Rust handlers run.
     pub fn send(&self, message: impl Into<Bytes>) {
-        self.connection
-            .receive(wire::read(message.into()), &self.lane, None);
+        let limits = self.connection.server().settings.wire;
+        let incoming = wire::read_within(message.into(), limits);
+        self.connection.receive(incoming, &self.lane, None);
     }
 
     /// The server's next message; `None` once the connection is closed and everything was received.

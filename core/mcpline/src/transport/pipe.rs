@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::BytesMut;
-use mcpline_protocol::limits::MAX_LINE;
 use mcpline_protocol::session::Scope;
 use mcpline_protocol::wire::{self, LineDecoder, ReadError};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
@@ -101,7 +100,7 @@ where
     R: AsyncRead + Unpin,
     W: AsyncWrite + Unpin,
 {
-    let mut decoder = LineDecoder::new(MAX_LINE);
+    let mut decoder = LineDecoder::new(connection.server().settings.wire.line);
     let mut writing = Writing::default();
     let mut stopped = pin!(stop.stopped());
     loop {
@@ -137,7 +136,10 @@ fn receive(
     line: Result<bytes::Bytes, wire::LineTooLong>,
 ) {
     match line {
-        Ok(line) => connection.receive(wire::read(line), lane, None),
+        Ok(line) => {
+            let limits = connection.server().settings.wire;
+            connection.receive(wire::read_within(line, limits), lane, None);
+        }
         Err(error) => connection.receive(Err(ReadError::from(error)), lane, None),
     }
 }

@@ -15,7 +15,7 @@ use super::raw::Raw;
 use super::scan::{Key, Kind, Member, Scan, ScanError, Scanner, Span, head, scan};
 use super::text::unescape;
 use crate::error::{ErrorCode, RpcError};
-use crate::limits::{MAX_BATCH, MAX_METHOD};
+use crate::limits::{MAX_DEPTH, MAX_METHOD, WireLimits};
 
 /// What one line or one HTTP body holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -190,14 +190,24 @@ impl From<ScanError> for ReadError {
 /// [`ErrorCode::INVALID_REQUEST`] when they are JSON but no message, or an empty or too long batch. A
 /// faulty message in a batch spoils only itself.
 pub fn read(bytes: Bytes) -> Result<Incoming, ReadError> {
+    read_within(bytes, WireLimits::default())
+}
+
+/// Reads one line or HTTP body, which may be no deeper nested and no longer a batch than `limits` say.
+///
+/// # Errors
+/// Those of [`read`].
+pub fn read_within(bytes: Bytes, limits: WireLimits) -> Result<Incoming, ReadError> {
+    // The scanner stops at the greatest depth there is: with a smaller one it begins further down.
+    let top = 1 + MAX_DEPTH.saturating_sub(limits.depth);
     let mut one = Parts::default();
     let mut all = Vec::new();
     let kind = scan(&bytes, |scanner| {
         let kind = scanner.kind();
         match kind {
-            Some(Kind::Object) => one.scan(scanner, 1)?,
-            Some(Kind::Array) => scan_batch(scanner, &mut all)?,
-            _ => drop(scanner.value(1)?),
+            Some(Kind::Object) => one.scan(scanner, top)?,
+            Some(Kind::Array) => scan_batch(scanner, top, limits.batch, &mut all)?,
+            _ => drop(scanner.value(top)?),
         }
         Ok(kind)
     })?;
@@ -206,7 +216,7 @@ pub fn read(bytes: Bytes) -> Result<Incoming, ReadError> {
         Some(Kind::Array) if all.is_empty() => {
             Err(ReadError::unreadable(invalid("an empty batch")))
         }
-        Some(Kind::Array) if all.len() > MAX_BATCH => Err(ReadError::unreadable(invalid(
+        Some(Kind::Array) if all.len() > limits.batch => Err(ReadError::unreadable(invalid(
             "too many messages in a batch",
         ))),
         Some(Kind::Array) => {
@@ -225,20 +235,27 @@ pub fn read(bytes: Bytes) -> Result<Incoming, ReadError> {
 }
 
 /// Collects the messages of a batch, none for what is no object. One too many stands for any number of them.
-fn scan_batch(scanner: &mut Scanner<'_>, all: &mut Vec<Option<Parts>>) -> Scan<()> {
+fn scan_batch(
+    scanner: &mut Scanner<'_>,
+    depth: usize,
+    most: usize,
+    all: &mut Vec<Option<Parts>>,
+) -> Scan<()> {
     let message = |scanner: &mut Scanner<'_>| {
         let mut parts = None;
         if scanner.kind() == Some(Kind::Object) {
-            parts.get_or_insert_with(Parts::default).scan(scanner, 2)?;
+            parts
+                .get_or_insert_with(Parts::default)
+                .scan(scanner, depth + 1)?;
         } else {
-            scanner.value(2)?;
+            scanner.value(depth + 1)?;
         }
-        if all.len() <= MAX_BATCH {
+        if all.len() <= most {
             all.push(parts);
         }
         Ok(())
     };
-    scanner.array(1, message).map(drop)
+    scanner.array(depth, message).map(drop)
 }
 
 fn invalid(problem: &str) -> RpcError {

@@ -1,4 +1,5 @@
 use super::*;
+use crate::limits::MAX_BATCH;
 
 fn single(text: &str) -> Result<Message, ReadError> {
     match read(Bytes::copy_from_slice(text.as_bytes()))? {
@@ -262,6 +263,44 @@ fn batches_are_neither_empty_nor_too_long_nor_broken() {
     assert_eq!(error("[]".into()), -32600);
     assert_eq!(error(format!("[{ping},{{]")), -32700);
     assert_eq!(error(format!("[{ping}] x")), -32700);
+}
+
+#[test]
+fn a_server_may_want_shorter_batches_and_flatter_messages() {
+    let limits = WireLimits {
+        batch: 2,
+        depth: 3,
+        ..WireLimits::default()
+    };
+    let code = |text: String| {
+        let read = read_within(text.into(), limits);
+        read.err().map(|error| error.error.code.0)
+    };
+    let call =
+        |params: &str| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{params}}}"#);
+    assert_eq!(code(call(r#"{"a":[1]}"#)), None);
+    assert_eq!(code(call(r#"{"a":[[]]}"#)), Some(-32700));
+    assert_eq!(code(format!("[{}]", call(r#"{"a":1}"#))), None);
+    assert_eq!(code(format!("[{}]", call(r#"{"a":[]}"#))), Some(-32700));
+    let batch = |count: usize| format!("[{}]", vec![call("{}"); count].join(","));
+    assert_eq!(code(batch(2)), None);
+    assert_eq!(code(batch(3)), Some(-32600));
+}
+
+#[test]
+fn a_limit_beyond_what_parsers_take_is_none() {
+    let limits = WireLimits {
+        depth: usize::MAX,
+        ..WireLimits::default()
+    };
+    let nested = |depth: usize| {
+        let (open, close) = ("[".repeat(depth), "]".repeat(depth));
+        let text =
+            format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{{"a":{open}{close}}}}}"#);
+        read_within(text.into(), limits).is_ok()
+    };
+    assert!(nested(MAX_DEPTH - 2));
+    assert!(!nested(MAX_DEPTH - 1));
 }
 
 #[test]

@@ -64,7 +64,7 @@ pub(super) fn post(shared: &Arc<Shared>, parts: &Parts, body: Bytes) -> Response
     let Ok(session) = shared.sessions.find(id, principal(parts)) else {
         return refusal(StatusCode::NOT_FOUND, "there is no such session");
     };
-    let incoming = match wire::read(body) {
+    let incoming = match wire::read_within(body, shared.server.inner().settings.wire) {
         Ok(incoming) => incoming,
         Err(error) => return super::post::unreadable(&error),
     };

@@ -24,7 +24,7 @@ pub(super) async fn answer(shared: &Arc<Shared>, parts: Parts, body: Bytes) -> R
     if let Err(refusal) = check_accept(&parts.headers) {
         return refusal.response();
     }
-    let incoming = wire::read(body);
+    let incoming = wire::read_within(body, shared.server.inner().settings.wire);
     match era(&parts.headers, &incoming) {
         Era::Modern => modern::answer(shared, parts, incoming).await,
         Era::Legacy => legacy::answer(shared, parts, incoming).await,
@@ -64,8 +64,14 @@ fn era(headers: &HeaderMap, incoming: &Result<Incoming, ReadError>) -> Era {
     }
 }
 
+/// How most clients say that they take both kinds of answer.
+const USUAL: &str = "application/json, text/event-stream";
+
 /// Clients must take both kinds of answer (every revision, `basic/transports`, sending messages).
 fn check_accept(headers: &HeaderMap) -> Result<(), Refusal> {
+    if headers.get(ACCEPT).is_some_and(|value| value == USUAL) {
+        return Ok(());
+    }
     let takes = |kind: &str, family: &str| {
         headers.get_all(ACCEPT).iter().any(|value| {
             value.to_str().is_ok_and(|value| {
