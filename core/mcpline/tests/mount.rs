@@ -72,6 +72,10 @@ async fn both_eras_and_the_applications_own_pages_share_a_port() {
     connection.until(Some("\"done\"")).await;
     send(&mut connection, &[], &initialize("2025-11-25")).await;
     connection.until(Some("mcp-session-id: ")).await;
+    connection
+        .send("GET", "/tools/health", &[], &Value::Null)
+        .await;
+    connection.until(Some("\r\n\r\nok")).await;
 }
 
 #[tokio::test]

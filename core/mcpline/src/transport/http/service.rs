@@ -33,8 +33,8 @@ const SETTLING: Duration = Duration::from_millis(10);
 
 /// Serves a [`Server`] over HTTP: a tower service, and a plain async function.
 ///
-/// Mounted under a prefix of another router, it takes every path that isn't one of HTTP+SSE for the MCP
-/// endpoint.
+/// Mounted under a prefix of another router, it takes every path that isn't one of HTTP+SSE or the one that tells
+/// of health for the MCP endpoint.
 #[derive(Clone)]
 pub struct HttpService {
     pub(super) shared: Arc<Shared>,
@@ -242,16 +242,16 @@ impl Shared {
                 return Endpoint::SseMessages;
             }
         }
+        if options.health_path.as_deref().is_some_and(is) {
+            return Endpoint::Health;
+        }
         if !self.strict_paths
             || path == options.path
             || path.strip_suffix('/') == Some(&options.path)
         {
             return Endpoint::Mcp;
         }
-        match &options.health_path {
-            Some(health) if path == health => Endpoint::Health,
-            _ => Endpoint::Nothing,
-        }
+        Endpoint::Nothing
     }
 }
 
