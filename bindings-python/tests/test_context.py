@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import logging
+import queue
+from collections.abc import Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -534,11 +537,36 @@ def test_processes_with_the_same_keys_go_on_with_each_others_calls():
         retry = {**call, "inputResponses": answer, "requestState": asked["requestState"]}
         async with process(*keys).test_client(capabilities=capabilities) as client:
             assert text(await client.request("tools/call", retry)) == "Ada"
-        async with process(keys[0]).test_client(capabilities=capabilities) as client:
-            with pytest.raises(Error):
-                await client.request("tools/call", retry)
+        # One without the key, and a state that somebody changed: the log tells them apart, the answer doesn't.
+        told = []
+        for owned, state in ((keys[0], retry["requestState"]), (keys[1], retry["requestState"] + "A")):
+            async with process(owned).test_client(capabilities=capabilities) as client:
+                with warnings() as warned:
+                    with pytest.raises(Error) as refused:
+                        await client.request("tools/call", {**retry, "requestState": state})
+                    warning = await asyncio.to_thread(warned.get, timeout=60)
+            told.append((refused.value.code, refused.value.message, "MCPLINE_STATE_SECRETS" in warning))
+        assert told[0][:2] == told[1][:2]
+        assert [names_the_variable for _, _, names_the_variable in told] == [True, False]
 
     run(main())
+
+
+@contextmanager
+def warnings() -> Iterator[queue.Queue[str]]:
+    """What the core warns of meanwhile. It comes from a thread of its own."""
+    warned: queue.Queue[str] = queue.Queue()
+
+    class Handler(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            warned.put(record.getMessage())
+
+    logger, handler = logging.getLogger("mcpline"), Handler()
+    logger.addHandler(handler)
+    try:
+        yield warned
+    finally:
+        logger.removeHandler(handler)
 
 
 def test_a_required_visit_is_said_in_the_words_of_the_revision():

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use mcpline::protocol::Raw;
 use mcpline::protocol::mrtr::KeyRing;
-use mcpline::protocol::vocabulary::Tool;
-use mcpline::server::{InputRequest, ToolOptions};
+use mcpline::protocol::session::AskError;
+use mcpline::protocol::vocabulary::{Prompt, Tool};
+use mcpline::server::{Call, Completer, CompletionReply, Handler, InputRequest, ToolOptions};
 use mcpline::{
     Ask, AskMethod, Context, HandlerError, InputRequired, Reply, Server, Settings, ToolReply,
 };
@@ -448,4 +449,37 @@ async fn a_form_is_asked_and_answered_as_a_type() {
         client.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
         assert_eq!(text(&client.response(&id).await.expect("a result")), said);
     }
+}
+
+#[tokio::test]
+async fn a_completion_can_not_ask() {
+    struct Asks;
+    impl Handler for Asks {
+        fn call(&self, call: Call) {
+            let question = Ask::new(AskMethod::Elicit, form("Name?", "name"));
+            let context = call.context();
+            context.ask_with(question, move |outcome| {
+                let said = match outcome {
+                    Err(AskError::OutsideCall) => "refused".to_owned(),
+                    other => format!("{other:?}"),
+                };
+                let reply = CompletionReply {
+                    values: vec![said],
+                    ..CompletionReply::default()
+                };
+                call.reply(Ok(Reply::Completion(reply)));
+            });
+        }
+    }
+    let server = Server::new("asker", "1")
+        .prompt(Prompt::new("greet"), |_: Nothing, _: Context| async {
+            "hello"
+        });
+    server.add_completer("greet", "name", Completer::Handler(Arc::new(Asks)));
+    let mut client = Client::modern(&server);
+    let asked = json!({"ref": {"type": "ref/prompt", "name": "greet"},
+                       "argument": {"name": "name", "value": ""}});
+    let id = client.begin_modern("completion/complete", asked);
+    let result = client.response(&id).await.expect("candidates");
+    assert_eq!(result["completion"]["values"], json!(["refused"]));
 }
