@@ -1,0 +1,249 @@
+//! Requests of a client in flight: each ends exactly once, by an answer, in time, by cancellation or with the
+//! connection.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use crate::error::RpcError;
+use crate::vocabulary::Progress;
+use crate::wire::{Params, Raw, RequestId, encode, json_string};
+
+/// Names a request in flight. It is also the JSON-RPC id that the request goes out with, and its progress token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallKey(u64);
+
+impl CallKey {
+    /// The request's JSON-RPC id.
+    pub fn id(self) -> RequestId {
+        RequestId::number(i64::try_from(self.0).unwrap_or(i64::MAX))
+    }
+}
+
+/// How long a request waits for its answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallTimeouts {
+    /// Without a sign of life: progress starts this anew (every revision, `basic/utilities/progress`).
+    pub idle: Duration,
+    /// In all, whatever progress is reported: a server must not be able to make us wait for ever.
+    pub total: Duration,
+}
+
+impl Default for CallTimeouts {
+    /// A minute without progress, an hour in all.
+    fn default() -> Self {
+        Self {
+            idle: Duration::from_secs(60),
+            total: Duration::from_secs(3_600),
+        }
+    }
+}
+
+/// Why a request has no result.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CallError {
+    /// The server answered with an error.
+    #[error("the server answered with an error: {0}")]
+    Rpc(RpcError),
+    /// No answer came in time.
+    #[error("no answer within {} s{}", waited.as_secs_f64(), if *in_all { " in all" } else { " without progress" })]
+    TimedOut {
+        /// How long was waited: without a sign of life, or in all.
+        waited: Duration,
+        /// Whether it is the maximum that is over.
+        in_all: bool,
+    },
+    /// The connection ended. Whether the server did what was asked is not known.
+    #[error("the connection ended before the answer came")]
+    Closed,
+}
+
+/// What came of a message about a request.
+#[derive(Debug, PartialEq)]
+pub enum Outcome<H> {
+    /// The request has ended.
+    Ended(H, Result<Raw, CallError>),
+    /// The request goes on, and reported how far it is.
+    Progress(CallKey, Progress),
+    /// The message is about no request in flight; the text says why, for a log.
+    Nothing(&'static str),
+}
+
+/// A request whose time is over: tell whoever waits, and the server.
+#[derive(Debug, PartialEq)]
+pub struct Overdue<H> {
+    /// The driver's handle to it.
+    pub handle: H,
+    /// Why it failed.
+    pub error: CallError,
+    /// `notifications/cancelled`, for transports that carry it; over HTTP on 2026-07-28 the request's stream is
+    /// closed instead (`basic/patterns/cancellation`).
+    pub cancellation: Vec<u8>,
+}
+
+/// The requests of one connection in flight. `H` is the driver's handle to whoever waits for the answer.
+#[derive(Debug)]
+pub struct Calls<H> {
+    next: u64,
+    open: BTreeMap<CallKey, Entry<H>>,
+}
+
+#[derive(Debug)]
+struct Entry<H> {
+    handle: H,
+    timeouts: CallTimeouts,
+    idle_at: Duration,
+    total_at: Duration,
+    /// Somebody listens, so the request carried a token.
+    listens: bool,
+    last_progress: Option<f64>,
+}
+
+impl<H> Entry<H> {
+    fn deadline(&self) -> Duration {
+        self.idle_at.min(self.total_at)
+    }
+}
+
+impl<H> Calls<H> {
+    /// No requests yet; ids begin with `first`, what an [opening](super::Opening) left of them.
+    pub fn new(first: u64) -> Self {
+        Self {
+            next: first,
+            open: BTreeMap::new(),
+        }
+    }
+
+    /// How many are in flight.
+    pub fn len(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether none is in flight.
+    pub fn is_empty(&self) -> bool {
+        self.open.is_empty()
+    }
+
+    /// Enters a request. `listens` says that somebody wants progress: only then may the request carry a token
+    /// (`_meta.progressToken`), the [id](CallKey::id) of the key.
+    pub fn begin(
+        &mut self,
+        handle: H,
+        timeouts: CallTimeouts,
+        listens: bool,
+        now: Duration,
+    ) -> CallKey {
+        let key = CallKey(self.next);
+        self.next += 1;
+        let entry = Entry {
+            handle,
+            timeouts,
+            idle_at: now + timeouts.idle,
+            total_at: now + timeouts.total,
+            listens,
+            last_progress: None,
+        };
+        self.open.insert(key, entry);
+        key
+    }
+
+    /// Takes in a response.
+    pub fn answered(
+        &mut self,
+        id: Option<&RequestId>,
+        outcome: Result<Raw, RpcError>,
+    ) -> Outcome<H> {
+        let Some(id) = id else {
+            return Outcome::Nothing("an answer without an id");
+        };
+        match self.key_of(id).and_then(|key| self.open.remove(&key)) {
+            Some(entry) => Outcome::Ended(entry.handle, outcome.map_err(CallError::Rpc)),
+            // Cancelled or overdue meanwhile, answered before, or never asked.
+            None => Outcome::Nothing("an answer to no request in flight"),
+        }
+    }
+
+    /// Takes in `notifications/progress`. A report that doesn't increase is passed over, and a request whose end
+    /// has come hears of no progress any more.
+    pub fn progressed(&mut self, params: Option<&Params>, now: Duration) -> Outcome<H> {
+        let Some(progress) = params.and_then(|params| params.raw().decode::<Progress>().ok())
+        else {
+            return Outcome::Nothing("progress that can't be read");
+        };
+        let Some(key) = self.key_of(&progress.progress_token) else {
+            return Outcome::Nothing("progress of no request in flight");
+        };
+        let Some(entry) = self.open.get_mut(&key).filter(|entry| entry.listens) else {
+            return Outcome::Nothing("progress that nobody asked for");
+        };
+        if entry
+            .last_progress
+            .is_some_and(|last| progress.progress <= last)
+        {
+            return Outcome::Nothing("progress that does not increase");
+        }
+        entry.last_progress = Some(progress.progress);
+        entry.idle_at = now + entry.timeouts.idle;
+        Outcome::Progress(key, progress)
+    }
+
+    /// Gives a request up; returns the driver's handle to it, and what tells the server. `None` if it has ended.
+    pub fn cancel(&mut self, key: CallKey, reason: &str) -> Option<(H, Vec<u8>)> {
+        let entry = self.open.remove(&key)?;
+        Some((entry.handle, cancellation(key, reason)))
+    }
+
+    /// The connection has ended, and every request with it.
+    pub fn close(&mut self) -> impl Iterator<Item = (H, CallError)> + use<H> {
+        std::mem::take(&mut self.open)
+            .into_values()
+            .map(|entry| (entry.handle, CallError::Closed))
+    }
+
+    /// When [`Calls::handle_timeout`] has something to do.
+    pub fn poll_deadline(&self) -> Option<Duration> {
+        self.open.values().map(Entry::deadline).min()
+    }
+
+    /// Gives up what is overdue.
+    pub fn handle_timeout(&mut self, now: Duration) -> Vec<Overdue<H>> {
+        let late: Vec<CallKey> = self
+            .open
+            .iter()
+            .filter(|(_, entry)| entry.deadline() <= now)
+            .map(|(key, _)| *key)
+            .collect();
+        late.into_iter()
+            .filter_map(|key| {
+                let entry = self.open.remove(&key)?;
+                let in_all = entry.total_at <= now;
+                Some(Overdue {
+                    handle: entry.handle,
+                    error: CallError::TimedOut {
+                        waited: if in_all {
+                            entry.timeouts.total
+                        } else {
+                            entry.timeouts.idle
+                        },
+                        in_all,
+                    },
+                    cancellation: cancellation(key, "timed out"),
+                })
+            })
+            .collect()
+    }
+
+    fn key_of(&self, id: &RequestId) -> Option<CallKey> {
+        let number = u64::try_from(id.as_integer()?).ok()?;
+        Some(CallKey(number)).filter(|key| self.open.contains_key(key))
+    }
+}
+
+fn cancellation(key: CallKey, reason: &str) -> Vec<u8> {
+    let mut params = format!("{{\"requestId\":{},\"reason\":", key.0).into_bytes();
+    json_string(&mut params, reason);
+    params.push(b'}');
+    let mut message = Vec::new();
+    encode::notification(&mut message, "notifications/cancelled", Some(&params));
+    message
+}

@@ -1,0 +1,197 @@
+//! A client's requests in flight, under virtual time, with our own server's session as the other end.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpline_protocol::client::{CallError, CallTimeouts, Calls, Outcome};
+use mcpline_protocol::session::{Received, Scope, ServerProfile, ServerSession, SessionLimits};
+use mcpline_protocol::vocabulary::{Implementation, ListCapability, ServerCapabilities};
+use mcpline_protocol::wire::{Incoming, Message, Params, encode, read};
+use mcpline_protocol::{Raw, RequestId, Revision, RpcError};
+use serde_json::{Value, json};
+
+const SECOND: Duration = Duration::from_secs(1);
+const TIMEOUTS: CallTimeouts = CallTimeouts {
+    idle: Duration::from_secs(10),
+    total: Duration::from_secs(25),
+};
+
+fn raw(value: &Value) -> Raw {
+    Raw::from_serialize(value).expect("serializes")
+}
+
+fn params(value: &Value) -> Params {
+    Params::from_raw(raw(value)).expect("an object")
+}
+
+fn progress(token: u64, progress: f64) -> Params {
+    params(&json!({"progressToken": token, "progress": progress}))
+}
+
+#[test]
+fn a_request_ends_with_the_answer_to_its_id_and_only_once() {
+    let mut calls = Calls::new(5);
+    let first = calls.begin("first", TIMEOUTS, false, SECOND);
+    let second = calls.begin("second", TIMEOUTS, false, SECOND);
+    assert_eq!(first.id(), RequestId::number(5));
+    assert_eq!(second.id(), RequestId::number(6));
+    // Out of order, and an error.
+    let refusal = RpcError::method_not_found("x");
+    assert_eq!(
+        calls.answered(Some(&second.id()), Err(refusal.clone())),
+        Outcome::Ended("second", Err(CallError::Rpc(refusal)))
+    );
+    let result = raw(&json!({}));
+    assert_eq!(
+        calls.answered(Some(&first.id()), Ok(result.clone())),
+        Outcome::Ended("first", Ok(result.clone()))
+    );
+    assert!(calls.is_empty());
+    for id in [first.id(), RequestId::number(99), RequestId::string("5")] {
+        let outcome = calls.answered(Some(&id), Ok(result.clone()));
+        assert!(matches!(outcome, Outcome::Nothing(_)), "{id:?}");
+    }
+    assert!(matches!(
+        calls.answered(None, Ok(result)),
+        Outcome::Nothing(_)
+    ));
+}
+
+#[test]
+fn progress_keeps_a_request_alive_and_never_past_the_maximum() {
+    let mut calls = Calls::new(1);
+    let key = calls.begin("slow", TIMEOUTS, true, Duration::ZERO);
+    assert_eq!(calls.poll_deadline(), Some(10 * SECOND));
+    for (at, value) in [(8, 1.0), (16, 2.0), (24, 3.0)] {
+        assert!(calls.handle_timeout(at * SECOND).is_empty());
+        let outcome = calls.progressed(Some(&progress(1, value)), at * SECOND);
+        assert!(matches!(outcome, Outcome::Progress(told, _) if told == key));
+    }
+    assert_eq!(calls.poll_deadline(), Some(25 * SECOND));
+    let overdue = calls.handle_timeout(25 * SECOND);
+    let [overdue] = &overdue[..] else {
+        panic!("one is overdue");
+    };
+    let waited = TIMEOUTS.total;
+    assert_eq!(
+        overdue.error,
+        CallError::TimedOut {
+            waited,
+            in_all: true
+        }
+    );
+    let told: Value = serde_json::from_slice(&overdue.cancellation).expect("JSON");
+    assert_eq!(told["method"], "notifications/cancelled");
+    assert_eq!(told["params"]["requestId"], 1);
+    // The server's answer may still be on its way.
+    let late = calls.answered(Some(&key.id()), Ok(raw(&json!({}))));
+    assert!(matches!(late, Outcome::Nothing(_)));
+}
+
+#[test]
+fn without_a_sign_of_life_a_request_is_given_up() {
+    let mut calls = Calls::new(1);
+    calls.begin("silent", TIMEOUTS, true, Duration::ZERO);
+    calls.begin("later", TIMEOUTS, true, SECOND);
+    assert!(
+        calls
+            .handle_timeout(10 * SECOND - Duration::from_millis(1))
+            .is_empty()
+    );
+    let overdue = calls.handle_timeout(10 * SECOND);
+    assert_eq!(overdue.len(), 1);
+    assert_eq!(overdue[0].handle, "silent");
+    let waited = TIMEOUTS.idle;
+    let in_all = false;
+    assert_eq!(overdue[0].error, CallError::TimedOut { waited, in_all });
+    assert_eq!(calls.len(), 1);
+}
+
+#[test]
+fn progress_that_nobody_asked_for_or_that_does_not_increase_changes_nothing() {
+    let mut calls = Calls::new(1);
+    calls.begin("deaf", TIMEOUTS, false, Duration::ZERO);
+    calls.begin("listens", TIMEOUTS, true, Duration::ZERO);
+    let at = 5 * SECOND;
+    let none =
+        |outcome: Outcome<&str>| assert!(matches!(outcome, Outcome::Nothing(_)), "{outcome:?}");
+    none(calls.progressed(Some(&progress(1, 1.0)), at));
+    none(calls.progressed(Some(&progress(7, 1.0)), at));
+    none(calls.progressed(Some(&params(&json!({"progress": 1}))), at));
+    none(calls.progressed(None, at));
+    assert!(matches!(
+        calls.progressed(Some(&progress(2, 2.0)), at),
+        Outcome::Progress(..)
+    ));
+    none(calls.progressed(Some(&progress(2, 2.0)), 9 * SECOND));
+    // 5 s for the first, 15 s for the second: the repeated report was no sign of life.
+    assert_eq!(calls.handle_timeout(10 * SECOND).len(), 1);
+    assert_eq!(calls.poll_deadline(), Some(15 * SECOND));
+}
+
+#[test]
+fn the_end_of_the_connection_ends_every_request() {
+    let mut calls = Calls::new(1);
+    for name in ["a", "b", "c"] {
+        calls.begin(name, TIMEOUTS, false, Duration::ZERO);
+    }
+    let ended: Vec<_> = calls.close().collect();
+    let names: Vec<_> = ended.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["a", "b", "c"]);
+    assert!(ended.iter().all(|(_, error)| *error == CallError::Closed));
+    assert_eq!(calls.poll_deadline(), None);
+}
+
+#[test]
+fn a_cancelled_request_reaches_our_server_and_is_not_answered() {
+    let profile = ServerProfile {
+        info: Implementation::new("ours", "1"),
+        capabilities: ServerCapabilities::default().with_tools(ListCapability::default()),
+        revisions: Revision::ALL.to_vec(),
+        ..ServerProfile::default()
+    };
+    let mut session = ServerSession::<&str, ()>::new(Scope::Connection, SessionLimits::default());
+    let hear = |session: &mut ServerSession<&'static str, ()>, bytes: Vec<u8>| {
+        let Ok(Incoming::Single(message)) = read(Bytes::from(bytes)) else {
+            panic!("one message");
+        };
+        let _: &Message = &message;
+        session.receive(message, false, &profile, Duration::ZERO)
+    };
+    let mut calls = Calls::new(1);
+    let key = calls.begin("mine", TIMEOUTS, true, Duration::ZERO);
+    let mut request = Vec::new();
+    let params = json!({"name": "t", "_meta": {
+        "progressToken": 1,
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}}});
+    encode::request(
+        &mut request,
+        &key.id(),
+        "tools/call",
+        Some(params.to_string().as_bytes()),
+    );
+    let Received::Request(admitted) = hear(&mut session, request) else {
+        panic!("it is admitted");
+    };
+    session.attach(admitted.key, "theirs");
+    let report = session
+        .progress(admitted.key, 0.5, None, None, Duration::ZERO)
+        .expect("it is wanted");
+    let Ok(Incoming::Single(Message::Notification(report))) = read(report.message.into()) else {
+        panic!("a notification");
+    };
+    assert!(matches!(
+        calls.progressed(report.params.as_ref(), SECOND),
+        Outcome::Progress(told, progress) if told == key && progress.progress == 0.5
+    ));
+    let (handle, message) = calls.cancel(key, "no longer needed").expect("in flight");
+    assert_eq!(handle, "mine");
+    assert_eq!(calls.cancel(key, "again"), None);
+    let Received::Cancelled { handle, reason, .. } = hear(&mut session, message) else {
+        panic!("it is cancelled");
+    };
+    assert_eq!(handle, Some("theirs"));
+    assert_eq!(reason.as_deref(), Some("no longer needed"));
+    assert!(session.finish(admitted.key).is_none());
+}
