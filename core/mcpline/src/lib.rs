@@ -27,6 +27,7 @@
 //! ways to serve, [`sharing`] what several processes of one service have in common, [`protocol`] the
 //! vocabulary of the protocol itself.
 
+pub mod client;
 mod clock;
 mod error;
 pub mod foreign;

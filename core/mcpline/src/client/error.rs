@@ -1,0 +1,225 @@
+//! What can go wrong between a client and its server, and whether asking again is safe.
+
+use std::time::Duration;
+
+use mcpline_protocol::RpcError;
+use mcpline_protocol::client::{CallError, OpenError};
+
+/// Why something that was asked of a server has no result. Cheap to clone: a failure may end many requests.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// The server answered with a JSON-RPC error.
+    #[error("the server answered with an error: {0}")]
+    Rpc(RpcError),
+    /// No answer came in time. Whether the server did what was asked is not known.
+    #[error("no answer within {} s{}", waited.as_secs_f64(), if *in_all { " in all" } else { "" })]
+    TimedOut {
+        /// How long was waited: without a sign of life, or in all.
+        waited: Duration,
+        /// Whether it is the maximum that is over, which no progress extends.
+        in_all: bool,
+    },
+    /// The server answered with an HTTP status instead of a message.
+    #[error("the server answered with HTTP status {status}{}", excerpt(body))]
+    Http {
+        /// The status.
+        status: u16,
+        /// The beginning of the body, [`MAX_KEPT_BODY`] bytes at most.
+        body: String,
+        /// The `WWW-Authenticate` header, if there was one.
+        challenge: Option<String>,
+        /// The JSON-RPC error in the body, if there was one.
+        error: Option<Box<RpcError>>,
+    },
+    /// The session is gone (HTTP 404): the server did nothing of what was asked.
+    #[error("the server no longer knows the session")]
+    SessionLost,
+    /// The server could not be reached: it was never asked.
+    #[error("the server can't be reached: {reason}")]
+    Unreachable {
+        /// What the system says.
+        reason: String,
+    },
+    /// The connection, the stream or the process ended before the answer came. Whether the server did what was
+    /// asked is not known.
+    #[error("the connection was lost before the answer came: {reason}")]
+    ConnectionLost {
+        /// What is known of it.
+        reason: String,
+    },
+    /// The server's process ended.
+    #[error("the server ended{}{}", exit.as_deref().map(|exit| format!(" ({exit})")).unwrap_or_default(), last_words(stderr))]
+    Exited {
+        /// How: "exit status: 1", "signal: 9 (SIGKILL)".
+        exit: Option<String>,
+        /// The last lines that it wrote to stderr, where they are captured.
+        stderr: Vec<String>,
+        /// Whether the request never reached it.
+        unsent: bool,
+    },
+    /// What came from the server is not what the protocol, or a schema of its own, demands.
+    #[error("the server's answer is invalid: {reason}")]
+    Invalid {
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The conversation could not be opened.
+    #[error("{0}")]
+    Open(OpenError),
+    /// The server asked for input more often than [`max_rounds`](super::ClientSettings::max_rounds) allows.
+    #[error("the server asked for input {rounds} times without giving a result")]
+    TooManyRounds {
+        /// How often it asked.
+        rounds: usize,
+    },
+    /// The revision or the server doesn't have what was asked for; it was not sent.
+    #[error("{0}")]
+    Unsupported(String),
+    /// The client was closed, or the request was cancelled by its caller.
+    #[error("the client is closed")]
+    Closed,
+    /// The client was used wrongly; nothing was sent.
+    #[error("{0}")]
+    Misuse(String),
+}
+
+/// How much of an HTTP body an error keeps: enough for a message, not for a page of HTML.
+pub const MAX_KEPT_BODY: usize = 4 * 1024;
+
+/// What kind of failure a [`ClientError`] is: the unit by which bindings translate.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ClientErrorKind {
+    /// The server answered with an error.
+    Rpc,
+    /// No answer in time.
+    TimedOut,
+    /// An HTTP status instead of an answer.
+    Http,
+    /// The connection, the session or the process ended, or there never was one.
+    Connection,
+    /// What the server said breaks the protocol or a schema.
+    Invalid,
+    /// No conversation could be opened.
+    Open,
+    /// Not offered by this server, or not in this revision.
+    Unsupported,
+    /// The client is closed.
+    Closed,
+    /// The caller's mistake.
+    Misuse,
+}
+
+impl ClientErrorKind {
+    /// Every kind, for bindings that must map each.
+    pub const ALL: &'static [Self] = &[
+        Self::Rpc,
+        Self::TimedOut,
+        Self::Http,
+        Self::Connection,
+        Self::Invalid,
+        Self::Open,
+        Self::Unsupported,
+        Self::Closed,
+        Self::Misuse,
+    ];
+
+    /// A stable name.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Rpc => "rpc",
+            Self::TimedOut => "timed_out",
+            Self::Http => "http",
+            Self::Connection => "connection",
+            Self::Invalid => "invalid",
+            Self::Open => "open",
+            Self::Unsupported => "unsupported",
+            Self::Closed => "closed",
+            Self::Misuse => "misuse",
+        }
+    }
+}
+
+impl ClientError {
+    /// What kind of failure this is.
+    pub fn kind(&self) -> ClientErrorKind {
+        match self {
+            Self::Rpc(_) => ClientErrorKind::Rpc,
+            Self::TimedOut { .. } => ClientErrorKind::TimedOut,
+            Self::Http { .. } => ClientErrorKind::Http,
+            Self::SessionLost
+            | Self::Unreachable { .. }
+            | Self::ConnectionLost { .. }
+            | Self::Exited { .. } => ClientErrorKind::Connection,
+            Self::Invalid { .. } | Self::TooManyRounds { .. } => ClientErrorKind::Invalid,
+            Self::Open(_) => ClientErrorKind::Open,
+            Self::Unsupported(_) => ClientErrorKind::Unsupported,
+            Self::Closed => ClientErrorKind::Closed,
+            Self::Misuse(_) => ClientErrorKind::Misuse,
+        }
+    }
+
+    /// Whether the server certainly did nothing of what was asked, so that asking again can't do it twice.
+    pub fn is_retry_safe(&self) -> bool {
+        matches!(
+            self,
+            Self::SessionLost | Self::Unreachable { .. } | Self::Exited { unsent: true, .. }
+        )
+    }
+
+    /// Whether it is not known what the server did.
+    pub fn is_outcome_unknown(&self) -> bool {
+        matches!(
+            self,
+            Self::TimedOut { .. }
+                | Self::ConnectionLost { .. }
+                | Self::Exited { unsent: false, .. }
+        )
+    }
+
+    /// The JSON-RPC error that the server gave, as an answer or in the body of an HTTP status.
+    pub fn rpc(&self) -> Option<&RpcError> {
+        match self {
+            Self::Rpc(error) | Self::Open(OpenError::Refused(error)) => Some(error),
+            Self::Http { error, .. } => error.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// A connection that broke with this I/O error while an answer was awaited.
+    pub(crate) fn lost(error: impl std::fmt::Display) -> Self {
+        Self::ConnectionLost {
+            reason: error.to_string(),
+        }
+    }
+}
+
+impl From<CallError> for ClientError {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::Rpc(error) => Self::Rpc(error),
+            CallError::TimedOut { waited, in_all } => Self::TimedOut { waited, in_all },
+            _ => Self::ConnectionLost {
+                reason: "the connection was closed".to_owned(),
+            },
+        }
+    }
+}
+
+fn excerpt(body: &str) -> String {
+    const SHOWN: usize = 200;
+    let text = body.trim();
+    match text.char_indices().nth(SHOWN) {
+        _ if text.is_empty() => String::new(),
+        Some((end, _)) => format!(": {}…", &text[..end]),
+        None => format!(": {text}"),
+    }
+}
+
+fn last_words(stderr: &[String]) -> String {
+    match stderr {
+        [] => String::new(),
+        lines => format!(". Its last words: {}", lines.join(" | ")),
+    }
+}
