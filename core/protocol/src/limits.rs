@@ -71,6 +71,10 @@ pub const MAX_SCHEMA_TRIES: usize = 100_000;
 /// patterns take linear time.
 pub const MAX_BACKTRACKING: usize = 100_000;
 
+/// Most questions of a server that wait for an answer at once, in one conversation or one result: each may stand
+/// for a dialogue with the user.
+pub const MAX_QUESTIONS: usize = 64;
+
 /// Those of the limits that a server may set to its own needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]

@@ -68,7 +68,11 @@ fn progress_keeps_a_request_alive_and_never_past_the_maximum() {
         assert!(matches!(outcome, Outcome::Progress(told, _) if told == key));
     }
     assert_eq!(calls.poll_deadline(), Some(25 * SECOND));
-    let overdue = calls.handle_timeout(25 * SECOND);
+    let overdue: Vec<_> = calls
+        .handle_timeout(25 * SECOND)
+        .into_iter()
+        .map(|(_, overdue)| overdue)
+        .collect();
     let [overdue] = &overdue[..] else {
         panic!("one is overdue");
     };
@@ -98,7 +102,11 @@ fn without_a_sign_of_life_a_request_is_given_up() {
             .handle_timeout(10 * SECOND - Duration::from_millis(1))
             .is_empty()
     );
-    let overdue = calls.handle_timeout(10 * SECOND);
+    let overdue: Vec<_> = calls
+        .handle_timeout(10 * SECOND)
+        .into_iter()
+        .map(|(_, overdue)| overdue)
+        .collect();
     assert_eq!(overdue.len(), 1);
     assert_eq!(overdue[0].handle, "silent");
     let waited = TIMEOUTS.idle;

@@ -13,6 +13,16 @@ use crate::wire::{Params, Raw, RequestId, encode, json_string};
 pub struct CallKey(u64);
 
 impl CallKey {
+    /// The key of the request with this number.
+    pub fn from_number(number: u64) -> Self {
+        Self(number)
+    }
+
+    /// The number that is the request's id.
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
     /// The request's JSON-RPC id.
     pub fn id(self) -> RequestId {
         RequestId::number(i64::try_from(self.0).unwrap_or(i64::MAX))
@@ -53,6 +63,9 @@ pub enum CallError {
         /// Whether it is the maximum that is over.
         in_all: bool,
     },
+    /// What answers the request can't be read.
+    #[error("the answer can't be read: {0}")]
+    Unreadable(String),
     /// The connection ended. Whether the server did what was asked is not known.
     #[error("the connection ended before the answer came")]
     Closed,
@@ -138,8 +151,8 @@ impl<H> Calls<H> {
         let entry = Entry {
             handle,
             timeouts,
-            idle_at: now + timeouts.idle,
-            total_at: now + timeouts.total,
+            idle_at: now.saturating_add(timeouts.idle),
+            total_at: now.saturating_add(timeouts.total),
             listens,
             last_progress: None,
         };
@@ -163,6 +176,24 @@ impl<H> Calls<H> {
         }
     }
 
+    /// Takes in an answer that can't be read.
+    pub fn spoilt(&mut self, id: &RequestId, why: &str) -> Outcome<H> {
+        match self.key_of(id).and_then(|key| self.open.remove(&key)) {
+            Some(entry) => Outcome::Ended(entry.handle, Err(CallError::Unreadable(why.to_owned()))),
+            None => Outcome::Nothing("an answer to no request in flight"),
+        }
+    }
+
+    /// The driver's handle to a request in flight.
+    pub fn get(&self, key: CallKey) -> Option<&H> {
+        self.open.get(&key).map(|entry| &entry.handle)
+    }
+
+    /// Ends a request that can have no answer any more.
+    pub fn remove(&mut self, key: CallKey) -> Option<H> {
+        self.open.remove(&key).map(|entry| entry.handle)
+    }
+
     /// Takes in `notifications/progress`. A report that doesn't increase is passed over, and a request whose end
     /// has come hears of no progress any more.
     pub fn progressed(&mut self, params: Option<&Params>, now: Duration) -> Outcome<H> {
@@ -183,7 +214,7 @@ impl<H> Calls<H> {
             return Outcome::Nothing("progress that does not increase");
         }
         entry.last_progress = Some(progress.progress);
-        entry.idle_at = now + entry.timeouts.idle;
+        entry.idle_at = now.saturating_add(entry.timeouts.idle);
         Outcome::Progress(key, progress)
     }
 
@@ -206,7 +237,7 @@ impl<H> Calls<H> {
     }
 
     /// Gives up what is overdue.
-    pub fn handle_timeout(&mut self, now: Duration) -> Vec<Overdue<H>> {
+    pub fn handle_timeout(&mut self, now: Duration) -> Vec<(CallKey, Overdue<H>)> {
         let late: Vec<CallKey> = self
             .open
             .iter()
@@ -217,18 +248,17 @@ impl<H> Calls<H> {
             .filter_map(|key| {
                 let entry = self.open.remove(&key)?;
                 let in_all = entry.total_at <= now;
-                Some(Overdue {
+                let waited = if in_all {
+                    entry.timeouts.total
+                } else {
+                    entry.timeouts.idle
+                };
+                let overdue = Overdue {
                     handle: entry.handle,
-                    error: CallError::TimedOut {
-                        waited: if in_all {
-                            entry.timeouts.total
-                        } else {
-                            entry.timeouts.idle
-                        },
-                        in_all,
-                    },
+                    error: CallError::TimedOut { waited, in_all },
                     cancellation: cancellation(key, "timed out"),
-                })
+                };
+                Some((key, overdue))
             })
             .collect()
     }

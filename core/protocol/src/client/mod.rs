@@ -1,11 +1,22 @@
 //! The client's side of a conversation, as state machines: no socket, no process, no clock.
 //!
-//! [`Opening`] finds out what a server speaks and agrees on a revision with it: `server/discover` for 2026-07-28,
-//! `initialize` for the revisions before, HTTP+SSE where nothing else is served. [`Calls`] are its requests from then
-//! on: numbered, timed, cancelled, each ended exactly once.
+//! - [`Opening`] finds out what a server speaks and agrees on a revision with it: `server/discover` for 2026-07-28,
+//!   `initialize` for the revisions before, HTTP+SSE where nothing else is served.
+//! - [`Conversation`] is what follows: requests go out complete, and whatever arrives is told apart.
+//! - [`Calls`] are its requests in flight: numbered, timed, cancelled, each ended exactly once.
+//! - [`InputNeeded`] is a result that asks, and makes the retry with the answers.
+//! - [`Cache`] keeps what may be kept, [`ToolBook`] what calls need to know of tools.
 
+mod cache;
 mod calls;
+mod conversation;
 mod opening;
+mod rounds;
+mod tools;
 
+pub use cache::{Cache, MAX_CACHED, MAX_CACHED_BYTES, MAX_CACHED_FOR, is_cacheable};
 pub use calls::{CallError, CallKey, CallTimeouts, Calls, Outcome, Overdue};
+pub use conversation::{Ask, Conversation, Heard, is_header_mismatch};
 pub use opening::{OpenError, OpenTimeouts, Opened, Opening, Plan, Step};
+pub use rounds::{InputNeeded, InputQuestion};
+pub use tools::{Learnt, MAX_KNOWN_TOOLS, ToolBook};

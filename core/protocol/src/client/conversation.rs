@@ -1,0 +1,331 @@
+//! An open conversation as its client sees it: requests go out complete, whatever arrives is told apart.
+
+use std::collections::{BTreeSet, HashSet};
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use crate::error::{ErrorCode, RpcError};
+use crate::limits::MAX_QUESTIONS;
+use crate::revision::Revision;
+use crate::vocabulary::{ClientCapabilities, Implementation, LoggingLevel, meta};
+use crate::wire::{
+    Message, Method, Notification, Params, Raw, ReadError, Request, RequestId, Shape, encode,
+};
+
+use super::calls::{CallError, CallKey, CallTimeouts, Calls, Outcome, Overdue};
+use super::opening::Opened;
+
+/// What a client wants of a server.
+#[derive(Debug, Clone, Copy)]
+pub struct Ask<'a> {
+    /// The method.
+    pub method: &'a str,
+    /// Its parameters, without `_meta`.
+    pub params: Option<&'a Raw>,
+    /// What the caller wants in `_meta`: an object. Members that the protocol itself sets there lose to ours.
+    pub meta: Option<&'a Raw>,
+    /// Since 2026-07-28: the least severe level of log messages wanted in the course of this request.
+    pub log_level: Option<LoggingLevel>,
+    /// Whether somebody listens to progress. Only then does the request carry a token.
+    pub listens: bool,
+    /// How long to wait.
+    pub timeouts: CallTimeouts,
+}
+
+impl<'a> Ask<'a> {
+    /// A request with default timeouts, without progress.
+    pub fn new(method: &'a str, params: Option<&'a Raw>) -> Self {
+        Self {
+            method,
+            params,
+            meta: None,
+            log_level: None,
+            listens: false,
+            timeouts: CallTimeouts::default(),
+        }
+    }
+}
+
+/// What a message from the server is.
+#[derive(Debug)]
+pub enum Heard<H> {
+    /// A request of ours has ended.
+    Ended(H, Result<Raw, CallError>),
+    /// A request of ours reported how far it is.
+    Progress(CallKey, crate::vocabulary::Progress),
+    /// The server asks. Answer it with [`Conversation::answer`].
+    Question(Request),
+    /// The server needs the answer to this question no longer.
+    Withdrawn(RequestId),
+    /// The server tells something.
+    Notification(Notification),
+    /// Answered by the protocol itself: send this.
+    Reply(Vec<u8>),
+    /// Nothing follows; the text says why, for a log.
+    Nothing(String),
+}
+
+/// One conversation, from its opening to its end. `H` is the driver's handle to whoever waits for an answer.
+#[derive(Debug)]
+pub struct Conversation<H> {
+    revision: Revision,
+    /// Members of `_meta` that every request carries on 2026-07-28, without braces.
+    standing: String,
+    /// Methods that the server may ask with, because their capability was declared.
+    answerable: BTreeSet<&'static str>,
+    calls: Calls<H>,
+    questions: HashSet<RequestId>,
+}
+
+impl<H> Conversation<H> {
+    /// The conversation that an [opening](super::Opening) led to. `info` and `capabilities` are the plan's.
+    pub fn new(opened: &Opened, info: &Implementation, capabilities: &ClientCapabilities) -> Self {
+        let features = opened.revision.features();
+        let mut standing = String::new();
+        if features.request_meta {
+            let info = Raw::from_serialize(info)
+                .map_or_else(|_| "{}".into(), |raw| raw.as_str().to_owned());
+            let capabilities = Raw::from_serialize(capabilities)
+                .map_or_else(|_| "{}".into(), |raw| raw.as_str().to_owned());
+            // Writing to a String does not fail.
+            let _ = write!(
+                standing,
+                r#""{}":"{}","{}":{info},"{}":{capabilities}"#,
+                meta::PROTOCOL_VERSION,
+                opened.revision,
+                meta::CLIENT_INFO,
+                meta::CLIENT_CAPABILITIES,
+            );
+        }
+        let mut answerable = BTreeSet::new();
+        if features.server_requests {
+            let declared = [
+                ("sampling/createMessage", capabilities.sampling.is_some()),
+                ("elicitation/create", capabilities.elicitation.is_some()),
+                ("roots/list", capabilities.roots.is_some()),
+            ];
+            answerable.extend(
+                declared
+                    .iter()
+                    .filter(|(_, is)| *is)
+                    .map(|(method, _)| *method),
+            );
+        }
+        Self {
+            revision: opened.revision,
+            standing,
+            answerable,
+            calls: Calls::new(opened.next_id),
+            questions: HashSet::new(),
+        }
+    }
+
+    /// What both sides speak.
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// How many requests wait for their answer.
+    pub fn in_flight(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Begins a request: its key, and the message to send.
+    pub fn ask(&mut self, ask: &Ask<'_>, handle: H, now: Duration) -> (CallKey, Vec<u8>) {
+        let key = self.calls.begin(handle, ask.timeouts, ask.listens, now);
+        let params = self.params_of(ask, key);
+        let mut message = Vec::with_capacity(params.len() + ask.method.len() + 64);
+        let params = (!params.is_empty()).then_some(params.as_bytes());
+        encode::request(&mut message, &key.id(), ask.method, params);
+        (key, message)
+    }
+
+    /// The parameters with everything that belongs into `_meta`; empty if there are none.
+    fn params_of(&self, ask: &Ask<'_>, key: CallKey) -> String {
+        let mut meta = String::new();
+        let mut member = |text: &str| {
+            if !meta.is_empty() {
+                meta.push(',');
+            }
+            meta.push_str(text);
+        };
+        if !self.standing.is_empty() {
+            member(&self.standing);
+        }
+        if ask.listens {
+            member(&format!(r#""{}":{}"#, meta::PROGRESS_TOKEN, key.number()));
+        }
+        let features = self.revision.features();
+        if let Some(level) = ask.log_level.filter(|_| features.request_log_level) {
+            member(&format!(r#""{}":"{}""#, meta::LOG_LEVEL, level.as_str()));
+        }
+        if let Some(given) = ask.meta {
+            let ours = |name: &str| {
+                name == meta::PROGRESS_TOKEN
+                    || (features.request_meta
+                        && matches!(
+                            name,
+                            meta::PROTOCOL_VERSION | meta::CLIENT_INFO | meta::CLIENT_CAPABILITIES
+                        ))
+                    || (name == meta::LOG_LEVEL && ask.log_level.is_some())
+            };
+            for (name, value) in given.members().into_iter().flatten() {
+                if !ours(&name) {
+                    let name = Raw::string(&name);
+                    member(&format!("{}:{}", name.as_str(), value.as_str()));
+                }
+            }
+        }
+        let own = ask.params.map_or("", |params| params.as_str().trim());
+        if meta.is_empty() {
+            return own.to_owned();
+        }
+        // An object begins with a brace; what follows it is the rest of its members, or its end.
+        let rest = own.strip_prefix('{').unwrap_or("}").trim_start();
+        let separator = if rest == "}" { "" } else { "," };
+        format!(r#"{{"_meta":{{{meta}}}{separator}{rest}"#)
+    }
+
+    /// A notification to send. `params` must be an object.
+    pub fn tell(&self, method: &str, params: Option<&Raw>) -> Vec<u8> {
+        let mut message = Vec::new();
+        encode::notification(&mut message, method, params.map(Raw::as_bytes));
+        message
+    }
+
+    /// Takes in a message.
+    pub fn hear(&mut self, message: Message, now: Duration) -> Heard<H> {
+        match message {
+            Message::Response(response) => {
+                told(self.calls.answered(response.id.as_ref(), response.outcome))
+            }
+            Message::Request(request) => self.asked(request),
+            Message::Notification(notification) => self.told(notification, now),
+        }
+    }
+
+    /// Takes in what could not be read. `course` is the request on whose stream it came: that one has its answer
+    /// then, if an unreadable one.
+    pub fn hear_unreadable(&mut self, error: ReadError, course: Option<CallKey>) -> Heard<H> {
+        let id = match (&error.id, course) {
+            (Some(id), _) if error.shape == Shape::Response => Some(id.clone()),
+            (_, Some(key)) => Some(key.id()),
+            _ => None,
+        };
+        match id.map(|id| self.calls.spoilt(&id, &error.error.message)) {
+            Some(Outcome::Ended(handle, outcome)) => Heard::Ended(handle, outcome),
+            _ => Heard::Nothing(format!(
+                "the server wrote what is no message: {}",
+                error.error.message
+            )),
+        }
+    }
+
+    fn asked(&mut self, request: Request) -> Heard<H> {
+        if request.method == Method::Ping && self.revision.features().ping {
+            let mut reply = Vec::new();
+            encode::response(&mut reply, &request.id, b"{}");
+            return Heard::Reply(reply);
+        }
+        if !self.answerable.contains(request.method.as_str()) {
+            let error = RpcError::method_not_found(request.method.as_str());
+            return Heard::Reply(refusal(&request.id, &error));
+        }
+        if self.questions.contains(&request.id) {
+            let error = RpcError::invalid_request("this id is in flight already");
+            return Heard::Reply(refusal(&request.id, &error));
+        }
+        if self.questions.len() >= MAX_QUESTIONS {
+            let error = RpcError::busy("too many questions wait for an answer");
+            return Heard::Reply(refusal(&request.id, &error));
+        }
+        self.questions.insert(request.id.clone());
+        Heard::Question(request)
+    }
+
+    fn told(&mut self, notification: Notification, now: Duration) -> Heard<H> {
+        match notification.method {
+            Method::NotificationsProgress => {
+                told(self.calls.progressed(notification.params.as_ref(), now))
+            }
+            Method::NotificationsCancelled => {
+                let id = notification.params.as_ref().and_then(withdrawn_id);
+                match id.filter(|id| self.questions.remove(id)) {
+                    Some(id) => Heard::Withdrawn(id),
+                    None => Heard::Nothing("a cancellation of no question in flight".to_owned()),
+                }
+            }
+            _ => Heard::Notification(notification),
+        }
+    }
+
+    /// The answer to a question, to be sent; `None` if the server has withdrawn it.
+    pub fn answer(&mut self, id: &RequestId, answer: Result<&Raw, &RpcError>) -> Option<Vec<u8>> {
+        if !self.questions.remove(id) {
+            return None;
+        }
+        match answer {
+            Ok(result) => {
+                let mut reply = Vec::new();
+                encode::response(&mut reply, id, result.as_bytes());
+                Some(reply)
+            }
+            Err(error) => Some(refusal(id, error)),
+        }
+    }
+
+    /// Whoever waits for this request.
+    pub fn waiter(&self, key: CallKey) -> Option<&H> {
+        self.calls.get(key)
+    }
+
+    /// Ends a request that can have no answer any more.
+    pub fn drop_call(&mut self, key: CallKey) -> Option<H> {
+        self.calls.remove(key)
+    }
+
+    /// Gives a request up: whoever waited, and `notifications/cancelled`.
+    pub fn cancel(&mut self, key: CallKey, reason: &str) -> Option<(H, Vec<u8>)> {
+        self.calls.cancel(key, reason)
+    }
+
+    /// The conversation is over: whoever still waits.
+    pub fn close(&mut self) -> Vec<H> {
+        self.questions.clear();
+        self.calls.close().map(|(handle, _)| handle).collect()
+    }
+
+    /// When [`Conversation::handle_timeout`] has something to do.
+    pub fn poll_deadline(&self) -> Option<Duration> {
+        self.calls.poll_deadline()
+    }
+
+    /// Gives up what is overdue.
+    pub fn handle_timeout(&mut self, now: Duration) -> Vec<(CallKey, Overdue<H>)> {
+        self.calls.handle_timeout(now)
+    }
+}
+
+fn told<H>(outcome: Outcome<H>) -> Heard<H> {
+    match outcome {
+        Outcome::Ended(handle, outcome) => Heard::Ended(handle, outcome),
+        Outcome::Progress(key, progress) => Heard::Progress(key, progress),
+        Outcome::Nothing(why) => Heard::Nothing(why.to_owned()),
+    }
+}
+
+fn refusal(id: &RequestId, error: &RpcError) -> Vec<u8> {
+    let mut reply = Vec::new();
+    encode::error(&mut reply, Some(id), error);
+    reply
+}
+
+fn withdrawn_id(params: &Params) -> Option<RequestId> {
+    RequestId::from_raw(&params.get("requestId")?).ok()
+}
+
+/// Whether an error says that a header did not match its request, so that the tools should be listed anew and the
+/// request repeated once (2026-07-28, `basic/transports/streamable-http`, "Server Validation").
+pub fn is_header_mismatch(error: &RpcError) -> bool {
+    error.code == ErrorCode::HEADER_MISMATCH
+}

@@ -1,0 +1,399 @@
+//! What a client sends and how it takes what it hears: requests, questions, rounds, kept results, known tools.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpline_protocol::client::{
+    Ask, Cache, CallError, CallKey, Conversation, Heard, InputNeeded, Opened, ToolBook,
+};
+use mcpline_protocol::vocabulary::{
+    ClientCapabilities, ElicitationCapability, Implementation, LoggingLevel, RootsCapability,
+    ServerCapabilities,
+};
+use mcpline_protocol::wire::{Incoming, Message, Method, read};
+use mcpline_protocol::{Raw, Revision, RpcError};
+use serde_json::{Value, json};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn raw(value: &Value) -> Raw {
+    Raw::from_serialize(value).expect("serializes")
+}
+
+fn json_of(bytes: &[u8]) -> Value {
+    serde_json::from_slice(bytes).expect("JSON")
+}
+
+fn message(value: &Value) -> Message {
+    match read(Bytes::from(value.to_string())) {
+        Ok(Incoming::Single(message)) => message,
+        other => panic!("no single message: {other:?}"),
+    }
+}
+
+fn conversation(revision: Revision) -> Conversation<&'static str> {
+    let opened = Opened {
+        revision,
+        capabilities: ServerCapabilities::default(),
+        info: None,
+        instructions: None,
+        initialized: None,
+        next_id: 7,
+    };
+    let capabilities = ClientCapabilities::default()
+        .with_elicitation(ElicitationCapability::default())
+        .with_roots(RootsCapability::default());
+    Conversation::new(&opened, &Implementation::new("host", "1"), &capabilities)
+}
+
+fn asked(conversation: &mut Conversation<&'static str>, ask: &Ask<'_>) -> Value {
+    let (_, message) = conversation.ask(ask, "caller", SECOND);
+    json_of(&message)
+}
+
+#[test]
+fn a_request_of_the_handshake_era_carries_what_the_caller_gave() {
+    let mut conversation = conversation(Revision::V2025_11_25);
+    let params = raw(&json!({"name": "echo", "arguments": {"a": 1}}));
+    let plain = asked(&mut conversation, &Ask::new("tools/call", Some(&params)));
+    assert_eq!(
+        plain,
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call",
+               "params": {"name": "echo", "arguments": {"a": 1}}})
+    );
+    let bare = asked(&mut conversation, &Ask::new("tools/list", None));
+    assert_eq!(
+        bare,
+        json!({"jsonrpc": "2.0", "id": 8, "method": "tools/list"})
+    );
+    let meta = raw(&json!({"com.example/x": [1], "progressToken": "mine"}));
+    let ask = Ask {
+        meta: Some(&meta),
+        listens: true,
+        log_level: Some(LoggingLevel::Debug),
+        ..Ask::new("tools/list", None)
+    };
+    // The token is the request's own, whatever the caller says, and levels are set by a request of their own.
+    assert_eq!(
+        asked(&mut conversation, &ask)["params"],
+        json!({"_meta": {"progressToken": 9, "com.example/x": [1]}})
+    );
+}
+
+#[test]
+fn a_request_of_2026_says_who_asks_in_which_revision() {
+    let mut conversation = conversation(Revision::V2026_07_28);
+    let ask = Ask {
+        log_level: Some(LoggingLevel::Warning),
+        ..Ask::new("tools/list", None)
+    };
+    assert_eq!(
+        asked(&mut conversation, &ask)["params"],
+        json!({"_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": {"name": "host", "version": "1"},
+            "io.modelcontextprotocol/clientCapabilities": {"elicitation": {}, "roots": {}},
+            "io.modelcontextprotocol/logLevel": "warning",
+        }})
+    );
+    let spaced = Raw::parse(Bytes::from_static(b" { } ")).expect("JSON");
+    let params = asked(&mut conversation, &Ask::new("tools/list", Some(&spaced)));
+    assert_eq!(
+        params["params"].as_object().map(serde_json::Map::len),
+        Some(1)
+    );
+}
+
+#[test]
+fn questions_are_answered_once_and_only_where_they_may_be_put() {
+    let mut conversation = conversation(Revision::V2025_06_18);
+    let question = json!({"jsonrpc": "2.0", "id": "q", "method": "elicitation/create", "params": {"message": "?"}});
+    let Heard::Question(request) = conversation.hear(message(&question), SECOND) else {
+        panic!("no question");
+    };
+    // The same id again, while it is open.
+    let Heard::Reply(refusal) = conversation.hear(message(&question), SECOND) else {
+        panic!("taken twice");
+    };
+    assert_eq!(json_of(&refusal)["error"]["code"], -32600);
+    let answer = raw(&json!({"action": "decline"}));
+    let sent = conversation
+        .answer(&request.id, Ok(&answer))
+        .expect("it is open");
+    assert_eq!(
+        json_of(&sent),
+        json!({"jsonrpc": "2.0", "id": "q", "result": {"action": "decline"}})
+    );
+    assert!(conversation.answer(&request.id, Ok(&answer)).is_none());
+    // Withdrawn.
+    assert!(matches!(
+        conversation.hear(message(&question), SECOND),
+        Heard::Question(_)
+    ));
+    let withdrawal = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "q"}});
+    assert!(matches!(
+        conversation.hear(message(&withdrawal), SECOND),
+        Heard::Withdrawn(_)
+    ));
+    assert!(
+        conversation
+            .answer(&request.id, Err(&RpcError::internal_error("late")))
+            .is_none()
+    );
+    // Not declared, and not of this revision.
+    for method in ["sampling/createMessage", "tools/list"] {
+        let question = json!({"jsonrpc": "2.0", "id": 1, "method": method});
+        let Heard::Reply(refusal) = conversation.hear(message(&question), SECOND) else {
+            panic!("{method} was taken");
+        };
+        assert_eq!(json_of(&refusal)["error"]["code"], -32601);
+    }
+    let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
+    let Heard::Reply(pong) = conversation.hear(message(&ping), SECOND) else {
+        panic!("no pong");
+    };
+    assert_eq!(
+        json_of(&pong),
+        json!({"jsonrpc": "2.0", "id": 2, "result": {}})
+    );
+}
+
+#[test]
+fn a_server_of_2026_cannot_ask_on_its_own() {
+    let mut conversation = conversation(Revision::V2026_07_28);
+    for method in ["elicitation/create", "roots/list", "ping"] {
+        let question = json!({"jsonrpc": "2.0", "id": 1, "method": method});
+        let Heard::Reply(refusal) = conversation.hear(message(&question), SECOND) else {
+            panic!("{method} was taken");
+        };
+        assert_eq!(json_of(&refusal)["error"]["code"], -32601);
+    }
+}
+
+#[test]
+fn an_unreadable_answer_ends_the_request_that_it_is_to() {
+    let mut conversation = conversation(Revision::V2025_11_25);
+    let (key, _) = conversation.ask(&Ask::new("tools/list", None), "first", SECOND);
+    let (second, _) = conversation.ask(&Ask::new("tools/list", None), "second", SECOND);
+    let broken = read(Bytes::from_static(
+        br#"{"jsonrpc":"2.0","id":8,"result":{},"error":{}}"#,
+    ));
+    let heard = conversation.hear_unreadable(broken.expect_err("both"), None);
+    assert!(
+        matches!(heard, Heard::Ended("second", Err(CallError::Unreadable(_)))),
+        "{heard:?}"
+    );
+    assert!(conversation.waiter(second).is_none());
+    // Rubbish on a pipe is nobody's answer; on the stream of a request it is that request's.
+    let rubbish = || read(Bytes::from_static(b"<html>")).expect_err("no JSON");
+    assert!(matches!(
+        conversation.hear_unreadable(rubbish(), None),
+        Heard::Nothing(_)
+    ));
+    let heard = conversation.hear_unreadable(rubbish(), Some(CallKey::from_number(key.number())));
+    assert!(
+        matches!(heard, Heard::Ended("first", Err(CallError::Unreadable(_)))),
+        "{heard:?}"
+    );
+}
+
+#[test]
+fn a_retry_repeats_the_request_with_the_answers_and_the_state_byte_for_byte() {
+    let result = Raw::parse(Bytes::from_static(
+        br#"{"resultType":"input_required","inputRequests":{"who":{"method":"elicitation/create","params":{"message":"?"}},"where":{"method":"roots/list"}},"requestState":"a\u0062\/c"}"#,
+    ))
+    .expect("JSON");
+    let needed = InputNeeded::of(&result)
+        .expect("well formed")
+        .expect("it asks");
+    assert_eq!(needed.questions.len(), 2);
+    assert_eq!(needed.questions[0].key, "who");
+    assert_eq!(needed.questions[1].params, None);
+    let params =
+        raw(&json!({"name": "greet", "inputResponses": {"old": {}}, "requestState": "old"}));
+    let answers = [
+        ("who".to_owned(), raw(&json!({"action": "decline"}))),
+        ("where".to_owned(), raw(&json!({"roots": []}))),
+    ];
+    assert_eq!(
+        needed.retry(Some(&params), &answers).as_str(),
+        r#"{"name":"greet","inputResponses":{"who":{"action":"decline"},"where":{"roots":[]}},"requestState":"a\u0062\/c"}"#
+    );
+    // Without a state, none is made up.
+    let stateless = InputNeeded {
+        state: None,
+        ..needed
+    };
+    assert_eq!(
+        stateless.retry(None, &answers[..1]).as_str(),
+        r#"{"inputResponses":{"who":{"action":"decline"}}}"#
+    );
+}
+
+#[test]
+fn only_a_result_that_says_so_asks_and_it_must_ask_something() {
+    for result in [
+        json!({}),
+        json!({"resultType": "complete"}),
+        json!({"inputRequests": {"a": 1}}),
+    ] {
+        assert_eq!(InputNeeded::of(&raw(&result)), Ok(None), "{result}");
+    }
+    for rest in [
+        json!({}),
+        json!({"inputRequests": []}),
+        json!({"inputRequests": {"a": {}}}),
+        json!({"requestState": 1}),
+    ] {
+        let mut result = rest;
+        result["resultType"] = json!("input_required");
+        assert!(InputNeeded::of(&raw(&result)).is_err(), "{result}");
+    }
+}
+
+fn notification(method: &str, params: &Value) -> mcpline_protocol::wire::Notification {
+    match message(&json!({"jsonrpc": "2.0", "method": method, "params": params})) {
+        Message::Notification(notification) => notification,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_result_is_kept_for_as_long_as_it_says_and_until_something_changes() {
+    let mut cache = Cache::new();
+    let fresh = raw(&json!({"tools": [], "ttlMs": 2000, "cacheScope": "private"}));
+    let page = raw(&json!({"cursor": ""}));
+    cache.keep(&Method::ToolsList, None, &fresh, cache.generation(), SECOND);
+    assert_eq!(
+        cache.get(&Method::ToolsList, None, 2 * SECOND),
+        Some(fresh.clone())
+    );
+    assert_eq!(cache.get(&Method::ToolsList, Some(&page), 2 * SECOND), None);
+    assert_eq!(cache.get(&Method::PromptsList, None, 2 * SECOND), None);
+    assert_eq!(cache.get(&Method::ToolsList, None, 3 * SECOND), None);
+    // Never: without a time, with none, a call.
+    for (method, result) in [
+        (Method::ToolsList, json!({"tools": []})),
+        (Method::ToolsList, json!({"tools": [], "ttlMs": 0})),
+        (Method::ToolsList, json!({"tools": [], "ttlMs": -5})),
+        (Method::ToolsCall, json!({"ttlMs": 5000})),
+    ] {
+        cache.clear();
+        cache.keep(&method, None, &raw(&result), cache.generation(), SECOND);
+        assert_eq!(cache.get(&method, None, SECOND), None, "{result}");
+    }
+    // What changed while the answer was on its way is not kept.
+    let before = cache.generation();
+    cache.heard(&notification(
+        "notifications/tools/list_changed",
+        &json!({}),
+    ));
+    cache.keep(&Method::ToolsList, None, &fresh, before, SECOND);
+    assert_eq!(cache.get(&Method::ToolsList, None, SECOND), None);
+}
+
+#[test]
+fn a_notification_forgets_just_what_it_is_about() {
+    let mut cache = Cache::new();
+    let result = raw(&json!({"ttlMs": 60_000}));
+    let uri = |uri: &str| raw(&json!({"uri": uri}));
+    let read = Method::ResourcesRead;
+    for (method, params) in [
+        (Method::ToolsList, None),
+        (Method::ResourcesTemplatesList, None),
+        (read.clone(), Some(uri("file:///a"))),
+        (read.clone(), Some(uri("file:///b"))),
+    ] {
+        cache.keep(
+            &method,
+            params.as_ref(),
+            &result,
+            cache.generation(),
+            SECOND,
+        );
+    }
+    cache.heard(&notification(
+        "notifications/resources/updated",
+        &json!({"uri": "file:///a/part"}),
+    ));
+    assert!(cache.get(&read, Some(&uri("file:///a")), SECOND).is_none());
+    assert!(cache.get(&read, Some(&uri("file:///b")), SECOND).is_some());
+    cache.heard(&notification(
+        "notifications/resources/list_changed",
+        &json!({}),
+    ));
+    assert!(
+        cache
+            .get(&Method::ResourcesTemplatesList, None, SECOND)
+            .is_none()
+    );
+    assert!(cache.get(&Method::ToolsList, None, SECOND).is_some());
+}
+
+#[test]
+fn tools_whose_headers_break_a_rule_are_left_out_where_headers_are_sent() {
+    let page = raw(&json!({"nextCursor": "", "tools": [
+        {"name": "good", "inputSchema": {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}},
+        {"name": "bad", "inputSchema": {"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": "a b"}}}},
+    ], "ttlMs": 5}));
+    let mut book = ToolBook::new();
+    let learnt = book.learn(&page, true).expect("a page");
+    let rest = learnt.page.expect("one is left out");
+    let names: Vec<Value> = json_of(rest.as_bytes())["tools"]
+        .as_array()
+        .expect("tools")
+        .iter()
+        .map(|tool| tool["name"].clone())
+        .collect();
+    assert_eq!(names, [json!("good")]);
+    assert_eq!(json_of(rest.as_bytes())["ttlMs"], 5);
+    assert!(learnt.warnings[0].contains("bad"), "{:?}", learnt.warnings);
+    let arguments = raw(&json!({"region": "Zürich"}));
+    assert_eq!(book.headers("good", Some(&arguments)).len(), 1);
+    assert!(book.headers("unknown", Some(&arguments)).is_empty());
+    // Elsewhere the annotation means nothing.
+    let learnt = ToolBook::new().learn(&page, false).expect("a page");
+    assert_eq!(learnt, mcpline_protocol::client::Learnt::default());
+}
+
+#[test]
+fn structured_content_is_held_against_the_schema_of_the_list() {
+    let page = raw(&json!({"tools": [
+        {"name": "add", "inputSchema": {"type": "object"}, "annotations": {"idempotentHint": true},
+         "outputSchema": {"type": "object", "properties": {"sum": {"type": "integer"}}, "required": ["sum"]}},
+        {"name": "say", "inputSchema": {"type": "object"}},
+    ]}));
+    let mut book = ToolBook::new();
+    book.learn(&page, true).expect("a page");
+    assert!(book.is_repeatable("add") && !book.is_repeatable("say"));
+    let result = |value: Value| raw(&value);
+    assert_eq!(
+        book.check_output(
+            "add",
+            &result(json!({"content": [], "structuredContent": {"sum": 1}}))
+        ),
+        Ok(())
+    );
+    assert_eq!(
+        book.check_output("add", &result(json!({"content": [], "isError": true}))),
+        Ok(())
+    );
+    assert_eq!(
+        book.check_output("say", &result(json!({"content": []}))),
+        Ok(())
+    );
+    for wrong in [
+        json!({"content": []}),
+        json!({"content": [], "structuredContent": {"sum": "1"}}),
+    ] {
+        let error = book
+            .check_output("add", &result(wrong))
+            .expect_err("it doesn't fit");
+        assert!(error.contains("add"), "{error}");
+    }
+    assert!(
+        book.learn(&raw(&json!({"tools": [{"name": "x"}]})), true)
+            .is_err()
+    );
+    assert!(book.learn(&raw(&json!({})), true).is_err());
+}
