@@ -73,6 +73,10 @@ pub enum ClientError {
         /// How often it asked.
         rounds: usize,
     },
+    /// A question of the server could not be answered: the host has no handler for it, or the handler failed. The
+    /// request in whose course it came was given up (2026-07-28).
+    #[error("a question of the server could not be answered: {0}")]
+    Unanswered(RpcError),
     /// The revision or the server doesn't have what was asked for; it was not sent.
     #[error("{0}")]
     Unsupported(String),
@@ -103,6 +107,8 @@ pub enum ClientErrorKind {
     Invalid,
     /// No conversation could be opened.
     Open,
+    /// A handler of the host had no answer to a question of the server.
+    Unanswered,
     /// Not offered by this server, or not in this revision.
     Unsupported,
     /// The client is closed.
@@ -120,6 +126,7 @@ impl ClientErrorKind {
         Self::Connection,
         Self::Invalid,
         Self::Open,
+        Self::Unanswered,
         Self::Unsupported,
         Self::Closed,
         Self::Misuse,
@@ -134,6 +141,7 @@ impl ClientErrorKind {
             Self::Connection => "connection",
             Self::Invalid => "invalid",
             Self::Open => "open",
+            Self::Unanswered => "unanswered",
             Self::Unsupported => "unsupported",
             Self::Closed => "closed",
             Self::Misuse => "misuse",
@@ -154,6 +162,7 @@ impl ClientError {
             | Self::Exited { .. } => ClientErrorKind::Connection,
             Self::Invalid { .. } | Self::TooManyRounds { .. } => ClientErrorKind::Invalid,
             Self::Open(_) => ClientErrorKind::Open,
+            Self::Unanswered(_) => ClientErrorKind::Unanswered,
             Self::Unsupported(_) => ClientErrorKind::Unsupported,
             Self::Closed => ClientErrorKind::Closed,
             Self::Misuse(_) => ClientErrorKind::Misuse,

@@ -21,6 +21,11 @@ pub(crate) trait Link: Send + Sync + 'static {
     /// Sends one message. What comes of it reaches the link's [`Reports`].
     fn send(&self, outgoing: Outgoing);
 
+    /// Whether requests of 2026-07-28 repeat some of their members as headers.
+    fn has_headers(&self) -> bool {
+        false
+    }
+
     /// Nobody waits for the answer to this request any more. Transports that keep a stream open for it close it.
     fn abandon(&self, request: u64);
 

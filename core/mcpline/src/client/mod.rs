@@ -1,6 +1,170 @@
 //! The client: connects to a server of any age over any transport, asks it, answers it, and stays connected.
+//!
+//! A [`Client`] is made by [`Client::connect`], or with handlers and settings by [`Client::builder`], from an
+//! [`Address`]. It is a handle: cheap to clone, used from any task and any thread of its runtime, closed from anywhere.
+//!
+//! How a request goes: [`Client::request`] → `Inner::request` (kept results, rounds, what to do when the connection is
+//! lost) → `Session::ask` (one conversation) → a `Link` (one transport), and back through the link's `Reports`.
 
+mod address;
+mod builder;
+mod channel;
+#[cfg(unix)]
+mod child;
+mod connect;
 mod error;
+mod features;
+mod handlers;
+mod inner;
 mod link;
+mod listening;
+mod memory;
+mod pipe;
+mod session;
+mod settings;
 
+use std::sync::Arc;
+
+use mcpline_protocol::client::Opened;
+use mcpline_protocol::vocabulary::{Implementation, ServerCapabilities};
+use mcpline_protocol::{Raw, Revision};
+
+use inner::Inner;
+
+pub use address::{Address, Channel, Dial};
+pub use builder::ClientBuilder;
+#[cfg(unix)]
+pub use child::{Command, Stderr};
 pub use error::{ClientError, ClientErrorKind, MAX_KEPT_BODY};
+pub use handlers::{Answer, Answerer, Handlers, Listener, sampling_refused};
+pub use settings::{ClientSettings, ProgressListener, Reconnect, Reissue, RequestOptions};
+
+/// A connection to a server. Cheap to clone; clones are the same connection.
+///
+/// Dropping the last clone ends it in the background; [`Client::close`] ends it and says when nothing of it is left.
+#[derive(Clone)]
+pub struct Client {
+    handle: Arc<Handle>,
+}
+
+/// What all clones share; the connection ends with it.
+struct Handle {
+    inner: Arc<Inner>,
+    opened: Opened,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.inner.listening.stop();
+        let inner = self.inner.clone();
+        // Requests in flight hold the conversation, not the client: they end too.
+        self.inner.runtime.spawn(async move { inner.close().await });
+    }
+}
+
+impl Client {
+    /// Connects with default settings and without handlers; see [`Client::builder`] for more.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`]: the server can't be reached, or speaks nothing that the client may speak.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub async fn connect(address: impl Into<Address>) -> Result<Self, ClientError> {
+        Self::builder(env!("CARGO_PKG_NAME"), env!("CARGO_PKG_VERSION"))
+            .connect(address)
+            .await
+    }
+
+    /// Makes a client with more than defaults. Name and version are the host's, as the server gets to see them.
+    pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ClientBuilder {
+        ClientBuilder::new(Implementation::new(name, version))
+    }
+
+    async fn open(inner: Arc<Inner>) -> Result<Self, ClientError> {
+        let session = inner.session().await?;
+        let opened = session.opened.clone();
+        let handle = Arc::new(Handle { inner, opened });
+        Ok(Self { handle })
+    }
+
+    fn inner(&self) -> &Arc<Inner> {
+        &self.handle.inner
+    }
+
+    /// What both sides spoke when the connection was first opened.
+    pub fn revision(&self) -> Revision {
+        self.handle.opened.revision
+    }
+
+    /// Who the server said it is.
+    pub fn server_info(&self) -> Option<&Implementation> {
+        self.handle.opened.info.as_ref()
+    }
+
+    /// What the server offers.
+    pub fn server_capabilities(&self) -> &ServerCapabilities {
+        &self.handle.opened.capabilities
+    }
+
+    /// How to use the server, for the model.
+    pub fn instructions(&self) -> Option<&str> {
+        self.handle.opened.instructions.as_deref()
+    }
+
+    /// Sends any request and awaits its result, raw. Dropping the future cancels the request, and the server hears
+    /// of it.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn request(
+        &self,
+        method: &str,
+        params: Option<&Raw>,
+        options: &RequestOptions,
+    ) -> Result<Raw, ClientError> {
+        if params.is_some_and(|params| params.members().is_none()) {
+            return Err(ClientError::Misuse(
+                "parameters must be a JSON object".to_owned(),
+            ));
+        }
+        if options
+            .meta
+            .as_ref()
+            .is_some_and(|meta| meta.members().is_none())
+        {
+            return Err(ClientError::Misuse(
+                "_meta must be a JSON object".to_owned(),
+            ));
+        }
+        self.inner().request(method, params, options).await
+    }
+
+    /// Sends any notification.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`]: there is no connection, and none can be opened.
+    pub async fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), ClientError> {
+        self.inner().session().await?.tell(method, params)
+    }
+
+    /// Ends the connection as its transport's page says, and resolves when nothing of it is left: no task, no
+    /// descriptor, no process. Requests in flight fail with [`ClientError::Closed`]. From anywhere, any number of
+    /// times.
+    pub async fn close(&self) {
+        self.inner().close().await;
+    }
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client")
+            .field("revision", &self.revision())
+            .field("server", &self.server_info())
+            .finish_non_exhaustive()
+    }
+}

@@ -2,8 +2,9 @@
 
 pub mod http;
 mod memory;
-mod outbox;
+pub(crate) mod outbox;
 mod pipe;
+pub(crate) mod pump;
 #[cfg(unix)]
 mod stdio;
 mod stop;

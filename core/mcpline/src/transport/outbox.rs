@@ -9,7 +9,7 @@ use crate::lane::{Kind, Lane};
 
 /// While more than this waits, a pipe reads no further: its client does not read our answers, and each
 /// message that we took in would make us hold more of them.
-pub(super) const OUTBOX_LIMIT: usize = 32 * 1024 * 1024;
+pub(crate) const OUTBOX_LIMIT: usize = 32 * 1024 * 1024;
 
 /// A buffer that grew past this is given back once it is empty, so that one large answer doesn't keep
 /// its memory for ever.
@@ -17,7 +17,7 @@ const KEPT_CAPACITY: usize = 1024 * 1024;
 
 /// Messages to write, each ended by a newline.
 #[derive(Default)]
-pub(super) struct Outbox {
+pub(crate) struct Outbox {
     waiting: Mutex<Vec<u8>>,
     filled: Notify,
 }
@@ -28,7 +28,7 @@ impl Outbox {
     }
 
     /// Exchanges what waits for an empty buffer.
-    pub(super) fn take(&self, emptied: &mut Vec<u8>) {
+    pub(crate) fn take(&self, emptied: &mut Vec<u8>) {
         emptied.clear();
         if emptied.capacity() > KEPT_CAPACITY {
             *emptied = Vec::new();
@@ -37,12 +37,12 @@ impl Outbox {
     }
 
     /// How much waits.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lock().len()
     }
 
     /// Waits until something was put in since the last wait.
-    pub(super) async fn filled(&self) {
+    pub(crate) async fn filled(&self) {
         self.filled.notified().await;
     }
 }

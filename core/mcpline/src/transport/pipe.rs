@@ -5,21 +5,18 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
 use mcpline_protocol::session::Scope;
-use mcpline_protocol::wire::{self, LineDecoder, ReadError};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use mcpline_protocol::wire::{self, ReadError};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use crate::error::Error;
 use crate::lane::Lane;
 use crate::server::Server;
 use crate::server::connection::{Connection, Opening};
 
-use super::outbox::{OUTBOX_LIMIT, Outbox};
+use super::outbox::Outbox;
+use super::pump::{Writing, pump};
 use super::{Stop, Transport};
-
-/// How much is read at once: a pipe's buffer on Linux.
-const READ_SIZE: usize = 64 * 1024;
 
 /// After the input ended, how long calls in flight may still take: nobody waits for long behind a closed
 /// pipe, but `echo … | server` wants its answer.
@@ -78,56 +75,18 @@ where
             principal: String::new(),
         },
     );
-    let served = pump(reader, writer, &connection, &outbox, &lane, stop).await;
+    let stopped = pin!(stop.stopped());
+    let limit = server.inner().settings.wire.line;
+    let served = pump(reader, writer, &outbox, limit, stopped, |line| {
+        receive(&connection, &lane, line);
+    })
+    .await;
     if served.is_ok() {
         drain(writer, &connection, &outbox).await?;
     }
     connection.close();
     server.inner().cancel_suspended_of(&connection);
     served.map(|_| ())
-}
-
-/// Reads and writes until the input ends or the signal is given.
-async fn pump<R, W>(
-    reader: &mut R,
-    writer: &mut W,
-    connection: &Arc<Connection>,
-    outbox: &Outbox,
-    lane: &Arc<dyn Lane>,
-    stop: &Stop,
-) -> io::Result<()>
-where
-    R: AsyncRead + Unpin,
-    W: AsyncWrite + Unpin,
-{
-    let mut decoder = LineDecoder::new(connection.server().settings.wire.line);
-    let mut writing = Writing::default();
-    let mut stopped = pin!(stop.stopped());
-    loop {
-        if writing.is_done() {
-            writing.refill(outbox);
-        }
-        let room = writing.left() + outbox.len() < OUTBOX_LIMIT;
-        tokio::select! {
-            biased;
-            written = writer.write(writing.rest()), if !writing.is_done() => {
-                writing.advance(written?)?;
-            }
-            read = read(reader, decoder.buffer()), if room => {
-                if read? == 0 {
-                    if let Some(line) = decoder.finish() {
-                        receive(connection, lane, line);
-                    }
-                    return Ok(());
-                }
-                while let Some(line) = decoder.next_line() {
-                    receive(connection, lane, line);
-                }
-            }
-            () = outbox.filled(), if writing.is_done() => {}
-            () = &mut stopped => return Ok(()),
-        }
-    }
 }
 
 fn receive(
@@ -142,11 +101,6 @@ fn receive(
         }
         Err(error) => connection.receive(Err(ReadError::from(error)), lane, None),
     }
-}
-
-async fn read(reader: &mut (impl AsyncRead + Unpin), buffer: &mut BytesMut) -> io::Result<usize> {
-    buffer.reserve(READ_SIZE);
-    reader.read_buf(buffer).await
 }
 
 /// Lets calls in flight end and writes out what they answered.
@@ -177,39 +131,5 @@ async fn drain<W: AsyncWrite + Unpin>(
         Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
         // Out of time, or nobody reads any more.
         _ => Ok(()),
-    }
-}
-
-/// A buffer on its way out.
-#[derive(Default)]
-struct Writing {
-    buffer: Vec<u8>,
-    written: usize,
-}
-
-impl Writing {
-    fn is_done(&self) -> bool {
-        self.written == self.buffer.len()
-    }
-
-    fn left(&self) -> usize {
-        self.buffer.len() - self.written
-    }
-
-    fn rest(&self) -> &[u8] {
-        &self.buffer[self.written..]
-    }
-
-    fn refill(&mut self, outbox: &Outbox) {
-        outbox.take(&mut self.buffer);
-        self.written = 0;
-    }
-
-    fn advance(&mut self, written: usize) -> io::Result<()> {
-        if written == 0 {
-            return Err(io::ErrorKind::WriteZero.into());
-        }
-        self.written += written;
-        Ok(())
     }
 }

@@ -1,0 +1,157 @@
+//! Making a client with handlers and settings.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use mcpline_protocol::RpcError;
+use mcpline_protocol::vocabulary::{
+    ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult,
+    ElicitationCapability, Implementation, JsonObject, LogMessage, Root, RootsCapability,
+    SamplingCapability,
+};
+use mcpline_protocol::wire::Notification;
+
+use super::Client;
+use super::address::Address;
+use super::error::ClientError;
+use super::handlers::{self, Answerer, Handlers};
+use super::inner::Inner;
+use super::settings::ClientSettings;
+
+/// Makes a [`Client`] with handlers and settings. A handler that is given declares its capability.
+#[derive(Debug)]
+pub struct ClientBuilder {
+    info: Implementation,
+    settings: ClientSettings,
+    handlers: Handlers,
+}
+
+impl ClientBuilder {
+    pub(super) fn new(info: Implementation) -> Self {
+        Self {
+            info,
+            settings: ClientSettings::default(),
+            handlers: Handlers::default(),
+        }
+    }
+
+    /// Everything that the host says of itself: title, icons, website and so on.
+    #[must_use]
+    pub fn implementation(mut self, info: Implementation) -> Self {
+        self.info = info;
+        self
+    }
+
+    /// Settings in place of the defaults.
+    #[must_use]
+    pub fn settings(mut self, settings: ClientSettings) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Changes single settings.
+    #[must_use]
+    pub fn configure(mut self, change: impl FnOnce(&mut ClientSettings)) -> Self {
+        change(&mut self.settings);
+        self
+    }
+
+    /// Changes what is declared, beyond what handlers declare: modes of elicitation, tools in sampling, extensions.
+    #[must_use]
+    pub fn capabilities(mut self, change: impl FnOnce(&mut ClientCapabilities)) -> Self {
+        change(&mut self.handlers.capabilities);
+        self
+    }
+
+    /// Answers `elicitation/create`: forms, and visits to URLs (`client/elicitation`). Fields that an accepted form
+    /// leaves out get their default.
+    #[must_use]
+    pub fn on_elicit<F, Fut>(self, handler: F) -> Self
+    where
+        F: Fn(ElicitParams) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<ElicitResult, RpcError>> + Send + 'static,
+    {
+        self.elicit_with(handlers::typed(handler))
+    }
+
+    /// The same with the raw question, for bindings.
+    #[must_use]
+    pub fn elicit_with(mut self, answerer: Answerer) -> Self {
+        let both = ElicitationCapability::default()
+            .with_form(JsonObject::new())
+            .with_url(JsonObject::new());
+        self.handlers.capabilities.elicitation.get_or_insert(both);
+        self.handlers.elicit = Some(answerer);
+        self
+    }
+
+    /// Answers `sampling/createMessage` (`client/sampling`).
+    #[must_use]
+    pub fn on_sample<F, Fut>(self, handler: F) -> Self
+    where
+        F: Fn(CreateMessageParams) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<CreateMessageResult, RpcError>> + Send + 'static,
+    {
+        self.sample_with(handlers::typed(handler))
+    }
+
+    /// The same with the raw question, for bindings.
+    #[must_use]
+    pub fn sample_with(mut self, answerer: Answerer) -> Self {
+        self.handlers
+            .capabilities
+            .sampling
+            .get_or_insert_with(SamplingCapability::default);
+        self.handlers.sample = Some(answerer);
+        self
+    }
+
+    /// Answers `roots/list` with these roots (`client/roots`).
+    #[must_use]
+    pub fn roots(self, roots: impl IntoIterator<Item = Root>) -> Self {
+        self.list_roots_with(handlers::fixed_roots(roots.into_iter().collect()))
+    }
+
+    /// Answers `roots/list` with the raw question, for bindings and for roots that change.
+    #[must_use]
+    pub fn list_roots_with(mut self, answerer: Answerer) -> Self {
+        let roots = RootsCapability::default().with_list_changed(true);
+        self.handlers.capabilities.roots.get_or_insert(roots);
+        self.handlers.list_roots = Some(answerer);
+        self
+    }
+
+    /// Hears every notification, in the order of arrival. Called on an I/O thread: it must not block.
+    #[must_use]
+    pub fn on_notification(
+        mut self,
+        listener: impl Fn(&Notification) + Send + Sync + 'static,
+    ) -> Self {
+        self.handlers.listeners.push(Arc::new(listener));
+        self
+    }
+
+    /// Hears log messages (`server/utilities/logging`). Called on an I/O thread: it must not block.
+    #[must_use]
+    pub fn on_log(mut self, listener: impl Fn(LogMessage) + Send + Sync + 'static) -> Self {
+        self.handlers
+            .listeners
+            .push(handlers::log_listener(listener));
+        self
+    }
+
+    /// Connects.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`]: the server can't be reached, or speaks nothing that the client may speak.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub async fn connect(self, address: impl Into<Address>) -> Result<Client, ClientError> {
+        let dialler = address.into().into_dialler()?;
+        let inner = Inner::new(self.info, self.settings, self.handlers, dialler);
+        Client::open(inner).await
+    }
+}

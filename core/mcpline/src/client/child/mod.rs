@@ -1,0 +1,118 @@
+//! Servers as child processes: started in a process group of their own, spoken to over stdin and stdout, ended with
+//! everything that they started (2026-07-28, `basic/transports/stdio`).
+//!
+//! - [`Command`] says what to start and how.
+//! - [`nursery`] is the thread that starts them, and the watcher that ends them should this process be killed.
+//! - [`stderr`] keeps the last lines that a child wrote there.
+
+mod command;
+mod nursery;
+mod stderr;
+
+use std::io;
+use std::process::ExitStatus;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child as Process, ChildStdout};
+
+use super::connect::{Dialler, Dialling};
+use super::error::ClientError;
+use super::link::{Link, Sink};
+use super::pipe::PipeLink;
+
+pub use command::{Command, Stderr};
+use stderr::LastLines;
+
+/// After the child's own exit, how long its stderr may take to end: what it started may hold it open.
+const STDERR_GRACE: Duration = Duration::from_millis(100);
+
+impl Dialler for Command {
+    fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {
+        Box::pin(async move {
+            let mut process =
+                nursery::spawn(self.clone())
+                    .await
+                    .map_err(|error| ClientError::Unreachable {
+                        reason: format!("{}: {error}", self.program.display()),
+                    })?;
+            let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
+                return Err(ClientError::Unreachable {
+                    reason: "the process has no pipes".to_owned(),
+                });
+            };
+            let lines = match process.stderr.take() {
+                Some(stderr) => LastLines::keep(stderr, self.stderr_listener()),
+                None => LastLines::none(),
+            };
+            let group = Group(process.id().and_then(|id| Pid::from_raw(id.cast_signed())));
+            let patience = self.grace;
+            let end = move |stdout: ChildStdout, closed, _: io::Result<()>| {
+                end(process, group, stdout, lines, patience, closed)
+            };
+            let link: Arc<dyn Link> = PipeLink::open(stdout, stdin, sink, end);
+            Ok(link)
+        })
+    }
+}
+
+/// A child's process group, killed when this is dropped: whatever the child started and left behind goes with it.
+struct Group(Option<Pid>);
+
+impl Group {
+    fn signal(&self, signal: Signal) {
+        if let Some(pid) = self.0 {
+            // It may be gone already.
+            let _ = kill_process_group(pid, signal);
+        }
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+        if let Some(pid) = self.0 {
+            nursery::forget(pid);
+        }
+    }
+}
+
+/// Sees a child to its end: its stdin is closed, then it gets the time to leave, a SIGTERM, and a SIGKILL.
+async fn end(
+    mut process: Process,
+    group: Group,
+    mut stdout: ChildStdout,
+    lines: LastLines,
+    grace: Duration,
+    closed: bool,
+) -> ClientError {
+    // A child that writes to a full pipe could not see that it is to leave.
+    let draining = tokio::spawn(async move {
+        let mut sink = [0; 4096];
+        while matches!(stdout.read(&mut sink).await, Ok(read) if read > 0) {}
+    });
+    let status = leave(&mut process, &group, grace).await;
+    draining.abort();
+    let stderr = lines.last(STDERR_GRACE).await;
+    drop(group);
+    if closed {
+        return ClientError::Closed;
+    }
+    ClientError::Exited {
+        exit: status.map(|status| status.to_string()),
+        stderr,
+        unsent: false,
+    }
+}
+
+async fn leave(process: &mut Process, group: &Group, grace: Duration) -> Option<ExitStatus> {
+    for signal in [Signal::TERM, Signal::KILL] {
+        if let Ok(status) = tokio::time::timeout(grace, process.wait()).await {
+            return status.ok();
+        }
+        group.signal(signal);
+    }
+    process.wait().await.ok()
+}

@@ -1,0 +1,185 @@
+//! The thread that starts all children, and the watcher that ends them should this process be killed.
+//!
+//! On Linux a child asks for a SIGKILL at its parent's death. That signal follows the *thread* that started it, so one
+//! thread starts all and lasts; and it stops at the child, so it alone would leave what the child started behind. On
+//! every Unix therefore a small shell, in a process group of its own, holds the reading end of a pipe of which we hold
+//! the other. We tell it the process groups of our children; when the pipe ends, however this process ended, it kills
+//! those that are left. It leaves with the last child.
+
+use std::collections::BTreeSet;
+use std::io::{self, Write};
+use std::os::unix::process::CommandExt;
+use std::process::{Child, ChildStdin, Stdio};
+use std::sync::{OnceLock, mpsc};
+
+use rustix::process::Pid;
+use tokio::process::Child as Process;
+use tokio::sync::oneshot;
+
+use super::command::Command;
+
+/// Reads `add GROUP` and `del GROUP`, and kills what is left at the end. Deaf to the signals by which a terminal or a
+/// service manager ends a whole group or session: it is needed until its pipe ends.
+const WATCHER: &str = r#"
+trap '' HUP INT QUIT TERM
+groups=' '
+while read -r verb group; do
+  case $verb in
+    add) groups="$groups$group " ;;
+    del) groups="${groups%% $group *} ${groups#* $group }" ;;
+  esac
+done
+for group in $groups; do kill -KILL -- "-$group"; done 2>/dev/null
+"#;
+
+enum Order {
+    Spawn(
+        Box<Command>,
+        tokio::runtime::Handle,
+        oneshot::Sender<io::Result<Process>>,
+    ),
+    Forget(Pid),
+}
+
+/// Starts a child. Its stdin and stdout are pipes.
+pub(super) async fn spawn(command: Command) -> io::Result<Process> {
+    let (answer, started) = oneshot::channel();
+    let runtime = tokio::runtime::Handle::current();
+    order(Order::Spawn(Box::new(command), runtime, answer))?;
+    started
+        .await
+        .unwrap_or_else(|_| Err(io::Error::other("the thread that starts processes is gone")))
+}
+
+/// The child's process group has ended.
+pub(super) fn forget(group: Pid) {
+    // Without the thread there is no watcher either.
+    let _ = order(Order::Forget(group));
+}
+
+fn order(order: Order) -> io::Result<()> {
+    static NURSERY: OnceLock<Nursery> = OnceLock::new();
+    let gone = || io::Error::other("the thread that starts processes is gone");
+    let nursery = NURSERY.get_or_init(Nursery::start);
+    // After a fork there is no such thread in the child.
+    if nursery.process != std::process::id() {
+        return Err(io::Error::other(
+            "processes can't be started in a fork of a process that has started some",
+        ));
+    }
+    let orders = nursery.orders.as_ref().ok_or_else(gone)?;
+    orders.send(order).map_err(|_| gone())
+}
+
+struct Nursery {
+    orders: Option<mpsc::Sender<Order>>,
+    process: u32,
+}
+
+impl Nursery {
+    fn start() -> Self {
+        let (orders, received) = mpsc::channel();
+        let thread = std::thread::Builder::new()
+            .name("mcpline-spawn".to_owned())
+            .spawn(move || serve(&received));
+        Self {
+            orders: thread.is_ok().then_some(orders),
+            process: std::process::id(),
+        }
+    }
+}
+
+fn serve(orders: &mpsc::Receiver<Order>) {
+    let mut watcher = Watcher::default();
+    while let Ok(order) = orders.recv() {
+        match order {
+            Order::Spawn(command, runtime, answer) => {
+                let started = start(&command, &runtime);
+                if let Ok(process) = &started
+                    && let Some(id) = process.id()
+                {
+                    watcher.add(id);
+                }
+                if let Err(Ok(process)) = answer.send(started) {
+                    // Nobody waits for it any more; dropped, it is killed.
+                    let id = process.id();
+                    drop(process);
+                    if let Some(id) = id {
+                        watcher.remove(id);
+                    }
+                }
+            }
+            Order::Forget(group) => watcher.remove(group.as_raw_nonzero().get().cast_unsigned()),
+        }
+    }
+}
+
+fn start(command: &Command, runtime: &tokio::runtime::Handle) -> io::Result<Process> {
+    let mut std = command.to_std();
+    std.process_group(0);
+    mcpline_orphan::die_with_parent(&mut std);
+    let _entered = runtime.enter();
+    tokio::process::Command::from(std)
+        .kill_on_drop(true)
+        .spawn()
+}
+
+/// The watcher, while there are children.
+#[derive(Default)]
+struct Watcher {
+    running: Option<(Child, ChildStdin)>,
+    groups: BTreeSet<u32>,
+}
+
+impl Watcher {
+    fn add(&mut self, group: u32) {
+        self.groups.insert(group);
+        if self.running.is_none() {
+            match watch() {
+                Ok(running) => self.running = Some(running),
+                Err(error) => {
+                    tracing::warn!("children can't be watched over: {error}");
+                    return;
+                }
+            }
+        }
+        self.tell("add", group);
+    }
+
+    fn remove(&mut self, group: u32) {
+        if !self.groups.remove(&group) {
+            return;
+        }
+        self.tell("del", group);
+        if self.groups.is_empty()
+            && let Some((mut child, stdin)) = self.running.take()
+        {
+            drop(stdin);
+            // It has nothing to kill and leaves at once.
+            let _ = child.wait();
+        }
+    }
+
+    fn tell(&mut self, verb: &str, group: u32) {
+        if let Some((_, stdin)) = &mut self.running
+            && let Err(error) = writeln!(stdin, "{verb} {group}")
+        {
+            tracing::warn!("children are no longer watched over: {error}");
+        }
+    }
+}
+
+fn watch() -> io::Result<(Child, ChildStdin)> {
+    let mut child = std::process::Command::new("/bin/sh")
+        .args(["-c", WATCHER])
+        .process_group(0)
+        .current_dir("/")
+        .env_clear()
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()?;
+    let stdin = child.stdin.take();
+    let stdin = stdin.ok_or_else(|| io::Error::other("the watcher has no stdin"))?;
+    Ok((child, stdin))
+}

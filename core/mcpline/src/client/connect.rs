@@ -1,0 +1,296 @@
+//! Reaching a server and opening a conversation with it, whatever it speaks.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use mcpline_protocol::client::{OpenError, Opened, Opening, Plan, Step};
+use mcpline_protocol::wire::{Incoming, Message, Method, RequestId, encode};
+use mcpline_protocol::{Era, ErrorCode, RpcError};
+use tokio::sync::mpsc;
+
+use crate::clock;
+
+use super::error::ClientError;
+use super::inner::Inner;
+use super::link::{Link, Outgoing, Purpose, RequestHead, Sink};
+use super::session::{Reception, Report, Session};
+
+/// A link in use by an opening.
+struct Dialled {
+    link: Arc<dyn Link>,
+    reception: Arc<Reception>,
+    reports: mpsc::UnboundedReceiver<Report>,
+}
+
+/// Opens a conversation. `remembered` is what the server spoke the last time.
+pub(super) async fn open(
+    client: &Arc<Inner>,
+    remembered: Option<Era>,
+) -> Result<Arc<Session>, ClientError> {
+    let plan = Plan {
+        revisions: client.settings.revisions.clone(),
+        remembered,
+        timeouts: client.settings.open_timeouts,
+        ..Plan::new(client.info.clone(), client.handlers.capabilities.clone())
+    };
+    let mut driver = Driver {
+        opening: Opening::new(plan),
+        dialled: dial(client, false).await?,
+        why: None,
+        asked: None,
+        backlog: VecDeque::new(),
+    };
+    let mut step = driver.opening.start(clock::now());
+    loop {
+        step = match step {
+            Step::Send {
+                id,
+                message,
+                revision,
+            } => {
+                let number = number_of(&id);
+                driver.asked = Some(number);
+                let opens = !revision.is_modern();
+                let headers = match driver.dialled.link.has_headers() && !opens {
+                    true => vec![("Mcp-Method".to_owned(), "server/discover".to_owned())],
+                    false => Vec::new(),
+                };
+                driver.dialled.link.send(Outgoing {
+                    message: message.into(),
+                    purpose: Purpose::Request(RequestHead {
+                        number,
+                        revision,
+                        opens,
+                        listens: false,
+                        headers,
+                    }),
+                });
+                driver.wait().await
+            }
+            Step::Wait => driver.wait().await,
+            Step::Reconnect => driver.redial(client, false).await?,
+            Step::UsePair => driver.redial(client, true).await?,
+            Step::Opened(opened) => return Ok(driver.opened(*opened, client)),
+            Step::Failed(error) => {
+                driver.dialled.link.close().await;
+                return Err(driver.explain(error));
+            }
+        };
+    }
+}
+
+async fn dial(client: &Arc<Inner>, pair: bool) -> Result<Dialled, ClientError> {
+    let (reception, reports) = Reception::new();
+    let sink: Sink = reception.clone();
+    let link = client.dialler.dial(sink, pair).await?;
+    Ok(Dialled {
+        link,
+        reception,
+        reports,
+    })
+}
+
+struct Driver {
+    opening: Opening,
+    dialled: Dialled,
+    /// What a transport said last: more than the opening needs to know.
+    why: Option<ClientError>,
+    /// The request that is waited for.
+    asked: Option<u64>,
+    /// What the server said besides, for the conversation to hear.
+    backlog: VecDeque<Report>,
+}
+
+impl Driver {
+    /// Awaits what comes of the latest request.
+    async fn wait(&mut self) -> Step {
+        let deadline = self.opening.poll_deadline();
+        let report = match deadline {
+            Some(at) => {
+                let left = at.saturating_sub(clock::now());
+                tokio::time::timeout(left, self.dialled.reports.recv()).await
+            }
+            None => Ok(self.dialled.reports.recv().await),
+        };
+        let now = clock::now();
+        match report {
+            Ok(Some(report)) => self.take(report),
+            Ok(None) => self.opening.gone(),
+            Err(_) => {
+                let late = self.asked;
+                let step = self.opening.handle_timeout(now);
+                if let Some(number) = late.filter(|_| !matches!(step, Step::Wait)) {
+                    self.dialled.link.abandon(number);
+                }
+                step
+            }
+        }
+    }
+
+    fn take(&mut self, report: Report) -> Step {
+        let now = clock::now();
+        match report {
+            Report::Message(Incoming::Single(Message::Response(response))) => match response.id {
+                Some(id) => self.opening.answered(&id, response.outcome, now),
+                // Whoever can't read an id answers the only request that there is.
+                None => match (response.outcome, self.asked) {
+                    (Err(error), Some(number)) => {
+                        self.opening.answered(&id_of(number), Err(error), now)
+                    }
+                    _ => Step::Wait,
+                },
+            },
+            Report::Message(Incoming::Single(Message::Request(request)))
+                if request.method == Method::Ping =>
+            {
+                let mut pong = Vec::new();
+                encode::response(&mut pong, &request.id, b"{}");
+                self.dialled.link.send(Outgoing {
+                    message: pong.into(),
+                    purpose: Purpose::Answer,
+                });
+                Step::Wait
+            }
+            Report::Message(Incoming::Batch(messages)) => {
+                let responses =
+                    messages
+                        .into_iter()
+                        .flatten()
+                        .filter_map(|message| match message {
+                            Message::Response(response) => Some(response),
+                            _ => None,
+                        });
+                for response in responses {
+                    let Some(id) = response.id else { continue };
+                    match self.opening.answered(&id, response.outcome, now) {
+                        Step::Wait => {}
+                        step => return step,
+                    }
+                }
+                Step::Wait
+            }
+            // Notifications may come before anything else, such as log messages.
+            message @ Report::Message(_) => {
+                if self.backlog.len() < MAX_BACKLOG {
+                    self.backlog.push_back(message);
+                }
+                Step::Wait
+            }
+            Report::Unreadable(error, course) => {
+                self.why = Some(ClientError::Invalid {
+                    reason: error.error.message.to_string(),
+                });
+                let id = error.id.or_else(|| course.map(id_of));
+                match id {
+                    Some(id) => self.opening.answered(&id, Err(error.error), now),
+                    None => {
+                        tracing::debug!(
+                            "the server wrote what is no message: {}",
+                            error.error.message
+                        );
+                        Step::Wait
+                    }
+                }
+            }
+            Report::Failed(number, error) => self.failed(number, error),
+            Report::Ended(error) => {
+                self.why = Some(error);
+                self.opening.gone()
+            }
+        }
+    }
+
+    fn failed(&mut self, number: u64, error: ClientError) -> Step {
+        if self.asked != Some(number) {
+            return Step::Wait;
+        }
+        let now = clock::now();
+        let step = match &error {
+            ClientError::Http { status, error, .. } => {
+                self.opening
+                    .refused(*status, error.as_deref().cloned(), now)
+            }
+            ClientError::SessionLost => self.opening.refused(404, None, now),
+            ClientError::Unreachable { .. } => {
+                self.why = Some(error);
+                return Step::Failed(OpenError::Gone {
+                    method: "the connection",
+                });
+            }
+            ClientError::Invalid { reason } => {
+                let error = RpcError::new(ErrorCode::PARSE_ERROR, reason.clone());
+                self.opening.answered(&id_of(number), Err(error), now)
+            }
+            _ => self.opening.gone(),
+        };
+        self.why = Some(error);
+        step
+    }
+
+    async fn redial(&mut self, client: &Arc<Inner>, pair: bool) -> Result<Step, ClientError> {
+        self.dialled.link.close().await;
+        self.backlog.clear();
+        self.dialled = match dial(client, pair).await {
+            Ok(dialled) => dialled,
+            // That HTTP+SSE isn't served either says less than what the endpoint said itself.
+            Err(error) => return Err(self.why.take().filter(|_| pair).unwrap_or(error)),
+        };
+        Ok(self.opening.start(clock::now()))
+    }
+
+    fn opened(mut self, mut opened: Opened, client: &Arc<Inner>) -> Arc<Session> {
+        let link = self.dialled.link;
+        if let Some(initialized) = opened.initialized.take() {
+            link.send(Outgoing {
+                message: initialized.into(),
+                purpose: Purpose::Notification { about: None },
+            });
+        }
+        link.opened(opened.revision);
+        let session = Session::start(opened, link, client);
+        for report in self.backlog {
+            session.take(report);
+        }
+        self.dialled
+            .reception
+            .hand_over(&session, &mut self.dialled.reports);
+        session
+    }
+
+    /// The fullest account of a failure.
+    fn explain(self, error: OpenError) -> ClientError {
+        match (&error, self.why) {
+            (OpenError::Http { .. }, Some(why @ ClientError::Http { .. }))
+            | (
+                OpenError::Refused(_),
+                Some(why @ (ClientError::Http { .. } | ClientError::Invalid { .. })),
+            )
+            | (OpenError::Gone { .. }, Some(why)) => why,
+            _ => ClientError::Open(error),
+        }
+    }
+}
+
+/// Most messages kept for the conversation while it is being opened: a server has little to say by then.
+const MAX_BACKLOG: usize = 100;
+
+fn number_of(id: &RequestId) -> u64 {
+    let number = id
+        .as_integer()
+        .and_then(|number| u64::try_from(number).ok());
+    number.unwrap_or_default()
+}
+
+fn id_of(number: u64) -> RequestId {
+    RequestId::number(i64::try_from(number).unwrap_or(i64::MAX))
+}
+
+/// Makes links.
+pub(super) trait Dialler: Send + Sync {
+    /// A new link; `pair` asks for HTTP+SSE.
+    fn dial(&self, sink: Sink, pair: bool) -> Dialling<'_>;
+}
+
+/// A link being made.
+pub(super) type Dialling<'d> =
+    std::pin::Pin<Box<dyn Future<Output = Result<Arc<dyn Link>, ClientError>> + Send + 'd>>;

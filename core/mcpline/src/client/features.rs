@@ -1,0 +1,240 @@
+//! The features of a server as typed calls.
+
+use std::collections::BTreeMap;
+
+use mcpline_protocol::Raw;
+use mcpline_protocol::vocabulary::{
+    CallToolResult, CompleteParams, CompleteResult, GetPromptResult, ListPromptsResult,
+    ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel, Prompt,
+    ReadResourceResult, Resource, ResourceTemplate, Tool,
+};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::json;
+
+use super::Client;
+use super::error::ClientError;
+use super::settings::RequestOptions;
+
+/// Most pages of one list that are fetched: a server whose cursors never end is broken.
+pub(super) const MAX_PAGES: usize = 10_000;
+
+macro_rules! list {
+    ($all:ident, $page:ident, $method:literal, $result:ident . $items:ident : $item:ty) => {
+        #[doc = concat!("All pages of `", $method, "`.")]
+        ///
+        /// # Errors
+        ///
+        /// [`ClientError`]; also when the server's cursors lead in a circle.
+        pub async fn $all(&self) -> Result<Vec<$item>, ClientError> {
+            let mut items = Vec::new();
+            let mut cursor = None;
+            for _ in 0..MAX_PAGES {
+                let mut page = self.$page(cursor.as_deref(), &RequestOptions::new()).await?;
+                items.append(&mut page.$items);
+                match page.next_cursor {
+                    None => return Ok(items),
+                    next if next == cursor => break,
+                    next => cursor = next,
+                }
+            }
+            Err(ClientError::Invalid {
+                reason: concat!("the cursors of ", $method, " never end").to_owned(),
+            })
+        }
+
+        #[doc = concat!("One page of `", $method, "`: the first, or the one at `cursor`, of the page before.")]
+        /// Any text is a cursor, the empty one too.
+        ///
+        /// # Errors
+        ///
+        /// [`ClientError`].
+        pub async fn $page(
+            &self,
+            cursor: Option<&str>,
+            options: &RequestOptions,
+        ) -> Result<$result, ClientError> {
+            let params = cursor.map(|cursor| json!({"cursor": cursor}));
+            self.typed($method, params.as_ref(), options).await
+        }
+    };
+}
+
+impl Client {
+    list!(list_tools, list_tools_page, "tools/list", ListToolsResult.tools: Tool);
+    list!(list_resources, list_resources_page, "resources/list", ListResourcesResult.resources: Resource);
+    list!(list_resource_templates, list_resource_templates_page, "resources/templates/list",
+          ListResourceTemplatesResult.resource_templates: ResourceTemplate);
+    list!(list_prompts, list_prompts_page, "prompts/list", ListPromptsResult.prompts: Prompt);
+
+    /// Calls a tool with these arguments: an object. A result with `is_error` is a result: the model reads it.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`]; also when the structured content doesn't fit the output schema that the tool was listed with.
+    pub async fn call_tool(
+        &self,
+        name: &str,
+        arguments: impl Serialize,
+    ) -> Result<CallToolResult, ClientError> {
+        self.call_tool_with(name, arguments, &RequestOptions::new())
+            .await
+    }
+
+    /// [`Client::call_tool`] with options.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Client::call_tool`].
+    pub async fn call_tool_with(
+        &self,
+        name: &str,
+        arguments: impl Serialize,
+        options: &RequestOptions,
+    ) -> Result<CallToolResult, ClientError> {
+        #[derive(Serialize)]
+        struct Params<'p, A> {
+            name: &'p str,
+            arguments: A,
+        }
+        self.typed("tools/call", Some(&Params { name, arguments }), options)
+            .await
+    }
+
+    /// Reads a resource.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult, ClientError> {
+        let params = json!({"uri": uri});
+        self.typed("resources/read", Some(&params), &RequestOptions::new())
+            .await
+    }
+
+    /// Gets a prompt, filled in with these arguments.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn get_prompt(
+        &self,
+        name: &str,
+        arguments: &BTreeMap<String, String>,
+    ) -> Result<GetPromptResult, ClientError> {
+        let params = match arguments.is_empty() {
+            true => json!({"name": name}),
+            false => json!({"name": name, "arguments": arguments}),
+        };
+        self.typed("prompts/get", Some(&params), &RequestOptions::new())
+            .await
+    }
+
+    /// Candidates for an argument of a prompt or a template.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn complete(&self, params: &CompleteParams) -> Result<CompleteResult, ClientError> {
+        self.typed("completion/complete", Some(params), &RequestOptions::new())
+            .await
+    }
+
+    /// Sets the least severe level of log messages wanted: for the session where the revision has
+    /// `logging/setLevel`, with each further request since 2026-07-28. It holds on new connections too.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn set_log_level(&self, level: LoggingLevel) -> Result<(), ClientError> {
+        let session = self.inner().session().await?;
+        if session.revision().features().set_level {
+            let params = json!({"level": level});
+            self.typed::<serde_json::Value>(
+                "logging/setLevel",
+                Some(&params),
+                &RequestOptions::new(),
+            )
+            .await?;
+        }
+        self.inner().set_log_level(level);
+        Ok(())
+    }
+
+    /// Asks for a sign of life: `ping`, or since 2026-07-28, which has none, `server/discover`.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn ping(&self) -> Result<(), ClientError> {
+        let session = self.inner().session().await?;
+        let method = match session.revision().features().ping {
+            true => "ping",
+            false => "server/discover",
+        };
+        let result: Result<serde_json::Value, _> = self
+            .typed(method, None::<&()>, &RequestOptions::new())
+            .await;
+        result.map(|_| ())
+    }
+
+    /// Hears of changes of a resource from now on (`notifications/resources/updated`), on new connections too.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn subscribe(&self, uri: &str) -> Result<(), ClientError> {
+        self.subscription("resources/subscribe", uri, true).await
+    }
+
+    /// Hears of changes of a resource no more.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn unsubscribe(&self, uri: &str) -> Result<(), ClientError> {
+        self.subscription("resources/unsubscribe", uri, false).await
+    }
+
+    async fn subscription(&self, method: &str, uri: &str, wanted: bool) -> Result<(), ClientError> {
+        let session = self.inner().session().await?;
+        let features = session.revision().features();
+        if features.listen {
+            let version = self.inner().listening.set(uri, wanted);
+            return self.inner().listening.settled(version).await;
+        }
+        let params = json!({"uri": uri});
+        self.typed::<serde_json::Value>(method, Some(&params), &RequestOptions::new())
+            .await?;
+        self.inner().listening.set(uri, wanted);
+        Ok(())
+    }
+
+    /// Tells the server that the roots have changed. Since 2026-07-28 there is no such message, and nothing is sent.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn roots_changed(&self) -> Result<(), ClientError> {
+        let session = self.inner().session().await?;
+        if session.revision().features().roots_list_changed {
+            session.tell("notifications/roots/list_changed", None)?;
+        }
+        Ok(())
+    }
+
+    /// A request with typed parameters and result.
+    pub(super) async fn typed<R: DeserializeOwned>(
+        &self,
+        method: &str,
+        params: Option<&impl Serialize>,
+        options: &RequestOptions,
+    ) -> Result<R, ClientError> {
+        let params = params.map(Raw::from_serialize).transpose();
+        let params = params.map_err(|error| ClientError::Misuse(error.to_string()))?;
+        let result = self.request(method, params.as_ref(), options).await?;
+        result.decode().map_err(|error| ClientError::Invalid {
+            reason: format!("the result of {method}: {error}"),
+        })
+    }
+}

@@ -1,0 +1,174 @@
+//! What a server may ask of a client and tell it: the host's callbacks.
+//!
+//! The same handler answers a request of a handshake-era server and a question in a result of 2026-07-28; it doesn't
+//! see the difference.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use mcpline_protocol::vocabulary::{
+    ClientCapabilities, ElicitAction, ElicitParams, ElicitResult, ListRootsResult, LogMessage, Root,
+};
+use mcpline_protocol::wire::{Method, Notification, Raw};
+use mcpline_protocol::{ErrorCode, RpcError};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+/// An answer on its way. Dropped when the server withdraws the question or the caller gives the request up.
+pub type Answer = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
+
+/// Answers questions of one kind, raw: what bindings implement.
+pub type Answerer = Arc<dyn Fn(Option<Raw>) -> Answer + Send + Sync>;
+
+/// Hears notifications, in the order of their arrival. Called on an I/O thread: it must not block.
+pub type Listener = Arc<dyn Fn(&Notification) + Send + Sync>;
+
+/// The host's callbacks.
+#[derive(Clone, Default)]
+pub struct Handlers {
+    pub(super) capabilities: ClientCapabilities,
+    pub(super) sample: Option<Answerer>,
+    pub(super) elicit: Option<Answerer>,
+    pub(super) list_roots: Option<Answerer>,
+    pub(super) listeners: Vec<Listener>,
+}
+
+impl Handlers {
+    /// Answers one question. A panic of a handler is an internal error.
+    pub(super) fn answer(&self, method: &str, params: Option<Raw>) -> Answer {
+        let (answerer, elicits) = match method {
+            "sampling/createMessage" => (&self.sample, false),
+            "elicitation/create" => (&self.elicit, true),
+            "roots/list" => (&self.list_roots, false),
+            _ => (&None, false),
+        };
+        let Some(answerer) = answerer.clone() else {
+            let error = RpcError::method_not_found(method);
+            return Box::pin(async move { Err(error) });
+        };
+        Box::pin(async move {
+            // In a task of its own, a panic ends that task alone.
+            let asked = params.clone();
+            let mut running = Running(tokio::spawn(async move { answerer(asked).await }));
+            let answer = match (&mut running.0).await {
+                Ok(answer) => answer?,
+                Err(_) => return Err(RpcError::internal_error("the handler of the host failed")),
+            };
+            Ok(match params {
+                Some(params) if elicits => with_defaults(&params, answer),
+                _ => answer,
+            })
+        })
+    }
+
+    pub(super) fn tell(&self, notification: &Notification) {
+        for listener in &self.listeners {
+            listener(notification);
+        }
+    }
+}
+
+/// Ends its task when it is dropped: nobody waits for the answer any more.
+struct Running(tokio::task::JoinHandle<Result<Raw, RpcError>>);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+impl std::fmt::Debug for Handlers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Handlers")
+            .field("capabilities", &self.capabilities)
+            .field("listeners", &self.listeners.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Completes the content of an accepted form with the defaults of its fields (2025-11-25, `client/elicitation`): a
+/// handler need not fill in what the server has filled in already.
+fn with_defaults(params: &Raw, answer: Raw) -> Raw {
+    let (Ok(asked), Ok(mut result)) = (
+        params.decode::<ElicitParams>(),
+        answer.decode::<ElicitResult>(),
+    ) else {
+        return answer;
+    };
+    let Some(schema) = asked
+        .requested_schema
+        .filter(|_| result.action == ElicitAction::Accept)
+    else {
+        return answer;
+    };
+    let mut content = result.content.take().unwrap_or_default();
+    let mut changed = false;
+    for (name, field) in &schema.properties.0 {
+        if let Some(default) = field
+            .default
+            .as_ref()
+            .filter(|_| !content.contains_key(name))
+        {
+            content.insert(name.clone(), default.clone());
+            changed = true;
+        }
+    }
+    if !changed {
+        return answer;
+    }
+    result.content = Some(content);
+    Raw::from_serialize(&result).unwrap_or(answer)
+}
+
+/// A typed handler as an [`Answerer`].
+pub(super) fn typed<P, R, F, Fut>(handler: F) -> Answerer
+where
+    P: DeserializeOwned + Send + 'static,
+    R: Serialize + Send + 'static,
+    F: Fn(P) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
+{
+    let handler = Arc::new(handler);
+    Arc::new(move |params: Option<Raw>| {
+        let handler = handler.clone();
+        Box::pin(async move {
+            let params = params.unwrap_or_else(|| Raw::from_trusted("{}"));
+            let params = params
+                .decode()
+                .map_err(|error| RpcError::invalid_params(error.to_string()))?;
+            let result = handler(params).await?;
+            Raw::from_serialize(&result)
+                .map_err(|error| RpcError::internal_error(error.to_string()))
+        })
+    })
+}
+
+/// Answers with these roots.
+pub(super) fn fixed_roots(roots: Vec<Root>) -> Answerer {
+    let result = ListRootsResult {
+        roots,
+        ..ListRootsResult::default()
+    };
+    typed(move |_: serde_json::Value| {
+        let result = result.clone();
+        async move { Ok(result) }
+    })
+}
+
+/// Hears log messages alone.
+pub(super) fn log_listener(heard: impl Fn(LogMessage) + Send + Sync + 'static) -> Listener {
+    Arc::new(move |notification| {
+        if notification.method == Method::NotificationsMessage
+            && let Some(params) = &notification.params
+            && let Ok(message) = params.raw().decode()
+        {
+            heard(message);
+        }
+    })
+}
+
+/// A user's refusal to let a model be sampled (`client/sampling`, error handling).
+pub fn sampling_refused(message: impl Into<String>) -> RpcError {
+    RpcError::new(ErrorCode(-1), message.into())
+}

@@ -1,0 +1,555 @@
+//! The client that handles share: the conversation of the moment, what is known of the server, and the way back when
+//! the connection is lost.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use mcpline_protocol::client::{
+    Ask, Cache, InputNeeded, ToolBook, is_cacheable, is_header_mismatch,
+};
+use mcpline_protocol::vocabulary::{Implementation, LoggingLevel};
+use mcpline_protocol::wire::header::standard_headers;
+use mcpline_protocol::wire::{Method, Notification, Params, Raw};
+use mcpline_protocol::{Era, ErrorCode};
+
+use crate::clock;
+use crate::timers::Timers;
+
+use super::connect::{self, Dialler};
+use super::error::ClientError;
+use super::handlers::Handlers;
+use super::listening::Listening;
+use super::session::Session;
+use super::settings::{ClientSettings, Reissue, RequestOptions};
+
+/// How often one request is sent because its session was lost: a server that loses every session is broken.
+const MAX_SESSIONS_LOST: u32 = 2;
+
+/// The client that handles share.
+pub(super) struct Inner {
+    pub(super) info: Implementation,
+    pub(super) settings: ClientSettings,
+    pub(super) handlers: Handlers,
+    pub(super) dialler: Box<dyn Dialler>,
+    pub(super) runtime: tokio::runtime::Handle,
+    pub(super) timers: Arc<Timers>,
+    pub(super) listening: Listening,
+    current: Mutex<Current>,
+    /// Held while a conversation is opened, so that one is opened for all who wait.
+    turn: tokio::sync::Mutex<()>,
+    cache: Mutex<Cache>,
+    tools: Mutex<ToolBook>,
+    pub(super) this: Weak<Inner>,
+}
+
+struct Current {
+    session: Option<Arc<Session>>,
+    era: Option<Era>,
+    /// How often in a row the connection was lost before it answered anything.
+    lost: u32,
+    /// Why it was lost the last time.
+    why: Option<ClientError>,
+    /// What the server was told to log, on the revisions that have `logging/setLevel`.
+    log_level: Option<LoggingLevel>,
+    closed: bool,
+}
+
+impl Inner {
+    pub(super) fn new(
+        info: Implementation,
+        settings: ClientSettings,
+        handlers: Handlers,
+        dialler: Box<dyn Dialler>,
+    ) -> Arc<Self> {
+        let runtime = tokio::runtime::Handle::current();
+        let timers = Arc::new(Timers::new());
+        timers.start(&runtime);
+        Arc::new_cyclic(|this| Self {
+            current: Mutex::new(Current {
+                session: None,
+                era: settings.remembered,
+                lost: 0,
+                why: None,
+                log_level: None,
+                closed: false,
+            }),
+            info,
+            settings,
+            handlers,
+            dialler,
+            runtime,
+            timers,
+            listening: Listening::default(),
+            turn: tokio::sync::Mutex::new(()),
+            cache: Mutex::new(Cache::new()),
+            tools: Mutex::new(ToolBook::new()),
+            this: this.clone(),
+        })
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn cache(&self) -> MutexGuard<'_, Cache> {
+        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn tools(&self) -> MutexGuard<'_, ToolBook> {
+        self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The conversation, if one is open.
+    pub(super) fn open_session(&self) -> Result<Option<Arc<Session>>, ClientError> {
+        let current = self.current();
+        if current.closed {
+            return Err(ClientError::Closed);
+        }
+        Ok(current.session.clone())
+    }
+
+    /// The conversation; a new one if there is none.
+    pub(super) async fn session(&self) -> Result<Arc<Session>, ClientError> {
+        if let Some(session) = self.open_session()? {
+            return Ok(session);
+        }
+        let _turn = self.turn.lock().await;
+        if let Some(session) = self.open_session()? {
+            return Ok(session);
+        }
+        let this = self.this.upgrade().ok_or(ClientError::Closed)?;
+        let (era, lost, why) = {
+            let current = self.current();
+            (current.era, current.lost, current.why.clone())
+        };
+        if let Some(why) = why.filter(|_| lost > self.settings.reconnect.attempts) {
+            return Err(why);
+        }
+        let delay = self.settings.reconnect.delay(lost, jitter());
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        match connect::open(&this, era).await {
+            Ok(session) => self.enter(session).await,
+            Err(error) => {
+                let mut current = self.current();
+                if lost > 0 {
+                    current.lost += 1;
+                    current.why = Some(error.clone());
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn enter(&self, session: Arc<Session>) -> Result<Arc<Session>, ClientError> {
+        let Some((again, level)) = self.make_current(&session) else {
+            session.link.close().await;
+            return Err(ClientError::Closed);
+        };
+        // What ended before it was entered tells nobody.
+        if let Some(error) = session.ended_with() {
+            self.lost(&session, &error);
+            return Err(error);
+        }
+        if again {
+            self.cache().clear();
+            self.restore(&session, level);
+        }
+        self.listen(&session);
+        Ok(session)
+    }
+
+    /// Whether there was a conversation before, and the log level that it was told; `None` if the client is closed.
+    fn make_current(&self, session: &Arc<Session>) -> Option<(bool, Option<LoggingLevel>)> {
+        let mut current = self.current();
+        if current.closed {
+            return None;
+        }
+        current.era = Some(session.revision().era());
+        current.session = Some(session.clone());
+        Some((current.lost > 0, current.log_level))
+    }
+
+    /// Tells a new conversation what the one before knew.
+    fn restore(&self, session: &Arc<Session>, level: Option<LoggingLevel>) {
+        let features = session.revision().features();
+        let mut requests = Vec::new();
+        if let Some(level) = level.filter(|_| features.set_level) {
+            let params = Raw::from_trusted(format!(r#"{{"level":"{}"}}"#, level.as_str()));
+            requests.push(("logging/setLevel", params));
+        }
+        if features.resource_subscribe {
+            requests.extend(self.listening.uris().into_iter().map(|uri| {
+                let uri = Raw::string(&uri);
+                let params = Raw::from_trusted(format!(r#"{{"uri":{}}}"#, uri.as_str()));
+                ("resources/subscribe", params)
+            }));
+        }
+        for (method, params) in requests {
+            let ask = Ask {
+                timeouts: self.settings.timeouts,
+                ..Ask::new(method, Some(&params))
+            };
+            let answer = session.ask(&ask, None, Vec::new());
+            self.runtime.spawn(async move {
+                if let Err(error) = answer.await {
+                    tracing::warn!("{method} could not be repeated on the new connection: {error}");
+                }
+            });
+        }
+    }
+
+    /// The conversation is over, or its session gone: the next request opens a new one.
+    pub(super) fn lost(&self, session: &Arc<Session>, error: &ClientError) {
+        {
+            let mut current = self.current();
+            let is_current = current.session.as_ref();
+            if current.closed || !is_current.is_some_and(|current| Arc::ptr_eq(current, session)) {
+                return;
+            }
+            current.session = None;
+            current.lost = if session.has_answered() {
+                1
+            } else {
+                current.lost + 1
+            };
+            current.why = Some(error.clone());
+        }
+        tracing::debug!("the connection was lost: {error}");
+        // Somebody listens: come back at once, not only with the next request.
+        if self.listening.wants(self) && self.settings.reconnect.attempts > 0 {
+            let this = self.this.clone();
+            self.runtime.spawn(async move {
+                if let Some(this) = this.upgrade()
+                    && let Err(error) = this.session().await
+                {
+                    tracing::warn!("the connection could not be opened again: {error}");
+                }
+            });
+        }
+    }
+
+    /// Ends the conversation for good; resolves when nothing of it is left.
+    pub(super) async fn close(&self) {
+        let session = {
+            let mut current = self.current();
+            current.closed = true;
+            current.session.take()
+        };
+        self.listening.stop();
+        if let Some(session) = session {
+            session.end(&ClientError::Closed);
+            session.link.close().await;
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.current().closed
+    }
+
+    pub(super) fn set_log_level(&self, level: LoggingLevel) {
+        self.current().log_level = Some(level);
+    }
+
+    /// What a notification changes, then whoever listens.
+    pub(super) fn told(&self, notification: &Notification) {
+        self.cache().heard(notification);
+        self.listening.told(notification);
+        self.handlers.tell(notification);
+    }
+
+    /// Sends a request, answers what the server asks in its course, and goes on where the connection is lost.
+    pub(super) async fn request(
+        &self,
+        method: &str,
+        params: Option<&Raw>,
+        options: &RequestOptions,
+    ) -> Result<Raw, ClientError> {
+        let name = Method::parse(method);
+        let cached = self.settings.cache && is_cacheable(&name);
+        if cached && !options.fresh {
+            // A client that was closed gives nothing any more.
+            self.open_session()?;
+            if let Some(result) = self.cache().get(&name, params, clock::now()) {
+                return Ok(result);
+            }
+        }
+        let mut retry: Option<Raw> = None;
+        let mut rounds = 0;
+        let mut attempt = Attempt::default();
+        loop {
+            let session = self.session().await?;
+            let generation = if cached { self.cache().generation() } else { 0 };
+            let asked = retry.as_ref().or(params);
+            match self.ask(&session, &name, asked, options).await {
+                Ok(result) => {
+                    let asks = session.revision().features().mrtr && may_ask(&name);
+                    if !asks || options.by_hand {
+                        return self.finish(&name, params, result, (cached, generation));
+                    }
+                    let needed = InputNeeded::of(&result)
+                        .map_err(|reason| ClientError::Invalid { reason })?;
+                    let Some(needed) = needed else {
+                        // What depended on answers is nobody else's.
+                        let keep = cached && rounds == 0;
+                        return self.finish(&name, params, result, (keep, generation));
+                    };
+                    rounds += 1;
+                    if rounds > self.settings.max_rounds {
+                        return Err(ClientError::TooManyRounds {
+                            rounds: self.settings.max_rounds,
+                        });
+                    }
+                    let answers = self.answer_all(&needed).await?;
+                    retry = Some(needed.retry(params, &answers));
+                }
+                Err(error) => {
+                    self.recover(&session, &name, asked, options, error, &mut attempt)
+                        .await?;
+                }
+            }
+        }
+    }
+
+    /// Sends one request of one conversation.
+    async fn ask(
+        &self,
+        session: &Arc<Session>,
+        method: &Method,
+        params: Option<&Raw>,
+        options: &RequestOptions,
+    ) -> Result<Raw, ClientError> {
+        let features = session.revision().features();
+        let headers = if features.standard_headers && session.link.has_headers() {
+            self.headers(method, params)
+        } else {
+            Vec::new()
+        };
+        let level = options.log_level.or_else(|| {
+            features
+                .request_log_level
+                .then(|| self.current().log_level)
+                .flatten()
+        });
+        let ask = Ask {
+            method: method.as_str(),
+            params,
+            meta: options.meta.as_ref(),
+            log_level: level,
+            listens: options.progress.is_some(),
+            timeouts: options.timeouts.unwrap_or(self.settings.timeouts),
+        };
+        session.ask(&ask, options.progress.clone(), headers).await
+    }
+
+    fn headers(&self, method: &Method, params: Option<&Raw>) -> Vec<(String, String)> {
+        let params = params.cloned().and_then(Params::from_raw);
+        let mut headers: Vec<(String, String)> = standard_headers(method, params.as_ref())
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        if *method == Method::ToolsCall
+            && let Some(params) = &params
+            && let Some(tool) = params.get_str("name")
+        {
+            let arguments = params.get("arguments");
+            headers.extend(self.tools().headers(&tool, arguments.as_ref()));
+        }
+        headers
+    }
+
+    /// What is learnt from a result before its caller gets it.
+    fn finish(
+        &self,
+        method: &Method,
+        params: Option<&Raw>,
+        result: Raw,
+        (keep, generation): (bool, u64),
+    ) -> Result<Raw, ClientError> {
+        let mut result = result;
+        match method {
+            Method::ToolsList => {
+                let mirrored = self.open_session()?.is_some_and(|session| {
+                    session.revision().features().param_headers && session.link.has_headers()
+                });
+                let learnt = self
+                    .tools()
+                    .learn(&result, mirrored)
+                    .map_err(|reason| ClientError::Invalid { reason })?;
+                for warning in learnt.warnings {
+                    tracing::warn!("{warning}");
+                }
+                if let Some(page) = learnt.page {
+                    result = page;
+                }
+            }
+            Method::ToolsCall if self.settings.check_output => {
+                let tool = params.and_then(|params| params.member("name"));
+                if let Some(tool) = tool.as_ref().and_then(Raw::string_value) {
+                    self.tools()
+                        .check_output(&tool, &result)
+                        .map_err(|reason| ClientError::Invalid { reason })?;
+                }
+            }
+            _ => {}
+        }
+        if keep {
+            self.cache()
+                .keep(method, params, &result, generation, clock::now());
+        }
+        Ok(result)
+    }
+
+    /// Answers all questions of a result, side by side.
+    async fn answer_all(&self, needed: &InputNeeded) -> Result<Vec<(String, Raw)>, ClientError> {
+        let mut answering = Vec::new();
+        for question in &needed.questions {
+            let answer = self
+                .handlers
+                .answer(&question.method, question.params.clone());
+            answering.push((question.key.clone(), self.runtime.spawn(answer)));
+        }
+        let mut aborting = Abort(
+            answering
+                .iter()
+                .map(|(_, task)| task.abort_handle())
+                .collect(),
+        );
+        let mut answers = Vec::with_capacity(answering.len());
+        for (key, task) in answering {
+            let answer = task.await.map_err(|_| ClientError::Closed)?;
+            let answer = answer.map_err(ClientError::Unanswered)?;
+            answers.push((key, answer));
+        }
+        aborting.0.clear();
+        Ok(answers)
+    }
+
+    /// Whether, and when, a request that failed is sent again; its error if it is not.
+    async fn recover(
+        &self,
+        session: &Arc<Session>,
+        method: &Method,
+        params: Option<&Raw>,
+        options: &RequestOptions,
+        error: ClientError,
+        attempt: &mut Attempt,
+    ) -> Result<(), ClientError> {
+        if error.rpc().is_some_and(is_header_mismatch) && !attempt.refreshed {
+            attempt.refreshed = true;
+            return self.refresh_tools(error).await;
+        }
+        let again = match &error {
+            ClientError::SessionLost => {
+                // Only new requests move: what is still running there may yet be answered.
+                self.lost(session, &error);
+                attempt.sessions += 1;
+                attempt.sessions <= MAX_SESSIONS_LOST
+            }
+            _ if error.is_retry_safe() => attempt.again(&self.settings),
+            ClientError::ConnectionLost { .. } | ClientError::Exited { .. } => {
+                self.may_repeat(method, params, options.reissue) && attempt.again(&self.settings)
+            }
+            _ => false,
+        };
+        if !again || self.is_closed() {
+            return Err(as_rpc(error));
+        }
+        let delay = self.settings.reconnect.delay(attempt.sent, jitter());
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        Ok(())
+    }
+
+    /// Lists the tools anew: a header of a call did not match what the server has.
+    async fn refresh_tools(&self, error: ClientError) -> Result<(), ClientError> {
+        self.cache().forget_tools();
+        self.tools().clear();
+        let mut cursor: Option<Raw> = None;
+        for _ in 0..super::features::MAX_PAGES {
+            let params = cursor
+                .as_ref()
+                .map(|cursor| Raw::from_trusted(format!(r#"{{"cursor":{}}}"#, cursor.as_str())));
+            let session = self.session().await?;
+            let options = RequestOptions::default();
+            let page = self
+                .ask(&session, &Method::ToolsList, params.as_ref(), &options)
+                .await;
+            let Ok(page) = page else {
+                return Err(as_rpc(error));
+            };
+            let page = self.finish(&Method::ToolsList, None, page, (false, 0))?;
+            cursor = page.member("nextCursor").filter(|cursor| !cursor.is_null());
+            if cursor.is_none() {
+                return Ok(());
+            }
+        }
+        Err(as_rpc(error))
+    }
+
+    /// Whether a request may be sent again though the server may have done what it asks.
+    fn may_repeat(&self, method: &Method, params: Option<&Raw>, reissue: Reissue) -> bool {
+        match reissue {
+            Reissue::Always => true,
+            Reissue::Never => false,
+            Reissue::IfSafe => match method {
+                Method::ToolsCall => {
+                    let tool = params.and_then(|params| params.member("name"));
+                    let tool = tool.as_ref().and_then(Raw::string_value);
+                    tool.is_some_and(|tool| self.tools().is_repeatable(&tool))
+                }
+                Method::Other(_) => false,
+                _ => true,
+            },
+        }
+    }
+}
+
+/// What has been tried for one request.
+#[derive(Debug, Default)]
+struct Attempt {
+    sent: u32,
+    sessions: u32,
+    refreshed: bool,
+}
+
+impl Attempt {
+    fn again(&mut self, settings: &ClientSettings) -> bool {
+        self.sent += 1;
+        self.sent <= settings.reconnect.attempts
+    }
+}
+
+/// Ends tasks when it is dropped.
+struct Abort(Vec<tokio::task::AbortHandle>);
+
+impl Drop for Abort {
+    fn drop(&mut self) {
+        for task in &self.0 {
+            task.abort();
+        }
+    }
+}
+
+/// Whether a result of this method may ask for input (2026-07-28, `basic/patterns/mrtr`, supported requests).
+fn may_ask(method: &Method) -> bool {
+    matches!(
+        method,
+        Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead
+    )
+}
+
+/// A JSON-RPC error in the body of an HTTP status is the server's answer.
+fn as_rpc(error: ClientError) -> ClientError {
+    match error {
+        ClientError::Http {
+            error: Some(error), ..
+        } if error.code != ErrorCode::PARSE_ERROR => ClientError::Rpc(*error),
+        other => other,
+    }
+}
+
+/// From 0 to 1, at random.
+fn jitter() -> f64 {
+    f64::from(u32::from_le_bytes(clock::random())) / f64::from(u32::MAX)
+}

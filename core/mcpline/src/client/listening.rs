@@ -1,0 +1,254 @@
+//! What a client wants to hear of: resources that it subscribed to, and changes of lists.
+//!
+//! Handshake-era servers get `resources/subscribe`, and tell changes of lists unasked. Servers of 2026-07-28 get one
+//! `subscriptions/listen` for everything, which is replaced when the wishes change and taken up again when its stream
+//! is lost (`basic/patterns/subscriptions`).
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
+
+use mcpline_protocol::client::{Ask, CallTimeouts};
+use mcpline_protocol::vocabulary::{ServerCapabilities, SubscriptionFilter};
+use mcpline_protocol::wire::{Method, Notification, Raw};
+use tokio::sync::{Notify, watch};
+
+use super::error::ClientError;
+use super::inner::Inner;
+use super::session::{Pending, Session};
+
+/// How long a new listen request may take to be acknowledged before the old one is given up all the same.
+const ACKNOWLEDGEMENT: Duration = Duration::from_secs(10);
+
+/// How long to wait before a stream that ended is taken up again; doubled each time in a row.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// The longest of these waits.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// The wishes of one client, and the task that sees to them.
+pub(super) struct Listening {
+    state: Mutex<State>,
+    changed: Notify,
+    acknowledged: Notify,
+    settled: watch::Sender<Settled>,
+}
+
+#[derive(Default)]
+struct State {
+    uris: BTreeSet<String>,
+    /// Counts the changes of the wishes.
+    version: u64,
+    task: Option<tokio::task::AbortHandle>,
+}
+
+/// Which version of the wishes the server knows, or why it doesn't.
+#[derive(Debug, Clone, Default)]
+struct Settled {
+    version: u64,
+    error: Option<ClientError>,
+}
+
+impl Default for Listening {
+    fn default() -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Notify::new(),
+            acknowledged: Notify::new(),
+            settled: watch::Sender::new(Settled::default()),
+        }
+    }
+}
+
+impl Listening {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The resources that are subscribed to.
+    pub(super) fn uris(&self) -> Vec<String> {
+        self.lock().uris.iter().cloned().collect()
+    }
+
+    /// Enters or removes a wish.
+    pub(super) fn set(&self, uri: &str, wanted: bool) -> u64 {
+        let version = {
+            let mut state = self.lock();
+            if wanted {
+                state.uris.insert(uri.to_owned());
+            } else {
+                state.uris.remove(uri);
+            }
+            state.version += 1;
+            state.version
+        };
+        self.changed.notify_one();
+        version
+    }
+
+    /// Waits until the server knows this version of the wishes.
+    pub(super) async fn settled(&self, version: u64) -> Result<(), ClientError> {
+        let mut settled = self.settled.subscribe();
+        // The sender lives as long as `self`.
+        match settled.wait_for(|settled| settled.version >= version).await {
+            Ok(settled) => settled.error.clone().map_or(Ok(()), Err),
+            Err(_) => Err(ClientError::Closed),
+        }
+    }
+
+    fn settle(&self, version: u64, error: Option<ClientError>) {
+        self.settled.send_replace(Settled { version, error });
+    }
+
+    /// Whether anything is to be heard without being asked for.
+    pub(super) fn wants(&self, client: &Inner) -> bool {
+        (client.settings.listen && !client.handlers.listeners.is_empty())
+            || !self.lock().uris.is_empty()
+    }
+
+    pub(super) fn told(&self, notification: &Notification) {
+        if notification.method == Method::NotificationsSubscriptionsAcknowledged {
+            self.acknowledged.notify_one();
+        }
+    }
+
+    /// Ends the task.
+    pub(super) fn stop(&self) {
+        if let Some(task) = self.lock().task.take() {
+            task.abort();
+        }
+    }
+
+    fn filter(&self, client: &Inner, server: &ServerCapabilities) -> (SubscriptionFilter, u64) {
+        let state = self.lock();
+        let mut filter = SubscriptionFilter::default();
+        if client.settings.listen && !client.handlers.listeners.is_empty() {
+            let changes = |capability: Option<bool>| capability.filter(|changes| *changes);
+            let lists = |of: &Option<mcpline_protocol::vocabulary::ListCapability>| {
+                changes(of.as_ref().and_then(|lists| lists.list_changed))
+            };
+            filter.tools_list_changed = lists(&server.tools);
+            filter.prompts_list_changed = lists(&server.prompts);
+            filter.resources_list_changed = changes(
+                server
+                    .resources
+                    .as_ref()
+                    .and_then(|resources| resources.list_changed),
+            );
+        }
+        if !state.uris.is_empty() {
+            filter.resource_subscriptions = Some(state.uris.iter().cloned().collect());
+        }
+        (filter, state.version)
+    }
+}
+
+impl Inner {
+    /// Sees to the wishes on a new conversation.
+    pub(super) fn listen(&self, session: &Arc<Session>) {
+        if !session.revision().features().listen {
+            return;
+        }
+        let task = self
+            .runtime
+            .spawn(listen(self.this.clone(), session.clone()));
+        let former = self.listening.lock().task.replace(task.abort_handle());
+        if let Some(former) = former {
+            former.abort();
+        }
+    }
+}
+
+/// Keeps one listen request open for as long as the conversation lasts.
+async fn listen(client: Weak<Inner>, session: Arc<Session>) {
+    let mut open: Option<Pending> = None;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let Some(client) = client.upgrade() else {
+            return;
+        };
+        let (filter, version) = client
+            .listening
+            .filter(&client, &session.opened.capabilities);
+        let wanted = filter != SubscriptionFilter::default();
+        let mut next = wanted.then(|| ask(&session, &filter));
+        let mut ended = match &mut next {
+            Some(next) => tokio::select! {
+                biased;
+                ended = next => Some(ended),
+                () = client.listening.acknowledged.notified() => {
+                    pause = FIRST_PAUSE;
+                    None
+                }
+                () = tokio::time::sleep(ACKNOWLEDGEMENT) => {
+                    tracing::warn!("the server did not acknowledge a subscription");
+                    None
+                }
+            },
+            None => None,
+        };
+        // The old one goes when the new one is known, so that nothing is missed between the two.
+        let former = std::mem::replace(&mut open, next);
+        drop(former);
+        if ended.is_none() {
+            client.listening.settle(version, None);
+            ended = wait(&client, &mut open).await;
+        }
+        if let Some(ended) = ended {
+            open = None;
+            if !again(&client, &session, version, ended) {
+                return;
+            }
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+}
+
+/// Waits until the wishes change; or until the open request ends, and returns how.
+async fn wait(client: &Inner, open: &mut Option<Pending>) -> Option<Result<Raw, ClientError>> {
+    let changed = client.listening.changed.notified();
+    match open {
+        Some(pending) => tokio::select! {
+            ended = pending => Some(ended),
+            () = changed => None,
+        },
+        None => {
+            changed.await;
+            None
+        }
+    }
+}
+
+fn ask(session: &Arc<Session>, filter: &SubscriptionFilter) -> Pending {
+    let filter = Raw::from_serialize(filter).unwrap_or_else(|_| Raw::from_trusted("{}"));
+    let params = Raw::from_trusted(format!(r#"{{"notifications":{}}}"#, filter.as_str()));
+    let method = "subscriptions/listen";
+    let ask = Ask {
+        // It lasts for as long as the client wants.
+        timeouts: CallTimeouts {
+            idle: Duration::MAX,
+            total: Duration::MAX,
+        },
+        ..Ask::new(method, Some(&params))
+    };
+    session.ask(
+        &ask,
+        None,
+        vec![("Mcp-Method".to_owned(), method.to_owned())],
+    )
+}
+
+/// Whether a listen request that ended is to be repeated on this conversation.
+fn again(client: &Inner, session: &Session, version: u64, ended: Result<Raw, ClientError>) -> bool {
+    match ended {
+        // The server is going away, or shed load.
+        Ok(_) => session.ended_with().is_none(),
+        Err(error @ (ClientError::Rpc(_) | ClientError::Http { .. })) => {
+            tracing::warn!("the server refused a subscription: {error}");
+            client.listening.settle(version, Some(error));
+            false
+        }
+        Err(_) => session.ended_with().is_none() && !client.is_closed(),
+    }
+}

@@ -1,0 +1,146 @@
+//! A client's end of a pair of byte streams with newline-delimited messages: a child's pipes, a socket.
+
+use std::future::Future;
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcpline_protocol::Revision;
+use mcpline_protocol::limits::MAX_LINE;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::sync::watch;
+
+use crate::lane;
+use crate::transport::Stop;
+use crate::transport::outbox::Outbox;
+use crate::transport::pump::{Writing, pump};
+
+use super::error::ClientError;
+use super::link::{Ending, Link, Outgoing, Sink};
+
+/// How long what still waits to be written may take when the client closes: a last cancellation, not a backlog that
+/// nobody reads.
+const FLUSH: Duration = Duration::from_millis(500);
+
+/// A link over byte streams. Its task reads and writes until the other end is gone or the link is closed.
+pub(super) struct PipeLink {
+    outbox: Arc<Outbox>,
+    stop: Stop,
+    over: watch::Receiver<bool>,
+}
+
+impl PipeLink {
+    /// Starts the task. When reading and writing are over, `end` gets the reader, with the writer closed, and says
+    /// what has happened; `true` tells it that the client closed.
+    pub(super) fn open<R, W, F, Fut>(reader: R, writer: W, sink: Sink, end: F) -> Arc<Self>
+    where
+        R: AsyncRead + Send + Unpin + 'static,
+        W: AsyncWrite + Send + Unpin + 'static,
+        F: FnOnce(R, bool, io::Result<()>) -> Fut + Send + 'static,
+        Fut: Future<Output = ClientError> + Send,
+    {
+        let outbox = Arc::new(Outbox::default());
+        let stop = Stop::new();
+        let (ended, over) = watch::channel(false);
+        let link = Arc::new(Self {
+            outbox: outbox.clone(),
+            stop: stop.clone(),
+            over,
+        });
+        tokio::spawn(async move {
+            // Dropped with the task, however it ends.
+            let _ended = Ended(ended);
+            let error = serve(reader, writer, &outbox, &stop, &sink, end).await;
+            sink.ended(error);
+        });
+        link
+    }
+}
+
+struct Ended(watch::Sender<bool>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.send_replace(true);
+    }
+}
+
+async fn serve<R, W, F, Fut>(
+    mut reader: R,
+    mut writer: W,
+    outbox: &Outbox,
+    stop: &Stop,
+    sink: &Sink,
+    end: F,
+) -> ClientError
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+    F: FnOnce(R, bool, io::Result<()>) -> Fut,
+    Fut: Future<Output = ClientError>,
+{
+    let stopped = pin!(stop.stopped());
+    let pumped = pump(
+        &mut reader,
+        &mut writer,
+        outbox,
+        stopped,
+        |line| match line {
+            Ok(line) => drop(sink.message(line, None)),
+            Err(error) => sink.warning(format!("the server wrote what is no message: {error}")),
+        },
+    )
+    .await;
+    let closed = stop.is_stopped();
+    if closed && pumped.is_ok() {
+        // What can't be written by now is not worth waiting for.
+        let _ = tokio::time::timeout(FLUSH, flush(&mut writer, outbox)).await;
+    }
+    drop(writer);
+    end(reader, closed, pumped).await
+}
+
+async fn flush<W: AsyncWrite + Unpin>(writer: &mut W, outbox: &Outbox) -> io::Result<()> {
+    let mut writing = Writing::default();
+    writing.refill(outbox);
+    while !writing.is_done() {
+        let written = writer.write(writing.rest()).await?;
+        writing.advance(written)?;
+    }
+    writer.flush().await
+}
+
+impl Link for PipeLink {
+    fn send(&self, outgoing: Outgoing) {
+        lane::send(&*self.outbox, &outgoing.message);
+    }
+
+    fn abandon(&self, _: u64) {}
+
+    fn opened(&self, _: Revision) {}
+
+    fn close(&self) -> Ending {
+        self.stop.stop();
+        let mut over = self.over.clone();
+        Box::pin(async move {
+            // An error is the task being gone.
+            let _ = over.wait_for(|over| *over).await;
+        })
+    }
+}
+
+impl Drop for PipeLink {
+    fn drop(&mut self) {
+        self.stop.stop();
+    }
+}
+
+/// What a stream's end means when nothing else is known of it.
+pub(super) fn stream_ended(closed: bool, pumped: io::Result<()>) -> ClientError {
+    match (closed, pumped) {
+        (true, _) => ClientError::Closed,
+        (_, Ok(())) => ClientError::lost("the server closed its end"),
+        (_, Err(error)) => ClientError::lost(error),
+    }
+}

@@ -1,0 +1,521 @@
+//! One conversation with a server: its link, what is in flight, and who waits.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpline_protocol::client::{Ask, CallKey, Conversation, Heard, Opened};
+use mcpline_protocol::vocabulary::Progress;
+use mcpline_protocol::wire::{self, Incoming, Message, ReadError, Request, RequestId};
+use mcpline_protocol::{Raw, Revision, RpcError};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::clock;
+use crate::timers::{Timed, Timers};
+
+use super::error::ClientError;
+use super::inner::Inner;
+use super::link::{Link, Outgoing, Purpose, Reports, RequestHead};
+use super::settings::ProgressListener;
+
+type Outcome = Result<Raw, ClientError>;
+
+/// Whoever waits for an answer.
+pub(super) struct Waiter {
+    answer: oneshot::Sender<Outcome>,
+    progress: Option<ProgressListener>,
+}
+
+/// One conversation, from its opening to its end.
+pub(super) struct Session {
+    pub(super) opened: Opened,
+    pub(super) link: Arc<dyn Link>,
+    state: Mutex<State>,
+    client: Weak<Inner>,
+    timers: Arc<Timers>,
+    this: Weak<Session>,
+}
+
+struct State {
+    conversation: Conversation<Waiter>,
+    /// Why it is over.
+    ended: Option<ClientError>,
+    /// Whether a request was answered, which tells a server that works from one that ends again and again.
+    answered: bool,
+    /// When the timer calls.
+    timer_at: Option<Duration>,
+    /// What answers the server's questions.
+    answering: Vec<(RequestId, tokio::task::AbortHandle)>,
+}
+
+impl Session {
+    /// The conversation that was opened over `link`. What has arrived since goes to it through `reception`.
+    pub(super) fn start(opened: Opened, link: Arc<dyn Link>, client: &Arc<Inner>) -> Arc<Self> {
+        let conversation = Conversation::new(&opened, &client.info, &client.handlers.capabilities);
+        Arc::new_cyclic(|this| Self {
+            opened,
+            link,
+            state: Mutex::new(State {
+                conversation,
+                ended: None,
+                answered: false,
+                timer_at: None,
+                answering: Vec::new(),
+            }),
+            client: Arc::downgrade(client),
+            timers: client.timers.clone(),
+            this: this.clone(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn revision(&self) -> Revision {
+        self.opened.revision
+    }
+
+    /// Why the conversation is over, if it is.
+    pub(super) fn ended_with(&self) -> Option<ClientError> {
+        self.lock().ended.clone()
+    }
+
+    /// Whether the server has answered anything since the conversation was opened.
+    pub(super) fn has_answered(&self) -> bool {
+        self.lock().answered
+    }
+
+    /// Sends a request and awaits its end. Dropping the future cancels the request.
+    pub(super) fn ask(
+        self: &Arc<Self>,
+        ask: &Ask<'_>,
+        progress: Option<ProgressListener>,
+        headers: Vec<(String, String)>,
+    ) -> Pending {
+        let now = clock::now();
+        let (answer, receiver) = oneshot::channel();
+        let (key, message, timer) = {
+            let mut state = self.lock();
+            if let Some(error) = &state.ended {
+                return Pending::failed(unsent(error));
+            }
+            let (key, message) = state
+                .conversation
+                .ask(ask, Waiter { answer, progress }, now);
+            (key, message, state.next_timer())
+        };
+        self.schedule(timer);
+        self.link.send(Outgoing {
+            message: message.into(),
+            purpose: Purpose::Request(RequestHead {
+                number: key.number(),
+                revision: self.revision(),
+                opens: false,
+                listens: ask.method == "subscriptions/listen",
+                headers,
+            }),
+        });
+        Pending {
+            waiting: Waiting::For(receiver),
+            request: Some((self.clone(), key)),
+        }
+    }
+
+    /// Sends a notification.
+    pub(super) fn tell(&self, method: &str, params: Option<&Raw>) -> Result<(), ClientError> {
+        let message = {
+            let state = self.lock();
+            if let Some(error) = &state.ended {
+                return Err(unsent(error));
+            }
+            state.conversation.tell(method, params)
+        };
+        self.send(message, Purpose::Notification { about: None });
+        Ok(())
+    }
+
+    fn send(&self, message: Vec<u8>, purpose: Purpose) {
+        self.link.send(Outgoing {
+            message: message.into(),
+            purpose,
+        });
+    }
+
+    fn schedule(&self, at: Option<Duration>) {
+        if let Some(at) = at {
+            let timed: Weak<dyn Timed> = self.this.clone();
+            self.timers.schedule(at, timed);
+        }
+    }
+
+    /// Gives a request up.
+    fn cancel(&self, key: CallKey) {
+        let cancelled = self
+            .lock()
+            .conversation
+            .cancel(key, "the caller gave it up");
+        if let Some((_, message)) = cancelled {
+            self.tell_cancelled(key, message);
+        }
+    }
+
+    /// On 2026-07-28 a stream that is closed says the same over HTTP (`basic/patterns/cancellation`); elsewhere it is
+    /// a message.
+    fn tell_cancelled(&self, key: CallKey, message: Vec<u8>) {
+        let about = Some(key.number());
+        if !(self.revision().is_modern() && self.link.has_headers()) {
+            self.send(message, Purpose::Notification { about });
+        }
+        self.link.abandon(key.number());
+    }
+
+    /// Takes in what was reported before the conversation was open.
+    pub(super) fn take(&self, report: Report) {
+        match report {
+            Report::Message(message) => {
+                self.hear(Ok(message), None);
+            }
+            Report::Unreadable(error, course) => {
+                self.hear(Err(error), course.map(CallKey::from_number));
+            }
+            Report::Failed(number, error) => self.fail(CallKey::from_number(number), error),
+            Report::Ended(error) => self.end(&error),
+        }
+    }
+
+    /// Takes in one message or batch; says whether `course` has its answer now.
+    fn hear(&self, read: Result<Incoming, ReadError>, course: Option<CallKey>) -> bool {
+        match read {
+            Ok(Incoming::Single(message)) => {
+                self.hear_message(message);
+            }
+            // Batches are read whatever the revision says: to drop the answers in them would help nobody.
+            Ok(Incoming::Batch(messages)) => {
+                for message in messages {
+                    match message {
+                        Ok(message) => self.hear_message(message),
+                        Err(error) => self.hear_unreadable(error, None),
+                    }
+                }
+            }
+            Err(error) => self.hear_unreadable(error, course),
+        }
+        course.is_none_or(|key| self.lock().conversation.waiter(key).is_none())
+    }
+
+    fn hear_message(&self, message: Message) {
+        let heard = {
+            let mut state = self.lock();
+            let heard = state.conversation.hear(message, clock::now());
+            state.answered |= matches!(heard, Heard::Ended(..));
+            heard
+        };
+        self.follow(heard);
+    }
+
+    fn hear_unreadable(&self, error: ReadError, course: Option<CallKey>) {
+        let heard = self.lock().conversation.hear_unreadable(error, course);
+        self.follow(heard);
+    }
+
+    fn follow(&self, heard: Heard<Waiter>) {
+        match heard {
+            // Whoever waited may be gone.
+            Heard::Ended(waiter, outcome) => {
+                let _ = waiter.answer.send(outcome.map_err(ClientError::from));
+            }
+            Heard::Progress(key, progress) => self.report(key, progress),
+            Heard::Question(request) => self.question(request),
+            Heard::Withdrawn(id) => self.withdraw(&id),
+            Heard::Notification(notification) => {
+                if let Some(client) = self.client.upgrade() {
+                    client.told(&notification);
+                }
+            }
+            Heard::Reply(message) => self.send(message, Purpose::Answer),
+            Heard::Nothing(why) => tracing::debug!("{why}"),
+        }
+    }
+
+    fn report(&self, key: CallKey, progress: Progress) {
+        let listener = {
+            let state = self.lock();
+            state
+                .conversation
+                .waiter(key)
+                .and_then(|waiter| waiter.progress.clone())
+        };
+        if let Some(listener) = listener {
+            listener(progress);
+        }
+    }
+
+    fn question(&self, request: Request) {
+        let (Some(client), Some(session)) = (self.client.upgrade(), self.this.upgrade()) else {
+            return;
+        };
+        let params = request.params.as_ref().map(|params| params.raw().clone());
+        let answer = client.handlers.answer(request.method.as_str(), params);
+        let id = request.id.clone();
+        // The task can't end before it is entered: it waits for the lock.
+        let mut state = self.lock();
+        let task = client.runtime.spawn(async move {
+            let outcome = answer.await;
+            session.answered(&id, &outcome);
+        });
+        state.answering.push((request.id, task.abort_handle()));
+    }
+
+    fn answered(&self, id: &RequestId, outcome: &Result<Raw, RpcError>) {
+        let reply = {
+            let mut state = self.lock();
+            state.answering.retain(|(other, _)| other != id);
+            state.conversation.answer(id, outcome.as_ref())
+        };
+        if let Some(reply) = reply {
+            self.send(reply, Purpose::Answer);
+        }
+    }
+
+    fn withdraw(&self, id: &RequestId) {
+        let mut state = self.lock();
+        let position = state.answering.iter().position(|(other, _)| other == id);
+        if let Some(position) = position {
+            state.answering.swap_remove(position).1.abort();
+        }
+    }
+
+    /// The request can have no answer.
+    fn fail(&self, key: CallKey, error: ClientError) {
+        let waiter = self.lock().conversation.drop_call(key);
+        if let Some(waiter) = waiter {
+            // Whoever waited may be gone.
+            let _ = waiter.answer.send(Err(error));
+        }
+    }
+
+    /// The conversation is over, and every request with it.
+    pub(super) fn end(&self, error: &ClientError) {
+        let (waiters, answering) = {
+            let mut state = self.lock();
+            if state.ended.is_some() {
+                return;
+            }
+            state.ended = Some(error.clone());
+            (
+                state.conversation.close(),
+                std::mem::take(&mut state.answering),
+            )
+        };
+        for (_, task) in answering {
+            task.abort();
+        }
+        for waiter in waiters {
+            let _ = waiter.answer.send(Err(error.clone()));
+        }
+        if let (Some(client), Some(session)) = (self.client.upgrade(), self.this.upgrade()) {
+            client.lost(&session, error);
+        }
+    }
+}
+
+impl State {
+    /// When to be called next, if that is earlier than was asked for.
+    fn next_timer(&mut self) -> Option<Duration> {
+        let at = self.conversation.poll_deadline()?;
+        if self.timer_at.is_some_and(|timer| timer <= at) {
+            return None;
+        }
+        self.timer_at = Some(at);
+        Some(at)
+    }
+}
+
+impl Timed for Session {
+    /// Gives up what is overdue.
+    fn fire(self: Arc<Self>) {
+        let (overdue, timer) = {
+            let mut state = self.lock();
+            state.timer_at = None;
+            let overdue = state.conversation.handle_timeout(clock::now());
+            (overdue, state.next_timer())
+        };
+        self.schedule(timer);
+        for (key, overdue) in overdue {
+            // Whoever waited may be gone.
+            let _ = overdue.handle.answer.send(Err(overdue.error.into()));
+            self.tell_cancelled(key, overdue.cancellation);
+        }
+    }
+}
+
+/// A request that was never sent, because the conversation was over already.
+fn unsent(error: &ClientError) -> ClientError {
+    match error.clone() {
+        ClientError::ConnectionLost { reason } => ClientError::Unreachable { reason },
+        ClientError::Exited { exit, stderr, .. } => ClientError::Exited {
+            exit,
+            stderr,
+            unsent: true,
+        },
+        other => other,
+    }
+}
+
+/// A request in flight. Resolves when it has ended; dropped before, it is cancelled.
+pub(super) struct Pending {
+    waiting: Waiting,
+    request: Option<(Arc<Session>, CallKey)>,
+}
+
+enum Waiting {
+    For(oneshot::Receiver<Outcome>),
+    Failed(Option<ClientError>),
+}
+
+impl Pending {
+    fn failed(error: ClientError) -> Self {
+        Self {
+            waiting: Waiting::Failed(Some(error)),
+            request: None,
+        }
+    }
+}
+
+impl Future for Pending {
+    type Output = Outcome;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Outcome> {
+        let outcome = match &mut self.waiting {
+            Waiting::Failed(error) => Err(error.take().unwrap_or(ClientError::Closed)),
+            Waiting::For(receiver) => match Pin::new(receiver).poll(cx) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Ok(outcome)) => outcome,
+                Poll::Ready(Err(_)) => Err(ClientError::Closed),
+            },
+        };
+        self.request = None;
+        Poll::Ready(outcome)
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        if let Some((session, key)) = self.request.take() {
+            session.cancel(key);
+        }
+    }
+}
+
+/// What a link reports while the conversation is being opened.
+#[derive(Debug)]
+pub(super) enum Report {
+    Message(Incoming),
+    Unreadable(ReadError, Option<u64>),
+    Failed(u64, ClientError),
+    Ended(ClientError),
+}
+
+/// Takes what a link reports: to whoever opens the conversation, then to the conversation.
+pub(super) struct Reception {
+    opening: mpsc::UnboundedSender<Report>,
+    session: OnceLock<Weak<Session>>,
+    /// Held while reports are handed over, so that none overtakes another.
+    order: Mutex<()>,
+}
+
+impl Reception {
+    pub(super) fn new() -> (Arc<Self>, mpsc::UnboundedReceiver<Report>) {
+        let (opening, reports) = mpsc::unbounded_channel();
+        let reception = Self {
+            opening,
+            session: OnceLock::new(),
+            order: Mutex::new(()),
+        };
+        (Arc::new(reception), reports)
+    }
+
+    /// From now on the conversation hears everything, first what `reports` still holds.
+    pub(super) fn hand_over(
+        &self,
+        session: &Arc<Session>,
+        reports: &mut mpsc::UnboundedReceiver<Report>,
+    ) {
+        let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        while let Ok(report) = reports.try_recv() {
+            session.take(report);
+        }
+        // Nobody else sets it.
+        let _ = self.session.set(Arc::downgrade(session));
+    }
+
+    /// The conversation; `None` if it is over. `Err` while it is being opened, with the report queued.
+    fn session(&self, report: impl FnOnce() -> Report) -> Result<Option<Arc<Session>>, ()> {
+        if let Some(session) = self.session.get() {
+            return Ok(session.upgrade());
+        }
+        let _order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
+        match self.session.get() {
+            Some(session) => Ok(session.upgrade()),
+            None => {
+                // The opening may have been given up.
+                let _ = self.opening.send(report());
+                Err(())
+            }
+        }
+    }
+}
+
+impl Reports for Reception {
+    fn message(&self, message: Bytes, request: Option<u64>) -> bool {
+        let read = wire::read(message);
+        if let Some(session) = self.session.get() {
+            return session
+                .upgrade()
+                .is_none_or(|session| session.hear(read, request.map(CallKey::from_number)));
+        }
+        let answers = |message: &Message| match message {
+            Message::Response(response) => match (&response.id, request) {
+                (Some(id), Some(number)) => id.as_integer() == Some(i128::from(number)),
+                _ => true,
+            },
+            _ => false,
+        };
+        let answered = match &read {
+            Ok(Incoming::Single(message)) => answers(message),
+            Ok(Incoming::Batch(messages)) => messages.iter().flatten().any(answers),
+            Err(_) => true,
+        };
+        let course = request.map(CallKey::from_number);
+        let kept = read.clone();
+        match self.session(|| match kept {
+            Ok(message) => Report::Message(message),
+            Err(error) => Report::Unreadable(error, request),
+        }) {
+            Ok(Some(session)) => session.hear(read, course),
+            _ => answered,
+        }
+    }
+
+    fn failed(&self, request: u64, error: ClientError) {
+        let queued = error.clone();
+        if let Ok(Some(session)) = self.session(|| Report::Failed(request, queued)) {
+            session.fail(CallKey::from_number(request), error);
+        }
+    }
+
+    fn ended(&self, error: ClientError) {
+        let queued = error.clone();
+        if let Ok(Some(session)) = self.session(|| Report::Ended(queued)) {
+            session.end(&error);
+        }
+    }
+
+    fn warning(&self, text: String) {
+        tracing::warn!("{text}");
+    }
+}

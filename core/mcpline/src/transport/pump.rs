@@ -1,0 +1,95 @@
+//! The two directions of a pipe, moved by one task: lines in, the outbox out.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+
+use bytes::{Bytes, BytesMut};
+use mcpline_protocol::wire::{LineDecoder, LineTooLong};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use super::outbox::{OUTBOX_LIMIT, Outbox};
+
+/// How much is read at once: a pipe's buffer on Linux.
+const READ_SIZE: usize = 64 * 1024;
+
+/// Reads lines of at most `limit` bytes and writes out what is in the outbox until the input ends or `stopped` resolves.
+pub(crate) async fn pump<R, W>(
+    reader: &mut R,
+    writer: &mut W,
+    outbox: &Outbox,
+    limit: usize,
+    mut stopped: Pin<&mut impl Future<Output = ()>>,
+    mut receive: impl FnMut(Result<Bytes, LineTooLong>),
+) -> io::Result<()>
+where
+    R: AsyncRead + Unpin,
+    W: AsyncWrite + Unpin,
+{
+    let mut decoder = LineDecoder::new(limit);
+    let mut writing = Writing::default();
+    loop {
+        if writing.is_done() {
+            writing.refill(outbox);
+        }
+        let room = writing.left() + outbox.len() < OUTBOX_LIMIT;
+        tokio::select! {
+            biased;
+            written = writer.write(writing.rest()), if !writing.is_done() => {
+                writing.advance(written?)?;
+            }
+            read = read(reader, decoder.buffer()), if room => {
+                if read? == 0 {
+                    if let Some(line) = decoder.finish() {
+                        receive(line);
+                    }
+                    return Ok(());
+                }
+                while let Some(line) = decoder.next_line() {
+                    receive(line);
+                }
+            }
+            () = outbox.filled(), if writing.is_done() => {}
+            () = &mut stopped => return Ok(()),
+        }
+    }
+}
+
+async fn read(reader: &mut (impl AsyncRead + Unpin), buffer: &mut BytesMut) -> io::Result<usize> {
+    buffer.reserve(READ_SIZE);
+    reader.read_buf(buffer).await
+}
+
+/// A buffer on its way out.
+#[derive(Default)]
+pub(crate) struct Writing {
+    buffer: Vec<u8>,
+    written: usize,
+}
+
+impl Writing {
+    pub(crate) fn is_done(&self) -> bool {
+        self.written == self.buffer.len()
+    }
+
+    pub(crate) fn left(&self) -> usize {
+        self.buffer.len() - self.written
+    }
+
+    pub(crate) fn rest(&self) -> &[u8] {
+        &self.buffer[self.written..]
+    }
+
+    pub(crate) fn refill(&mut self, outbox: &Outbox) {
+        outbox.take(&mut self.buffer);
+        self.written = 0;
+    }
+
+    pub(crate) fn advance(&mut self, written: usize) -> io::Result<()> {
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        self.written += written;
+        Ok(())
+    }
+}
