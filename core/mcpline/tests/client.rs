@@ -1,0 +1,362 @@
+//! A client and a server in one process: every revision, questions in mid-call, progress, cancellation, what is kept.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcpline::client::{Client, ClientBuilder, ClientError, RequestOptions};
+use mcpline::protocol::vocabulary::{
+    ElicitAction, ElicitParams, ElicitResult, FieldSchema, FormSchema, LoggingLevel, Resource,
+    Root, Tool,
+};
+use mcpline::protocol::wire::Method;
+use mcpline::{Context, Revision, Server};
+use serde_json::json;
+use tokio::sync::Notify;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Text {
+    text: String,
+}
+
+#[derive(serde::Serialize, schemars::JsonSchema)]
+struct Sum {
+    sum: i64,
+}
+
+/// What the server's handlers tell the test.
+#[derive(Default)]
+struct Seen {
+    cancelled: Notify,
+    started: Notify,
+    calls: AtomicUsize,
+}
+
+/// Tells of its own end.
+struct OnDrop(Arc<Seen>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.cancelled.notify_one();
+    }
+}
+
+fn server(seen: &Arc<Seen>) -> Server {
+    let (calls, waits) = (seen.clone(), seen.clone());
+    Server::builder("test", "1")
+        .instructions("be kind")
+        .build()
+        .expect("a server")
+        .tool("echo", "Echo", move |args: Text, _: Context| {
+            calls.calls.fetch_add(1, Ordering::Relaxed);
+            async move { args.text }
+        })
+        .tool(
+            "ask",
+            "Ask the user",
+            |_: Nothing, ctx: Context| async move {
+                let form = FormSchema::new()
+                    .with_required("name", FieldSchema::string())
+                    .with_optional("kind", FieldSchema::string());
+                let answer = ctx.elicit(&ElicitParams::form("Who?", form)).await?;
+                let roots = ctx.list_roots().await?;
+                Ok::<_, mcpline::ToolError>(format!(
+                    "{} {} {}",
+                    answer.action.as_str(),
+                    answer.content.unwrap_or_default()["name"],
+                    roots[0].uri,
+                ))
+            },
+        )
+        .tool(
+            "report",
+            "Report progress",
+            |_: Nothing, ctx: Context| async move {
+                for step in 1..=3 {
+                    ctx.progress(f64::from(step), Some(3.0), None);
+                }
+                "done"
+            },
+        )
+        .tool("wait", "Wait for ever", move |_: Nothing, _: Context| {
+            let seen = waits.clone();
+            async move {
+                let _guard = OnDrop(seen.clone());
+                seen.started.notify_one();
+                std::future::pending::<()>().await;
+                "never"
+            }
+        })
+}
+
+fn host(revision: Revision) -> ClientBuilder {
+    Client::builder("host", "1").configure(|settings| settings.revisions = vec![revision])
+}
+
+#[tokio::test]
+async fn every_revision_is_spoken_and_every_request_answered() {
+    for revision in Revision::ALL {
+        let seen = Arc::new(Seen::default());
+        let server = server(&seen);
+        let client = host(*revision).connect(&server).await.expect("connects");
+        assert_eq!(client.revision(), *revision);
+        assert_eq!(client.instructions(), Some("be kind"));
+        assert_eq!(
+            client.server_info().map(|info| info.name.as_str()),
+            Some("test")
+        );
+        let tools: Vec<Tool> = client.list_tools().await.expect("a list");
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+        assert_eq!(names, ["echo", "ask", "report", "wait"], "{revision}");
+        let result = client
+            .call_tool("echo", json!({"text": "hé\n"}))
+            .await
+            .expect("a result");
+        assert_eq!(
+            serde_json::to_value(&result.content).expect("JSON")[0]["text"],
+            "hé\n"
+        );
+        client.ping().await.expect("alive");
+        client
+            .set_log_level(LoggingLevel::Info)
+            .await
+            .expect("a level");
+        let error = client
+            .read_resource("test://none")
+            .await
+            .expect_err("there is none");
+        assert!(matches!(error, ClientError::Rpc(_)), "{revision}: {error}");
+        let error = client
+            .get_prompt("none", &BTreeMap::new())
+            .await
+            .expect_err("there is none");
+        assert!(matches!(error, ClientError::Rpc(_)), "{revision}: {error}");
+        client.close().await;
+        let error = client
+            .call_tool("echo", json!({"text": ""}))
+            .await
+            .expect_err("it is closed");
+        assert_eq!(error, ClientError::Closed);
+    }
+}
+
+#[tokio::test]
+async fn the_newest_revision_of_both_is_spoken() {
+    let server = server(&Arc::default());
+    let client = Client::connect(&server).await.expect("connects");
+    assert_eq!(client.revision(), Revision::V2026_07_28);
+}
+
+#[tokio::test]
+async fn the_same_handlers_answer_questions_of_every_revision_that_has_them() {
+    for revision in [
+        Revision::V2025_06_18,
+        Revision::V2025_11_25,
+        Revision::V2026_07_28,
+    ] {
+        let server = server(&Arc::default());
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let heard = asked.clone();
+        let client = host(revision)
+            .roots([Root::new("file:///home")])
+            .on_elicit(move |params| {
+                heard.lock().expect("not poisoned").push(params.message);
+                let content = json!({"name": "Ada"})
+                    .as_object()
+                    .cloned()
+                    .unwrap_or_default();
+                async move { Ok(ElicitResult::new(ElicitAction::Accept).with_content(content)) }
+            })
+            .connect(&server)
+            .await
+            .expect("connects");
+        let result = client.call_tool("ask", json!({})).await.expect("a result");
+        let text = serde_json::to_value(&result.content).expect("JSON")[0]["text"].clone();
+        assert_eq!(text, "accept \"Ada\" file:///home", "{revision}");
+        assert_eq!(*asked.lock().expect("not poisoned"), ["Who?"]);
+    }
+}
+
+#[tokio::test]
+async fn a_question_without_a_handler_fails_nothing_but_the_tool() {
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let server = server(&Arc::default());
+        let client = host(revision).connect(&server).await.expect("connects");
+        let error = client.call_tool("ask", json!({})).await;
+        let refused = match &error {
+            Ok(result) => result.is_error == Some(true),
+            Err(error) => matches!(error, ClientError::Rpc(_)),
+        };
+        assert!(refused, "{revision}: {error:?}");
+        client
+            .call_tool("echo", json!({"text": "on"}))
+            .await
+            .expect("it lives on");
+    }
+}
+
+#[tokio::test]
+async fn progress_is_heard_in_order_by_whoever_asked_for_it() {
+    for revision in Revision::ALL {
+        let server = server(&Arc::default());
+        let client = host(*revision).connect(&server).await.expect("connects");
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let listener = heard.clone();
+        let options = RequestOptions::new().on_progress(move |progress| {
+            listener
+                .lock()
+                .expect("not poisoned")
+                .push(progress.progress);
+        });
+        client
+            .call_tool_with("report", json!({}), &options)
+            .await
+            .expect("a result");
+        let heard = heard.lock().expect("not poisoned");
+        // Floods are thinned; the last report always arrives.
+        assert_eq!(heard.last(), Some(&3.0), "{revision}");
+        assert!(heard.is_sorted());
+    }
+}
+
+#[tokio::test]
+async fn dropping_a_call_cancels_it_at_the_server() {
+    for revision in Revision::ALL {
+        let seen = Arc::new(Seen::default());
+        let server = server(&seen);
+        let client = host(*revision).connect(&server).await.expect("connects");
+        let call = tokio::spawn({
+            let client = client.clone();
+            async move { client.call_tool("wait", json!({})).await.map(|_| ()) }
+        });
+        seen.started.notified().await;
+        call.abort();
+        seen.cancelled.notified().await;
+        client
+            .call_tool("echo", json!({"text": "on"}))
+            .await
+            .expect("it lives on");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_without_a_sign_of_life_times_out_and_is_cancelled() {
+    let seen = Arc::new(Seen::default());
+    let server = server(&seen);
+    let client = host(Revision::V2025_11_25)
+        .connect(&server)
+        .await
+        .expect("connects");
+    let options = RequestOptions::new().timeout(Duration::from_millis(20));
+    let error = client
+        .call_tool_with("wait", json!({}), &options)
+        .await
+        .expect_err("too late");
+    assert!(
+        matches!(error, ClientError::TimedOut { in_all: false, .. }),
+        "{error}"
+    );
+    assert!(error.is_outcome_unknown() && !error.is_retry_safe());
+    seen.cancelled.notified().await;
+}
+
+#[tokio::test]
+async fn closing_fails_what_is_in_flight() {
+    let seen = Arc::new(Seen::default());
+    let server = server(&seen);
+    let client = Client::connect(&server).await.expect("connects");
+    let call = tokio::spawn({
+        let client = client.clone();
+        async move { client.call_tool("wait", json!({})).await.map(|_| ()) }
+    });
+    seen.started.notified().await;
+    client.close().await;
+    assert_eq!(call.await.expect("no panic"), Err(ClientError::Closed));
+    seen.cancelled.notified().await;
+}
+
+#[tokio::test]
+async fn the_last_handle_ends_the_connection() {
+    let seen = Arc::new(Seen::default());
+    let server = server(&seen);
+    let client = Client::connect(&server).await.expect("connects");
+    let inner = client.clone();
+    let call = tokio::spawn(async move { inner.call_tool("wait", json!({})).await.map(|_| ()) });
+    seen.started.notified().await;
+    call.abort();
+    let _ = call.await;
+    seen.cancelled.notified().await;
+    drop(client);
+}
+
+#[tokio::test]
+async fn subscriptions_and_list_changes_are_heard_on_every_revision() {
+    for revision in Revision::ALL {
+        let server = Server::new("test", "1")
+            .resource(Resource::new("test://a", "a"), |_| async { "text" })
+            .tool("one", "One", |_: Nothing, _: Context| async { "one" });
+        let (heard, mut hear) = tokio::sync::mpsc::unbounded_channel();
+        let client = host(*revision)
+            .on_notification(move |notification| {
+                // The test may be over.
+                let _ = heard.send(notification.method.clone());
+            })
+            .connect(&server)
+            .await
+            .expect("connects");
+        client.subscribe("test://a").await.expect("subscribed");
+        server.notify_resource_updated("test://a");
+        let mut next = async || loop {
+            match hear.recv().await.expect("the client lives") {
+                Method::NotificationsSubscriptionsAcknowledged => {}
+                method => return method,
+            }
+        };
+        assert_eq!(
+            next().await,
+            Method::NotificationsResourcesUpdated,
+            "{revision}"
+        );
+        client.unsubscribe("test://a").await.expect("unsubscribed");
+        server.notify_resource_updated("test://a");
+        let server = server.tool("more", "More", |_: Nothing, _: Context| async { "more" });
+        assert_eq!(
+            next().await,
+            Method::NotificationsToolsListChanged,
+            "{revision}"
+        );
+        drop(server);
+    }
+}
+
+#[tokio::test]
+async fn structured_content_that_does_not_fit_is_an_error() {
+    let server = Server::new("test", "1").tool("sum", "Sum", |_: Nothing, _: Context| async {
+        mcpline::Json(Sum { sum: 3 })
+    });
+    let client = Client::connect(&server).await.expect("connects");
+    let tools = client.list_tools().await.expect("a list");
+    assert!(tools[0].output_schema.is_some());
+    let result = client.call_tool("sum", json!({})).await.expect("a result");
+    assert_eq!(result.structured_content, Some(json!({"sum": 3})));
+}
+
+#[tokio::test]
+async fn misuse_is_told_and_nothing_is_sent() {
+    let server = server(&Arc::default());
+    let client = Client::connect(&server).await.expect("connects");
+    let error = client.call_tool("echo", 3).await;
+    assert!(
+        matches!(error, Err(ClientError::Rpc(_) | ClientError::Misuse(_))),
+        "{error:?}"
+    );
+    let array = mcpline::protocol::Raw::from_trusted("[]");
+    let error = client
+        .request("tools/list", Some(&array), &RequestOptions::new())
+        .await;
+    assert!(matches!(error, Err(ClientError::Misuse(_))), "{error:?}");
+}
