@@ -1,0 +1,160 @@
+//! An answer whose head has arrived, and the reading of its body.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::response::Parts;
+use http::{Response, header};
+use http_body_util::BodyExt as _;
+use hyper::body::{Body as _, Incoming};
+
+use super::connector::{Wire, reason};
+use super::pool::Pool;
+use super::target::Origin;
+
+/// How long an answer that nobody needs any more is read on, so that its connection can be used again. Most end with
+/// what was the last of them that mattered.
+const DRAIN_TIME: Duration = Duration::from_millis(500);
+
+/// How much of it is read. More costs as much as a new connection.
+const DRAIN_BYTES: usize = 64 * 1024;
+
+/// An answer, its connection with it. Dropping it before its end closes the connection.
+pub(super) struct Answer {
+    pub(super) head: Parts,
+    body: Incoming,
+    /// Given back at the end of the body.
+    lease: Option<(Wire, Arc<Origin>, Arc<Pool>)>,
+}
+
+/// Why a body can't be had whole.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum BodyError {
+    /// It is longer than the limit.
+    TooLong,
+    /// It ended too soon, or the connection did.
+    Broken(String),
+}
+
+/// What a body holds, by its `Content-Type`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Media {
+    Json,
+    EventStream,
+    /// Anything else, as the header has it; none if there is no such header.
+    Other(Option<String>),
+}
+
+impl Answer {
+    pub(super) fn new(
+        response: Response<Incoming>,
+        wire: Wire,
+        origin: Arc<Origin>,
+        pool: Arc<Pool>,
+    ) -> Self {
+        let (head, body) = response.into_parts();
+        let mut answer = Self {
+            head,
+            body,
+            lease: Some((wire, origin, pool)),
+        };
+        answer.release_at_end();
+        answer
+    }
+
+    pub(super) fn media(&self) -> Media {
+        let Some(value) = self.head.headers.get(header::CONTENT_TYPE) else {
+            return Media::Other(None);
+        };
+        let text = String::from_utf8_lossy(value.as_bytes());
+        let essence = text.split(';').next().unwrap_or_default().trim();
+        if essence.eq_ignore_ascii_case("application/json") {
+            Media::Json
+        } else if essence.eq_ignore_ascii_case("text/event-stream") {
+            Media::EventStream
+        } else {
+            Media::Other(Some(text.into_owned()))
+        }
+    }
+
+    /// The next piece of the body; none at its end.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
+        while let Some(frame) = self.body.frame().await {
+            let frame = frame.map_err(|error| reason(&error))?;
+            self.release_at_end();
+            if let Ok(data) = frame.into_data() {
+                return Ok(Some(data));
+            }
+        }
+        self.release();
+        Ok(None)
+    }
+
+    /// The whole body.
+    pub(super) async fn collect(&mut self, limit: usize) -> Result<Bytes, BodyError> {
+        if self.body.size_hint().lower() > limit as u64 {
+            return Err(BodyError::TooLong);
+        }
+        let Some(first) = self.chunk().await.map_err(BodyError::Broken)? else {
+            return Ok(Bytes::new());
+        };
+        // Most bodies are one piece, which needs no copy.
+        let mut all: Option<BytesMut> = None;
+        while self.lease.is_some() {
+            let Some(chunk) = self.chunk().await.map_err(BodyError::Broken)? else {
+                break;
+            };
+            let all = all.get_or_insert_with(|| BytesMut::from(&first[..]));
+            if all.len() + chunk.len() > limit {
+                return Err(BodyError::TooLong);
+            }
+            all.extend_from_slice(&chunk);
+        }
+        let all = all.map_or(first, BytesMut::freeze);
+        if all.len() > limit {
+            return Err(BodyError::TooLong);
+        }
+        Ok(all)
+    }
+
+    /// The beginning of the body, as far as it comes: for errors.
+    pub(super) async fn beginning(&mut self, limit: usize) -> Bytes {
+        let mut all = BytesMut::new();
+        while all.len() < limit {
+            match self.chunk().await {
+                Ok(Some(chunk)) => all.extend_from_slice(&chunk),
+                Ok(None) | Err(_) => break,
+            }
+        }
+        all.freeze()
+    }
+
+    /// Reads what is left, if that is little and soon there.
+    pub(super) async fn drain(mut self) {
+        if self.lease.is_none() {
+            return;
+        }
+        let mut left = DRAIN_BYTES;
+        let rest = async {
+            while let Ok(Some(chunk)) = self.chunk().await
+                && chunk.len() < left
+            {
+                left -= chunk.len();
+            }
+        };
+        let _ = tokio::time::timeout(DRAIN_TIME, rest).await;
+    }
+
+    fn release_at_end(&mut self) {
+        if self.body.is_end_stream() {
+            self.release();
+        }
+    }
+
+    fn release(&mut self) {
+        if let Some((wire, origin, pool)) = self.lease.take() {
+            pool.put(origin, wire);
+        }
+    }
+}

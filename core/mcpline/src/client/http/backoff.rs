@@ -1,0 +1,88 @@
+//! How long to wait before a lost stream is opened again.
+
+use std::time::Duration;
+
+/// Exponential waits between two bounds. Randomness is an argument.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Backoff {
+    /// The wait after the first failure, before chance shortens it.
+    pub(super) first: Duration,
+    /// The longest wait of our own.
+    pub(super) cap: Duration,
+}
+
+impl Backoff {
+    /// The wait after `failures` attempts in a row came to nothing; `random` is evenly distributed.
+    ///
+    /// What the server demanded is the least, exactly, as the standard of server-sent events and the transport's page
+    /// want it. A stream that ended without a failure, and whose server demanded nothing, is opened again after half
+    /// of the first wait or more, so that the clients of a server that restarts don't come all at once.
+    pub(super) fn delay(self, failures: u32, retry: Option<Duration>, random: u32) -> Duration {
+        match retry {
+            Some(retry) if failures == 0 => retry,
+            retry => retry.unwrap_or_default().max(self.own(failures, random)),
+        }
+    }
+
+    /// Between half of the exponential wait and all of it.
+    fn own(self, failures: u32, random: u32) -> Duration {
+        let doublings = failures.saturating_sub(1).min(31);
+        let full = self.first.saturating_mul(1 << doublings).min(self.cap);
+        let half = full / 2;
+        half + half.mul_f64(f64::from(random) / f64::from(u32::MAX))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BACKOFF: Backoff = Backoff {
+        first: Duration::from_millis(500),
+        cap: Duration::from_secs(30),
+    };
+
+    fn ms(milliseconds: u64) -> Duration {
+        Duration::from_millis(milliseconds)
+    }
+
+    #[test]
+    fn a_demanded_wait_is_kept_to_the_millisecond_whatever_chance_says() {
+        for random in [0, 1, u32::MAX / 3, u32::MAX] {
+            assert_eq!(BACKOFF.delay(0, Some(ms(500)), random), ms(500));
+            assert_eq!(BACKOFF.delay(0, Some(ms(0)), random), ms(0));
+            assert_eq!(BACKOFF.delay(0, Some(ms(90_000)), random), ms(90_000));
+        }
+    }
+
+    #[test]
+    fn no_failure_shortens_a_demanded_wait() {
+        for failures in 0..40 {
+            for random in [0, u32::MAX] {
+                assert!(BACKOFF.delay(failures, Some(ms(3_000)), random) >= ms(3_000));
+            }
+        }
+    }
+
+    #[test]
+    fn waits_double_up_to_the_cap() {
+        let waits: Vec<_> = (0..9)
+            .map(|failures| BACKOFF.delay(failures, None, u32::MAX).as_millis())
+            .collect();
+        assert_eq!(
+            waits,
+            [500, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]
+        );
+        assert_eq!(
+            BACKOFF.delay(u32::MAX, None, u32::MAX),
+            Duration::from_secs(30)
+        );
+    }
+
+    #[test]
+    fn chance_shortens_a_wait_by_no_more_than_half() {
+        assert_eq!(BACKOFF.delay(3, None, 0), ms(1_000));
+        let middle = BACKOFF.delay(3, None, u32::MAX / 2);
+        assert!(middle > ms(1_499) && middle < ms(1_501), "{middle:?}");
+    }
+}

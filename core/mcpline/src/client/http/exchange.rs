@@ -1,0 +1,148 @@
+//! One POST and what comes of it.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::Method;
+use mcpline_protocol::Revision;
+
+use crate::client::error::ClientError;
+use crate::client::link::RequestHead;
+
+use super::answer::{Answer, BodyError, Media};
+use super::events::{End, Memory, Owner, pump};
+use super::headers::SESSION_ID;
+use super::refusal::refusal;
+use super::streamable::Conversation;
+
+/// Sends a request and sees to it that it is answered or fails.
+pub(super) async fn exchange(talk: Arc<Conversation>, message: Bytes, head: RequestHead) {
+    if let Err(error) = try_exchange(&talk, message, &head).await {
+        talk.sink.failed(head.number, error);
+    }
+}
+
+/// Sends what asks for no answer. That the server refuses it is told, and fails nothing: what it was about shows
+/// sooner or later in a request.
+pub(super) async fn tell(talk: &Conversation, message: Bytes) {
+    let view = talk.view();
+    let sent = talk
+        .client
+        .request(
+            Method::POST,
+            &talk.target,
+            || (*view.heads.post).clone(),
+            &message,
+        )
+        .await;
+    let error = match sent {
+        Ok(answer) if answer.head.status.is_success() => return answer.drain().await,
+        Ok(answer) => refusal(answer, view.in_session).await,
+        Err(error) => error,
+    };
+    talk.sink.warning(format!(
+        "a message without an answer was not taken: {error}"
+    ));
+}
+
+async fn try_exchange(
+    talk: &Conversation,
+    message: Bytes,
+    head: &RequestHead,
+) -> Result<(), ClientError> {
+    let view = talk.view();
+    if let Some(gate) = view.gate.filter(|_| !head.opens) {
+        gate.passed().await;
+    }
+    // What has happened meanwhile counts.
+    let view = talk.view();
+    let in_session = view.in_session && !head.revision.is_modern();
+    let mut answer = talk
+        .client
+        .request(Method::POST, &talk.target, || view.heads.of(head), &message)
+        .await?;
+    if !answer.head.status.is_success() {
+        return Err(refusal(answer, in_session).await);
+    }
+    if head.opens
+        && !head.revision.is_modern()
+        && let Some(session) = answer.head.headers.get(SESSION_ID)
+    {
+        talk.session_began(session.clone());
+    }
+    match answer.media() {
+        Media::EventStream => stream(talk, answer, head).await,
+        Media::Json => {
+            let body = collect(&mut answer, talk.client.settings.body_limit).await?;
+            if body.is_empty() {
+                return Err(nothing(&answer));
+            }
+            if talk.sink.message(body, Some(head.number)) {
+                return Ok(());
+            }
+            Err(ClientError::Invalid {
+                reason: "the body is not the answer to the request".to_owned(),
+            })
+        }
+        Media::Other(media) => {
+            let empty = answer.beginning(1).await.is_empty();
+            Err(match media {
+                Some(media) if !empty => ClientError::Invalid {
+                    reason: format!(
+                        "the content type is {media}, not application/json or text/event-stream"
+                    ),
+                },
+                None if !empty => ClientError::Invalid {
+                    reason: "the answer has no content type".to_owned(),
+                },
+                _ => nothing(&answer),
+            })
+        }
+    }
+}
+
+async fn stream(
+    talk: &Conversation,
+    answer: Answer,
+    head: &RequestHead,
+) -> Result<(), ClientError> {
+    let mut memory = Memory::default();
+    let owner = Owner::Request(head.number);
+    let limit = talk.client.settings.body_limit;
+    match pump(answer, owner, &mut memory, limit, &talk.sink).await {
+        End::Answered => Ok(()),
+        End::TooLarge { limit } => Err(too_large(limit)),
+        End::Lost { reason, .. } if memory.last_event.is_none() || !resumes(head.revision) => {
+            Err(ClientError::ConnectionLost { reason })
+        }
+        End::Lost { .. } => talk.resume(head.number, memory).await,
+    }
+}
+
+/// Whether streams of this revision go on after a `Last-Event-ID`. Before the handshake is over nobody knows the
+/// revision: then the one that was asked for tells.
+fn resumes(revision: Revision) -> bool {
+    revision.features().resumable_streams
+}
+
+async fn collect(answer: &mut Answer, limit: usize) -> Result<Bytes, ClientError> {
+    answer.collect(limit).await.map_err(|error| match error {
+        BodyError::TooLong => too_large(limit),
+        BodyError::Broken(reason) => ClientError::ConnectionLost { reason },
+    })
+}
+
+pub(super) fn too_large(limit: usize) -> ClientError {
+    ClientError::Invalid {
+        reason: format!("a message is larger than {limit} bytes"),
+    }
+}
+
+fn nothing(answer: &Answer) -> ClientError {
+    ClientError::Invalid {
+        reason: format!(
+            "the server answered the request with HTTP status {} and no message",
+            answer.head.status.as_u16()
+        ),
+    }
+}

@@ -1,0 +1,126 @@
+//! What goes into the head of a request: the one place that writes it.
+//!
+//! A conversation's headers change twice in its life, when a session begins and when the revision is agreed on. Both
+//! maps are made then, and copied for each request.
+
+use std::sync::Arc;
+
+use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use mcpline_protocol::Revision;
+
+use crate::client::error::ClientError;
+use crate::client::link::RequestHead;
+
+pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const OURSELVES: HeaderValue =
+    HeaderValue::from_static(concat!("mcpline/", env!("CARGO_PKG_VERSION")));
+
+/// Headers that say how a message is sent, which only the transport knows.
+const RESERVED: &[&str] = &[
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "last-event-id",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// The heads of a conversation's requests, made ahead.
+#[derive(Debug, Clone)]
+pub(super) struct Heads {
+    pub(super) post: Arc<HeaderMap>,
+    /// For GET, and for DELETE.
+    pub(super) get: Arc<HeaderMap>,
+    /// The revision that both name.
+    named: Option<Revision>,
+}
+
+impl Heads {
+    /// `own` are the user's; `session` and `revision` as far as they are known.
+    pub(super) fn new(
+        own: &HeaderMap,
+        session: Option<&HeaderValue>,
+        revision: Option<Revision>,
+    ) -> Self {
+        let named = revision.filter(|revision| revision.features().protocol_header);
+        let mut get = own.clone();
+        get.entry(USER_AGENT).or_insert(OURSELVES);
+        if let Some(session) = session {
+            get.insert(SESSION_ID, session.clone());
+        }
+        if let Some(revision) = named {
+            get.insert(PROTOCOL_VERSION, version(revision));
+        }
+        let mut post = get.clone();
+        get.insert(ACCEPT, EVENTS);
+        post.insert(ACCEPT, EITHER);
+        post.insert(CONTENT_TYPE, JSON);
+        Self {
+            post: Arc::new(post),
+            get: Arc::new(get),
+            named,
+        }
+    }
+
+    /// The head of the POST of a request.
+    pub(super) fn of(&self, request: &RequestHead) -> HeaderMap {
+        let mut headers = (*self.post).clone();
+        if request.revision.is_modern() && self.named != Some(request.revision) {
+            headers.insert(PROTOCOL_VERSION, version(request.revision));
+        }
+        for (name, value) in &request.headers {
+            let pair = (
+                HeaderName::from_bytes(name.as_bytes()),
+                HeaderValue::from_str(value),
+            );
+            // The protocol crate encoded them; what can't be written is left to the server's check.
+            if let (Ok(name), Ok(value)) = pair {
+                headers.insert(name, value);
+            }
+        }
+        headers
+    }
+
+    /// The head of a GET that goes on after this event.
+    pub(super) fn after(&self, event: Option<&HeaderValue>) -> HeaderMap {
+        let mut headers = (*self.get).clone();
+        if let Some(event) = event {
+            headers.insert(LAST_EVENT_ID, event.clone());
+        }
+        headers
+    }
+}
+
+fn version(revision: Revision) -> HeaderValue {
+    HeaderValue::from_static(revision.as_str())
+}
+
+/// The user's headers, checked once.
+pub(super) fn own_headers(given: &[(String, String)]) -> Result<HeaderMap, ClientError> {
+    let mut headers = HeaderMap::with_capacity(given.len());
+    for (name, value) in given {
+        let invalid = |why: &str| ClientError::Misuse(format!("the header {name:?} {why}"));
+        let parsed = HeaderName::from_bytes(name.as_bytes())
+            .map_err(|_| invalid("has a name that HTTP doesn't allow"))?;
+        if RESERVED.contains(&parsed.as_str()) || parsed.as_str().starts_with("mcp-") {
+            return Err(invalid("is written by the transport"));
+        }
+        // The value may be a secret: it is not repeated.
+        let mut value = HeaderValue::from_str(value)
+            .map_err(|_| invalid("has a value that HTTP doesn't allow"))?;
+        value.set_sensitive(true);
+        headers.append(parsed, value);
+    }
+    Ok(headers)
+}

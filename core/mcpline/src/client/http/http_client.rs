@@ -1,0 +1,171 @@
+//! Requests and their answers: connections used again, redirects followed, failures told apart.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, StatusCode, header};
+use http_body_util::Full;
+use tokio::runtime::Handle;
+
+use crate::client::error::ClientError;
+
+use super::answer::Answer;
+use super::connector::{Connector, Proxied, reason};
+use super::headers::own_headers;
+use super::pool::Pool;
+use super::refusal;
+use super::settings::HttpSettings;
+use super::target::Target;
+
+/// What the conversations of one client share: settings, connections, and the runtime that they run on.
+pub(crate) struct HttpClient {
+    pub(super) settings: HttpSettings,
+    /// The user's own headers, checked.
+    pub(super) headers: HeaderMap,
+    pub(super) handle: Handle,
+    connector: Connector,
+    pub(super) pool: Arc<Pool>,
+}
+
+impl HttpClient {
+    /// A client without connections.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Misuse`] if the settings hold what is no header, no proxy or no certificate.
+    pub(crate) fn new(settings: HttpSettings, handle: Handle) -> Result<Arc<Self>, ClientError> {
+        Ok(Arc::new(Self {
+            headers: own_headers(&settings.headers)?,
+            connector: Connector::new(&settings)?,
+            pool: Arc::default(),
+            settings,
+            handle,
+        }))
+    }
+
+    /// Sends a request and waits for the head of its answer, whatever its status. `headers` is called once, and again
+    /// for each redirect.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Unreachable`] if nothing of it was sent, [`ClientError::ConnectionLost`] if something may have
+    /// been, [`ClientError::Http`] for a redirect that isn't followed.
+    pub(super) async fn request(
+        &self,
+        method: Method,
+        target: &Target,
+        headers: impl Fn() -> HeaderMap,
+        body: &Bytes,
+    ) -> Result<Answer, ClientError> {
+        let answer = self.once(&method, target, headers(), body).await?;
+        if !answer.head.status.is_redirection() {
+            return Ok(answer);
+        }
+        let mut answer = answer;
+        let mut target = target.clone();
+        let mut followed = 0;
+        while let Some(location) = location(&answer)? {
+            let status = answer.head.status;
+            let refuse = |why: &str| {
+                let why = format!("the redirect to {location} is not followed: {why}");
+                Err(refusal::not_followed(status, why))
+            };
+            if method != Method::GET && changes_method(status) {
+                return refuse("its status turns a POST into a GET");
+            }
+            if followed == self.settings.max_redirects {
+                return refuse("there were too many before it");
+            }
+            let next = match target.resolve(&location) {
+                Ok(next) => next,
+                Err(problem) => return refuse(&problem),
+            };
+            if let Some(why) = target.forbids(&next) {
+                return refuse(why);
+            }
+            answer.drain().await;
+            followed += 1;
+            target = next;
+            answer = self.once(&method, &target, headers(), body).await?;
+        }
+        Ok(answer)
+    }
+
+    async fn once(
+        &self,
+        method: &Method,
+        target: &Target,
+        mut headers: HeaderMap,
+        body: &Bytes,
+    ) -> Result<Answer, ClientError> {
+        headers.insert(header::HOST, target.host.clone());
+        if let Some(credentials) = &target.credentials {
+            headers
+                .entry(header::AUTHORIZATION)
+                .or_insert_with(|| credentials.clone());
+        }
+        let mut request = Request::new(Full::new(body.clone()));
+        *request.method_mut() = method.clone();
+        *request.headers_mut() = headers;
+        loop {
+            let (mut wire, used) = match self.pool.take(&target.origin) {
+                Some(wire) => (wire, true),
+                None => match self.connector.connect(target).await {
+                    Ok(wire) => (wire, false),
+                    Err(reason) => return Err(ClientError::Unreachable { reason }),
+                },
+            };
+            address(&mut request, target, wire.proxied.as_ref());
+            match wire.sender.try_send_request(request).await {
+                Ok(response) => {
+                    let origin = target.origin.clone();
+                    return Ok(Answer::new(response, wire, origin, self.pool.clone()));
+                }
+                Err(mut error) => match error.take_message() {
+                    // The server had closed it; nothing was written.
+                    Some(unsent) if used => request = unsent,
+                    Some(_) => {
+                        return Err(ClientError::Unreachable {
+                            reason: reason(error.error()),
+                        });
+                    }
+                    None => return Err(ClientError::lost(reason(error.error()))),
+                },
+            }
+        }
+    }
+}
+
+/// The form of the request line: an HTTP proxy wants the whole URL, and credentials of its own.
+fn address(request: &mut Request<Full<Bytes>>, target: &Target, proxied: Option<&Proxied>) {
+    let Some(proxied) = proxied else {
+        request.uri_mut().clone_from(&target.path);
+        return;
+    };
+    request.uri_mut().clone_from(&target.uri);
+    if let Some(authorization) = &proxied.authorization {
+        let headers = request.headers_mut();
+        headers.insert(header::PROXY_AUTHORIZATION, authorization.clone());
+    }
+}
+
+/// Where an answer redirects to; none if it doesn't.
+fn location(answer: &Answer) -> Result<Option<String>, ClientError> {
+    let status = answer.head.status;
+    let redirects = matches!(status.as_u16(), 301 | 302 | 303 | 307 | 308);
+    match answer.head.headers.get(header::LOCATION) {
+        Some(location) if redirects => match location.to_str() {
+            Ok(location) => Ok(Some(location.to_owned())),
+            Err(_) => Err(refusal::not_followed(
+                status,
+                "it redirects to what is no URL".to_owned(),
+            )),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// Whether clients follow this status with a GET, whatever the request was.
+fn changes_method(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 301..=303)
+}

@@ -1,0 +1,179 @@
+//! Streams that are opened by GET: the session's own, and those of requests whose connection was lost.
+
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{Method, StatusCode};
+
+use crate::client::error::ClientError;
+use crate::clock;
+
+use super::answer::{Answer, Media};
+use super::backoff::Backoff;
+use super::events::{End, Memory, Owner, pump};
+use super::exchange::too_large;
+use super::gate::Opener;
+use super::refusal::refusal;
+use super::streamable::Conversation;
+
+/// What came of a GET.
+enum Got {
+    Stream(Answer),
+    /// Another attempt may do better.
+    Failed(ClientError),
+    /// None will.
+    Refused(ClientError),
+}
+
+/// The attempts to keep one stream.
+struct Attempts {
+    backoff: Backoff,
+    /// How many in a row brought nothing: they lengthen the wait.
+    idle: u32,
+    /// How many in a row failed, beside which the server didn't ask its clients to come back: they count as lost.
+    vain: u32,
+}
+
+impl Attempts {
+    async fn wait(&self, retry: Option<Duration>) {
+        let random = u32::from_ne_bytes(clock::random());
+        tokio::time::sleep(self.backoff.delay(self.idle, retry, random)).await;
+    }
+
+    /// A connection ended that carried the stream since `begun`.
+    fn ended(&mut self, heard: bool, begun: Instant, retry: Option<Duration>) {
+        if heard || begun.elapsed() >= self.backoff.cap {
+            (self.idle, self.vain) = (0, 0);
+            return;
+        }
+        self.idle = self.idle.saturating_add(1);
+        // A server that names a time closes streams on purpose, also those that have nothing to say yet.
+        self.vain = self.vain.saturating_add(u32::from(retry.is_none()));
+    }
+
+    fn failed(&mut self) {
+        self.idle = self.idle.saturating_add(1);
+        self.vain = self.vain.saturating_add(1);
+    }
+}
+
+impl Conversation {
+    /// Listens on the session's own stream for as long as the session lives. `opener` is let go when the first answer
+    /// is there.
+    pub(super) async fn listen(&self, opener: Opener) {
+        let mut opener = Some(opener);
+        let mut memory = Memory::default();
+        let mut attempts = self.attempts();
+        let mut warned = false;
+        loop {
+            let got = self.get(&memory).await;
+            drop(opener.take());
+            match got {
+                Got::Stream(answer) => {
+                    let (limit, begun) = (self.client.settings.body_limit, Instant::now());
+                    match pump(answer, Owner::Session, &mut memory, limit, &self.sink).await {
+                        End::Lost { heard, .. } => attempts.ended(heard, begun, memory.retry),
+                        End::Answered => {}
+                        End::TooLarge { limit } => {
+                            let what = too_large(limit);
+                            self.sink.warning(format!("the session's stream: {what}"));
+                            attempts.failed();
+                        }
+                    }
+                }
+                Got::Failed(error) => {
+                    attempts.failed();
+                    if attempts.vain >= self.client.settings.reconnect_attempts && !warned {
+                        warned = true;
+                        self.sink.warning(format!(
+                            "the session's stream can't be opened; it is tried again: {error}"
+                        ));
+                    }
+                }
+                Got::Refused(error) => {
+                    // 405 says that there is no such stream, and 404 ends the session: the next request finds out.
+                    let quiet = matches!(error, ClientError::SessionLost)
+                        || matches!(error, ClientError::Http { status: 405, .. });
+                    if !quiet {
+                        self.sink
+                            .warning(format!("there is no stream for the session: {error}"));
+                    }
+                    return;
+                }
+            }
+            attempts.wait(memory.retry).await;
+        }
+    }
+
+    /// Goes on with the stream of a request where its connection was lost.
+    pub(super) async fn resume(&self, number: u64, mut memory: Memory) -> Result<(), ClientError> {
+        let mut attempts = self.attempts();
+        loop {
+            attempts.wait(memory.retry).await;
+            let error = match self.get(&memory).await {
+                Got::Stream(answer) => {
+                    let owner = Owner::Request(number);
+                    let (limit, begun) = (self.client.settings.body_limit, Instant::now());
+                    match pump(answer, owner, &mut memory, limit, &self.sink).await {
+                        End::Answered => return Ok(()),
+                        End::TooLarge { limit } => return Err(too_large(limit)),
+                        End::Lost { heard, reason } => {
+                            attempts.ended(heard, begun, memory.retry);
+                            reason
+                        }
+                    }
+                }
+                // The request was taken once: even of a lost session nobody knows what the server has done for it.
+                Got::Refused(error) => return Err(ClientError::lost(error)),
+                Got::Failed(error) => {
+                    attempts.failed();
+                    error.to_string()
+                }
+            };
+            if attempts.vain >= self.client.settings.reconnect_attempts {
+                return Err(ClientError::ConnectionLost { reason: error });
+            }
+        }
+    }
+
+    fn attempts(&self) -> Attempts {
+        Attempts {
+            backoff: self.client.settings.backoff(),
+            idle: 0,
+            vain: 0,
+        }
+    }
+
+    async fn get(&self, memory: &Memory) -> Got {
+        let view = self.view();
+        let headers = || view.heads.after(memory.last_event.as_ref());
+        let got = self
+            .client
+            .request(Method::GET, &self.target, headers, &Bytes::new())
+            .await;
+        let answer = match got {
+            Ok(answer) => answer,
+            Err(error @ ClientError::Http { .. }) => return Got::Refused(error),
+            Err(error) => return Got::Failed(error),
+        };
+        let status = answer.head.status;
+        if status.is_success() && answer.media() == Media::EventStream {
+            return Got::Stream(answer);
+        }
+        if status.is_success() {
+            answer.drain().await;
+            return Got::Refused(ClientError::Invalid {
+                reason: format!("HTTP status {} without an event stream", status.as_u16()),
+            });
+        }
+        let again = status.is_server_error() && status != StatusCode::NOT_IMPLEMENTED
+            || status == StatusCode::TOO_MANY_REQUESTS
+            || status == StatusCode::REQUEST_TIMEOUT;
+        let error = refusal(answer, view.in_session).await;
+        if again {
+            Got::Failed(error)
+        } else {
+            Got::Refused(error)
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! The client's HTTP transports: Streamable HTTP of both eras ([`HttpLink`]) and HTTP+SSE of 2024-11-05
+//! ([`PairLink`]).
+//!
+//! A link is one conversation; an [`HttpClient`] has the connections, which outlive it. What a link does with an
+//! answer is in `exchange`, what it does with event streams in `events` and `listening`. One function decides what
+//! goes into the head of a request ([`headers`]), one what a status means ([`refusal`]): that is where authorization
+//! will have its place.
+
+mod answer;
+mod backoff;
+mod connector;
+mod events;
+mod exchange;
+mod gate;
+mod headers;
+mod http_client;
+mod listening;
+mod pair;
+mod pool;
+mod refusal;
+mod settings;
+mod streamable;
+mod target;
+mod tasks;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use http_client::HttpClient;
+pub(crate) use pair::PairLink;
+pub(crate) use streamable::HttpLink;
+
+pub use settings::{HttpSettings, Proxy};

@@ -1,0 +1,248 @@
+//! HTTP+SSE of 2024-11-05: a stream that everything comes by, and an endpoint that it names for everything that goes
+//! (2024-11-05, `basic/transports`).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use http::Method;
+use mcpline_protocol::Revision;
+
+use crate::client::error::ClientError;
+use crate::client::link::{Ending, Link, Outgoing, Purpose, Sink};
+
+use super::answer::Media;
+use super::events::{Events, Next, message};
+use super::exchange::too_large;
+use super::gate::Gate;
+use super::headers::Heads;
+use super::http_client::HttpClient;
+use super::refusal::refusal;
+use super::target::Target;
+use super::tasks::Tasks;
+
+/// One conversation over HTTP+SSE. Dropping it ends its tasks.
+pub(crate) struct PairLink {
+    pair: Arc<Pair>,
+    tasks: Arc<Tasks>,
+}
+
+struct Pair {
+    client: Arc<HttpClient>,
+    stream: Target,
+    sink: Sink,
+    state: Mutex<State>,
+}
+
+struct State {
+    heads: Heads,
+    way: Way,
+    /// What requests wait for: the end of the handshake.
+    gate: Option<Gate>,
+    initialized: bool,
+}
+
+/// Where messages go.
+enum Way {
+    /// Nowhere yet; the gate opens when that changes.
+    Unknown(Gate),
+    Known(Target),
+    /// The stream has ended.
+    Ended(ClientError),
+}
+
+impl PairLink {
+    /// A conversation with the server whose stream is at `url`, which is opened now.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Misuse`] if the URL is none.
+    pub(crate) fn open(
+        url: &str,
+        client: &Arc<HttpClient>,
+        sink: Sink,
+    ) -> Result<Arc<Self>, ClientError> {
+        let (gate, opener) = Gate::shut();
+        let pair = Arc::new(Pair {
+            stream: Target::parse(url)?,
+            sink,
+            state: Mutex::new(State {
+                heads: Heads::new(&client.headers, None, None),
+                way: Way::Unknown(gate),
+                gate: None,
+                initialized: false,
+            }),
+            client: client.clone(),
+        });
+        let tasks = Tasks::new(client.handle.clone());
+        let reader = pair.clone();
+        tasks.spawn(async move {
+            let mut opener = Some(opener);
+            let error = reader.read(|| drop(opener.take())).await;
+            reader.lock().way = Way::Ended(error.clone());
+            drop(opener);
+            reader.sink.ended(error);
+        });
+        Ok(Arc::new(Self { pair, tasks }))
+    }
+}
+
+impl Link for PairLink {
+    fn send(&self, outgoing: Outgoing) {
+        let pair = self.pair.clone();
+        let message = outgoing.message;
+        match outgoing.purpose {
+            Purpose::Request(head) => {
+                let number = head.number;
+                let before = self.pair.lock().gate.clone().filter(|_| !head.opens);
+                let task = async move {
+                    if let Some(gate) = before {
+                        gate.passed().await;
+                    }
+                    if let Err(error) = pair.post(message).await {
+                        pair.sink.failed(number, error);
+                    }
+                };
+                if !self.tasks.exchange(number, task) {
+                    let sink = self.pair.sink.clone();
+                    self.tasks
+                        .detached(async move { sink.failed(number, ClientError::Closed) });
+                }
+            }
+            Purpose::Notification { .. } => {
+                let mut state = self.pair.lock();
+                let opener = (!std::mem::replace(&mut state.initialized, true)).then(|| {
+                    let (gate, opener) = Gate::shut();
+                    state.gate = Some(gate);
+                    opener
+                });
+                drop(state);
+                self.tasks.spawn(async move {
+                    pair.tell(message).await;
+                    drop(opener);
+                });
+            }
+            Purpose::Answer => {
+                self.tasks.spawn(async move { pair.tell(message).await });
+            }
+        }
+    }
+
+    fn abandon(&self, request: u64) {
+        self.tasks.abandon(request);
+    }
+
+    fn opened(&self, revision: Revision) {
+        let heads = Heads::new(&self.pair.client.headers, None, Some(revision));
+        self.pair.lock().heads = heads;
+    }
+
+    fn close(&self) -> Ending {
+        // The closed stream is what tells the server.
+        let tasks = self.tasks.close();
+        Box::pin(async move {
+            for task in tasks {
+                let _ = task.await;
+            }
+        })
+    }
+}
+
+impl Drop for PairLink {
+    fn drop(&mut self) {
+        self.tasks.close();
+    }
+}
+
+impl Pair {
+    /// Reads the stream to its end, and says why it ended.
+    async fn read(&self, mut found: impl FnMut()) -> ClientError {
+        let heads = self.lock().heads.clone();
+        let headers = || (*heads.get).clone();
+        let got = self
+            .client
+            .request(Method::GET, &self.stream, headers, &Bytes::new())
+            .await;
+        let answer = match got {
+            Ok(answer) if !answer.head.status.is_success() => return refusal(answer, false).await,
+            Ok(answer) => answer,
+            Err(error) => return error,
+        };
+        if answer.media() != Media::EventStream {
+            return ClientError::Invalid {
+                reason: "the answer to GET is no event stream".to_owned(),
+            };
+        }
+        let mut events = Events::new(answer, self.client.settings.body_limit);
+        loop {
+            match events.next().await {
+                Next::Event(event) if event.event == "endpoint" => {
+                    match self.endpoint(&String::from_utf8_lossy(&event.data)) {
+                        Ok(endpoint) => self.lock().way = Way::Known(endpoint),
+                        Err(reason) => return ClientError::Invalid { reason },
+                    }
+                    found();
+                }
+                Next::Event(event) => {
+                    if let Some(message) = message(event) {
+                        self.sink.message(message, None);
+                    }
+                }
+                Next::TooLarge { limit } => return too_large(limit),
+                Next::End { reason } => return ClientError::ConnectionLost { reason },
+            }
+        }
+    }
+
+    /// The endpoint that the stream names. It must be where the stream is: messages, and the user's headers with
+    /// them, are meant for nobody else.
+    fn endpoint(&self, given: &str) -> Result<Target, String> {
+        let endpoint = self
+            .stream
+            .resolve(given)
+            .map_err(|problem| format!("the endpoint {given:?} is no URL: {problem}"))?;
+        if endpoint.origin != self.stream.origin {
+            return Err(format!("the endpoint {given:?} is of another origin"));
+        }
+        Ok(endpoint)
+    }
+
+    /// Sends what asks for no answer.
+    async fn tell(&self, message: Bytes) {
+        if let Err(error) = self.post(message).await {
+            self.sink.warning(format!(
+                "a message without an answer was not taken: {error}"
+            ));
+        }
+    }
+
+    async fn post(&self, message: Bytes) -> Result<(), ClientError> {
+        let endpoint = self.way().await?;
+        let heads = self.lock().heads.clone();
+        let headers = || (*heads.post).clone();
+        let answer = self
+            .client
+            .request(Method::POST, &endpoint, headers, &message)
+            .await?;
+        if answer.head.status.is_success() {
+            answer.drain().await;
+            return Ok(());
+        }
+        Err(refusal(answer, false).await)
+    }
+
+    /// Where messages go, once that is known.
+    async fn way(&self) -> Result<Target, ClientError> {
+        loop {
+            let gate = match &self.lock().way {
+                Way::Known(endpoint) => return Ok(endpoint.clone()),
+                Way::Ended(error) => return Err(error.clone()),
+                Way::Unknown(gate) => gate.clone(),
+            };
+            gate.passed().await;
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,111 @@
+//! Connections that wait for the next request.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::task::AbortHandle;
+
+use super::connector::Wire;
+use super::target::Origin;
+
+/// Idle connections of one client. As many as a busy program has calls in flight; a burst beyond it costs new ones.
+const MAX_IDLE: usize = 128;
+
+/// How long a connection may be idle. Servers close theirs after 5 to 75 seconds, which the connection's task sees;
+/// this is for those that never do.
+const IDLE_FOR: Duration = Duration::from_secs(60);
+
+/// Connections that wait for the next request.
+#[derive(Default)]
+pub(super) struct Pool {
+    shared: Mutex<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    /// The latest used at the end: it is the likeliest to be open still.
+    idle: Vec<Idle>,
+    /// The task that closes what has been idle for too long. It runs while anything is idle.
+    sweeper: Option<AbortHandle>,
+}
+
+struct Idle {
+    origin: Arc<Origin>,
+    wire: Wire,
+    since: Instant,
+}
+
+impl Pool {
+    /// A connection to `origin` that a request can be sent on.
+    pub(super) fn take(&self, origin: &Origin) -> Option<Wire> {
+        let mut shared = self.lock();
+        let mut at = shared.idle.len();
+        while at > 0 {
+            at -= 1;
+            let idle = &shared.idle[at];
+            if idle.wire.sender.is_closed() {
+                shared.idle.remove(at);
+            } else if *idle.origin == *origin && idle.wire.sender.is_ready() {
+                return Some(shared.idle.remove(at).wire);
+            }
+        }
+        None
+    }
+
+    /// Keeps a connection whose answer has been read to its end.
+    pub(super) fn put(self: &Arc<Self>, origin: Arc<Origin>, wire: Wire) {
+        if wire.sender.is_closed() {
+            return;
+        }
+        let mut shared = self.lock();
+        if shared.idle.len() >= MAX_IDLE {
+            shared.idle.remove(0);
+        }
+        shared.idle.push(Idle {
+            origin,
+            wire,
+            since: Instant::now(),
+        });
+        if shared.sweeper.is_none() {
+            let task = tokio::spawn(sweep(Arc::downgrade(self)));
+            shared.sweeper = Some(task.abort_handle());
+        }
+    }
+
+    /// How many idle connections are open.
+    #[cfg(test)]
+    pub(super) fn open(&self) -> usize {
+        let shared = self.lock();
+        let open = |idle: &&Idle| !idle.wire.sender.is_closed();
+        shared.idle.iter().filter(open).count()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.shared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        if let Some(sweeper) = self.lock().sweeper.take() {
+            sweeper.abort();
+        }
+    }
+}
+
+async fn sweep(pool: Weak<Pool>) {
+    loop {
+        tokio::time::sleep(IDLE_FOR).await;
+        let Some(pool) = pool.upgrade() else {
+            return;
+        };
+        let mut shared = pool.lock();
+        shared
+            .idle
+            .retain(|idle| idle.since.elapsed() < IDLE_FOR && !idle.wire.sender.is_closed());
+        if shared.idle.is_empty() {
+            shared.sweeper = None;
+            return;
+        }
+    }
+}

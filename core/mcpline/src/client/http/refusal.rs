@@ -1,0 +1,76 @@
+//! What a status that is no success means: the one place that decides it.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, StatusCode, header};
+use mcpline_protocol::RpcError;
+use mcpline_protocol::wire::{Incoming, Message, read};
+
+use crate::client::error::{ClientError, MAX_KEPT_BODY};
+
+use super::answer::Answer;
+
+/// How much of a body is searched for a JSON-RPC error. Errors with long `data` are longer than what is kept of pages.
+const MAX_READ_BODY: usize = 64 * 1024;
+
+/// How long the body of a refusal may take. Its head tells the essential, and somebody waits for that.
+const BODY_TIME: Duration = Duration::from_secs(5);
+
+/// The failure that an answer which is no success stands for. `in_session` tells whether the request named a session.
+pub(super) async fn refusal(mut answer: Answer, in_session: bool) -> ClientError {
+    let status = answer.head.status;
+    // Whatever the body says: the transport's page leaves nothing else to do (2025-11-25, session management).
+    if status == StatusCode::NOT_FOUND && in_session {
+        answer.drain().await;
+        return ClientError::SessionLost;
+    }
+    let challenge = challenge(&answer.head.headers);
+    let body = tokio::time::timeout(BODY_TIME, answer.beginning(MAX_READ_BODY)).await;
+    let body = body.unwrap_or_default();
+    ClientError::Http {
+        status: status.as_u16(),
+        error: rpc_error(&body).map(Box::new),
+        body: kept(&body),
+        challenge,
+    }
+}
+
+/// The failure that a redirect is which isn't followed.
+pub(super) fn not_followed(status: StatusCode, why: String) -> ClientError {
+    ClientError::Http {
+        status: status.as_u16(),
+        body: why,
+        challenge: None,
+        error: None,
+    }
+}
+
+/// The JSON-RPC error in a body, whatever its id: servers that refuse before they read the request have none to
+/// repeat, and some make one up.
+fn rpc_error(body: &Bytes) -> Option<RpcError> {
+    match read(body.clone()) {
+        Ok(Incoming::Single(Message::Response(response))) => response.outcome.err(),
+        _ => None,
+    }
+}
+
+fn challenge(headers: &HeaderMap) -> Option<String> {
+    let values = headers.get_all(header::WWW_AUTHENTICATE).iter();
+    let texts: Vec<_> = values
+        .map(|value| String::from_utf8_lossy(value.as_bytes()))
+        .collect();
+    (!texts.is_empty()).then(|| texts.join(", "))
+}
+
+/// The beginning of a body as text, cut between two characters.
+fn kept(body: &[u8]) -> String {
+    let mut text = String::from_utf8_lossy(body).into_owned();
+    if text.len() > MAX_KEPT_BODY {
+        let end = (0..=MAX_KEPT_BODY)
+            .rev()
+            .find(|end| text.is_char_boundary(*end));
+        text.truncate(end.unwrap_or_default());
+    }
+    text
+}

@@ -1,0 +1,232 @@
+//! Streamable HTTP: one conversation of either era (`basic/transports` of 2025-03-26 to 2025-11-25,
+//! `basic/transports/streamable-http` of 2026-07-28).
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method};
+use mcpline_protocol::Revision;
+
+use crate::client::error::ClientError;
+use crate::client::link::{Ending, Link, Outgoing, Purpose, Sink};
+
+use super::exchange::{exchange, tell};
+use super::gate::Gate;
+use super::headers::Heads;
+use super::http_client::HttpClient;
+use super::target::Target;
+use super::tasks::Tasks;
+
+/// How long the server may take to be told that a session ends. Nobody needs its answer.
+const FAREWELL: Duration = Duration::from_secs(2);
+
+/// How long requests wait for the session's own stream to be open, so that what the server says while it serves them
+/// isn't lost. Servers that send the head of their answer with the first event only would keep them for ever.
+const GREETING: Duration = Duration::from_millis(250);
+
+/// One conversation over Streamable HTTP. Dropping it ends its tasks.
+pub(crate) struct HttpLink {
+    talk: Arc<Conversation>,
+    tasks: Arc<Tasks>,
+}
+
+/// What the tasks of a link share.
+pub(super) struct Conversation {
+    pub(super) client: Arc<HttpClient>,
+    pub(super) target: Target,
+    pub(super) sink: Sink,
+    state: Mutex<State>,
+}
+
+struct State {
+    revision: Option<Revision>,
+    session: Option<HeaderValue>,
+    heads: Heads,
+    /// What requests wait for.
+    gate: Option<Gate>,
+    /// The first notification, `notifications/initialized`, has been sent.
+    initialized: bool,
+    /// The session's own stream is to be opened, as soon as `initialized`.
+    listens: bool,
+}
+
+/// What a request needs to know of the state.
+pub(super) struct View {
+    pub(super) heads: Heads,
+    pub(super) in_session: bool,
+    pub(super) gate: Option<Gate>,
+}
+
+impl HttpLink {
+    /// A conversation with the server at `url`. Nothing is sent yet.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Misuse`] if the URL is none.
+    pub(crate) fn open(
+        url: &str,
+        client: &Arc<HttpClient>,
+        sink: Sink,
+    ) -> Result<Arc<Self>, ClientError> {
+        let talk = Conversation {
+            target: Target::parse(url)?,
+            sink,
+            state: Mutex::new(State {
+                revision: None,
+                session: None,
+                heads: Heads::new(&client.headers, None, None),
+                gate: None,
+                initialized: false,
+                listens: false,
+            }),
+            client: client.clone(),
+        };
+        Ok(Arc::new(Self {
+            talk: Arc::new(talk),
+            tasks: Tasks::new(client.handle.clone()),
+        }))
+    }
+
+    /// Sends a notification or an answer.
+    fn tell(&self, message: Bytes) {
+        let talk = self.talk.clone();
+        self.tasks.spawn(async move { tell(&talk, message).await });
+    }
+
+    /// Sends `notifications/initialized` if it is given, then opens the session's own stream if there is to be one.
+    /// Requests wait for it: a server may refuse what overtakes the end of the handshake.
+    fn greet(&self, initialized: Option<Bytes>) {
+        let (gate, opener) = Gate::shut();
+        let (before, listens) = {
+            let mut state = self.talk.lock();
+            (state.gate.replace(gate), std::mem::take(&mut state.listens))
+        };
+        let (talk, tasks) = (self.talk.clone(), self.tasks.clone());
+        self.tasks.spawn(async move {
+            if let Some(gate) = before {
+                gate.passed().await;
+            }
+            if let Some(message) = initialized {
+                tell(&talk, message).await;
+            }
+            if listens {
+                let (answered, opener) = Gate::shut();
+                tasks.spawn(async move { talk.listen(opener).await });
+                let _ = tokio::time::timeout(GREETING, answered.passed()).await;
+            }
+            drop(opener);
+        });
+    }
+}
+
+impl Link for HttpLink {
+    fn send(&self, outgoing: Outgoing) {
+        let message = outgoing.message;
+        match outgoing.purpose {
+            Purpose::Request(head) => {
+                let number = head.number;
+                let task = exchange(self.talk.clone(), message, head);
+                if !self.tasks.exchange(number, task) {
+                    let sink = self.talk.sink.clone();
+                    self.tasks
+                        .detached(async move { sink.failed(number, ClientError::Closed) });
+                }
+            }
+            Purpose::Notification { about } => {
+                let (modern, first) = {
+                    let mut state = self.talk.lock();
+                    let modern = state.revision.is_some_and(Revision::is_modern);
+                    let first = !modern && !std::mem::replace(&mut state.initialized, true);
+                    (modern, first)
+                };
+                match about {
+                    // The closed stream is what tells the server (2026-07-28, `streamable-http`, cancellation).
+                    Some(number) if modern => self.tasks.abandon(number),
+                    _ if first => self.greet(Some(message)),
+                    _ => self.tell(message),
+                }
+            }
+            Purpose::Answer => self.tell(message),
+        }
+    }
+
+    fn abandon(&self, request: u64) {
+        self.tasks.abandon(request);
+    }
+
+    fn opened(&self, revision: Revision) {
+        let initialized = {
+            let mut state = self.talk.lock();
+            state.revision = Some(revision);
+            self.talk.renew_heads(&mut state);
+            state.listens = revision.features().get_stream;
+            state.initialized && state.listens
+        };
+        if initialized {
+            self.greet(None);
+        }
+    }
+
+    fn close(&self) -> Ending {
+        let tasks = self.tasks.close();
+        let session = self.talk.lock().session.take();
+        let talk = self.talk.clone();
+        let farewell = session.map(|_| {
+            self.tasks.detached(async move {
+                let heads = talk.view().heads;
+                let (headers, nothing) = (|| (*heads.get).clone(), Bytes::new());
+                let delete = talk
+                    .client
+                    .request(Method::DELETE, &talk.target, headers, &nothing);
+                if let Ok(Ok(answer)) = tokio::time::timeout(FAREWELL, delete).await {
+                    answer.drain().await;
+                }
+            })
+        });
+        Box::pin(async move {
+            for task in tasks {
+                let _ = task.await;
+            }
+            if let Some(farewell) = farewell {
+                let _ = farewell.await;
+            }
+        })
+    }
+}
+
+impl Drop for HttpLink {
+    fn drop(&mut self) {
+        self.tasks.close();
+    }
+}
+
+impl Conversation {
+    pub(super) fn view(&self) -> View {
+        let mut state = self.lock();
+        if state.gate.as_ref().is_some_and(Gate::is_open) {
+            state.gate = None;
+        }
+        View {
+            heads: state.heads.clone(),
+            in_session: state.session.is_some(),
+            gate: state.gate.clone(),
+        }
+    }
+
+    /// The server named the session that `initialize` began.
+    pub(super) fn session_began(&self, session: HeaderValue) {
+        let mut state = self.lock();
+        state.session = Some(session);
+        self.renew_heads(&mut state);
+    }
+
+    fn renew_heads(&self, state: &mut State) {
+        let own = &self.client.headers;
+        state.heads = Heads::new(own, state.session.as_ref(), state.revision);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

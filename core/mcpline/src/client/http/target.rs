@@ -1,0 +1,177 @@
+//! Where requests go: a URL taken apart once, and the references that are read against it.
+
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use fluent_uri::UriRef;
+use http::{HeaderValue, Uri};
+
+use crate::client::error::ClientError;
+
+/// Scheme, host and port.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub(super) https: bool,
+    /// In lower case; an IPv6 address without its brackets.
+    pub(super) host: String,
+    pub(super) port: u16,
+}
+
+impl Origin {
+    /// Whether the host is this machine.
+    pub(super) fn is_loopback(&self) -> bool {
+        self.host == "localhost"
+            || self.host.ends_with(".localhost")
+            || self
+                .host
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|address| address.is_loopback())
+    }
+}
+
+/// A URL to send requests to. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(super) struct Target {
+    /// The URL without credentials and fragment.
+    pub(super) uri: Uri,
+    /// Path and query alone: what the request line holds where no proxy is in between.
+    pub(super) path: Uri,
+    pub(super) host: HeaderValue,
+    pub(super) origin: Arc<Origin>,
+    /// `Authorization` for the credentials that the URL held.
+    pub(super) credentials: Option<HeaderValue>,
+}
+
+impl Target {
+    /// Reads a URL that the user gave.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Misuse`] if it is none, or neither `http` nor `https`.
+    pub(super) fn parse(url: &str) -> Result<Self, ClientError> {
+        Self::read(url).map_err(|reason| {
+            ClientError::Misuse(format!("{:?} can't be connected to: {reason}", shown(url)))
+        })
+    }
+
+    /// Reads a reference that came from this target: a `Location`, an `endpoint`.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, for an error that names where it came from.
+    pub(super) fn resolve(&self, reference: &str) -> Result<Self, String> {
+        let base = self.uri.to_string();
+        let base = fluent_uri::Uri::parse(base.as_str()).map_err(|error| error.to_string())?;
+        let reference = UriRef::parse(reference).map_err(|error| error.to_string())?;
+        let resolved = reference
+            .resolve_against(&base)
+            .map_err(|error| error.to_string())?;
+        let mut target = Self::read(resolved.as_str())?;
+        if target.credentials.is_none() && target.origin == self.origin {
+            target.credentials.clone_from(&self.credentials);
+        }
+        Ok(target)
+    }
+
+    /// Why a request may not be sent on to `other` when this target redirects there; none if it may. Its arguments
+    /// and its credentials are meant for the host that the user named, and for no worse connection to it.
+    pub(super) fn forbids(&self, other: &Self) -> Option<&'static str> {
+        let (from, to) = (&*self.origin, &*other.origin);
+        if from.https && !to.https {
+            return Some("it leads from https to http");
+        }
+        let upgrade = !from.https && to.https && from.host == to.host;
+        (from != to && !upgrade).then_some("it leads to another origin")
+    }
+
+    fn read(url: &str) -> Result<Self, String> {
+        let url = url.split_once('#').map_or(url, |(url, _)| url);
+        let given: Uri = url.parse().map_err(|error| format!("{error}"))?;
+        let https = match given.scheme_str() {
+            Some("https") => true,
+            Some("http") => false,
+            Some(other) => return Err(format!("its scheme is {other}, not http or https")),
+            None => return Err("it has no scheme".to_owned()),
+        };
+        let authority = given.authority().ok_or("it has no host")?;
+        let host = authority.host();
+        if host.is_empty() {
+            return Err("it has no host".to_owned());
+        }
+        let place = match authority.as_str().rsplit_once('@') {
+            Some((_, place)) => place,
+            None => authority.as_str(),
+        };
+        let credentials = authority.as_str().rsplit_once('@').map(|(user, _)| user);
+        let default = if https { 443 } else { 80 };
+        let path = given
+            .path_and_query()
+            .cloned()
+            .unwrap_or_else(|| http::uri::PathAndQuery::from_static("/"));
+        let uri = Uri::builder()
+            .scheme(if https { "https" } else { "http" })
+            .authority(place)
+            .path_and_query(path.clone())
+            .build()
+            .map_err(|error| error.to_string())?;
+        Ok(Self {
+            uri,
+            path: path.into(),
+            host: HeaderValue::from_str(place).map_err(|error| error.to_string())?,
+            origin: Arc::new(Origin {
+                https,
+                host: host
+                    .trim_start_matches('[')
+                    .trim_end_matches(']')
+                    .to_ascii_lowercase(),
+                port: authority.port_u16().unwrap_or(default),
+            }),
+            credentials: credentials.and_then(basic),
+        })
+    }
+}
+
+/// `Authorization` for `user:password` as it stands in a URL.
+fn basic(user_info: &str) -> Option<HeaderValue> {
+    let decoded = percent_decoded(user_info);
+    let with_colon = if user_info.contains(':') {
+        decoded
+    } else {
+        [decoded, b":".to_vec()].concat()
+    };
+    let mut value =
+        HeaderValue::from_str(&format!("Basic {}", STANDARD.encode(with_colon))).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+fn percent_decoded(text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while let Some(&byte) = text.as_bytes().get(at) {
+        let digits = text.get(at + 1..at + 3).filter(|_| byte == b'%');
+        match digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
+            Some(value) => {
+                out.push(value);
+                at += 3;
+            }
+            None => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    out
+}
+
+/// The URL without what may be a password.
+fn shown(url: &str) -> String {
+    match url
+        .split_once("://")
+        .map(|(scheme, rest)| (scheme, rest.rsplit_once('@')))
+    {
+        Some((scheme, Some((_, rest)))) => format!("{scheme}://…@{rest}"),
+        _ => url.to_owned(),
+    }
+}

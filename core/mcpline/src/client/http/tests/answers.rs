@@ -1,0 +1,354 @@
+//! What becomes of one POST, by what the server answers.
+
+use std::sync::Arc;
+
+use mcpline_protocol::{ErrorCode, Revision};
+use serde_json::json;
+use tokio::sync::Notify;
+
+use super::peer::{Peer, Step, answer, json as json_answer};
+use super::*;
+
+/// How request 1 fails when it is answered with these bytes, after which the connection closes.
+async fn failure(bytes: impl Into<Vec<u8>>) -> ClientError {
+    let bytes = bytes.into();
+    let peer = Peer::new(move |_, _| vec![Step::Send(bytes.clone()), Step::Close]).await;
+    let (link, mut hearing) = link(&peer.url());
+    link.send(call(1, MODERN));
+    let error = hearing.failure().await;
+    assert_eq!(hearing.rest(), []);
+    error
+}
+
+fn invalid(error: ClientError) -> String {
+    match error {
+        ClientError::Invalid { reason } => reason,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_json_body_is_the_answer() {
+    let peer = Peer::always(json_answer(&result(1))).await;
+    let (link, mut hearing) = link(&peer.url());
+    link.send(call(1, MODERN));
+    assert_eq!(hearing.next().await, Report::Message(result(1), Some(1)));
+    close(&link).await;
+    assert_eq!(hearing.rest(), []);
+}
+
+#[tokio::test]
+async fn a_json_body_may_come_in_pieces_and_with_parameters_of_its_type() {
+    let body = result(1);
+    let (one, two) = body.split_at(7);
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: Application/JSON; charset=utf-8\r\ntransfer-encoding: chunked\r\n\r\n";
+    let pieces = [
+        head.as_bytes(),
+        &peer::chunk(one),
+        &peer::chunk(two),
+        &peer::last_chunk(),
+    ]
+    .map(<[u8]>::to_vec);
+    let peer = Peer::new(move |_, _| pieces.iter().cloned().map(Step::Send).collect()).await;
+    let (link, mut hearing) = link(&peer.url());
+    link.send(call(1, MODERN));
+    assert_eq!(hearing.next().await, Report::Message(body, Some(1)));
+}
+
+#[tokio::test]
+async fn a_modern_request_has_the_headers_of_its_own_revision_and_the_users() {
+    let mut peer = Peer::always(json_answer(&result(1))).await;
+    let mut settings = settings();
+    settings.headers = vec![("X-Team".into(), "blue".into())];
+    let (link, mut hearing) = link_with(&peer.url(), settings);
+    let mut head = head(1, MODERN);
+    head.headers = vec![
+        ("Mcp-Method".into(), "tools/call".into()),
+        ("Mcp-Param-A".into(), "=?base64?w6Q=?=".into()),
+    ];
+    link.send(with_head(head, "tools/call", json!({})));
+    hearing.message().await;
+    let seen = peer.seen().await;
+    assert_eq!((seen.method.as_str(), seen.path.as_str()), ("POST", "/mcp"));
+    for (name, value) in [
+        ("host", peer.address.to_string().as_str()),
+        ("content-type", "application/json"),
+        ("accept", "application/json, text/event-stream"),
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-param-a", "=?base64?w6Q=?="),
+        ("x-team", "blue"),
+    ] {
+        assert_eq!(seen.header(name), Some(value), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn connections_are_used_again_also_by_the_next_conversation() {
+    let mut peer = Peer::always(json_answer(&result(1))).await;
+    let client = http_client(settings());
+    for _ in 0..3 {
+        let (link, mut hearing) = link_of(&client, &peer.url());
+        for _ in 0..3 {
+            link.send(call(1, MODERN));
+            hearing.message().await;
+        }
+        close(&link).await;
+    }
+    for seen in peer.rest() {
+        assert_eq!(seen.connection, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_the_server_closed_while_idle_costs_nothing() {
+    let peer = Peer::new(|_, _| vec![Step::Send(json_answer(&result(1))), Step::Close]).await;
+    let client = http_client(settings());
+    let (link, mut hearing) = link_of(&client, &peer.url());
+    for _ in 0..5 {
+        link.send(call(1, MODERN));
+        hearing.message().await;
+        idle(&client, 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_status_is_told_with_its_body_its_challenge_and_the_error_in_it() {
+    let error = r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}}"#;
+    for status in [
+        "400 Bad Request",
+        "401 Unauthorized",
+        "404 Not Found",
+        "405 Method Not Allowed",
+        "421 Misdirected Request",
+        "500 Internal Server Error",
+    ] {
+        let code: u16 = status[..3].parse().expect("a number");
+        let headers = [
+            ("content-type", "application/json"),
+            ("www-authenticate", "Bearer realm=\"x\""),
+        ];
+        match failure(answer(status, &headers, error)).await {
+            ClientError::Http {
+                status,
+                body,
+                challenge,
+                error: Some(rpc),
+            } => {
+                assert_eq!((status, body.as_str()), (code, error));
+                assert_eq!(challenge.as_deref(), Some("Bearer realm=\"x\""));
+                assert_eq!(rpc.code, ErrorCode::UNSUPPORTED_VERSION);
+                assert!(rpc.data.is_some());
+            }
+            other => panic!("{other:?}"),
+        }
+        let plain = ClientError::Http {
+            status: code,
+            body: "nope".into(),
+            challenge: None,
+            error: None,
+        };
+        assert_eq!(failure(answer(status, &[], "nope")).await, plain);
+        let empty = ClientError::Http {
+            status: code,
+            body: String::new(),
+            challenge: None,
+            error: None,
+        };
+        assert_eq!(failure(answer(status, &[], "")).await, empty);
+    }
+}
+
+#[tokio::test]
+async fn of_a_long_page_the_beginning_is_kept() {
+    let page = "ä".repeat(50_000);
+    match failure(answer(
+        "502 Bad Gateway",
+        &[("content-type", "text/html")],
+        &page,
+    ))
+    .await
+    {
+        ClientError::Http {
+            status: 502, body, ..
+        } => {
+            assert_eq!(body.len(), crate::client::MAX_KEPT_BODY);
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_answer_without_a_message_is_invalid() {
+    for status in ["202 Accepted", "204 No Content", "200 OK"] {
+        let reason = invalid(failure(answer(status, &[], "")).await);
+        assert!(reason.contains(&status[..3]), "{reason}");
+    }
+    let empty = answer("200 OK", &[("content-type", "application/json")], "");
+    assert!(invalid(failure(empty).await).contains("no message"));
+}
+
+#[tokio::test]
+async fn another_content_type_is_invalid_and_named() {
+    let page = answer(
+        "200 OK",
+        &[("content-type", "text/html; charset=utf-8")],
+        "<html>",
+    );
+    assert!(invalid(failure(page).await).contains("text/html"));
+    let none = answer("200 OK", &[], &result(1));
+    assert!(invalid(failure(none).await).contains("content type"));
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_answer_fails_the_request() {
+    for body in [
+        "{\"jsonrpc\":",
+        "[]",
+        "{\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}",
+    ] {
+        let peer = Peer::always(json_answer(body)).await;
+        let (link, mut hearing) = link(&peer.url());
+        link.send(call(1, MODERN));
+        assert_eq!(hearing.next().await, Report::Message(body.into(), Some(1)));
+        assert!(invalid(hearing.failure().await).contains("not the answer"));
+    }
+}
+
+#[tokio::test]
+async fn a_body_beyond_the_limit_is_not_held() {
+    let long = format!("{{\"a\":\"{}\"}}", "x".repeat(2_000));
+    let chunked = [
+        b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n"
+            .to_vec(),
+        peer::chunk(&long[..900]),
+        peer::chunk(&long[900..]),
+        peer::last_chunk(),
+    ];
+    for bytes in [json_answer(&long), chunked.concat()] {
+        let peer = Peer::always(bytes).await;
+        let mut settings = settings();
+        settings.body_limit = 1_000;
+        let (link, mut hearing) = link_with(&peer.url(), settings);
+        link.send(call(1, MODERN));
+        assert!(invalid(hearing.failure().await).contains("1000 bytes"));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_unreachable_and_asking_again_is_safe() {
+    let peer = Peer::always(Vec::new()).await;
+    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/mcp", free.local_addr().expect("an address"));
+    drop((free, peer));
+    let (link, mut hearing) = link(&url);
+    link.send(call(1, MODERN));
+    let error = hearing.failure().await;
+    assert!(
+        matches!(error, ClientError::Unreachable { .. }),
+        "{error:?}"
+    );
+    assert!(error.is_retry_safe());
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_before_the_answer_leaves_the_outcome_unknown() {
+    type Script = fn() -> Vec<Step>;
+    let scripts: [Script; 4] = [
+        || vec![Step::Reset],
+        || vec![Step::Close],
+        || {
+            vec![
+                Step::Send(b"HTTP/1.1 200 OK\r\ncontent-".to_vec()),
+                Step::Reset,
+            ]
+        },
+        || {
+            let half = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 50\r\n\r\n{\"jsonrpc\"";
+            vec![Step::Send(half.into()), Step::Close]
+        },
+    ];
+    for script in scripts {
+        let peer = Peer::new(move |_, _| script()).await;
+        let (link, mut hearing) = link(&peer.url());
+        link.send(call(1, MODERN));
+        let error = hearing.failure().await;
+        assert!(
+            matches!(error, ClientError::ConnectionLost { .. }),
+            "{error:?}"
+        );
+        assert!(error.is_outcome_unknown());
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_http_fails_the_request() {
+    let error = failure("rubbish rubbish rubbish\r\n\r\n").await;
+    assert!(
+        matches!(error, ClientError::ConnectionLost { .. }),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn an_abandoned_request_closes_its_connection_and_reports_nothing() {
+    let gone = Arc::new(Notify::new());
+    let silence = gone.clone();
+    let mut peer = Peer::new(move |_, _| vec![Step::Silence(silence.clone())]).await;
+    let (link, mut hearing) = link(&peer.url());
+    link.send(call(1, MODERN));
+    peer.seen().await;
+    link.abandon(1);
+    guarded(gone.notified()).await;
+    close(&link).await;
+    assert_eq!(hearing.rest(), []);
+}
+
+#[tokio::test]
+async fn a_modern_cancellation_is_the_closed_stream_and_no_message() {
+    let gone = Arc::new(Notify::new());
+    let silence = gone.clone();
+    let mut peer = Peer::new(move |_, _| vec![Step::Silence(silence.clone())]).await;
+    let (link, _hearing) = link(&peer.url());
+    link.opened(MODERN);
+    link.send(call(1, MODERN));
+    peer.seen().await;
+    link.send(notification("notifications/cancelled", Some(1)));
+    guarded(gone.notified()).await;
+    close(&link).await;
+    assert_eq!(peer.rest(), []);
+}
+
+#[tokio::test]
+async fn closing_and_dropping_end_what_is_in_flight() {
+    for drops in [false, true] {
+        let gone = Arc::new(Notify::new());
+        let silence = gone.clone();
+        let mut peer = Peer::new(move |_, _| vec![Step::Silence(silence.clone())]).await;
+        let (link, mut hearing) = link(&peer.url());
+        link.send(call(1, MODERN));
+        peer.seen().await;
+        if drops {
+            drop(link);
+        } else {
+            close(&link).await;
+            close(&link).await;
+            link.send(call(2, MODERN));
+            assert_eq!(hearing.next().await, Report::Failed(2, ClientError::Closed));
+        }
+        guarded(gone.notified()).await;
+        assert_eq!(hearing.rest(), []);
+    }
+}
+
+#[tokio::test]
+async fn a_refused_notification_is_a_warning() {
+    let peer = Peer::always(answer("400 Bad Request", &[], "what?")).await;
+    let (link, mut hearing) = link(&peer.url());
+    link.opened(Revision::V2025_11_25);
+    link.send(notification("notifications/roots/list_changed", None));
+    match hearing.next().await {
+        Report::Warning(text) => assert!(text.contains("400") && text.contains("what?"), "{text}"),
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,284 @@
+//! Sessions of the handshake era: their ids, their own stream, their end.
+
+use std::sync::Arc;
+
+use mcpline_protocol::Revision;
+use tokio::sync::Notify;
+
+use super::peer::{Peer, Reply, Seen, Step, answer, chunk, events, stream};
+use super::*;
+
+/// What a session's server answers by default; `get` answers what is no POST.
+fn session(mut get: impl FnMut(&Seen) -> Reply + Send) -> impl FnMut(usize, &Seen) -> Reply + Send {
+    move |_, seen| {
+        if seen.method != "POST" {
+            return get(seen);
+        }
+        let body: Value = serde_json::from_str(&seen.body).expect("JSON");
+        if body["id"].is_null() {
+            return vec![Step::Send(answer("202 Accepted", &[], ""))];
+        }
+        let id = body["id"].as_u64().expect("a number");
+        let headers = [
+            ("content-type", "application/json"),
+            ("Mcp-Session-Id", "s-1"),
+        ];
+        vec![Step::Send(answer("200 OK", &headers, &result(id)))]
+    }
+}
+
+fn refused(_: &Seen) -> Reply {
+    vec![Step::Send(answer("405 Method Not Allowed", &[], ""))]
+}
+
+/// Shakes hands as a client does.
+async fn open(link: &HttpLink, hearing: &mut Hearing, revision: Revision) {
+    link.send(initialize(1));
+    hearing.message().await;
+    link.opened(revision);
+    link.send(initialized());
+}
+
+/// The next request of this method, whatever comes before it.
+async fn next(peer: &mut Peer, method: &str) -> Seen {
+    loop {
+        let seen = peer.seen().await;
+        if seen.method == method {
+            return seen;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_session_is_named_in_all_that_follows_and_ended_by_delete() {
+    let mut peer = Peer::new(session(refused)).await;
+    let (link, mut hearing) = link(&peer.url());
+    open(&link, &mut hearing, LEGACY).await;
+    link.send(call(2, LEGACY));
+    hearing.message().await;
+    close(&link).await;
+    let seen = peer.rest();
+    let methods: Vec<_> = seen.iter().map(|seen| seen.method.as_str()).collect();
+    assert_eq!(methods, ["POST", "POST", "GET", "POST", "DELETE"]);
+    assert_eq!(seen[0].header("mcp-session-id"), None);
+    assert_eq!(seen[0].header("mcp-protocol-version"), None);
+    assert!(seen[1].body.contains("notifications/initialized"));
+    assert_eq!(seen[2].header("accept"), Some("text/event-stream"));
+    for seen in &seen[1..] {
+        assert_eq!(seen.header("mcp-session-id"), Some("s-1"), "{seen:?}");
+        assert_eq!(seen.header("mcp-protocol-version"), Some("2025-11-25"));
+    }
+    assert_eq!(hearing.rest(), []);
+}
+
+#[tokio::test]
+async fn each_revision_gets_the_headers_and_the_stream_that_it_has() {
+    for (revision, names_itself) in [
+        (Revision::V2025_03_26, false),
+        (Revision::V2025_06_18, true),
+        (Revision::V2025_11_25, true),
+    ] {
+        let mut peer = Peer::new(session(refused)).await;
+        let (link, mut hearing) = link(&peer.url());
+        open(&link, &mut hearing, revision).await;
+        let seen = next(&mut peer, "GET").await;
+        assert_eq!(
+            seen.header("mcp-protocol-version"),
+            names_itself.then_some(revision.as_str())
+        );
+        close(&link).await;
+    }
+}
+
+#[tokio::test]
+async fn a_session_id_that_a_modern_server_sends_is_ignored() {
+    let mut peer = Peer::new(session(refused)).await;
+    let (link, mut hearing) = link(&peer.url());
+    link.send(call(1, MODERN));
+    hearing.message().await;
+    link.opened(MODERN);
+    link.send(call(2, MODERN));
+    hearing.message().await;
+    close(&link).await;
+    let seen = peer.rest();
+    assert_eq!(seen.len(), 2, "no stream, and no session to end");
+    assert!(
+        seen.iter()
+            .all(|seen| seen.header("mcp-session-id").is_none())
+    );
+}
+
+#[tokio::test]
+async fn a_request_waits_for_the_end_of_the_handshake() {
+    let go_on = Arc::new(Notify::new());
+    let wait = go_on.clone();
+    let mut rest = session(refused);
+    let mut peer = Peer::new(move |count, seen: &Seen| {
+        let mut reply = rest(count, seen);
+        if seen.body.contains("notifications/initialized") {
+            reply.insert(0, Step::Wait(wait.clone()));
+        }
+        reply
+    })
+    .await;
+    let (link, mut hearing) = link(&peer.url());
+    open(&link, &mut hearing, LEGACY).await;
+    link.send(call(2, LEGACY));
+    peer.seen().await;
+    assert!(peer.seen().await.body.contains("notifications/initialized"));
+    // Nothing else may come before this answer, however long it takes.
+    tokio::task::yield_now().await;
+    assert_eq!(peer.rest(), []);
+    go_on.notify_one();
+    assert_eq!(peer.seen().await.method, "GET");
+    assert!(peer.seen().await.body.contains("tools/call"));
+    hearing.message().await;
+}
+
+#[tokio::test]
+async fn the_stream_opens_also_if_the_handshake_ended_before_the_link_was_told_the_revision() {
+    let mut peer = Peer::new(session(refused)).await;
+    let (link, mut hearing) = link(&peer.url());
+    link.send(initialize(1));
+    hearing.message().await;
+    link.send(initialized());
+    link.opened(LEGACY);
+    next(&mut peer, "GET").await;
+    link.send(call(2, LEGACY));
+    hearing.message().await;
+}
+
+#[tokio::test]
+async fn a_lost_session_fails_what_was_asked_as_certainly_not_done() {
+    let not_found =
+        r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}"#;
+    let mut rest = session(refused);
+    let peer = Peer::new(move |count, seen: &Seen| {
+        if seen.body.contains("tools/call") {
+            return vec![Step::Send(answer(
+                "404 Not Found",
+                &[("content-type", "application/json")],
+                not_found,
+            ))];
+        }
+        rest(count, seen)
+    })
+    .await;
+    let (link, mut hearing) = link(&peer.url());
+    open(&link, &mut hearing, LEGACY).await;
+    link.send(call(1, LEGACY));
+    let error = hearing.failure().await;
+    assert_eq!(error, ClientError::SessionLost);
+    assert!(error.is_retry_safe());
+}
+
+#[tokio::test]
+async fn what_the_server_says_unasked_is_heard() {
+    let event = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n";
+    let peer = Peer::new(session(|seen| match seen.method.as_str() {
+        "GET" => vec![
+            Step::Send(events()),
+            Step::Send(chunk(event)),
+            Step::Silence(Arc::default()),
+        ],
+        _ => refused(seen),
+    }))
+    .await;
+    let (link, mut hearing) = link(&peer.url());
+    open(&link, &mut hearing, LEGACY).await;
+    match hearing.next().await {
+        Report::Message(text, None) => assert!(text.contains("list_changed")),
+        other => panic!("{other:?}"),
+    }
+    close(&link).await;
+}
+
+#[tokio::test]
+async fn the_sessions_stream_is_opened_again_after_its_last_event() {
+    let mut gets = 0;
+    let mut peer = Peer::new(session(move |seen| {
+        if seen.method != "GET" {
+            return refused(seen);
+        }
+        gets += 1;
+        match gets {
+            1 => vec![Step::Send(stream("id: e-1\nretry: 3\ndata: {\"a\":1}\n\n"))],
+            2 => vec![
+                Step::Send(events()),
+                Step::Send(chunk("data: {\"a\":2}\n\n")),
+                Step::Close,
+            ],
+            3 => vec![Step::Send(answer("503 Service Unavailable", &[], ""))],
+            4 => vec![Step::Send(stream("id: e-2\ndata: {\"a\":3}\n\n"))],
+            _ => vec![Step::Send(answer("404 Not Found", &[], ""))],
+        }
+    }))
+    .await;
+    let (link, mut hearing) = link(&peer.url());
+    open(&link, &mut hearing, LEGACY).await;
+    let mut asked_after = Vec::new();
+    for _ in 0..5 {
+        let seen = next(&mut peer, "GET").await;
+        asked_after.push(seen.header("last-event-id").map(str::to_owned));
+    }
+    let ids: Vec<_> = asked_after.iter().map(Option::as_deref).collect();
+    assert_eq!(
+        ids,
+        [None, Some("e-1"), Some("e-1"), Some("e-1"), Some("e-2")]
+    );
+    for number in 1..=3 {
+        assert_eq!(hearing.message().await["a"], number);
+    }
+    close(&link).await;
+    assert_eq!(hearing.rest(), []);
+}
+
+#[tokio::test]
+async fn a_server_without_a_stream_is_served_without_a_word_and_a_strange_one_with_a_warning() {
+    for (status, warns) in [
+        ("405 Method Not Allowed", false),
+        ("404 Not Found", false),
+        ("400 Bad Request", true),
+        ("200 OK", true),
+    ] {
+        let reply = move |_: &Seen| vec![Step::Send(answer(status, &[], ""))];
+        let peer = Peer::new(session(reply)).await;
+        let (link, mut hearing) = link(&peer.url());
+        open(&link, &mut hearing, LEGACY).await;
+        link.send(call(2, LEGACY));
+        let mut reports = vec![hearing.next().await];
+        reports.extend(hearing.rest());
+        let warnings = reports
+            .iter()
+            .filter(|report| matches!(report, Report::Warning(_)));
+        assert_eq!(
+            warnings.count(),
+            usize::from(warns),
+            "{status}: {reports:?}"
+        );
+        close(&link).await;
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_lets_get_wait_holds_up_nothing() {
+    let peer = Peer::new(session(|seen| match seen.method.as_str() {
+        "GET" => vec![Step::Silence(Arc::default())],
+        _ => refused(seen),
+    }))
+    .await;
+    let (link, mut hearing) = link(&peer.url());
+    open(&link, &mut hearing, LEGACY).await;
+    link.send(call(2, LEGACY));
+    assert_eq!(hearing.message().await["id"], 2);
+    close(&link).await;
+}
+
+#[tokio::test]
+async fn a_server_that_ignores_the_farewell_is_left_all_the_same() {
+    let peer = Peer::new(session(|_| vec![Step::Reset])).await;
+    let (link, mut hearing) = link(&peer.url());
+    link.send(initialize(1));
+    hearing.message().await;
+    close(&link).await;
+}

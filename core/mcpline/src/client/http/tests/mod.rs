@@ -1,0 +1,199 @@
+//! The links against servers over real sockets: scripted ones, and our own.
+
+mod answers;
+mod handshake;
+mod own_server;
+mod pair;
+mod peer;
+mod redirects;
+mod settings;
+mod streams;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpline_protocol::Revision;
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use tokio::sync::mpsc;
+
+use super::{HttpClient, HttpLink, HttpSettings, Proxy};
+use crate::client::error::ClientError;
+use crate::client::link::{Link, Outgoing, Purpose, Reports, RequestHead};
+
+/// A guard against hanging; no test waits for it.
+const GUARD: Duration = Duration::from_secs(20);
+
+const LEGACY: Revision = Revision::V2025_11_25;
+const MODERN: Revision = Revision::V2026_07_28;
+
+/// What a link reported.
+#[derive(Debug, PartialEq)]
+enum Report {
+    Message(String, Option<u64>),
+    Failed(u64, ClientError),
+    Ended(ClientError),
+    Warning(String),
+}
+
+/// Takes reports down in order.
+struct Recorder(mpsc::UnboundedSender<Report>);
+
+impl Reports for Recorder {
+    fn message(&self, message: Bytes, request: Option<u64>) -> bool {
+        let text = String::from_utf8(message.to_vec()).expect("UTF-8");
+        let value: Value = serde_json::from_str(&text).unwrap_or_default();
+        let answers =
+            request.is_some() && value["id"] == json!(request) && value["method"].is_null();
+        let _ = self.0.send(Report::Message(text, request));
+        answers
+    }
+
+    fn failed(&self, request: u64, error: ClientError) {
+        let _ = self.0.send(Report::Failed(request, error));
+    }
+
+    fn ended(&self, error: ClientError) {
+        let _ = self.0.send(Report::Ended(error));
+    }
+
+    fn warning(&self, text: String) {
+        let _ = self.0.send(Report::Warning(text));
+    }
+}
+
+/// The reports of one link.
+struct Hearing(mpsc::UnboundedReceiver<Report>);
+
+impl Hearing {
+    fn new() -> (Arc<Recorder>, Self) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        (Arc::new(Recorder(sender)), Self(receiver))
+    }
+
+    async fn next(&mut self) -> Report {
+        guarded(self.0.recv()).await.expect("a report")
+    }
+
+    /// The next message, parsed.
+    async fn message(&mut self) -> Value {
+        match self.next().await {
+            Report::Message(text, _) => serde_json::from_str(&text).expect("JSON"),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The failure of request 1.
+    async fn failure(&mut self) -> ClientError {
+        match self.next().await {
+            Report::Failed(1, error) => error,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// What has been reported and not read.
+    fn rest(&mut self) -> Vec<Report> {
+        std::iter::from_fn(|| self.0.try_recv().ok()).collect()
+    }
+}
+
+async fn guarded<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(GUARD, future).await.expect("in time")
+}
+
+/// Settings for tests: nothing of the environment, and no long waits.
+fn settings() -> HttpSettings {
+    HttpSettings {
+        proxy: Proxy::Direct,
+        reconnect_first: Duration::from_millis(2),
+        ..HttpSettings::default()
+    }
+}
+
+fn http_client(settings: HttpSettings) -> Arc<HttpClient> {
+    HttpClient::new(settings, Handle::current()).expect("valid settings")
+}
+
+/// A link to a URL, with the default settings of tests.
+fn link(url: &str) -> (Arc<HttpLink>, Hearing) {
+    link_with(url, settings())
+}
+
+fn link_with(url: &str, settings: HttpSettings) -> (Arc<HttpLink>, Hearing) {
+    link_of(&http_client(settings), url)
+}
+
+fn link_of(client: &Arc<HttpClient>, url: &str) -> (Arc<HttpLink>, Hearing) {
+    let (recorder, hearing) = Hearing::new();
+    let link = HttpLink::open(url, client, recorder).expect("a URL");
+    (link, hearing)
+}
+
+/// Resolves when the client has this many idle connections that are open.
+async fn idle(client: &HttpClient, count: usize) {
+    let settled = async {
+        while client.pool.open() != count {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    guarded(settled).await;
+}
+
+fn head(number: u64, revision: Revision) -> RequestHead {
+    RequestHead {
+        number,
+        revision,
+        opens: false,
+        listens: false,
+        headers: Vec::new(),
+    }
+}
+
+/// `tools/call` with this number.
+fn call(number: u64, revision: Revision) -> Outgoing {
+    with_head(
+        head(number, revision),
+        "tools/call",
+        json!({"name": "plain", "arguments": {}}),
+    )
+}
+
+fn with_head(head: RequestHead, method: &str, params: Value) -> Outgoing {
+    let message = json!({"jsonrpc": "2.0", "id": head.number, "method": method, "params": params});
+    Outgoing {
+        message: message.to_string().into(),
+        purpose: Purpose::Request(head),
+    }
+}
+
+fn initialize(number: u64) -> Outgoing {
+    let params = json!({"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}});
+    let head = RequestHead {
+        opens: true,
+        ..head(number, LEGACY)
+    };
+    with_head(head, "initialize", params)
+}
+
+fn initialized() -> Outgoing {
+    notification("notifications/initialized", None)
+}
+
+fn notification(method: &str, about: Option<u64>) -> Outgoing {
+    Outgoing {
+        message: json!({"jsonrpc": "2.0", "method": method})
+            .to_string()
+            .into(),
+        purpose: Purpose::Notification { about },
+    }
+}
+
+/// The result of request `id`, as text.
+fn result(id: u64) -> String {
+    json!({"jsonrpc": "2.0", "id": id, "result": {}}).to_string()
+}
+
+async fn close(link: &Arc<impl Link>) {
+    guarded(link.close()).await;
+}

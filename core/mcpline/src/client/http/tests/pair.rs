@@ -1,0 +1,173 @@
+//! HTTP+SSE of 2024-11-05.
+
+use std::sync::Arc;
+
+use mcpline_protocol::Revision;
+use tokio::sync::Notify;
+
+use super::super::PairLink;
+use super::peer::{Peer, Reply, Seen, Step, answer, chunk, events};
+use super::*;
+
+const REVISION: Revision = Revision::V2024_11_05;
+
+fn pair(url: &str) -> (Arc<PairLink>, Hearing) {
+    let (recorder, hearing) = Hearing::new();
+    let link = PairLink::open(url, &http_client(settings()), recorder).expect("a URL");
+    (link, hearing)
+}
+
+/// A server whose stream begins with this endpoint event and then does as `then` says; it accepts every POST.
+async fn serving(endpoint: &str, mut then: impl FnMut() -> Reply + Send + 'static) -> Peer {
+    let first = format!("event: endpoint\ndata: {endpoint}\n\n");
+    Peer::new(move |_, seen: &Seen| {
+        if seen.method == "POST" {
+            return vec![Step::Send(answer("202 Accepted", &[], "Accepted"))];
+        }
+        let mut reply = vec![Step::Send(events()), Step::Send(chunk(&first))];
+        reply.extend(then());
+        reply
+    })
+    .await
+}
+
+fn silence() -> Reply {
+    vec![Step::Silence(Arc::default())]
+}
+
+#[tokio::test]
+async fn messages_go_to_the_endpoint_and_answers_come_by_the_stream() {
+    for endpoint in ["/messages?session=1", "messages?session=1", "?session=1"] {
+        let go_on = Arc::new(Notify::new());
+        let wait = go_on.clone();
+        let data = format!("event: message\ndata: {}\n\n", result(1));
+        let mut peer = serving(endpoint, move || {
+            vec![
+                Step::Wait(wait.clone()),
+                Step::Send(chunk(&data)),
+                Step::Silence(Arc::default()),
+            ]
+        })
+        .await;
+        let (link, mut hearing) = pair(&peer.url());
+        link.send(initialize(1));
+        let seen = peer.seen().await;
+        assert_eq!((seen.method.as_str(), seen.path.as_str()), ("GET", "/mcp"));
+        assert_eq!(seen.header("accept"), Some("text/event-stream"));
+        let seen = peer.seen().await;
+        assert_eq!(seen.method, "POST");
+        assert!(seen.path.ends_with("?session=1"), "{}", seen.path);
+        assert_eq!(seen.header("content-type"), Some("application/json"));
+        assert!(seen.body.contains("initialize"));
+        go_on.notify_one();
+        assert_eq!(hearing.next().await, Report::Message(result(1), None));
+        close(&link).await;
+        assert_eq!(hearing.rest(), []);
+    }
+}
+
+#[tokio::test]
+async fn an_absolute_endpoint_of_the_same_origin_is_taken_and_of_another_refused() {
+    let mut own = Peer::new(|_, seen: &Seen| {
+        let host = seen.header("host").expect("a host");
+        let first = format!("event: endpoint\ndata: http://{host}/x\n\n");
+        vec![
+            Step::Send(events()),
+            Step::Send(chunk(&first)),
+            Step::Silence(Arc::default()),
+        ]
+    })
+    .await;
+    let (link, _hearing) = pair(&own.url());
+    link.send(initialize(1));
+    own.seen().await;
+    assert_eq!(own.seen().await.path, "/x");
+    for endpoint in ["http://example.invalid/x", "//127.0.0.1:1/x", "http://["] {
+        let mut peer = serving(endpoint, silence).await;
+        let (link, mut hearing) = pair(&peer.url());
+        link.send(initialize(1));
+        match (hearing.next().await, hearing.next().await) {
+            (Report::Ended(ClientError::Invalid { reason }), Report::Failed(1, _))
+            | (Report::Failed(1, _), Report::Ended(ClientError::Invalid { reason })) => {
+                assert!(reason.contains(endpoint), "{reason}");
+            }
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(peer.rest().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_the_stream_is_the_end_of_the_conversation() {
+    for end in [|| vec![Step::Close], || vec![Step::Reset]] {
+        let peer = serving("/x", end).await;
+        let (link, mut hearing) = pair(&peer.url());
+        match hearing.next().await {
+            Report::Ended(ClientError::ConnectionLost { .. }) => {}
+            other => panic!("{other:?}"),
+        }
+        link.send(call(1, REVISION));
+        assert!(matches!(
+            hearing.failure().await,
+            ClientError::ConnectionLost { .. }
+        ));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_has_no_stream_is_told_of_by_its_status_or_its_type() {
+    let peer = Peer::always(answer("404 Not Found", &[], "no")).await;
+    let (_link, mut hearing) = pair(&peer.url());
+    let error = ClientError::Http {
+        status: 404,
+        body: "no".into(),
+        challenge: None,
+        error: None,
+    };
+    assert_eq!(hearing.next().await, Report::Ended(error));
+    let peer = Peer::always(answer("200 OK", &[("content-type", "text/html")], "<html>")).await;
+    let (_link, mut hearing) = pair(&peer.url());
+    assert!(matches!(
+        hearing.next().await,
+        Report::Ended(ClientError::Invalid { .. })
+    ));
+}
+
+#[tokio::test]
+async fn a_refused_post_fails_its_request_and_no_other() {
+    let peer = Peer::new(|_, seen: &Seen| {
+        if seen.method == "POST" {
+            return vec![Step::Send(answer("500 Internal Server Error", &[], "oh"))];
+        }
+        let first = "event: endpoint\ndata: /x\n\n";
+        vec![
+            Step::Send(events()),
+            Step::Send(chunk(first)),
+            Step::Silence(Arc::default()),
+        ]
+    })
+    .await;
+    let (link, mut hearing) = pair(&peer.url());
+    link.send(call(1, REVISION));
+    assert!(matches!(
+        hearing.failure().await,
+        ClientError::Http { status: 500, .. }
+    ));
+    link.send(notification("notifications/cancelled", Some(1)));
+    assert!(matches!(hearing.next().await, Report::Warning(_)));
+    close(&link).await;
+    assert_eq!(hearing.rest(), []);
+}
+
+#[tokio::test]
+async fn closing_closes_the_stream() {
+    let gone = Arc::new(Notify::new());
+    let silence = gone.clone();
+    let mut peer = serving("/x", move || vec![Step::Silence(silence.clone())]).await;
+    let (link, mut hearing) = pair(&peer.url());
+    peer.seen().await;
+    close(&link).await;
+    guarded(gone.notified()).await;
+    link.send(call(1, REVISION));
+    assert_eq!(hearing.failure().await, ClientError::Closed);
+}

@@ -1,0 +1,120 @@
+//! Which redirects are followed, and with what.
+
+use super::peer::{Peer, Step, answer, json as json_answer};
+use super::*;
+
+/// A server that answers `/mcp` with a redirect and everything else with the answer.
+async fn redirecting(status: &'static str, location: &'static str) -> Peer {
+    Peer::new(move |_, seen| {
+        if seen.path == "/mcp" {
+            return vec![Step::Send(answer(
+                status,
+                &[("location", location)],
+                "moved",
+            ))];
+        }
+        vec![Step::Send(json_answer(&result(1)))]
+    })
+    .await
+}
+
+async fn refused(status: &'static str, location: &'static str) -> String {
+    let mut peer = redirecting(status, location).await;
+    let (link, mut hearing) = link(&peer.url());
+    link.send(call(1, MODERN));
+    match hearing.failure().await {
+        ClientError::Http {
+            status: code,
+            body,
+            error: None,
+            challenge: None,
+        } => {
+            assert_eq!(code.to_string(), status[..3]);
+            assert!(body.contains(location), "{body}");
+            assert_eq!(peer.rest().len(), 1);
+            body
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_that_keeps_the_method_is_followed_with_body_and_headers() {
+    for (status, location, path) in [
+        ("307 Temporary Redirect", "/mcp/", "/mcp/"),
+        ("308 Permanent Redirect", "other?a=b", "/other?a=b"),
+    ] {
+        let mut peer = redirecting(status, location).await;
+        let mut settings = settings();
+        settings.headers = vec![("authorization".into(), "Bearer t".into())];
+        let (link, mut hearing) = link_with(&peer.url(), settings);
+        link.send(call(1, MODERN));
+        hearing.message().await;
+        let (first, second) = (peer.seen().await, peer.seen().await);
+        assert_eq!(second.path, path);
+        assert_eq!((&second.body, &second.method), (&first.body, &first.method));
+        assert_eq!(second.header("authorization"), Some("Bearer t"));
+        assert_eq!(second.connection, 0);
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_that_would_turn_the_post_into_a_get_is_an_error_that_says_so() {
+    for status in ["301 Moved Permanently", "302 Found", "303 See Other"] {
+        assert!(refused(status, "/other").await.contains("GET"));
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_to_another_origin_is_not_followed() {
+    for location in [
+        "http://example.invalid/mcp",
+        "//127.0.0.1:1/mcp",
+        "http://127.0.0.2/x",
+        "https://localhost/mcp",
+    ] {
+        assert!(
+            refused("307 Temporary Redirect", location)
+                .await
+                .contains("origin")
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_to_what_is_no_url_is_an_error() {
+    refused("307 Temporary Redirect", "ftp://127.0.0.1/mcp").await;
+    refused("307 Temporary Redirect", "http://[/").await;
+}
+
+#[tokio::test]
+async fn redirects_in_a_circle_end() {
+    let mut peer = Peer::always(answer(
+        "307 Temporary Redirect",
+        &[("location", "/mcp")],
+        "",
+    ))
+    .await;
+    let mut settings = settings();
+    settings.max_redirects = 3;
+    let (link, mut hearing) = link_with(&peer.url(), settings);
+    link.send(call(1, MODERN));
+    assert!(matches!(
+        hearing.failure().await,
+        ClientError::Http { status: 307, .. }
+    ));
+    assert_eq!(peer.rest().len(), 4);
+}
+
+#[tokio::test]
+async fn a_redirect_without_a_place_is_a_status_like_others() {
+    let peer = Peer::always(answer("307 Temporary Redirect", &[], "where?")).await;
+    let (link, mut hearing) = link(&peer.url());
+    link.send(call(1, MODERN));
+    match hearing.failure().await {
+        ClientError::Http {
+            status: 307, body, ..
+        } => assert_eq!(body, "where?"),
+        other => panic!("{other:?}"),
+    }
+}

@@ -1,0 +1,133 @@
+//! What users can set, and what is refused.
+
+use super::peer::{Peer, Seen, Step, answer, json as json_answer};
+use super::*;
+
+fn misuse(settings: HttpSettings) -> String {
+    match HttpClient::new(settings, Handle::current()).map(drop) {
+        Err(ClientError::Misuse(text)) => text,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_header_or_belongs_to_the_transport_is_refused() {
+    for name in [
+        "",
+        "a b",
+        "Accept",
+        "content-type",
+        "Host",
+        "Mcp-Session-Id",
+        "mcp-name",
+    ] {
+        let mut settings = settings();
+        settings.headers = vec![(name.into(), "secret".into())];
+        let text = misuse(settings);
+        assert!(text.contains(name) && !text.contains("secret"), "{text}");
+    }
+    let mut settings = settings();
+    settings.headers = vec![("x".into(), "secret\r\nHost: a".into())];
+    assert!(!misuse(settings).contains("secret"));
+}
+
+#[tokio::test]
+async fn what_is_no_certificate_or_proxy_is_refused() {
+    let mut roots = settings();
+    roots.tls_roots = b"no PEM".to_vec();
+    assert!(misuse(roots).contains("tls_roots"));
+    let mut only = settings();
+    only.only_these_roots = true;
+    assert!(misuse(only).contains("tls_roots"));
+    for url in ["", "ftp://127.0.0.1", "http://[", "::"] {
+        let mut proxied = settings();
+        proxied.proxy = Proxy::Url(url.into());
+        assert!(misuse(proxied).contains("proxy"), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_url_is_refused_without_repeating_a_password() {
+    let client = http_client(settings());
+    for url in [
+        "",
+        "/mcp",
+        "localhost:8000",
+        "ftp://localhost/",
+        "http:///mcp",
+        "http://user:secret@[/",
+        "http://exa mple/",
+    ] {
+        let (recorder, _hearing) = Hearing::new();
+        match HttpLink::open(url, &client, recorder).map(drop) {
+            Err(ClientError::Misuse(text)) => assert!(!text.contains("secret"), "{text}"),
+            other => panic!("{url}: {other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn credentials_in_the_url_become_basic_authorization() {
+    let mut peer = Peer::always(json_answer(&result(1))).await;
+    let (link, mut hearing) = link(&format!("http://us%40er:pass@{}/mcp#x", peer.address));
+    link.send(call(1, MODERN));
+    hearing.message().await;
+    let seen = peer.seen().await;
+    assert_eq!(seen.header("authorization"), Some("Basic dXNAZXI6cGFzcw=="));
+    assert_eq!(seen.header("host"), Some(peer.address.to_string().as_str()));
+    assert_eq!(seen.path, "/mcp");
+}
+
+#[tokio::test]
+async fn a_proxy_gets_the_whole_url_and_its_own_credentials() {
+    let mut peer = Peer::always(json_answer(&result(1))).await;
+    let mut settings = settings();
+    settings.proxy = Proxy::Url(format!("http://user:pass@{}", peer.address));
+    let (link, mut hearing) = link_with("http://server.invalid:8000/mcp", settings);
+    for connection in [0, 0] {
+        link.send(call(1, MODERN));
+        hearing.message().await;
+        let seen = peer.seen().await;
+        assert_eq!(seen.path, "http://server.invalid:8000/mcp");
+        assert_eq!(seen.header("host"), Some("server.invalid:8000"));
+        assert_eq!(
+            seen.header("proxy-authorization"),
+            Some("Basic dXNlcjpwYXNz")
+        );
+        assert_eq!(seen.connection, connection);
+    }
+}
+
+#[tokio::test]
+async fn https_goes_through_a_tunnel_and_a_refused_tunnel_is_unreachable() {
+    let mut peer = Peer::always(answer("407 Proxy Authentication Required", &[], "")).await;
+    let mut settings = settings();
+    settings.proxy = Proxy::Url(format!("http://{}", peer.address));
+    let (link, mut hearing) = link_with("https://server.invalid/mcp", settings);
+    link.send(call(1, MODERN));
+    let error = hearing.failure().await;
+    assert!(
+        matches!(error, ClientError::Unreachable { .. }),
+        "{error:?}"
+    );
+    let seen = peer.seen().await;
+    assert_eq!(
+        (seen.method.as_str(), seen.path.as_str()),
+        ("CONNECT", "server.invalid:443")
+    );
+}
+
+#[tokio::test]
+async fn what_speaks_no_tls_is_unreachable_over_https() {
+    let peer = Peer::new(|_, _: &Seen| vec![Step::Close]).await;
+    let (link, mut hearing) = link(&format!("https://{}/mcp", peer.address));
+    let mut silent = settings();
+    silent.connect_timeout = Duration::from_millis(50);
+    let (waiting, mut hearing_too) = link_with(&format!("https://{}/mcp", peer.address), silent);
+    waiting.send(call(1, MODERN));
+    match hearing_too.failure().await {
+        ClientError::Unreachable { reason } => assert!(reason.contains("0.05 s"), "{reason}"),
+        other => panic!("{other:?}"),
+    }
+    drop((link, hearing.rest()));
+}
