@@ -33,6 +33,9 @@ use super::target::Target;
 /// silent for hours, and nothing else would tell that their server is gone.
 const KEEP_ALIVE: Duration = Duration::from_secs(60);
 
+/// How often it asks again before it gives the connection up, and in which steps.
+const KEEP_ALIVE_TRIES: (u32, Duration) = (4, Duration::from_secs(15));
+
 /// The biggest head of an answer, in bytes. Session ids and challenges are long, but no longer than this.
 const MAX_HEAD: usize = 64 * 1024;
 
@@ -72,6 +75,8 @@ impl Connector {
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(KEEP_ALIVE));
+        tcp.set_keepalive_retries(Some(KEEP_ALIVE_TRIES.0));
+        tcp.set_keepalive_interval(Some(KEEP_ALIVE_TRIES.1));
         tcp.set_connect_timeout(Some(settings.connect_timeout));
         let roots = CertificateDer::pem_slice_iter(&settings.tls_roots)
             .collect::<Result<Vec<_>, _>>()

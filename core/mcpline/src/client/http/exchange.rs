@@ -50,30 +50,34 @@ async fn try_exchange(
     message: Bytes,
     head: &RequestHead,
 ) -> Result<(), ClientError> {
-    let view = talk.view();
-    if let Some(gate) = view.gate.filter(|_| !head.opens) {
+    let mut view = talk.view();
+    if let Some(gate) = view.gate.take()
+        && !head.opens
+    {
         gate.passed().await;
+        // What has happened meanwhile counts.
+        view = talk.view();
     }
-    // What has happened meanwhile counts.
-    let view = talk.view();
-    let in_session = view.in_session && !head.revision.is_modern();
+    let in_session = view.in_session && !head.opens && !head.revision.is_modern();
     let mut answer = talk
         .client
         .request(Method::POST, &talk.target, || view.heads.of(head), &message)
         .await?;
     if !answer.head.status.is_success() {
-        return Err(refusal(answer, in_session).await);
+        return Err(Box::pin(refusal(answer, in_session)).await);
     }
     if head.opens
         && !head.revision.is_modern()
         && let Some(session) = answer.head.headers.get(SESSION_ID)
+        && !session.is_empty()
     {
         talk.session_began(session.clone());
     }
     match answer.media() {
-        Media::EventStream => stream(talk, answer, head).await,
+        Media::EventStream => Box::pin(stream(talk, answer, head)).await,
         Media::Json => {
-            let body = collect(&mut answer, talk.client.settings.body_limit).await?;
+            let limit = talk.client.settings.body_limit;
+            let body = collect(&mut answer, limit).await?;
             if body.is_empty() {
                 return Err(nothing(&answer));
             }

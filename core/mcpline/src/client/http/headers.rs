@@ -5,12 +5,14 @@
 
 use std::sync::Arc;
 
-use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcpline_protocol::Revision;
 
 use crate::client::error::ClientError;
 use crate::client::link::RequestHead;
+
+use super::target::Target;
 
 pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -50,12 +52,17 @@ impl Heads {
     /// `own` are the user's; `session` and `revision` as far as they are known.
     pub(super) fn new(
         own: &HeaderMap,
+        target: &Target,
         session: Option<&HeaderValue>,
         revision: Option<Revision>,
     ) -> Self {
         let named = revision.filter(|revision| revision.features().protocol_header);
         let mut get = own.clone();
+        get.insert(HOST, target.host.clone());
         get.entry(USER_AGENT).or_insert(OURSELVES);
+        if let Some(credentials) = &target.credentials {
+            get.entry(AUTHORIZATION).or_insert(credentials.clone());
+        }
         if let Some(session) = session {
             get.insert(SESSION_ID, session.clone());
         }
@@ -78,6 +85,10 @@ impl Heads {
         let mut headers = (*self.post).clone();
         if request.revision.is_modern() && self.named != Some(request.revision) {
             headers.insert(PROTOCOL_VERSION, version(request.revision));
+        }
+        if request.opens {
+            // What an earlier attempt began is not gone on with.
+            headers.remove(SESSION_ID);
         }
         for (name, value) in &request.headers {
             let pair = (

@@ -58,10 +58,21 @@ impl HttpClient {
         body: &Bytes,
     ) -> Result<Answer, ClientError> {
         let answer = self.once(&method, target, headers(), body).await?;
-        if !answer.head.status.is_redirection() {
-            return Ok(answer);
+        if answer.head.status.is_redirection() {
+            return Box::pin(self.follow(answer, &method, target, headers, body)).await;
         }
-        let mut answer = answer;
+        Ok(answer)
+    }
+
+    /// Follows the redirects that an answer begins with.
+    async fn follow(
+        &self,
+        mut answer: Answer,
+        method: &Method,
+        target: &Target,
+        headers: impl Fn() -> HeaderMap,
+        body: &Bytes,
+    ) -> Result<Answer, ClientError> {
         let mut target = target.clone();
         let mut followed = 0;
         while let Some(location) = location(&answer)? {
@@ -70,7 +81,7 @@ impl HttpClient {
                 let why = format!("the redirect to {location} is not followed: {why}");
                 Err(refusal::not_followed(status, why))
             };
-            if method != Method::GET && changes_method(status) {
+            if *method != Method::GET && changes_method(status) {
                 return refuse("its status turns a POST into a GET");
             }
             if followed == self.settings.max_redirects {
@@ -86,7 +97,9 @@ impl HttpClient {
             answer.drain().await;
             followed += 1;
             target = next;
-            answer = self.once(&method, &target, headers(), body).await?;
+            let mut headers = headers();
+            headers.insert(header::HOST, target.host.clone());
+            answer = self.once(method, &target, headers, body).await?;
         }
         Ok(answer)
     }
@@ -95,22 +108,16 @@ impl HttpClient {
         &self,
         method: &Method,
         target: &Target,
-        mut headers: HeaderMap,
+        headers: HeaderMap,
         body: &Bytes,
     ) -> Result<Answer, ClientError> {
-        headers.insert(header::HOST, target.host.clone());
-        if let Some(credentials) = &target.credentials {
-            headers
-                .entry(header::AUTHORIZATION)
-                .or_insert_with(|| credentials.clone());
-        }
         let mut request = Request::new(Full::new(body.clone()));
         *request.method_mut() = method.clone();
         *request.headers_mut() = headers;
         loop {
             let (mut wire, used) = match self.pool.take(&target.origin) {
                 Some(wire) => (wire, true),
-                None => match self.connector.connect(target).await {
+                None => match Box::pin(self.connector.connect(target)).await {
                     Ok(wire) => (wire, false),
                     Err(reason) => return Err(ClientError::Unreachable { reason }),
                 },

@@ -62,16 +62,17 @@ impl PairLink {
         sink: Sink,
     ) -> Result<Arc<Self>, ClientError> {
         let (gate, opener) = Gate::shut();
+        let stream = Target::parse(url)?;
         let pair = Arc::new(Pair {
-            stream: Target::parse(url)?,
             sink,
             state: Mutex::new(State {
-                heads: Heads::new(&client.headers, None, None),
+                heads: Heads::new(&client.headers, &stream, None, None),
                 way: Way::Unknown(gate),
                 gate: None,
                 initialized: false,
             }),
             client: client.clone(),
+            stream,
         });
         let tasks = Tasks::new(client.handle.clone());
         let reader = pair.clone();
@@ -132,8 +133,9 @@ impl Link for PairLink {
     }
 
     fn opened(&self, revision: Revision) {
-        let heads = Heads::new(&self.pair.client.headers, None, Some(revision));
-        self.pair.lock().heads = heads;
+        let pair = &self.pair;
+        let heads = Heads::new(&pair.client.headers, &pair.stream, None, Some(revision));
+        pair.lock().heads = heads;
     }
 
     fn close(&self) -> Ending {

@@ -69,18 +69,19 @@ impl HttpLink {
         client: &Arc<HttpClient>,
         sink: Sink,
     ) -> Result<Arc<Self>, ClientError> {
+        let target = Target::parse(url)?;
         let talk = Conversation {
-            target: Target::parse(url)?,
             sink,
             state: Mutex::new(State {
                 revision: None,
                 session: None,
-                heads: Heads::new(&client.headers, None, None),
+                heads: Heads::new(&client.headers, &target, None, None),
                 gate: None,
                 initialized: false,
                 listens: false,
             }),
             client: client.clone(),
+            target,
         };
         Ok(Arc::new(Self {
             talk: Arc::new(talk),
@@ -223,7 +224,7 @@ impl Conversation {
 
     fn renew_heads(&self, state: &mut State) {
         let own = &self.client.headers;
-        state.heads = Heads::new(own, state.session.as_ref(), state.revision);
+        state.heads = Heads::new(own, &self.target, state.session.as_ref(), state.revision);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {

@@ -67,11 +67,7 @@ impl Target {
         let resolved = reference
             .resolve_against(&base)
             .map_err(|error| error.to_string())?;
-        let mut target = Self::read(resolved.as_str())?;
-        if target.credentials.is_none() && target.origin == self.origin {
-            target.credentials.clone_from(&self.credentials);
-        }
-        Ok(target)
+        Self::read(resolved.as_str())
     }
 
     /// Why a request may not be sent on to `other` when this target redirects there; none if it may. Its arguments

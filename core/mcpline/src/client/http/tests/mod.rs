@@ -8,6 +8,7 @@ mod peer;
 mod redirects;
 mod settings;
 mod streams;
+mod tls;
 
 use std::sync::Arc;
 use std::time::Duration;
