@@ -13,6 +13,7 @@ use crate::server::Server;
 
 use super::connect::{Dialler, Dialling};
 use super::error::ClientError;
+use super::http::{HttpClient, HttpLink, HttpSettings, PairLink};
 use super::link::{Link, Sink};
 use super::memory::MemoryLink;
 use super::pipe::{self, PipeLink};
@@ -23,6 +24,8 @@ pub enum Address {
     /// A program to start and to speak to over its stdin and stdout.
     #[cfg(unix)]
     Command(super::Command),
+    /// A URL that is spoken to over HTTP: Streamable HTTP of both eras, or HTTP+SSE where nothing else is served.
+    Url(String, HttpSettings),
     /// A server in this process.
     Server(Server),
     /// A Unix socket with newline-delimited messages.
@@ -53,6 +56,20 @@ impl From<super::Command> for Address {
     }
 }
 
+impl From<&str> for Address {
+    /// A URL, with default settings.
+    fn from(url: &str) -> Self {
+        Self::Url(url.to_owned(), HttpSettings::default())
+    }
+}
+
+impl From<String> for Address {
+    /// A URL, with default settings.
+    fn from(url: String) -> Self {
+        Self::Url(url, HttpSettings::default())
+    }
+}
+
 impl From<Server> for Address {
     fn from(server: Server) -> Self {
         Self::Server(server)
@@ -70,6 +87,8 @@ impl std::fmt::Debug for Address {
         match self {
             #[cfg(unix)]
             Self::Command(command) => command.fmt(f),
+            // Without the settings: they may hold credentials.
+            Self::Url(url, _) => f.debug_tuple("Url").field(url).finish_non_exhaustive(),
             Self::Server(_) => f.write_str("Server"),
             Self::Socket(path) => f.debug_tuple("Socket").field(path).finish(),
             Self::Custom(_) => f.write_str("Custom"),
@@ -82,6 +101,10 @@ impl Address {
         Ok(match self {
             #[cfg(unix)]
             Self::Command(command) => Box::new(command),
+            Self::Url(url, settings) => {
+                let client = HttpClient::new(settings, tokio::runtime::Handle::current())?;
+                Box::new(Http { url, client })
+            }
             Self::Server(server) => Box::new(InMemory(server)),
             #[cfg(unix)]
             Self::Socket(path) => Box::new(UnixSocket(path)),
@@ -93,6 +116,22 @@ impl Address {
             }
             Self::Custom(dial) => Box::new(Custom(dial)),
         })
+    }
+}
+
+struct Http {
+    url: String,
+    client: Arc<HttpClient>,
+}
+
+impl Dialler for Http {
+    fn dial(&self, sink: Sink, pair: bool) -> Dialling<'_> {
+        let link = if pair {
+            PairLink::open(&self.url, &self.client, sink).map(|link| link as Arc<dyn Link>)
+        } else {
+            HttpLink::open(&self.url, &self.client, sink).map(|link| link as Arc<dyn Link>)
+        };
+        Box::pin(async { link })
     }
 }
 

@@ -61,7 +61,6 @@ pub(super) async fn open(
                         number,
                         revision,
                         opens,
-                        listens: false,
                         headers,
                     }),
                 });

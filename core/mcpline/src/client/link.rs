@@ -69,8 +69,6 @@ pub(crate) struct RequestHead {
     pub(crate) revision: Revision,
     /// `initialize`: what opens a session.
     pub(crate) opens: bool,
-    /// `subscriptions/listen`: its stream stays open, and is silent for as long as nothing changes.
-    pub(crate) listens: bool,
     /// On 2026-07-28, the headers that HTTP repeats of it: `Mcp-Method`, `Mcp-Name`, `Mcp-Param-…`, with their
     /// values encoded (`basic/transports/streamable-http`).
     pub(crate) headers: Vec<(String, String)>,

@@ -13,13 +13,10 @@ mod channel;
 mod child;
 mod connect;
 mod error;
-<<<<<<< HEAD
 mod features;
 mod handlers;
-mod inner;
-=======
 mod http;
->>>>>>> fb4a931 (Speak Streamable HTTP of both eras and HTTP+SSE as a client)
+mod inner;
 mod link;
 mod listening;
 mod memory;
@@ -40,8 +37,8 @@ pub use builder::ClientBuilder;
 #[cfg(unix)]
 pub use child::{Command, Stderr};
 pub use error::{ClientError, ClientErrorKind, MAX_KEPT_BODY};
-<<<<<<< HEAD
 pub use handlers::{Answer, Answerer, Handlers, Listener, sampling_refused};
+pub use http::{HttpSettings, Proxy};
 pub use settings::{ClientSettings, ProgressListener, Reconnect, Reissue, RequestOptions};
 
 /// A connection to a server. Cheap to clone; clones are the same connection.
@@ -173,6 +170,3 @@ impl std::fmt::Debug for Client {
             .finish_non_exhaustive()
     }
 }
-=======
-pub use http::{HttpSettings, Proxy};
->>>>>>> fb4a931 (Speak Streamable HTTP of both eras and HTTP+SSE as a client)

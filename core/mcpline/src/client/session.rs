@@ -115,7 +115,6 @@ impl Session {
                 number: key.number(),
                 revision: self.revision(),
                 opens: false,
-                listens: ask.method == "subscriptions/listen",
                 headers,
             }),
         });

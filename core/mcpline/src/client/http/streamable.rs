@@ -122,6 +122,10 @@ impl HttpLink {
 }
 
 impl Link for HttpLink {
+    fn has_headers(&self) -> bool {
+        true
+    }
+
     fn send(&self, outgoing: Outgoing) {
         let message = outgoing.message;
         match outgoing.purpose {

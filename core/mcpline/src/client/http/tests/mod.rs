@@ -146,7 +146,6 @@ fn head(number: u64, revision: Revision) -> RequestHead {
         number,
         revision,
         opens: false,
-        listens: false,
         headers: Vec::new(),
     }
 }
