@@ -109,9 +109,10 @@ impl Link for PairLink {
                         .detached(async move { sink.failed(number, ClientError::Closed) });
                 }
             }
-            Purpose::Notification { .. } => {
+            Purpose::Notification { about } => {
                 let mut state = self.pair.lock();
-                let opener = (!std::mem::replace(&mut state.initialized, true)).then(|| {
+                let first = about.is_none() && !std::mem::replace(&mut state.initialized, true);
+                let opener = first.then(|| {
                     let (gate, opener) = Gate::shut();
                     state.gate = Some(gate);
                     opener

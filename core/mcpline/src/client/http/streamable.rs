@@ -139,15 +139,14 @@ impl Link for HttpLink {
                 }
             }
             Purpose::Notification { about } => {
-                let (modern, first) = {
-                    let mut state = self.talk.lock();
-                    let modern = state.revision.is_some_and(Revision::is_modern);
-                    let first = !modern && !std::mem::replace(&mut state.initialized, true);
-                    (modern, first)
-                };
+                let mut state = self.talk.lock();
+                let in_handshake_era = state.revision.is_some_and(|revision| !revision.is_modern());
+                let first = about.is_none() && !std::mem::replace(&mut state.initialized, true);
+                drop(state);
                 match about {
-                    // The closed stream is what tells the server (2026-07-28, `streamable-http`, cancellation).
-                    Some(number) if modern => self.tasks.abandon(number),
+                    // The closed stream is what tells the server (2026-07-28, `streamable-http`, cancellation), and
+                    // a handshake is never cancelled.
+                    Some(number) if !in_handshake_era => self.tasks.abandon(number),
                     _ if first => self.greet(Some(message)),
                     _ => self.tell(message),
                 }

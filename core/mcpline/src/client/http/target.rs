@@ -171,3 +171,79 @@ fn shown(url: &str) -> String {
         _ => url.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(url: &str) -> Target {
+        Target::parse(url).expect("a URL")
+    }
+
+    #[test]
+    fn references_are_read_against_where_they_came_from() {
+        let base = target("https://example.com:8443/a/mcp?x=1");
+        for (reference, expected) in [
+            ("/b", "https://example.com:8443/b"),
+            ("c?y=2", "https://example.com:8443/a/c?y=2"),
+            ("../d", "https://example.com:8443/d"),
+            ("?z", "https://example.com:8443/a/mcp?z"),
+            ("//other/e", "https://other/e"),
+            ("http://other:1/f#g", "http://other:1/f"),
+        ] {
+            let resolved = base.resolve(reference).expect("a URL");
+            assert_eq!(resolved.uri.to_string(), expected, "{reference}");
+        }
+    }
+
+    #[test]
+    fn a_default_port_and_the_case_of_a_host_make_no_difference() {
+        let (one, other) = (
+            target("https://Example.com/a"),
+            target("HTTPS://example.COM:443/b"),
+        );
+        assert_eq!(one.forbids(&other), None);
+        assert_eq!(one.origin, other.origin);
+    }
+
+    #[test]
+    fn only_the_same_origin_or_its_upgrade_to_https_is_followed() {
+        let plain = target("http://example.com/");
+        assert_eq!(plain.forbids(&target("https://example.com/")), None);
+        assert_eq!(plain.forbids(&target("https://example.com:8443/")), None);
+        for other in [
+            "http://example.com:81/",
+            "http://example.org/",
+            "https://www.example.com/",
+        ] {
+            assert!(plain.forbids(&target(other)).is_some(), "{other}");
+        }
+        let secure = target("https://example.com/");
+        for other in [
+            "http://example.com/",
+            "https://example.com:444/",
+            "https://example.org/",
+        ] {
+            assert!(secure.forbids(&target(other)).is_some(), "{other}");
+        }
+    }
+
+    #[test]
+    fn this_machine_is_known_by_all_its_names() {
+        for url in [
+            "http://localhost/",
+            "http://a.localhost:1/",
+            "http://127.0.0.9/",
+            "http://[::1]:8000/",
+        ] {
+            assert!(target(url).origin.is_loopback(), "{url}");
+        }
+        for url in [
+            "http://example.com/",
+            "http://localhost.example.com/",
+            "http://10.0.0.1/",
+        ] {
+            assert!(!target(url).origin.is_loopback(), "{url}");
+        }
+    }
+}

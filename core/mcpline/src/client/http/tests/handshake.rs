@@ -282,3 +282,43 @@ async fn a_server_that_ignores_the_farewell_is_left_all_the_same() {
     hearing.message().await;
     close(&link).await;
 }
+
+#[tokio::test]
+async fn a_second_attempt_at_the_handshake_names_no_session() {
+    let mut peer = Peer::new(session(refused)).await;
+    let (link, mut hearing) = link(&peer.url());
+    for number in [1, 2] {
+        link.send(initialize(number));
+        hearing.message().await;
+        assert_eq!(peer.seen().await.header("mcp-session-id"), None);
+    }
+}
+
+#[tokio::test]
+async fn a_probe_that_is_given_up_is_not_taken_for_the_end_of_the_handshake() {
+    let mut rest = session(refused);
+    let mut peer = Peer::new(
+        move |count, seen: &Seen| match seen.body.contains("tools/call") {
+            true => vec![Step::Silence(Arc::default())],
+            false => rest(count, seen),
+        },
+    )
+    .await;
+    let (link, mut hearing) = link(&peer.url());
+    link.send(call(7, MODERN));
+    peer.seen().await;
+    link.send(notification("notifications/cancelled", Some(7)));
+    open(&link, &mut hearing, LEGACY).await;
+    peer.seen().await;
+    assert!(peer.seen().await.body.contains("notifications/initialized"));
+    assert_eq!(peer.seen().await.method, "GET");
+}
+
+#[tokio::test]
+async fn a_cancellation_within_a_session_is_a_message() {
+    let mut peer = Peer::new(session(refused)).await;
+    let (link, mut hearing) = link(&peer.url());
+    open(&link, &mut hearing, LEGACY).await;
+    link.send(notification("notifications/cancelled", Some(7)));
+    while !peer.seen().await.body.contains("notifications/cancelled") {}
+}

@@ -1,5 +1,8 @@
 //! What users can set, and what is refused.
 
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
 use super::peer::{Peer, Seen, Step, answer, json as json_answer};
 use super::*;
 
@@ -130,4 +133,36 @@ async fn what_speaks_no_tls_is_unreachable_over_https() {
         other => panic!("{other:?}"),
     }
     drop((link, hearing.rest()));
+}
+
+#[tokio::test]
+async fn a_socks_proxy_is_asked_for_the_server_by_name() {
+    let peer = Peer::always(json_answer(&result(1))).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let proxy = listener.local_addr().expect("an address");
+    let address = peer.address;
+    tokio::spawn(async move {
+        let (mut outer, _) = listener.accept().await.ok()?;
+        let mut greeting = [0; 3];
+        outer.read_exact(&mut greeting).await.ok()?;
+        assert_eq!(greeting, [5, 1, 0]);
+        outer.write_all(&[5, 0]).await.ok()?;
+        let mut request = [0; 5 + 14 + 2];
+        outer.read_exact(&mut request).await.ok()?;
+        assert_eq!(&request[..5], [5, 1, 0, 3, 14]);
+        assert_eq!(&request[5..], b"server.invalid\x00\x50");
+        outer
+            .write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0])
+            .await
+            .ok()?;
+        let mut inner = TcpStream::connect(address).await.ok()?;
+        tokio::io::copy_bidirectional(&mut outer, &mut inner)
+            .await
+            .ok()
+    });
+    let mut settings = settings();
+    settings.proxy = Proxy::Url(format!("socks5h://{proxy}"));
+    let (link, mut hearing) = link_with("http://server.invalid/mcp", settings);
+    link.send(call(1, MODERN));
+    assert_eq!(hearing.next().await, Report::Message(result(1), Some(1)));
 }

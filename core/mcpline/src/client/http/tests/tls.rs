@@ -4,13 +4,14 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-use super::peer::{Peer, json as json_answer};
+use super::peer::{Peer, answer, json as json_answer};
 use super::*;
 
 /// What certifies a server.
@@ -105,4 +106,57 @@ async fn a_certificate_of_an_unknown_root_or_for_another_name_is_not_believed() 
         untrusted(hearing.failure().await);
     }
     assert_eq!(peer.rest(), []);
+}
+
+#[tokio::test]
+async fn a_redirect_to_https_on_the_same_host_is_followed_and_one_back_is_not() {
+    let authority = authority();
+    let inner = Peer::always(json_answer(&result(1))).await;
+    let secure = encrypted(inner.address, &authority, &["127.0.0.1"]).await;
+    let upgrade = format!("https://{secure}/mcp");
+    let redirect = answer("308 Permanent Redirect", &[("location", &upgrade)], "");
+    let plain = Peer::always(redirect).await;
+    let (link, mut hearing) = link_with(&plain.url(), trusting(&authority.pem(), true));
+    link.send(call(1, MODERN));
+    assert_eq!(hearing.next().await, Report::Message(result(1), Some(1)));
+
+    let back = answer("308 Permanent Redirect", &[("location", &plain.url())], "");
+    let worse = Peer::always(back).await;
+    let secure = encrypted(worse.address, &authority, &["127.0.0.1"]).await;
+    let url = format!("https://{secure}/mcp");
+    let (link, mut hearing) = link_with(&url, trusting(&authority.pem(), true));
+    link.send(call(1, MODERN));
+    match hearing.failure().await {
+        ClientError::Http {
+            status: 308, body, ..
+        } => assert!(body.contains("https to http"), "{body}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn https_through_a_tunnel_is_encrypted_to_the_end() {
+    let authority = authority();
+    let inner = Peer::always(json_answer(&result(1))).await;
+    let secure = encrypted(inner.address, &authority, &["server.invalid"]).await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let proxy = listener.local_addr().expect("an address");
+    tokio::spawn(async move {
+        let (mut outer, _) = listener.accept().await.ok()?;
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            outer.read_buf(&mut head).await.ok()?;
+        }
+        assert!(head.starts_with(b"CONNECT server.invalid:443 HTTP/1.1\r\n"));
+        outer.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.ok()?;
+        let mut inner = TcpStream::connect(secure).await.ok()?;
+        tokio::io::copy_bidirectional(&mut outer, &mut inner)
+            .await
+            .ok()
+    });
+    let mut settings = trusting(&authority.pem(), true);
+    settings.proxy = Proxy::Url(format!("http://{proxy}"));
+    let (link, mut hearing) = link_with("https://server.invalid/mcp", settings);
+    link.send(call(1, MODERN));
+    assert_eq!(hearing.next().await, Report::Message(result(1), Some(1)));
 }
