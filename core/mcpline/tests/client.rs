@@ -1,19 +1,23 @@
-//! A client and a server in one process: every revision, questions in mid-call, progress, cancellation, what is kept.
+//! A client and a server of ours over every way that there is between them: every revision, questions in mid-call,
+//! progress, cancellation, subscriptions.
 
 use std::collections::BTreeMap;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcpline::client::{Client, ClientBuilder, ClientError, RequestOptions};
+use mcpline::client::{Address, Channel, Client, ClientBuilder, ClientError, Dial, RequestOptions};
 use mcpline::protocol::vocabulary::{
     ElicitAction, ElicitParams, ElicitResult, FieldSchema, FormSchema, LoggingLevel, Resource,
     Root, Tool,
 };
 use mcpline::protocol::wire::Method;
+use mcpline::transport::http::HttpOptions;
+use mcpline::transport::{self, Stop};
 use mcpline::{Context, Revision, Server};
 use serde_json::json;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, mpsc};
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
@@ -93,6 +97,87 @@ fn server(seen: &Arc<Seen>) -> Server {
         })
 }
 
+/// A way to a server, and what keeps it open.
+struct Way {
+    name: &'static str,
+    address: Box<dyn Fn() -> Address>,
+    stop: Stop,
+}
+
+impl Drop for Way {
+    fn drop(&mut self) {
+        self.stop.stop();
+    }
+}
+
+/// Every way on which this revision is spoken.
+async fn ways(server: &Server, revision: Revision) -> Vec<Way> {
+    let mut ways = Vec::new();
+    let memory = server.clone();
+    ways.push(Way {
+        name: "in memory",
+        address: Box::new(move || Address::from(&memory)),
+        stop: Stop::new(),
+    });
+    let http = transport::http::http("127.0.0.1:0", HttpOptions::default());
+    let http = http.await.expect("a port");
+    let port = http.address().port();
+    let stop = Stop::new();
+    let (serving, stopped) = (server.clone(), stop.clone());
+    tokio::spawn(async move { serving.serve_until(http, stopped).await });
+    if revision == Revision::V2024_11_05 {
+        ways.push(Way {
+            name: "HTTP+SSE",
+            address: Box::new(move || Address::from(format!("http://127.0.0.1:{port}/sse"))),
+            // The same server serves the next way.
+            stop: Stop::new(),
+        });
+    }
+    ways.push(Way {
+        name: "Streamable HTTP",
+        address: Box::new(move || Address::from(format!("http://127.0.0.1:{port}/mcp"))),
+        stop,
+    });
+    let dialled = Arc::new(Dialled(server.clone()));
+    ways.push(Way {
+        name: "a channel",
+        address: Box::new(move || Address::Custom(dialled.clone())),
+        stop: Stop::new(),
+    });
+    ways
+}
+
+/// A channel of one's own: two queues.
+struct Dialled(Server);
+
+impl Dial for Dialled {
+    fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
+        let memory = Arc::new(self.0.connect());
+        let (to_server, mut sent) = mpsc::unbounded_channel();
+        let (answers, from_server) = mpsc::channel(100);
+        let receiving = memory.clone();
+        tokio::spawn(async move {
+            while let Some(message) = receiving.receive().await {
+                if answers.send(message).await.is_err() {
+                    break;
+                }
+            }
+        });
+        tokio::spawn(async move {
+            while let Some(message) = sent.recv().await {
+                memory.send(message);
+            }
+            memory.close();
+        });
+        Box::pin(async {
+            Ok(Channel {
+                to_server,
+                from_server,
+            })
+        })
+    }
+}
+
 fn host(revision: Revision) -> ClientBuilder {
     Client::builder("host", "1").configure(|settings| settings.revisions = vec![revision])
 }
@@ -102,45 +187,50 @@ async fn every_revision_is_spoken_and_every_request_answered() {
     for revision in Revision::ALL {
         let seen = Arc::new(Seen::default());
         let server = server(&seen);
-        let client = host(*revision).connect(&server).await.expect("connects");
-        assert_eq!(client.revision(), *revision);
-        assert_eq!(client.instructions(), Some("be kind"));
-        assert_eq!(
-            client.server_info().map(|info| info.name.as_str()),
-            Some("test")
-        );
-        let tools: Vec<Tool> = client.list_tools().await.expect("a list");
-        let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
-        assert_eq!(names, ["echo", "ask", "report", "wait"], "{revision}");
-        let result = client
-            .call_tool("echo", json!({"text": "hé\n"}))
-            .await
-            .expect("a result");
-        assert_eq!(
-            serde_json::to_value(&result.content).expect("JSON")[0]["text"],
-            "hé\n"
-        );
-        client.ping().await.expect("alive");
-        client
-            .set_log_level(LoggingLevel::Info)
-            .await
-            .expect("a level");
-        let error = client
-            .read_resource("test://none")
-            .await
-            .expect_err("there is none");
-        assert!(matches!(error, ClientError::Rpc(_)), "{revision}: {error}");
-        let error = client
-            .get_prompt("none", &BTreeMap::new())
-            .await
-            .expect_err("there is none");
-        assert!(matches!(error, ClientError::Rpc(_)), "{revision}: {error}");
-        client.close().await;
-        let error = client
-            .call_tool("echo", json!({"text": ""}))
-            .await
-            .expect_err("it is closed");
-        assert_eq!(error, ClientError::Closed);
+        for way in ways(&server, *revision).await {
+            let client = host(*revision)
+                .connect((way.address)())
+                .await
+                .expect(way.name);
+            assert_eq!(client.revision(), *revision);
+            assert_eq!(client.instructions(), Some("be kind"));
+            assert_eq!(
+                client.server_info().map(|info| info.name.as_str()),
+                Some("test")
+            );
+            let tools: Vec<Tool> = client.list_tools().await.expect("a list");
+            let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+            assert_eq!(names, ["echo", "ask", "report", "wait"], "{revision}");
+            let result = client
+                .call_tool("echo", json!({"text": "hé\n"}))
+                .await
+                .expect("a result");
+            assert_eq!(
+                serde_json::to_value(&result.content).expect("JSON")[0]["text"],
+                "hé\n"
+            );
+            client.ping().await.expect("alive");
+            client
+                .set_log_level(LoggingLevel::Info)
+                .await
+                .expect("a level");
+            let error = client
+                .read_resource("test://none")
+                .await
+                .expect_err("there is none");
+            assert!(matches!(error, ClientError::Rpc(_)), "{revision}: {error}");
+            let error = client
+                .get_prompt("none", &BTreeMap::new())
+                .await
+                .expect_err("there is none");
+            assert!(matches!(error, ClientError::Rpc(_)), "{revision}: {error}");
+            client.close().await;
+            let error = client
+                .call_tool("echo", json!({"text": ""}))
+                .await
+                .expect_err("it is closed");
+            assert_eq!(error, ClientError::Closed);
+        }
     }
 }
 
@@ -159,25 +249,27 @@ async fn the_same_handlers_answer_questions_of_every_revision_that_has_them() {
         Revision::V2026_07_28,
     ] {
         let server = server(&Arc::default());
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let heard = asked.clone();
-        let client = host(revision)
-            .roots([Root::new("file:///home")])
-            .on_elicit(move |params| {
-                heard.lock().expect("not poisoned").push(params.message);
-                let content = json!({"name": "Ada"})
-                    .as_object()
-                    .cloned()
-                    .unwrap_or_default();
-                async move { Ok(ElicitResult::new(ElicitAction::Accept).with_content(content)) }
-            })
-            .connect(&server)
-            .await
-            .expect("connects");
-        let result = client.call_tool("ask", json!({})).await.expect("a result");
-        let text = serde_json::to_value(&result.content).expect("JSON")[0]["text"].clone();
-        assert_eq!(text, "accept \"Ada\" file:///home", "{revision}");
-        assert_eq!(*asked.lock().expect("not poisoned"), ["Who?"]);
+        for way in ways(&server, revision).await {
+            let asked = Arc::new(Mutex::new(Vec::new()));
+            let heard = asked.clone();
+            let client = host(revision)
+                .roots([Root::new("file:///home")])
+                .on_elicit(move |params| {
+                    heard.lock().expect("not poisoned").push(params.message);
+                    let content = json!({"name": "Ada"})
+                        .as_object()
+                        .cloned()
+                        .unwrap_or_default();
+                    async move { Ok(ElicitResult::new(ElicitAction::Accept).with_content(content)) }
+                })
+                .connect((way.address)())
+                .await
+                .expect(way.name);
+            let result = client.call_tool("ask", json!({})).await.expect("a result");
+            let text = serde_json::to_value(&result.content).expect("JSON")[0]["text"].clone();
+            assert_eq!(text, "accept \"Ada\" file:///home", "{revision}");
+            assert_eq!(*asked.lock().expect("not poisoned"), ["Who?"]);
+        }
     }
 }
 
@@ -185,17 +277,22 @@ async fn the_same_handlers_answer_questions_of_every_revision_that_has_them() {
 async fn a_question_without_a_handler_fails_nothing_but_the_tool() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let server = server(&Arc::default());
-        let client = host(revision).connect(&server).await.expect("connects");
-        let error = client.call_tool("ask", json!({})).await;
-        let refused = match &error {
-            Ok(result) => result.is_error == Some(true),
-            Err(error) => matches!(error, ClientError::Rpc(_)),
-        };
-        assert!(refused, "{revision}: {error:?}");
-        client
-            .call_tool("echo", json!({"text": "on"}))
-            .await
-            .expect("it lives on");
+        for way in ways(&server, revision).await {
+            let client = host(revision)
+                .connect((way.address)())
+                .await
+                .expect(way.name);
+            let error = client.call_tool("ask", json!({})).await;
+            let refused = match &error {
+                Ok(result) => result.is_error == Some(true),
+                Err(error) => matches!(error, ClientError::Rpc(_)),
+            };
+            assert!(refused, "{revision}: {error:?}");
+            client
+                .call_tool("echo", json!({"text": "on"}))
+                .await
+                .expect("it lives on");
+        }
     }
 }
 
@@ -203,23 +300,28 @@ async fn a_question_without_a_handler_fails_nothing_but_the_tool() {
 async fn progress_is_heard_in_order_by_whoever_asked_for_it() {
     for revision in Revision::ALL {
         let server = server(&Arc::default());
-        let client = host(*revision).connect(&server).await.expect("connects");
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let listener = heard.clone();
-        let options = RequestOptions::new().on_progress(move |progress| {
-            listener
-                .lock()
-                .expect("not poisoned")
-                .push(progress.progress);
-        });
-        client
-            .call_tool_with("report", json!({}), &options)
-            .await
-            .expect("a result");
-        let heard = heard.lock().expect("not poisoned");
-        // Floods are thinned; the last report always arrives.
-        assert_eq!(heard.last(), Some(&3.0), "{revision}");
-        assert!(heard.is_sorted());
+        for way in ways(&server, *revision).await {
+            let client = host(*revision)
+                .connect((way.address)())
+                .await
+                .expect(way.name);
+            let heard = Arc::new(Mutex::new(Vec::new()));
+            let listener = heard.clone();
+            let options = RequestOptions::new().on_progress(move |progress| {
+                listener
+                    .lock()
+                    .expect("not poisoned")
+                    .push(progress.progress);
+            });
+            client
+                .call_tool_with("report", json!({}), &options)
+                .await
+                .expect("a result");
+            let heard = heard.lock().expect("not poisoned");
+            // Floods are thinned; the last report always arrives.
+            assert_eq!(heard.last(), Some(&3.0), "{revision}");
+            assert!(heard.is_sorted());
+        }
     }
 }
 
@@ -228,18 +330,23 @@ async fn dropping_a_call_cancels_it_at_the_server() {
     for revision in Revision::ALL {
         let seen = Arc::new(Seen::default());
         let server = server(&seen);
-        let client = host(*revision).connect(&server).await.expect("connects");
-        let call = tokio::spawn({
-            let client = client.clone();
-            async move { client.call_tool("wait", json!({})).await.map(|_| ()) }
-        });
-        seen.started.notified().await;
-        call.abort();
-        seen.cancelled.notified().await;
-        client
-            .call_tool("echo", json!({"text": "on"}))
-            .await
-            .expect("it lives on");
+        for way in ways(&server, *revision).await {
+            let client = host(*revision)
+                .connect((way.address)())
+                .await
+                .expect(way.name);
+            let call = tokio::spawn({
+                let client = client.clone();
+                async move { client.call_tool("wait", json!({})).await.map(|_| ()) }
+            });
+            seen.started.notified().await;
+            call.abort();
+            seen.cancelled.notified().await;
+            client
+                .call_tool("echo", json!({"text": "on"}))
+                .await
+                .expect("it lives on");
+        }
     }
 }
 
@@ -299,37 +406,41 @@ async fn subscriptions_and_list_changes_are_heard_on_every_revision() {
         let server = Server::new("test", "1")
             .resource(Resource::new("test://a", "a"), |_| async { "text" })
             .tool("one", "One", |_: Nothing, _: Context| async { "one" });
-        let (heard, mut hear) = tokio::sync::mpsc::unbounded_channel();
-        let client = host(*revision)
-            .on_notification(move |notification| {
-                // The test may be over.
-                let _ = heard.send(notification.method.clone());
-            })
-            .connect(&server)
-            .await
-            .expect("connects");
-        client.subscribe("test://a").await.expect("subscribed");
-        server.notify_resource_updated("test://a");
-        let mut next = async || loop {
-            match hear.recv().await.expect("the client lives") {
-                Method::NotificationsSubscriptionsAcknowledged => {}
-                method => return method,
-            }
-        };
-        assert_eq!(
-            next().await,
-            Method::NotificationsResourcesUpdated,
-            "{revision}"
-        );
-        client.unsubscribe("test://a").await.expect("unsubscribed");
-        server.notify_resource_updated("test://a");
-        let server = server.tool("more", "More", |_: Nothing, _: Context| async { "more" });
-        assert_eq!(
-            next().await,
-            Method::NotificationsToolsListChanged,
-            "{revision}"
-        );
-        drop(server);
+        for way in ways(&server, *revision).await {
+            let (heard, mut hear) = tokio::sync::mpsc::unbounded_channel();
+            let client = host(*revision)
+                .on_notification(move |notification| {
+                    // The test may be over.
+                    let _ = heard.send(notification.method.clone());
+                })
+                .connect((way.address)())
+                .await
+                .expect(way.name);
+            client.subscribe("test://a").await.expect("subscribed");
+            server.notify_resource_updated("test://a");
+            let mut next = async || loop {
+                match hear.recv().await.expect("the client lives") {
+                    Method::NotificationsSubscriptionsAcknowledged => {}
+                    method => return method,
+                }
+            };
+            assert_eq!(
+                next().await,
+                Method::NotificationsResourcesUpdated,
+                "{revision}"
+            );
+            client.unsubscribe("test://a").await.expect("unsubscribed");
+            server.notify_resource_updated("test://a");
+            let server = server
+                .clone()
+                .tool(way.name, "More", |_: Nothing, _: Context| async { "more" });
+            assert_eq!(
+                next().await,
+                Method::NotificationsToolsListChanged,
+                "{revision}"
+            );
+            drop(server);
+        }
     }
 }
 

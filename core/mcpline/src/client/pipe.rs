@@ -85,6 +85,7 @@ where
         &mut reader,
         &mut writer,
         outbox,
+        MAX_LINE,
         stopped,
         |line| match line {
             Ok(line) => drop(sink.message(line, None)),

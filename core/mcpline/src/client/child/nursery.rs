@@ -29,7 +29,7 @@ while read -r verb group; do
     del) groups="${groups%% $group *} ${groups#* $group }" ;;
   esac
 done
-for group in $groups; do kill -KILL -- "-$group"; done 2>/dev/null
+for group in $groups; do kill -s KILL -- "-$group"; done 2>/dev/null
 "#;
 
 enum Order {

@@ -164,7 +164,9 @@ impl Link for HttpLink {
             let mut state = self.talk.lock();
             state.revision = Some(revision);
             self.talk.renew_heads(&mut state);
-            state.listens = revision.features().get_stream;
+            // Many servers that speak Streamable HTTP still answer with 2024-11-05, which knew neither; those that
+            // have no such stream say so.
+            state.listens = revision.features().handshake;
             state.initialized && state.listens
         };
         if initialized {

@@ -1,0 +1,285 @@
+//! A client and its child process: started, spoken to over noise, ended with everything that it started, started anew.
+//!
+//! The child is this test program itself, started to run [`child`] alone; what libtest prints is the noise.
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::print_stdout,
+    reason = "the host tells the test what it has started"
+)]
+
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+use std::time::Duration;
+
+use mcpline::client::{Client, ClientError, Command, Reconnect};
+use mcpline::{Context, Server, transport};
+use serde_json::json;
+
+/// Says that this process is to be a child, and of which kind.
+const ROLE: &str = "MCPLINE_TEST_ROLE";
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+fn server() -> Server {
+    Server::new("child", "1")
+        .tool("pid", "Its process id", |_: Nothing, _: Context| async {
+            std::process::id().to_string()
+        })
+        .tool("exit", "Exit in mid-call", |_: Nothing, _: Context| async {
+            eprintln!("I am leaving");
+            std::process::exit(7);
+            #[allow(unreachable_code)]
+            ""
+        })
+}
+
+/// A child that serves; only a test in name.
+#[test]
+fn child() {
+    let Ok(role) = std::env::var(ROLE) else {
+        return;
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let runtime = runtime.expect("a runtime");
+    match role.as_str() {
+        "server" => {
+            runtime
+                .block_on(server().serve(transport::stdio()))
+                .expect("served");
+            std::process::exit(0);
+        }
+        "host" => runtime.block_on(host()),
+        other => panic!("no role is named {other}"),
+    }
+}
+
+/// A host that says which processes it has started, and lasts until it is killed.
+async fn host() {
+    let client = Client::connect(stubborn()).await.expect("connects");
+    println!("\nserver {}", pid(&client).await);
+    std::future::pending::<()>().await;
+}
+
+fn this(role: &str) -> std::process::Command {
+    let mut command = std::process::Command::new(std::env::current_exe().expect("a path"));
+    command
+        .args(["--exact", "child", "--nocapture"])
+        .env(ROLE, role);
+    command
+}
+
+fn serving() -> Command {
+    Command::new(std::env::current_exe().expect("a path"))
+        .args(["--exact", "child", "--nocapture"])
+        .env(ROLE, "server")
+}
+
+/// A server below a shell, beside a process that neither the end of its input nor a SIGTERM impresses. Its id goes to
+/// stderr.
+fn stubborn() -> Command {
+    let exe = std::env::current_exe().expect("a path");
+    let script = format!(
+        "trap '' TERM; sh -c 'trap \"\" TERM; echo grandchild $$ >&2; while :; do sleep 1; done' </dev/null & \
+         {} --exact child --nocapture; wait",
+        exe.display()
+    );
+    Command::new("/bin/sh")
+        .args(["-c", &script])
+        .env(ROLE, "server")
+        .grace(Duration::from_millis(200))
+}
+
+async fn pid(client: &Client) -> i32 {
+    let result = client.call_tool("pid", json!({})).await.expect("a result");
+    let content = serde_json::to_value(&result.content).expect("JSON");
+    content[0]["text"]
+        .as_str()
+        .expect("text")
+        .parse()
+        .expect("a number")
+}
+
+fn is_alive(pid: i32) -> bool {
+    let pid = rustix::process::Pid::from_raw(pid).expect("an id");
+    if rustix::process::test_kill_process(pid).is_err() {
+        return false;
+    }
+    // A zombie is over; its parent just has not looked yet.
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    stat.map_or(true, |stat| !stat.contains(") Z"))
+}
+
+/// The processes of a group.
+fn members(group: i32) -> Vec<i32> {
+    let processes = std::fs::read_dir("/proc").expect("Linux");
+    let ids = processes.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<i32>().ok());
+    // The group is the third field after the name in brackets.
+    let is_member = |pid: &i32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let rest = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        rest.split_whitespace()
+            .nth(2)
+            .and_then(|of| of.parse().ok())
+            == Some(group)
+    };
+    ids.filter(is_member).collect()
+}
+
+/// Waits for a process to be gone; a bound only against hanging.
+async fn gone(pid: i32) {
+    for _ in 0..1_000 {
+        if !is_alive(pid) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("process {pid} is still there");
+}
+
+#[tokio::test]
+async fn a_child_answers_over_noise_and_is_gone_when_the_client_is_closed() {
+    let client = Client::connect(serving()).await.expect("connects");
+    let server = pid(&client).await;
+    assert!(is_alive(server));
+    client.close().await;
+    assert!(!is_alive(server));
+}
+
+#[tokio::test]
+async fn dropping_the_client_ends_the_child() {
+    let client = Client::connect(serving()).await.expect("connects");
+    let server = pid(&client).await;
+    drop(client);
+    gone(server).await;
+}
+
+#[tokio::test]
+async fn what_the_child_started_goes_with_it_however_stubborn() {
+    let (told, mut lines) = tokio::sync::mpsc::unbounded_channel();
+    let command = stubborn().on_stderr(move |line| {
+        // The test may be over.
+        let _ = told.send(line.to_owned());
+    });
+    let client = Client::connect(command).await.expect("connects");
+    let server = pid(&client).await;
+    let grandchild = loop {
+        let line = lines.recv().await.expect("the child lives");
+        if let Some(pid) = line.strip_prefix("grandchild ") {
+            break pid.parse().expect("a number");
+        }
+    };
+    assert!(is_alive(grandchild));
+    client.close().await;
+    gone(server).await;
+    gone(grandchild).await;
+}
+
+#[tokio::test]
+async fn everything_goes_when_the_host_is_killed() {
+    let mut host = this("host")
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("starts");
+    let mut lines = BufReader::new(host.stdout.take().expect("a pipe")).lines();
+    let server: i32 = loop {
+        let line = lines.next().expect("a line").expect("text");
+        if let Some(pid) = line.strip_prefix("server ") {
+            break pid.parse().expect("a number");
+        }
+    };
+    let group = rustix::process::getpgid(rustix::process::Pid::from_raw(server)).expect("a group");
+    let group = group.as_raw_nonzero().get();
+    let members = members(group);
+    // The shell, the server, and the one that nothing impresses.
+    assert!(members.len() >= 3, "{members:?}");
+    host.kill().expect("killed");
+    host.wait().expect("ended");
+    for member in members {
+        gone(member).await;
+    }
+}
+
+#[tokio::test]
+async fn a_child_that_ends_says_how_and_its_last_words() {
+    let command = Command::new("/bin/sh").args(["-c", "echo no configuration >&2; exit 3"]);
+    let error = Client::connect(command).await.expect_err("it ends");
+    let ClientError::Exited { exit, stderr, .. } = &error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(exit.as_deref(), Some("exit status: 3"));
+    assert_eq!(stderr, &["no configuration"]);
+    assert!(error.to_string().contains("no configuration"), "{error}");
+
+    let error = Client::connect(Command::new("/no/such/program"))
+        .await
+        .expect_err("there is none");
+    assert!(
+        matches!(error, ClientError::Unreachable { .. }) && error.is_retry_safe(),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_call_during_which_the_child_ends_fails_and_the_next_starts_it_anew() {
+    let client = Client::connect(serving()).await.expect("connects");
+    let first = pid(&client).await;
+    let error = client
+        .call_tool("exit", json!({}))
+        .await
+        .expect_err("it exits");
+    let ClientError::Exited {
+        exit,
+        stderr,
+        unsent,
+    } = &error
+    else {
+        panic!("{error:?}");
+    };
+    assert_eq!((exit.as_deref(), *unsent), (Some("exit status: 7"), false));
+    assert_eq!(stderr.last().map(String::as_str), Some("I am leaving"));
+    assert!(error.is_outcome_unknown());
+    let second = pid(&client).await;
+    assert_ne!(first, second);
+    client.close().await;
+}
+
+#[tokio::test]
+async fn without_reconnecting_what_is_lost_stays_lost() {
+    let client = Client::builder("host", "1")
+        .configure(|settings| settings.reconnect = Reconnect::never())
+        .connect(serving())
+        .await
+        .expect("connects");
+    client
+        .call_tool("exit", json!({}))
+        .await
+        .expect_err("it exits");
+    let error = client
+        .call_tool("pid", json!({}))
+        .await
+        .expect_err("it is gone");
+    assert!(matches!(error, ClientError::Exited { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn many_children_come_and_go_and_leave_nothing() {
+    let descriptors = || std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
+    let client = Client::connect(serving()).await.expect("connects");
+    client.close().await;
+    let before = descriptors();
+    for _ in 0..20 {
+        let client = Client::connect(serving()).await.expect("connects");
+        client.list_tools().await.expect("a list");
+        client.close().await;
+    }
+    // Others start and end children beside this test, so a few may be open.
+    assert!(
+        descriptors() <= before + 20,
+        "{before} before, {} after",
+        descriptors()
+    );
+}
