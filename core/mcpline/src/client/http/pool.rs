@@ -1,9 +1,10 @@
 //! Connections that wait for the next request.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::task::AbortHandle;
+use tokio::time::Instant;
 
 use super::connector::Wire;
 use super::target::Origin;

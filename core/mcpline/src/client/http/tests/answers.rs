@@ -352,3 +352,38 @@ async fn a_refused_notification_is_a_warning() {
         other => panic!("{other:?}"),
     }
 }
+
+/// A client with one idle connection, and what tells that the connection was closed.
+async fn with_idle_connection() -> (Arc<HttpClient>, Arc<Notify>) {
+    let gone = Arc::new(Notify::new());
+    let silence = gone.clone();
+    let peer = Peer::new(move |_, _| {
+        vec![
+            Step::Send(json_answer(&result(1))),
+            Step::Silence(silence.clone()),
+        ]
+    })
+    .await;
+    let client = http_client(settings());
+    let (link, mut hearing) = link_of(&client, &peer.url());
+    link.send(call(1, MODERN));
+    hearing.message().await;
+    close(&link).await;
+    idle(&client, 1).await;
+    (client, gone)
+}
+
+#[tokio::test]
+async fn connections_end_with_their_client() {
+    let (client, gone) = with_idle_connection().await;
+    drop(client);
+    guarded(gone.notified()).await;
+}
+
+#[tokio::test]
+async fn a_connection_is_not_idle_for_ever() {
+    let (_client, gone) = with_idle_connection().await;
+    // From here on the clock leaps to whatever is waited for.
+    tokio::time::pause();
+    gone.notified().await;
+}
