@@ -1,11 +1,13 @@
 //! What a client can be told about HTTP, each with its default and the reason for it.
 
+use std::fmt;
 use std::time::Duration;
 
 use super::backoff::Backoff;
+use super::target::shown;
 
 /// How a client reaches servers over HTTP. Every field has a default that suits a server anywhere.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct HttpSettings {
     /// Headers for every request, such as `Authorization`; none by default. Those that the transport writes itself
@@ -52,6 +54,24 @@ impl Default for HttpSettings {
     }
 }
 
+/// Without what may be secret: the values of headers.
+impl fmt::Debug for HttpSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("HttpSettings")
+            .field("headers", &names)
+            .field("proxy", &self.proxy)
+            .field("only_these_roots", &self.only_these_roots)
+            .field("connect_timeout", &self.connect_timeout)
+            .field("max_redirects", &self.max_redirects)
+            .field("reconnect_attempts", &self.reconnect_attempts)
+            .field("reconnect_first", &self.reconnect_first)
+            .field("reconnect_cap", &self.reconnect_cap)
+            .field("body_limit", &self.body_limit)
+            .finish_non_exhaustive()
+    }
+}
+
 impl HttpSettings {
     pub(super) fn backoff(&self) -> Backoff {
         Backoff {
@@ -62,7 +82,7 @@ impl HttpSettings {
 }
 
 /// Which proxy requests take.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Clone, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Proxy {
     /// What `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say, read once. This machine itself
@@ -74,4 +94,15 @@ pub enum Proxy {
     /// This one, for everything: `http://`, `socks5://` (names resolved here) or `socks5h://` (by the proxy), with
     /// credentials where it wants them.
     Url(String),
+}
+
+/// Without what may be secret: credentials in a URL.
+impl fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Environment => f.write_str("Environment"),
+            Self::Direct => f.write_str("Direct"),
+            Self::Url(url) => f.debug_tuple("Url").field(&shown(url)).finish(),
+        }
+    }
 }

@@ -162,7 +162,7 @@ fn percent_decoded(text: &str) -> Vec<u8> {
 }
 
 /// The URL without what may be a password.
-fn shown(url: &str) -> String {
+pub(super) fn shown(url: &str) -> String {
     match url
         .split_once("://")
         .map(|(scheme, rest)| (scheme, rest.rsplit_once('@')))

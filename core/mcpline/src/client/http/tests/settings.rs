@@ -164,3 +164,18 @@ async fn a_socks_proxy_is_asked_for_the_server_by_name() {
     link.send(call(1, MODERN));
     assert_eq!(hearing.next().await, Report::Message(result(1), Some(1)));
 }
+
+#[test]
+fn settings_are_shown_without_secrets() {
+    let settings = HttpSettings {
+        headers: vec![("authorization".into(), "secret".into())],
+        proxy: Proxy::Url("http://user:secret@proxy.invalid:1".into()),
+        ..HttpSettings::default()
+    };
+    let shown = format!("{settings:?}");
+    assert!(
+        shown.contains("authorization") && shown.contains("proxy.invalid"),
+        "{shown}"
+    );
+    assert!(!shown.contains("secret"), "{shown}");
+}
