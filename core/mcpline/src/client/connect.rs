@@ -239,13 +239,14 @@ impl Driver {
 
     fn opened(mut self, mut opened: Opened, client: &Arc<Inner>) -> Arc<Session> {
         let link = self.dialled.link;
+        // First, so that all that follows goes out in this revision.
+        link.opened(opened.revision);
         if let Some(initialized) = opened.initialized.take() {
             link.send(Outgoing {
                 message: initialized.into(),
                 purpose: Purpose::Notification { about: None },
             });
         }
-        link.opened(opened.revision);
         let session = Session::start(opened, link, client);
         for report in self.backlog {
             session.take(report);
