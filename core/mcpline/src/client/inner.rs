@@ -2,6 +2,7 @@
 //! the connection is lost.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 
 use mcpline_protocol::client::{
     Ask, Cache, InputNeeded, ToolBook, is_cacheable, is_header_mismatch,
@@ -23,6 +24,9 @@ use super::settings::{ClientSettings, Reissue, RequestOptions};
 
 /// How often one request is sent because its session was lost: a server that loses every session is broken.
 const MAX_SESSIONS_LOST: u32 = 2;
+
+/// After this long without another loss, earlier ones count no more: a server that was down for a while is tried anew.
+const FORGIVEN_AFTER: Duration = Duration::from_secs(30);
 
 /// The client that handles share.
 pub(super) struct Inner {
@@ -46,8 +50,8 @@ struct Current {
     era: Option<Era>,
     /// How often in a row the connection was lost before it answered anything.
     lost: u32,
-    /// Why it was lost the last time.
-    why: Option<ClientError>,
+    /// Why, and when, it was lost the last time.
+    why: Option<(ClientError, Duration)>,
     /// What the server was told to log, on the revisions that have `logging/setLevel`.
     log_level: Option<LoggingLevel>,
     closed: bool,
@@ -118,10 +122,14 @@ impl Inner {
         }
         let this = self.this.upgrade().ok_or(ClientError::Closed)?;
         let (era, lost, why) = {
-            let current = self.current();
+            let mut current = self.current();
+            let at = current.why.as_ref().map_or(Duration::ZERO, |(_, at)| *at);
+            if current.lost > 1 && clock::now().saturating_sub(at) > FORGIVEN_AFTER {
+                current.lost = 1;
+            }
             (current.era, current.lost, current.why.clone())
         };
-        if let Some(why) = why.filter(|_| lost > self.settings.reconnect.attempts) {
+        if let Some((why, _)) = why.filter(|_| lost > self.settings.reconnect.attempts) {
             return Err(why);
         }
         let delay = self.settings.reconnect.delay(lost, jitter());
@@ -134,7 +142,7 @@ impl Inner {
                 let mut current = self.current();
                 if lost > 0 {
                     current.lost += 1;
-                    current.why = Some(error.clone());
+                    current.why = Some((error.clone(), clock::now()));
                 }
                 Err(error)
             }
@@ -213,7 +221,7 @@ impl Inner {
             } else {
                 current.lost + 1
             };
-            current.why = Some(error.clone());
+            current.why = Some((error.clone(), clock::now()));
         }
         tracing::debug!("the connection was lost: {error}");
         // Somebody listens: come back at once, not only with the next request.

@@ -189,14 +189,12 @@ impl Session {
     /// Takes in one message or batch; says whether `course` has its answer now.
     fn hear(&self, read: Result<Incoming, ReadError>, course: Option<CallKey>) -> bool {
         match read {
-            Ok(Incoming::Single(message)) => {
-                self.hear_message(message);
-            }
+            Ok(Incoming::Single(message)) => self.hear_message(message, course),
             // Batches are read whatever the revision says: to drop the answers in them would help nobody.
             Ok(Incoming::Batch(messages)) => {
                 for message in messages {
                     match message {
-                        Ok(message) => self.hear_message(message),
+                        Ok(message) => self.hear_message(message, course),
                         Err(error) => self.hear_unreadable(error, None),
                     }
                 }
@@ -206,13 +204,24 @@ impl Session {
         course.is_none_or(|key| self.lock().conversation.waiter(key).is_none())
     }
 
-    fn hear_message(&self, message: Message) {
+    fn hear_message(&self, message: Message, course: Option<CallKey>) {
+        let elsewhere = match &message {
+            Message::Response(response) => response.id.as_ref().and_then(RequestId::as_integer),
+            _ => None,
+        };
+        let elsewhere = elsewhere.filter(|id| course.is_none_or(|key| *id != key.number().into()));
         let heard = {
             let mut state = self.lock();
             let heard = state.conversation.hear(message, clock::now());
             state.answered |= matches!(heard, Heard::Ended(..));
             heard
         };
+        if let Some(number) = elsewhere.and_then(|id| u64::try_from(id).ok())
+            && matches!(heard, Heard::Ended(..))
+        {
+            // The answer came by another stream than the request's own, which has nothing to wait for any more.
+            self.link.abandon(number);
+        }
         self.follow(heard);
     }
 

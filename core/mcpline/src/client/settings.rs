@@ -55,8 +55,8 @@ impl Default for ClientSettings {
 /// taken up again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reconnect {
-    /// How often in a row a connection may be lost before it answered anything. 5 by default; 0 means that the
-    /// client stays without a connection.
+    /// How often in a row a connection may be lost before it answered anything; then requests fail with the last loss,
+    /// until half a minute has gone by without another. 5 by default; 0 means that what is lost stays lost.
     pub attempts: u32,
     /// How long to wait before the second attempt of a row; doubled before each further one. 200 ms by default.
     pub first_delay: Duration,
