@@ -378,14 +378,23 @@ async def hello(request):
 application = Starlette(routes=[Route("/hello", hello), Mount("/tools", mcp)], lifespan=outer)
 if sys.argv[2] == "bare":
     application = mcp
+elif sys.argv[2] == "fastapi":
+    from fastapi import FastAPI
+
+    application = FastAPI(lifespan=outer)
+    application.mount("/tools", mcp)
 uvicorn.run(application, port=int(sys.argv[1]), log_level="warning")
 """
 
 
-@pytest.mark.parametrize(("how", "path"), [("bare", "/mcp"), ("mounted", "/tools/mcp"), ("mounted", "/tools/")])
+@pytest.mark.parametrize(
+    ("how", "path"), [("bare", "/mcp"), ("mounted", "/tools/mcp"), ("mounted", "/tools/"), ("fastapi", "/tools/mcp")]
+)
 def test_uvicorn_serves_it(how, path):
     import signal
 
+    if how == "fastapi":
+        pytest.importorskip("fastapi", reason="FastAPI is not for this version of Python any more")
     port = free_port()
     with process(UVICORN, str(port), how) as server:
         wait_for_port(port, server)
