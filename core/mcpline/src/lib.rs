@@ -23,8 +23,11 @@
 //! }
 //! ```
 //!
+//! A [`Client`](client::Client) connects to a server of any age by a URL, a command, a socket, in memory, or over a
+//! channel of your own.
+//!
 //! What the types are about: [`server`] has the server and what handlers get and give, [`transport`] the
-//! ways to serve, [`sharing`] what several processes of one service have in common, [`protocol`] the
+//! ways to serve, [`client`] the client, [`sharing`] what several processes of one service have in common, [`protocol`] the
 //! vocabulary of the protocol itself.
 
 pub mod client;
@@ -36,6 +39,11 @@ pub mod server;
 pub mod sharing;
 mod timers;
 pub mod transport;
+
+/// The blocks of the Rust guide are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust.md")]
+struct Guide;
 
 pub use mcpline_protocol as protocol;
 pub use mcpline_protocol::{Revision, RpcError};
