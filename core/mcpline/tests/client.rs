@@ -16,6 +16,7 @@ use mcpline::protocol::wire::Method;
 use mcpline::transport::http::HttpOptions;
 use mcpline::transport::{self, Stop};
 use mcpline::{Context, Revision, Server};
+use schema_check::Conversation;
 use serde_json::json;
 use tokio::sync::{Notify, mpsc};
 
@@ -138,7 +139,7 @@ async fn ways(server: &Server, revision: Revision) -> Vec<Way> {
         address: Box::new(move || Address::from(format!("http://127.0.0.1:{port}/mcp"))),
         stop,
     });
-    let dialled = Arc::new(Dialled(server.clone()));
+    let dialled = Arc::new(Dialled(server.clone(), revision));
     ways.push(Way {
         name: "a channel",
         address: Box::new(move || Address::Custom(dialled.clone())),
@@ -147,17 +148,25 @@ async fn ways(server: &Server, revision: Revision) -> Vec<Way> {
     ways
 }
 
-/// A channel of one's own: two queues.
-struct Dialled(Server);
+fn read(message: &[u8]) -> serde_json::Value {
+    serde_json::from_slice(message).expect("JSON")
+}
+
+/// A channel of one's own: two queues. What goes through it is held against the schema of the revision.
+struct Dialled(Server, Revision);
 
 impl Dial for Dialled {
     fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
         let memory = Arc::new(self.0.connect());
-        let (to_server, mut sent) = mpsc::unbounded_channel();
+        let (to_server, mut sent) = mpsc::unbounded_channel::<bytes::Bytes>();
         let (answers, from_server) = mpsc::channel(100);
         let receiving = memory.clone();
+        // The client is judged with the sides exchanged.
+        let talk = Arc::new(Mutex::new(Conversation::of_client(self.1.as_str())));
+        let heard = talk.clone();
         tokio::spawn(async move {
             while let Some(message) = receiving.receive().await {
+                heard.lock().expect("it fits").client(&read(&message));
                 if answers.send(message).await.is_err() {
                     break;
                 }
@@ -165,6 +174,7 @@ impl Dial for Dialled {
         });
         tokio::spawn(async move {
             while let Some(message) = sent.recv().await {
+                talk.lock().expect("it fits").server(&read(&message));
                 memory.send(message);
             }
             memory.close();

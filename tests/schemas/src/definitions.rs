@@ -5,6 +5,24 @@ use std::collections::HashMap;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
+/// Whose messages are judged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Side {
+    #[default]
+    Server,
+    Client,
+}
+
+impl Side {
+    /// The unions of what this side may ask and tell.
+    fn unions(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Server => ("ServerRequest", "ServerNotification"),
+            Self::Client => ("ClientRequest", "ClientNotification"),
+        }
+    }
+}
+
 /// The definitions of one revision.
 #[derive(Debug)]
 pub(crate) struct Definitions {
@@ -30,13 +48,19 @@ impl Definitions {
         }
     }
 
-    /// Holds a message against what it must fit; `method` is the one that it answers, if it is a response.
-    pub(crate) fn check(&mut self, message: &Value, method: Option<&str>) -> Result<(), String> {
+    /// Holds a message of `side` against what it must fit; `method` is the one that it answers, if it is a response.
+    pub(crate) fn check(
+        &mut self,
+        side: Side,
+        message: &Value,
+        method: Option<&str>,
+    ) -> Result<(), String> {
         if message.get("method").is_some() {
+            let (requests, notifications) = side.unions();
             let (envelope, union) = if message.get("id").is_some() {
-                ("JSONRPCRequest", "ServerRequest")
+                ("JSONRPCRequest", requests)
             } else {
-                ("JSONRPCNotification", "ServerNotification")
+                ("JSONRPCNotification", notifications)
             };
             let name = self
                 .member(union, &message["method"])
@@ -99,13 +123,16 @@ impl Definitions {
 
     /// The member of a union of messages that has this method.
     fn member(&self, union: &str, method: &Value) -> Option<String> {
-        let options = self.all.get(union)?["anyOf"].as_array()?;
+        let definition = self.all.get(union)?;
+        let has = |name: &&str| self.all[*name]["properties"]["method"]["const"] == *method;
+        let Some(options) = definition["anyOf"].as_array() else {
+            // A union of one.
+            return Some(union).filter(has).map(str::to_owned);
+        };
         let names = options
             .iter()
             .filter_map(|option| option["$ref"].as_str()?.rsplit('/').next());
-        let mut having =
-            names.filter(|name| self.all[*name]["properties"]["method"]["const"] == *method);
-        having.next().map(str::to_owned)
+        names.filter(has).map(str::to_owned).next()
     }
 
     /// The definition of a request with this method.

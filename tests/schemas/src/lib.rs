@@ -12,7 +12,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 
 use serde_json::Value;
 
-use definitions::Definitions;
+use definitions::{Definitions, Side};
 
 const MODERN: &str = "2026-07-28";
 /// What errors are held against that answer nothing of a known revision: from here on they may lack an id.
@@ -56,9 +56,25 @@ fn schemas() -> Option<&'static Schemas> {
 pub struct Conversation {
     agreed: Vec<&'static str>,
     asked: HashMap<String, Vec<(String, bool)>>,
+    side: Side,
 }
 
 impl Conversation {
+    /// With the sides exchanged: judges a client that speaks this revision and no other. What it says goes to
+    /// [`server`](Self::server), what the server says to [`client`](Self::client).
+    ///
+    /// # Panics
+    ///
+    /// If there is no such revision.
+    pub fn of_client(revision: &str) -> Self {
+        let known = REVISIONS.into_iter().find(|known| *known == revision);
+        Self {
+            agreed: vec![known.expect("a revision of the protocol")],
+            side: Side::Client,
+            ..Self::default()
+        }
+    }
+
     /// Hears a message, or a batch, of the client's.
     pub fn client(&mut self, message: &Value) {
         if let Value::Array(batch) = message {
@@ -103,7 +119,7 @@ impl Conversation {
             let mut definitions = schemas[revision]
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            match definitions.check(message, method.as_deref()) {
+            match definitions.check(self.side, message, method.as_deref()) {
                 Ok(()) => return Ok(()),
                 Err(problems) => first.get_or_insert(format!("{revision}: {problems}")),
             };
@@ -114,6 +130,12 @@ impl Conversation {
     /// The revisions that a message may be of, and the methods that it may answer.
     fn readings(&mut self, message: &Value) -> Vec<(&'static str, Option<String>)> {
         let mut agreed = self.agreed.clone();
+        if message.get("method").is_some() && self.side == Side::Client {
+            return agreed
+                .into_iter()
+                .map(|revision| (revision, None))
+                .collect();
+        }
         if message.get("method").is_some() {
             if message["params"]["_meta"]
                 .get(format!("{META}subscriptionId"))
@@ -194,6 +216,25 @@ mod tests {
         assert!(answered("2025-03-26", "ping", json!(1)).is_err());
         assert!(answered("2025-03-26", "server/discover", json!({})).is_err());
         assert_eq!(answered("2025-03-26", "ping", json!({})), Ok(()));
+    }
+
+    #[test]
+    fn a_client_is_judged_by_what_clients_may_say() {
+        if schemas().is_none() {
+            return;
+        }
+        let says = |message: Value| Conversation::of_client("2025-11-25").check(&message);
+        let call = |params: Value| json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+        assert_eq!(says(call(json!({"name": "x"}))), Ok(()));
+        assert!(says(call(json!({}))).is_err());
+        assert!(says(json!({"jsonrpc": "2.0", "id": 1, "method": "server/discover"})).is_err());
+        assert!(says(json!({"jsonrpc": "2.0", "id": 1, "method": "roots/list"})).is_err());
+        let mut talk = Conversation::of_client("2025-11-25");
+        talk.client(&json!({"jsonrpc": "2.0", "id": 1, "method": "roots/list"}));
+        assert!(
+            talk.check(&json!({"jsonrpc": "2.0", "id": 1, "result": {}}))
+                .is_err()
+        );
     }
 
     #[test]
