@@ -6,10 +6,13 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// The time on the driver's clock: monotonic, since the process first asked.
+/// The time on the driver's clock: monotonic, since the process first asked. It is the runtime's clock, so that it
+/// stands still where a test has paused that.
 pub(crate) fn now() -> Duration {
     static START: OnceLock<Instant> = OnceLock::new();
-    START.get_or_init(Instant::now).elapsed()
+    let start = START.get_or_init(Instant::now);
+    let now = tokio::time::Instant::now().into_std();
+    now.saturating_duration_since(*start)
 }
 
 /// Seconds since 1970-01-01 UTC, for what other processes must be able to compare.

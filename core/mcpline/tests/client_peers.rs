@@ -1,0 +1,521 @@
+//! A client and servers that are scripted line by line: eras, cursors, lost connections, questions without end; and what
+//! the client keeps.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpline::client::{Address, Channel, Client, ClientError, Dial, Reissue, RequestOptions};
+use mcpline::protocol::Era;
+use mcpline::protocol::client::OpenError;
+use mcpline::protocol::vocabulary::{CacheHints, CacheScope, ElicitAction, ElicitResult, Tool};
+use mcpline::server::ToolOptions;
+use mcpline::transport::http::HttpOptions;
+use mcpline::transport::{self, Stop};
+use mcpline::{Call, Context, Handler, Reply, Revision, Server, Settings, ToolReply};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+/// What a scripted server does with a message.
+enum Act {
+    Say(Value),
+    Noise(&'static str),
+    Nothing,
+    Leave,
+}
+
+type Script = dyn Fn(usize, &Value) -> Vec<Act> + Send + Sync;
+
+/// A server that a closure plays: it gets the number of the connection and the message.
+struct Scripted {
+    script: Arc<Script>,
+    dialled: AtomicUsize,
+    /// The methods that it was asked for.
+    asked: Mutex<Vec<String>>,
+}
+
+fn scripted(script: impl Fn(usize, &Value) -> Vec<Act> + Send + Sync + 'static) -> Arc<Scripted> {
+    Arc::new(Scripted {
+        script: Arc::new(script),
+        dialled: AtomicUsize::new(0),
+        asked: Mutex::default(),
+    })
+}
+
+struct To(Arc<Scripted>);
+
+impl Dial for To {
+    fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
+        let connection = self.0.dialled.fetch_add(1, Ordering::Relaxed);
+        let (to_server, mut sent) = mpsc::unbounded_channel::<Bytes>();
+        let (answers, from_server) = mpsc::channel(100);
+        let server = self.0.clone();
+        tokio::spawn(async move {
+            while let Some(message) = sent.recv().await {
+                let message: Value = serde_json::from_slice(&message).expect("JSON");
+                if let Some(method) = message["method"].as_str() {
+                    server
+                        .asked
+                        .lock()
+                        .expect("not poisoned")
+                        .push(method.to_owned());
+                }
+                for act in (server.script)(connection, &message) {
+                    let said = match act {
+                        Act::Say(said) => Bytes::from(said.to_string()),
+                        Act::Noise(text) => Bytes::from_static(text.as_bytes()),
+                        Act::Nothing => continue,
+                        Act::Leave => return,
+                    };
+                    if answers.send(said).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        Box::pin(async {
+            Ok(Channel {
+                to_server,
+                from_server,
+            })
+        })
+    }
+}
+
+impl Scripted {
+    fn address(self: &Arc<Self>) -> Address {
+        Address::Custom(Arc::new(To(self.clone())))
+    }
+
+    fn asked(&self) -> Vec<String> {
+        self.asked.lock().expect("not poisoned").clone()
+    }
+
+    fn count(&self, method: &str) -> usize {
+        self.asked().iter().filter(|asked| *asked == method).count()
+    }
+}
+
+fn result(to: &Value, result: Value) -> Vec<Act> {
+    vec![Act::Say(
+        json!({"jsonrpc": "2.0", "id": to["id"], "result": result}),
+    )]
+}
+
+fn error(to: &Value, code: i64) -> Vec<Act> {
+    let error = json!({"code": code, "message": "no"});
+    vec![Act::Say(
+        json!({"jsonrpc": "2.0", "id": to["id"], "error": error}),
+    )]
+}
+
+fn shake(to: &Value, revision: &str) -> Vec<Act> {
+    let info = json!({"name": "s", "version": "1"});
+    result(
+        to,
+        json!({"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": info}),
+    )
+}
+
+fn discovered(to: &Value) -> Vec<Act> {
+    result(
+        to,
+        json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+               "ttlMs": 0, "cacheScope": "public"}),
+    )
+}
+
+/// Plays a server of the handshake era; `probe` is what it does with `server/discover`.
+fn legacy(
+    probe: impl Fn(&Value) -> Vec<Act> + Send + Sync + 'static,
+    others: impl Fn(usize, &Value) -> Vec<Act> + Send + Sync + 'static,
+) -> Arc<Scripted> {
+    scripted(
+        move |connection, message| match message["method"].as_str() {
+            Some("server/discover") => probe(message),
+            Some("initialize") => shake(message, "2025-06-18"),
+            Some("notifications/initialized") => vec![],
+            _ => others(connection, message),
+        },
+    )
+}
+
+#[tokio::test(start_paused = true)]
+async fn servers_of_the_handshake_era_are_found_out_whatever_they_make_of_the_probe() {
+    type Probe = Box<dyn Fn(&Value) -> Vec<Act> + Send + Sync>;
+    let probes: Vec<(&str, Probe)> = vec![
+        ("-32601", Box::new(|to| error(to, -32601))),
+        ("-32602", Box::new(|to| error(to, -32602))),
+        ("-32600", Box::new(|to| error(to, -32600))),
+        ("another code", Box::new(|to| error(to, -1))),
+        ("silence", Box::new(|_| vec![Act::Nothing])),
+        ("noise", Box::new(|_| vec![Act::Noise("starting up …")])),
+        ("an empty result", Box::new(|to| result(to, json!({})))),
+        (
+            "an answer to another id",
+            Box::new(|_| vec![Act::Say(json!({"jsonrpc": "2.0", "id": 999, "result": {}}))]),
+        ),
+        (
+            "an error without an id",
+            Box::new(|_| {
+                vec![Act::Say(
+                    json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32600, "message": "?"}}),
+                )]
+            }),
+        ),
+        ("its end", Box::new(|_| vec![Act::Leave])),
+    ];
+    for (name, probe) in probes {
+        let server = legacy(probe, |_, to| result(to, json!({"tools": []})));
+        let client = Client::connect(server.address()).await.expect(name);
+        assert_eq!(client.revision(), Revision::V2025_06_18, "{name}");
+        assert_eq!(client.list_tools().await.expect(name), [], "{name}");
+        client.close().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_says_nothing_at_all_is_given_up_within_the_stated_bound() {
+    let server = scripted(|_, _| vec![]);
+    let began = tokio::time::Instant::now();
+    let failed = Client::connect(server.address())
+        .await
+        .expect_err("silence");
+    assert!(
+        matches!(&failed, ClientError::Open(OpenError::TimedOut { .. })),
+        "{failed:?}"
+    );
+    // The clock is a paused one: it shows what was waited for.
+    assert!(began.elapsed() <= Duration::from_secs(3 + 3 * 30));
+}
+
+#[tokio::test]
+async fn what_a_server_spoke_the_last_time_is_tried_first() {
+    let server = legacy(|_| unreachable!(), |_, _| vec![]);
+    let client = Client::builder("host", "1")
+        .configure(|settings| settings.remembered = Some(Era::Legacy))
+        .connect(server.address())
+        .await
+        .expect("connects");
+    assert_eq!(client.revision(), Revision::V2025_06_18);
+    assert_eq!(server.count("server/discover"), 0);
+}
+
+#[tokio::test]
+async fn without_a_common_revision_nothing_is_opened() {
+    let server = scripted(|_, to| match to["method"].as_str() {
+        Some("initialize") => shake(to, "1999-01-01"),
+        _ => error(to, -32601),
+    });
+    let failed = Client::connect(server.address())
+        .await
+        .expect_err("too old");
+    let ClientError::Open(OpenError::NoCommonRevision { server, .. }) = &failed else {
+        panic!("{failed:?}");
+    };
+    assert_eq!(server, &["1999-01-01"]);
+}
+
+#[tokio::test]
+async fn any_text_is_a_cursor_and_cursors_in_a_circle_end_the_list() {
+    let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+    let server = legacy(
+        |to| error(to, -32601),
+        move |_, to| match to["params"]["cursor"].as_str() {
+            None => result(to, json!({"tools": [tool("a")], "nextCursor": ""})),
+            Some("") => result(to, json!({"tools": [tool("b")], "nextCursor": "last"})),
+            Some(_) => result(to, json!({"tools": [tool("c")]})),
+        },
+    );
+    let client = Client::connect(server.address()).await.expect("connects");
+    let names: Vec<String> = client
+        .list_tools()
+        .await
+        .expect("a list")
+        .into_iter()
+        .map(|tool| tool.name)
+        .collect();
+    assert_eq!(names, ["a", "b", "c"]);
+
+    let server = legacy(
+        |to| error(to, -32601),
+        |_, to| result(to, json!({"tools": [], "nextCursor": "same"})),
+    );
+    let client = Client::connect(server.address()).await.expect("connects");
+    let failed = client.list_tools().await.expect_err("a circle");
+    assert!(matches!(failed, ClientError::Invalid { .. }), "{failed:?}");
+}
+
+#[tokio::test]
+async fn results_that_break_the_protocol_are_told_from_those_that_do_not() {
+    let server = legacy(
+        |to| error(to, -32601),
+        |_, to| match to["method"].as_str() {
+            Some("tools/list") => result(to, json!({"tools": [{"name": "x"}]})),
+            _ => result(to, json!({"content": 7})),
+        },
+    );
+    let client = Client::connect(server.address()).await.expect("connects");
+    for failed in [
+        client.list_tools().await.map(drop).expect_err("no schema"),
+        client
+            .call_tool("x", json!({}))
+            .await
+            .map(drop)
+            .expect_err("no content"),
+    ] {
+        assert!(matches!(failed, ClientError::Invalid { .. }), "{failed:?}");
+    }
+}
+
+/// A server that leaves in the middle of the first call it gets, and answers the second.
+fn leaving() -> Arc<Scripted> {
+    let calls = AtomicUsize::new(0);
+    legacy(
+        |to| error(to, -32601),
+        move |_, to| match to["method"].as_str() {
+            Some("tools/list") => result(
+                to,
+                json!({"tools": [
+                    {"name": "read", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": true}},
+                    {"name": "again", "inputSchema": {"type": "object"}, "annotations": {"idempotentHint": true}},
+                    {"name": "pay", "inputSchema": {"type": "object"}},
+                ]}),
+            ),
+            _ if calls.fetch_add(1, Ordering::Relaxed) == 0 => vec![Act::Leave],
+            _ => result(to, json!({"content": [{"type": "text", "text": "done"}]})),
+        },
+    )
+}
+
+#[tokio::test]
+async fn a_call_whose_outcome_is_unknown_is_sent_again_only_where_that_is_safe() {
+    for (tool, reissue, again) in [
+        ("read", Reissue::IfSafe, true),
+        ("again", Reissue::IfSafe, true),
+        ("pay", Reissue::IfSafe, false),
+        ("pay", Reissue::Always, true),
+        ("read", Reissue::Never, false),
+    ] {
+        let server = leaving();
+        let client = Client::connect(server.address()).await.expect("connects");
+        client.list_tools().await.expect("a list");
+        let mut options = RequestOptions::new();
+        options.reissue = reissue;
+        let outcome = client.call_tool_with(tool, json!({}), &options).await;
+        if again {
+            outcome.expect("the second time");
+            assert_eq!(server.count("tools/call"), 2, "{tool} {reissue:?}");
+        } else {
+            let failed = outcome.expect_err("its outcome is unknown");
+            assert!(
+                failed.is_outcome_unknown() && !failed.is_retry_safe(),
+                "{failed:?}"
+            );
+            assert_eq!(server.count("tools/call"), 1, "{tool} {reissue:?}");
+            // And the next request finds a new connection.
+            client.call_tool(tool, json!({})).await.expect("anew");
+        }
+        assert_eq!(server.count("initialize"), 2);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_leaves_again_and_again_is_left_alone_for_a_while() {
+    let server = legacy(|to| error(to, -32601), |_, _| vec![Act::Leave]);
+    let client = Client::connect(server.address()).await.expect("connects");
+    let failed = client.list_tools().await.expect_err("it leaves");
+    assert!(
+        matches!(failed, ClientError::ConnectionLost { .. }),
+        "{failed:?}"
+    );
+    let dialled = server.dialled.load(Ordering::Relaxed);
+    assert!((2..=8).contains(&dialled), "{dialled} connections");
+    let failed = client.list_tools().await.expect_err("it is left alone");
+    assert!(
+        matches!(failed, ClientError::ConnectionLost { .. }),
+        "{failed:?}"
+    );
+    assert_eq!(server.dialled.load(Ordering::Relaxed), dialled);
+    tokio::time::advance(Duration::from_secs(31)).await;
+    client.list_tools().await.expect_err("it still leaves");
+    assert!(server.dialled.load(Ordering::Relaxed) > dialled);
+}
+
+#[tokio::test]
+async fn subscriptions_and_the_log_level_are_told_to_the_next_connection() {
+    let server = legacy(
+        |to| error(to, -32601),
+        |connection, to| match to["method"].as_str() {
+            Some("tools/list") if connection == 0 => vec![Act::Leave],
+            Some("tools/list") => result(to, json!({"tools": []})),
+            _ => result(to, json!({})),
+        },
+    );
+    let client = Client::connect(server.address()).await.expect("connects");
+    client.subscribe("test://a").await.expect("subscribed");
+    client
+        .set_log_level(mcpline::protocol::vocabulary::LoggingLevel::Error)
+        .await
+        .expect("a level");
+    client.list_tools().await.expect("the second time");
+    assert_eq!(server.count("resources/subscribe"), 2);
+    assert_eq!(server.count("logging/setLevel"), 2);
+}
+
+fn asking() -> Arc<Scripted> {
+    scripted(|_, to| match to["method"].as_str() {
+        Some("server/discover") => discovered(to),
+        _ => result(
+            to,
+            json!({"resultType": "input_required", "requestState": "s", "inputRequests": {
+                "q": {"method": "elicitation/create", "params": {"message": "?", "requestedSchema": {
+                    "type": "object", "properties": {"x": {"type": "string", "default": "d"}}}}}}}),
+        ),
+    })
+}
+
+#[tokio::test]
+async fn a_server_that_asks_without_end_is_answered_so_often_and_no_more() {
+    let server = asking();
+    let answers = Arc::new(AtomicUsize::new(0));
+    let counted = answers.clone();
+    let client = Client::builder("host", "1")
+        .configure(|settings| settings.max_rounds = 3)
+        .on_elicit(move |_| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            async { Ok(ElicitResult::new(ElicitAction::Decline)) }
+        })
+        .connect(server.address())
+        .await
+        .expect("connects");
+    let failed = client
+        .call_tool("x", json!({}))
+        .await
+        .expect_err("it asks again");
+    assert_eq!(failed, ClientError::TooManyRounds { rounds: 3 });
+    assert_eq!(answers.load(Ordering::Relaxed), 3);
+    // By hand, the questions are the caller's.
+    let mut options = RequestOptions::new();
+    options.by_hand = true;
+    let params = mcpline::protocol::Raw::from_trusted(r#"{"name":"x"}"#);
+    let asked = client
+        .request("tools/call", Some(&params), &options)
+        .await
+        .expect("a result");
+    let needed = mcpline::protocol::client::InputNeeded::of(&asked).expect("well formed");
+    assert_eq!(needed.expect("it asks").questions[0].key, "q");
+    assert_eq!(answers.load(Ordering::Relaxed), 3);
+}
+
+#[tokio::test]
+async fn a_host_without_a_handler_fails_the_request_that_asks() {
+    let server = asking();
+    let client = Client::connect(server.address()).await.expect("connects");
+    let failed = client
+        .call_tool("x", json!({}))
+        .await
+        .expect_err("nobody answers");
+    assert!(matches!(failed, ClientError::Unanswered(_)), "{failed:?}");
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+#[tokio::test]
+async fn a_list_is_asked_for_once_while_it_is_fresh_unless_it_must_be_fresher() {
+    let server = scripted(|_, to| match to["method"].as_str() {
+        Some("server/discover") => discovered(to),
+        _ => result(
+            to,
+            json!({"resultType": "complete", "tools": [], "ttlMs": 60_000, "cacheScope": "private"}),
+        ),
+    });
+    let client = Client::connect(server.address()).await.expect("connects");
+    client.list_tools().await.expect("a list");
+    client.list_tools().await.expect("a list");
+    assert_eq!(server.count("tools/list"), 1);
+    let mut options = RequestOptions::new();
+    options.fresh = true;
+    client
+        .list_tools_page(None, &options)
+        .await
+        .expect("a page");
+    assert_eq!(server.count("tools/list"), 2);
+}
+
+#[tokio::test]
+async fn lists_are_kept_for_as_long_as_their_server_says_and_until_it_tells_of_a_change() {
+    let mut settings = Settings::default();
+    settings.list_cache = CacheHints::new(60_000, CacheScope::Private);
+    let server = Server::builder("test", "1")
+        .settings(settings)
+        .build()
+        .expect("a server")
+        .tool("one", "One", |_: Nothing, _: Context| async { "one" });
+    let (heard, mut hear) = mpsc::unbounded_channel();
+    let client = Client::builder("host", "1")
+        .on_notification(move |notification| {
+            // The test may be over.
+            let _ = heard.send(notification.method.as_str().to_owned());
+        })
+        .connect(&server)
+        .await
+        .expect("connects");
+    while hear.recv().await.expect("the client lives") != "notifications/subscriptions/acknowledged"
+    {
+    }
+    assert_eq!(client.list_tools().await.expect("a list").len(), 1);
+    let server = server.tool("two", "Two", |_: Nothing, _: Context| async { "two" });
+    while hear.recv().await.expect("the client lives") != "notifications/tools/list_changed" {}
+    assert_eq!(client.list_tools().await.expect("a list").len(), 2);
+    drop(server);
+}
+
+/// A tool that counts its calls.
+struct Counting(Arc<AtomicUsize>);
+
+impl Handler for Counting {
+    fn call(&self, call: Call) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        call.reply(Ok(Reply::Tool(ToolReply::default())));
+    }
+}
+
+#[tokio::test]
+async fn a_header_that_no_longer_matches_has_the_tools_listed_anew_and_the_call_repeated() {
+    let schema = |header: &str| json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": header}}});
+    let calls = Arc::new(AtomicUsize::new(0));
+    let server = Server::new("test", "1");
+    let add = |header: &str| {
+        let tool = Tool::new("where", schema(header));
+        let handler = Arc::new(Counting(calls.clone()));
+        server
+            .add_tool(tool, ToolOptions::default(), handler)
+            .expect("added");
+    };
+    add("Region");
+    let http = transport::http::http("127.0.0.1:0", HttpOptions::default());
+    let http = http.await.expect("a port");
+    let url = format!("http://{}/mcp", http.address());
+    let stop = Stop::new();
+    let (serving, stopped) = (server.clone(), stop.clone());
+    tokio::spawn(async move { serving.serve_until(http, stopped).await });
+    let client = Client::connect(url).await.expect("connects");
+    client.list_tools().await.expect("a list");
+    client
+        .call_tool("where", json!({"region": "eu"}))
+        .await
+        .expect("a result");
+    server.remove_tool("where");
+    add("Area");
+    client
+        .call_tool("where", json!({"region": "eu"}))
+        .await
+        .expect("a result");
+    assert_eq!(calls.load(Ordering::Relaxed), 2);
+    client.close().await;
+    stop.stop();
+}
