@@ -7,17 +7,18 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyBytes;
 
-const MODULE: &str = "mcpline.errors";
+pub(crate) const MODULE: &str = "mcpline.errors";
 
 macro_rules! class {
     ($py:expr, $name:literal) => {{
-        static CLASS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        crate::imported($py, &CLASS, MODULE, $name)
+        static CLASS: pyo3::sync::PyOnceLock<pyo3::Py<pyo3::PyAny>> = pyo3::sync::PyOnceLock::new();
+        crate::imported($py, &CLASS, $crate::errors::MODULE, $name)
     }};
 }
+pub(crate) use class;
 
 /// An exception of a class of `mcpline.errors`, made with these arguments.
-fn raise<'py>(
+pub(crate) fn raise<'py>(
     class: PyResult<Bound<'py, PyAny>>,
     arguments: impl pyo3::call::PyCallArgs<'py>,
 ) -> PyErr {
@@ -101,7 +102,7 @@ pub(crate) fn cancelled(py: Python<'_>) -> PyErr {
     }
 }
 
-fn loads<'py>(py: Python<'py>, json: &[u8]) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn loads<'py>(py: Python<'py>, json: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     static LOADS: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     crate::imported(py, &LOADS, "json", "loads")?.call1((PyBytes::new(py, json),))
 }

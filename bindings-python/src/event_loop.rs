@@ -596,7 +596,7 @@ pub(crate) fn copy_context(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
 
 /// For loops that watch no descriptors: a thread that calls `notify`, so that the I/O thread never waits
 /// for Python.
-fn notifier(notify: Py<PyAny>) -> Arc<dyn Fn() + Send + Sync> {
+pub(crate) fn notifier(notify: Py<PyAny>) -> Arc<dyn Fn() + Send + Sync> {
     let (sender, receiver) = std::sync::mpsc::sync_channel::<()>(1);
     let run = move || {
         while receiver.recv().is_ok() {

@@ -4,10 +4,11 @@
 //! [`plan`] is how one handler is called, [`outcome`] how its result becomes a reply, [`call`] what it may
 //! do meanwhile. Async handlers run on the user's event loop ([`event_loop`], [`slot`]), sync ones on a pool
 //! of threads ([`workers`]). [`server`] is what Python holds, [`runtime`] the thread that does the I/O, unless
-//! the loop's thread does ([`baton`], [`driver`]).
+//! the loop's thread does ([`baton`], [`driver`]). [`client`] is the other side: what Python holds as a client.
 
 mod baton;
 mod call;
+mod client;
 mod driver;
 mod errors;
 mod event_loop;
@@ -35,6 +36,8 @@ mod _native {
 
     #[pymodule_export]
     use crate::call::Call;
+    #[pymodule_export]
+    use crate::client::{Answer, Client, Port, failures};
     #[pymodule_export]
     use crate::driver::Driver;
     #[pymodule_export]

@@ -82,7 +82,7 @@ impl RuntimeSlot {
 }
 
 impl Runtime {
-    fn start(py: Python<'_>) -> PyResult<Self> {
+    pub(crate) fn start(py: Python<'_>) -> PyResult<Self> {
         let failed = |error: std::io::Error| errors::transport(py, &error.to_string());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

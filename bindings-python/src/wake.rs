@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
+use std::time::Duration;
 
 use rustix::pipe::PipeFlags;
 
@@ -69,6 +70,15 @@ impl Wake {
         let mut descriptors = [PollFd::from_borrowed_fd(self.reader.as_fd(), PollFlags::IN)];
         // Whatever it says, the caller looks for itself.
         let _ = rustix::event::poll(&mut descriptors, None);
+    }
+
+    /// Waits until it is woken or a signal comes, but no longer than this.
+    pub(crate) fn wait_for(&self, longest: Duration) {
+        use rustix::event::{PollFd, PollFlags, Timespec};
+        let mut descriptors = [PollFd::from_borrowed_fd(self.reader.as_fd(), PollFlags::IN)];
+        let longest = Timespec::try_from(longest).ok();
+        // Whatever it says, the caller looks for itself.
+        let _ = rustix::event::poll(&mut descriptors, longest.as_ref());
     }
 
     /// The descriptor to wait for.

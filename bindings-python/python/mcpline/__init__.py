@@ -1,4 +1,4 @@
-"""The Model Context Protocol: servers for clients of every revision, over every transport.
+"""The Model Context Protocol: servers and clients of every revision, over every transport.
 
     from mcpline import Server
 
@@ -11,6 +11,11 @@
 
     server.run()
 
+    from mcpline import Client
+
+    async with Client.connect("http://localhost:8000/mcp") as client:
+        result = await client.call_tool("forecast", {"city": "Oslo"})
+
 Importing the package imports nothing that takes time: names other than `Server` and the exceptions are loaded when
 they are first used.
 """
@@ -19,11 +24,23 @@ from __future__ import annotations
 
 from ._native import VERSION as __version__
 from .errors import (
+    ClientClosed,
+    ClientError,
     Closed,
+    ConnectionFailed,
     Error,
+    HttpError,
     InternalError,
+    InvalidAnswer,
     McplineError,
+    NotSupported,
+    OpenFailed,
+    OpenTimedOut,
+    QuestionUnanswered,
     Refused,
+    RequestTimedOut,
+    ServerError,
+    ServerExited,
     TimedOut,
     ToolError,
     TransportError,
@@ -36,6 +53,7 @@ from .server import Server
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._types import Header
+    from .client import Client
     from .content import (
         Annotations,
         AssistantMessage,
@@ -63,6 +81,24 @@ if TYPE_CHECKING:
         UserMessage,
     )
     from .context import ClientInfo, Context, ElicitResult, Root, SampleResult, SyncContext
+    from .questions import ElicitParams, SampleAnswer, SampleParams
+    from .results import (
+        CallToolResult,
+        CompleteResult,
+        GetPromptResult,
+        Implementation,
+        LogMessage,
+        Notification,
+        Prompt,
+        PromptMessage,
+        ReadResourceResult,
+        Resource,
+        ResourceTemplate,
+        ServerCapabilities,
+        Tool,
+        UnknownContent,
+    )
+    from .sync_client import SyncClient
     from .testing import TestClient
 
 __all__ = [
@@ -70,42 +106,73 @@ __all__ = [
     "AssistantMessage",
     "Audio",
     "AudioContent",
+    "CallToolResult",
+    "Client",
+    "ClientClosed",
+    "ClientError",
     "ClientInfo",
     "Closed",
+    "CompleteResult",
     "Completion",
+    "ConnectionFailed",
     "ContentBlock",
     "Context",
+    "ElicitParams",
     "ElicitRequest",
     "ElicitResult",
     "EmbeddedResource",
     "Error",
     "File",
+    "GetPromptResult",
     "Header",
+    "HttpError",
     "Icon",
     "Image",
     "ImageContent",
+    "Implementation",
     "InputRequired",
     "InternalError",
+    "InvalidAnswer",
+    "LogMessage",
     "McplineError",
     "Message",
+    "NotSupported",
+    "Notification",
+    "OpenFailed",
+    "OpenTimedOut",
+    "Prompt",
+    "PromptMessage",
+    "QuestionUnanswered",
+    "ReadResourceResult",
     "Refused",
+    "RequestTimedOut",
+    "Resource",
     "ResourceContents",
     "ResourceLink",
+    "ResourceTemplate",
     "Root",
     "RootsRequest",
+    "SampleAnswer",
+    "SampleParams",
     "SampleRequest",
     "SampleResult",
     "Server",
+    "ServerCapabilities",
+    "ServerError",
+    "ServerExited",
+    "SyncClient",
     "SyncContext",
     "TestClient",
     "TextContent",
     "TimedOut",
+    "Tool",
     "ToolAnnotations",
     "ToolError",
     "ToolResult",
     "ToolResultContent",
     "ToolUseContent",
     "TransportError",
+    "UnknownContent",
     "Unsupported",
     "UrlElicitationRequired",
     "UsageError",
@@ -114,8 +181,30 @@ __all__ = [
 ]
 
 _LATER = {
+    "Client": "client",
     "Header": "_types",
+    "SyncClient": "sync_client",
     "TestClient": "testing",
+    **dict.fromkeys(("ElicitParams", "SampleAnswer", "SampleParams"), "questions"),
+    **dict.fromkeys(
+        (
+            "CallToolResult",
+            "CompleteResult",
+            "GetPromptResult",
+            "Implementation",
+            "LogMessage",
+            "Notification",
+            "Prompt",
+            "PromptMessage",
+            "ReadResourceResult",
+            "Resource",
+            "ResourceTemplate",
+            "ServerCapabilities",
+            "Tool",
+            "UnknownContent",
+        ),
+        "results",
+    ),
     **dict.fromkeys(("ClientInfo", "Context", "ElicitResult", "Root", "SampleResult", "SyncContext"), "context"),
 }
 

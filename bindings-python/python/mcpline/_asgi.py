@@ -115,7 +115,7 @@ class Application:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _later(
-        self, answer: _native.Answer | None, exchange: _native.Exchange, receive: Receive, send: Send
+        self, answer: _native.HttpAnswer | None, exchange: _native.Exchange, receive: Receive, send: Send
     ) -> None:
         """Wait for what isn't there yet of an answer."""
         loop = asyncio.get_running_loop()

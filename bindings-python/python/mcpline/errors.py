@@ -9,11 +9,23 @@ if TYPE_CHECKING:
     from .content import ElicitRequest
 
 __all__ = [
+    "ClientClosed",
+    "ClientError",
     "Closed",
+    "ConnectionFailed",
     "Error",
+    "HttpError",
     "InternalError",
+    "InvalidAnswer",
     "McplineError",
+    "NotSupported",
+    "OpenFailed",
+    "OpenTimedOut",
+    "QuestionUnanswered",
     "Refused",
+    "RequestTimedOut",
+    "ServerError",
+    "ServerExited",
     "TimedOut",
     "ToolError",
     "TransportError",
@@ -108,3 +120,150 @@ class TransportError(McplineError, OSError):
 
 class InternalError(McplineError):
     """A defect of mcpline itself."""
+
+
+# What a client fails with
+
+
+class ClientError(McplineError):
+    """Something that was asked of a server has no result. Its subclasses say why."""
+
+    retry_safe: bool = False
+    """Whether the server certainly did nothing of what was asked, so that asking again can't do it twice."""
+    outcome_unknown: bool = False
+    """Whether it is not known what the server did."""
+
+    def __init__(self, text: str, *, retry_safe: bool = False, outcome_unknown: bool = False) -> None:
+        super().__init__(text)
+        self.retry_safe = retry_safe
+        self.outcome_unknown = outcome_unknown
+
+
+class ServerError(ClientError, Error):
+    """The server answered with a JSON-RPC error."""
+
+    def __init__(self, code: int, message: str, data: Any = None) -> None:
+        Error.__init__(self, code, message, data)
+
+    def __str__(self) -> str:
+        return f"the server answered with an error: {self.message} ({self.code})"
+
+
+class RequestTimedOut(ClientError, TimedOut):
+    """No answer came in time. Whether the server did what was asked is not known; it was told to stop."""
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        waited: float = 0.0,
+        in_all: bool = False,
+        retry_safe: bool = False,
+        outcome_unknown: bool = True,
+    ) -> None:
+        super().__init__(text, retry_safe=retry_safe, outcome_unknown=outcome_unknown)
+        self.waited = waited
+        """How long was waited, in seconds: without a sign of life, or in all."""
+        self.in_all = in_all
+        """Whether it is the maximum that is over, which no progress extends."""
+
+
+class HttpError(ClientError, TransportError):
+    """The server answered with an HTTP status instead of a message."""
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        status: int = 0,
+        body: str = "",
+        challenge: str | None = None,
+        error: Error | None = None,
+        retry_safe: bool = False,
+        outcome_unknown: bool = False,
+    ) -> None:
+        super().__init__(text, retry_safe=retry_safe, outcome_unknown=outcome_unknown)
+        self.status = status
+        self.body = body
+        """The beginning of the body, 4 KiB at most."""
+        self.challenge = challenge
+        """The `WWW-Authenticate` header, if there was one."""
+        self.error = error
+        """The JSON-RPC error in the body, if there was one."""
+
+
+class ConnectionFailed(ClientError, TransportError, ConnectionError):
+    """The server can't be reached, or the connection or session ended before the answer came.
+
+    `retry_safe` says that it was never asked, `outcome_unknown` that it was.
+    """
+
+
+class ServerExited(ConnectionFailed):
+    """The server's process ended."""
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        exit: str | None = None,
+        stderr: list[str] | None = None,
+        retry_safe: bool = False,
+        outcome_unknown: bool = False,
+    ) -> None:
+        super().__init__(text, retry_safe=retry_safe, outcome_unknown=outcome_unknown)
+        self.exit = exit
+        """How: "exit status: 1", "signal: 9 (SIGKILL)"."""
+        self.stderr = stderr or []
+        """The last lines that it wrote to stderr, where they are captured."""
+
+
+class InvalidAnswer(ClientError):
+    """What came from the server is not what the protocol, or a schema of its own, demands."""
+
+
+class OpenFailed(ClientError):
+    """The server was reached, but no conversation could be opened with it."""
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        error: Error | None = None,
+        retry_safe: bool = False,
+        outcome_unknown: bool = False,
+    ) -> None:
+        super().__init__(text, retry_safe=retry_safe, outcome_unknown=outcome_unknown)
+        self.error = error
+        """The JSON-RPC error that it answered with, if it did."""
+
+
+class OpenTimedOut(OpenFailed, TimedOut):
+    """The server was reached, but did not answer in time."""
+
+
+class QuestionUnanswered(ClientError):
+    """A question of the server could not be answered: there is no handler for it, or the handler failed.
+
+    The request in whose course it came was given up (2026-07-28).
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        error: Error | None = None,
+        retry_safe: bool = False,
+        outcome_unknown: bool = False,
+    ) -> None:
+        super().__init__(text, retry_safe=retry_safe, outcome_unknown=outcome_unknown)
+        self.error = error
+        """What the question was answered with."""
+
+
+class NotSupported(ClientError):
+    """The revision or the server doesn't have what was asked for; it was not sent."""
+
+
+class ClientClosed(ClientError, Closed):
+    """The client was closed."""

@@ -1,6 +1,7 @@
-"""What a server and its transports can be told, as types. Each setting has a default that is safe to serve with.
+"""What servers, clients and their transports can be told, as types. Each setting has a default that is safe.
 
-For annotations: `Server(**settings)`, `server.run("http", **settings)` take these as keyword arguments.
+For annotations: `Server(**settings)`, `server.run("http", **settings)`, `Client.connect(url, **settings)` and the like
+take these as keyword arguments.
 """
 
 from __future__ import annotations
@@ -8,7 +9,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Literal, TypedDict, Union
 
-__all__ = ["HttpSettings", "ListenSettings", "Revision", "ServerSettings"]
+__all__ = [
+    "ClientHttpSettings",
+    "ClientSettings",
+    "HttpSettings",
+    "ListenSettings",
+    "ProgramSettings",
+    "Revision",
+    "ServerSettings",
+]
 
 Revision = Literal["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
 
@@ -127,3 +136,73 @@ class ListenSettings(HttpSettings, total=False):
     """The address to bind. `127.0.0.1` by default; `0.0.0.0` for all."""
     port: int
     """The port; 0 for any free one. 8000 by default."""
+
+
+class ClientSettings(TypedDict, total=False):
+    """Of a client. Times are in seconds."""
+
+    revisions: Sequence[Revision]
+    """The revisions that may be spoken; all five by default."""
+    era: Literal["legacy", "modern"]
+    """What the server spoke the last time, where the host remembers it (2026-07-28 is modern): it is tried first, the
+    other only if that fails. Unknown by default."""
+    probe_timeout: float
+    """How long the first message may stay unanswered before the server is taken for an older one. 3 by default."""
+    open_timeout: float
+    """How long each answer that follows may take while the conversation is opened. 30 by default."""
+    timeout: float
+    """How long a request waits without a sign of life; progress is one. 60 by default."""
+    total_timeout: float
+    """How long a request waits in all, whatever progress is reported. 3,600 by default."""
+    max_rounds: int
+    """How often a server may ask for input in the course of one request. 10 by default."""
+    check_output: bool
+    """Whether structured content is held against the output schema of its tool. It is by default."""
+    cache: bool
+    """Whether lists and reads are kept for as long as their server says (2026-07-28). They are by default."""
+    reconnect_attempts: int
+    """How often in a row a connection may be lost before it answered anything. 5 by default; 0 means that what is lost
+    stays lost."""
+    reconnect_delay: float
+    """How long to wait before the second attempt of a row; doubled before each further one. 0.2 by default."""
+    reconnect_max_delay: float
+    """The longest wait. 10 by default."""
+    listen: bool
+    """Whether to ask for changes on 2026-07-28 while there is a handler for notifications. By default; servers before
+    tell them unasked."""
+
+
+class ClientHttpSettings(ClientSettings, total=False):
+    """Of a client over HTTP. Times are in seconds."""
+
+    proxy: str
+    """`http://`, `socks5://` or `socks5h://`, with credentials where it wants them; `direct` for none. By default what
+    `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say."""
+    tls_roots: str
+    """Certificates, PEM, that are trusted beside those of the system: for servers with a certificate of one's own."""
+    only_these_roots: bool
+    """Whether `tls_roots` are trusted instead of those of the system."""
+    connect_timeout: float
+    """How long it may take to reach the server: name, connection, proxy and TLS together. 10 by default."""
+    max_redirects: int
+    """How many redirects one request may follow. 5 by default."""
+    resume_attempts: int
+    """How often in a row it is tried in vain to resume the stream of a call before the call fails. 5 by default."""
+    resume_delay: float
+    """The wait before the second of these attempts; it doubles with each further one. 0.5 by default."""
+    resume_max_delay: float
+    """The longest of these waits. 30 by default."""
+    body_limit: int
+    """The longest answer in bytes, and the longest event of a stream. 16 MiB by default."""
+
+
+class ProgramSettings(ClientSettings, total=False):
+    """Of a client that starts its server. Times are in seconds."""
+
+    inherit_env: bool
+    """Whether it gets the whole environment, secrets included. By default it gets what is not secret by custom: `HOME`,
+    `LANG`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `TMPDIR`, `TZ`, `USER` and the `LC_…`."""
+    stderr: Literal["capture", "inherit", "null"]
+    """Where its stderr goes. By default it is captured: its last lines are part of the error when it ends."""
+    grace: float
+    """How long it has to leave once its stdin is closed, and again after a SIGTERM. 2 by default."""

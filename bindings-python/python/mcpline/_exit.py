@@ -1,0 +1,58 @@
+"""The end of the interpreter: clients that are still open are closed, and threads that serve handlers are ended."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import typing
+import weakref
+
+from . import _native
+
+if typing.TYPE_CHECKING:
+    import threading
+
+__all__ = ["forget", "watch", "watch_thread"]
+
+PATIENCE = 5.0
+"""How long the end waits for connections to end, in seconds: a child has two to leave by itself, and two more once it
+is told to."""
+
+_OPEN: weakref.WeakSet[_native.Client] = weakref.WeakSet()
+_THREADS: list[tuple[_native.Port, threading.Thread]] = []
+_PROCESS: int | None = None
+
+
+def watch(client: _native.Client) -> None:
+    """Close this client at the end, if nobody does before."""
+    global _PROCESS
+    if os.getpid() != _PROCESS:
+        # A fork's clients are its parent's.
+        if _PROCESS is None:
+            atexit.register(_end)
+        _PROCESS = os.getpid()
+        _OPEN.clear()
+        _THREADS.clear()
+    _OPEN.add(client)
+
+
+def forget(client: _native.Client) -> None:
+    """Let go of a client that is closed."""
+    _OPEN.discard(client)
+
+
+def watch_thread(port: _native.Port, thread: threading.Thread) -> None:
+    """End this thread at the end, if nobody does before."""
+    _THREADS[:] = [(other, running) for other, running in _THREADS if running.is_alive()]
+    _THREADS.append((port, thread))
+
+
+def _end() -> None:
+    if os.getpid() != _PROCESS:
+        return
+    if clients := list(_OPEN):
+        _native.Client.close_all(clients, PATIENCE)
+    for port, _ in _THREADS:
+        port.close()
+    for _, thread in _THREADS:
+        thread.join(1.0)

@@ -1,0 +1,245 @@
+"""A host's handlers: where what a server asks and tells is answered and heard."""
+
+from __future__ import annotations
+
+import inspect
+import logging
+import typing
+from contextvars import copy_context
+from typing import Any
+
+from . import questions, results
+from ._callables import is_async
+from ._json import encode
+from .errors import Error
+
+if typing.TYPE_CHECKING:
+    import asyncio
+    from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+    from . import _native
+    from .context import Root
+
+__all__ = ["Handlers", "LoopHost", "ThreadHost"]
+
+_LOGGER = logging.getLogger("mcpline")
+_INTERNAL_ERROR = -32603
+_INVALID_PARAMS = -32602
+
+
+class Handlers:
+    """The handlers of one client."""
+
+    def __init__(
+        self,
+        *,
+        on_elicit: Callable[[questions.ElicitParams], Any] | None = None,
+        on_sample: Callable[[questions.SampleParams], Any] | None = None,
+        on_log: Callable[[results.LogMessage], Any] | None = None,
+        on_notification: Callable[[results.Notification], Any] | None = None,
+        on_stderr: Callable[[str], Any] | None = None,
+        roots: Iterable[Root | str | Mapping[str, Any]] | Callable[[], Any] | None = None,
+    ) -> None:
+        self.on_elicit = on_elicit
+        self.on_sample = on_sample
+        self.on_log = on_log
+        self.on_notification = on_notification
+        self.on_stderr = on_stderr
+        self.roots = list(roots) if roots is not None and not callable(roots) else roots
+
+    @property
+    def any(self) -> bool:
+        """Whether there is any handler."""
+        return any(handler is not None for handler in vars(self).values())
+
+    def offer(self) -> dict[str, bool]:
+        """Say which handlers there are."""
+        return {
+            "elicit": self.on_elicit is not None,
+            "sample": self.on_sample is not None,
+            "roots": self.roots is not None,
+            "notifications": self.on_notification is not None,
+            "logs": self.on_log is not None,
+            "stderr": self.on_stderr is not None,
+        }
+
+    def question(self, method: str, params: bytes | None) -> tuple[Callable[[], Any], Callable[[Any], bytes]]:
+        """Return what answers a question, and what writes the answer.
+
+        Raises:
+            ValueError: the parameters are not the protocol's.
+        """
+        if method == "elicitation/create" and (elicit := self.on_elicit) is not None:
+            form = questions.read_elicit(params or b"{}")
+            return _bound(elicit, form), questions.write_elicit
+        if method == "sampling/createMessage" and (sample := self.on_sample) is not None:
+            conversation = questions.read_sample(params or b"{}")
+            return _bound(sample, conversation), questions.write_sample
+        roots = self.roots
+        if callable(roots):
+            return roots, questions.write_roots
+        return lambda: roots, questions.write_roots
+
+    def is_async(self, method: str) -> bool:
+        """Whether the handler of a question runs on an event loop."""
+        if method == "roots/list":
+            return not callable(self.roots) or is_async(self.roots)
+        return is_async(self.on_elicit if method == "elicitation/create" else self.on_sample)
+
+    def hear(self, method: str, params: bytes | None) -> typing.Iterator[Any]:
+        """Tell who listens; gives what the handlers return."""
+        if method == "notifications/message" and self.on_log is not None:
+            yield self.on_log(results.read(results.LOG, params or b"{}"))
+        if self.on_notification is not None:
+            yield self.on_notification(results.Notification(method, params))
+
+
+def _bound(handler: Callable[[Any], Any], argument: Any) -> Callable[[], Any]:
+    return lambda: handler(argument)
+
+
+def _fail(answer: _native.Answer, method: str, error: BaseException) -> None:
+    """Answer with an error: what was meant goes to the server, anything else to the log."""
+    if isinstance(error, Error):
+        answer.fail(error.code, error.message, None if error.data is None else encode(error.data))
+        return
+    _LOGGER.error("the handler of %s failed", method, exc_info=error)
+    answer.fail(_INTERNAL_ERROR, "the handler of the host failed", None)
+
+
+class LoopHost:
+    """Answers and hears on an event loop. Sync handlers of questions, which may wait for a person, run in threads."""
+
+    def __init__(self, handlers: Handlers, loop: asyncio.AbstractEventLoop) -> None:
+        self._handlers = handlers
+        self._loop = loop
+        self._context = copy_context()
+        self._answering: dict[int, asyncio.Task[None]] = {}
+        self._awaiting: list[Awaitable[Any]] = []
+        self._worker: asyncio.Task[None] | None = None
+
+    def _task(self, coroutine: typing.Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        # A context of its own: before 3.11 a task can't be given one.
+        task: asyncio.Task[None] = self._context.copy().run(self._loop.create_task, coroutine)
+        return task
+
+    def ask(self, number: int, method: str, params: bytes | None, answer: _native.Answer) -> None:
+        """Begin to answer a question."""
+        self._answering[number] = self._task(self._answer(number, method, params, answer))
+
+    def withdraw(self, number: int) -> None:
+        """End the answering of a question that nobody waits for any more."""
+        task = self._answering.pop(number, None)
+        if task is not None:
+            task.cancel()
+
+    async def _answer(self, number: int, method: str, params: bytes | None, answer: _native.Answer) -> None:
+        try:
+            try:
+                handle, write = self._handlers.question(method, params)
+            except ValueError as error:
+                raise Error(_INVALID_PARAMS, str(error)) from None
+            if self._handlers.is_async(method):
+                value = handle()
+            else:
+                import asyncio
+
+                value = await asyncio.to_thread(handle)
+            if inspect.isawaitable(value):
+                value = await value
+            answer.finish(write(value))
+        except BaseException as error:
+            _fail(answer, method, error)
+            if not isinstance(error, Exception):
+                raise
+        finally:
+            self._answering.pop(number, None)
+
+    def hear(self, method: str, params: bytes | None) -> None:
+        """Tell who listens, in order."""
+        try:
+            for value in self._context.copy().run(lambda: list(self._handlers.hear(method, params))):
+                self._then(value)
+        except Exception:
+            _LOGGER.exception("the handler of %s failed", method)
+
+    def hear_stderr(self, line: str) -> None:
+        """Tell who listens to a child's stderr."""
+        if self._handlers.on_stderr is not None:
+            try:
+                self._then(self._handlers.on_stderr(line))
+            except Exception:
+                _LOGGER.exception("the handler of stderr failed")
+
+    def _then(self, value: Any) -> None:
+        if not inspect.isawaitable(value):
+            return
+        self._awaiting.append(value)
+        if self._worker is None:
+            self._worker = self._task(self._work())
+
+    async def _work(self) -> None:
+        while self._awaiting:
+            try:
+                await self._awaiting.pop(0)
+            except Exception:
+                _LOGGER.exception("a handler of notifications failed")
+        self._worker = None
+
+
+class ThreadHost:
+    """Answers and hears in threads: each question in one of its own, notifications in order in another."""
+
+    def __init__(self, handlers: Handlers) -> None:
+        self._handlers = handlers
+        self._context = copy_context()
+
+    def ask(self, number: int, method: str, params: bytes | None, answer: _native.Answer) -> None:
+        """Begin to answer a question."""
+        import threading
+
+        context = self._context.copy()
+        threading.Thread(
+            target=context.run, args=(self._answer, method, params, answer), name="mcpline-answer", daemon=True
+        ).start()
+
+    def withdraw(self, number: int) -> None:
+        """Let a question that nobody waits for any more be answered in vain: a thread can't be ended."""
+
+    def _answer(self, method: str, params: bytes | None, answer: _native.Answer) -> None:
+        try:
+            try:
+                handle, write = self._handlers.question(method, params)
+            except ValueError as error:
+                raise Error(_INVALID_PARAMS, str(error)) from None
+            answer.finish(write(_awaited(handle())))
+        except BaseException as error:  # noqa: BLE001 - whatever it is, the server gets an answer
+            _fail(answer, method, error)
+
+    def hear(self, method: str, params: bytes | None) -> None:
+        """Tell who listens, in order."""
+        try:
+            for value in self._handlers.hear(method, params):
+                _awaited(value)
+        except Exception:
+            _LOGGER.exception("the handler of %s failed", method)
+
+    def hear_stderr(self, line: str) -> None:
+        """Tell who listens to a child's stderr."""
+        if self._handlers.on_stderr is not None:
+            try:
+                _awaited(self._handlers.on_stderr(line))
+            except Exception:
+                _LOGGER.exception("the handler of stderr failed")
+
+
+def _awaited(value: Any) -> Any:
+    """Run what an async handler returned, on a loop of its own."""
+    if not inspect.isawaitable(value):
+        return value
+    import asyncio
+
+    async def wait() -> Any:
+        return await value
+
+    return asyncio.run(wait())

@@ -1,0 +1,118 @@
+"""Requests as the bytes that are sent, for both kinds of clients."""
+
+from __future__ import annotations
+
+import typing
+from collections.abc import Mapping
+from typing import Any, Literal, Optional
+
+from msgspec import UNSET, Struct, UnsetType
+from msgspec.json import decode
+
+from ._json import encode
+from .errors import InvalidAnswer
+
+if typing.TYPE_CHECKING:
+    from . import _native
+
+__all__ = ["MAX_PAGES", "Reissue", "call", "complete", "cursor", "endless", "options", "params", "prompt", "read"]
+
+Reissue = Literal["if-safe", "always", "never"]
+
+MAX_PAGES = 10_000
+"""Most pages of one list that are fetched: a server whose cursors never end is broken."""
+
+
+class _Call(Struct):
+    name: str
+    arguments: Any
+
+
+class _Read(Struct):
+    uri: str
+
+
+class _Prompt(Struct):
+    name: str
+    arguments: typing.Union[Mapping[str, str], UnsetType] = UNSET
+
+
+class _Page(Struct):
+    cursor: str
+
+
+def call(name: str, arguments: Any) -> bytes:
+    """Write the parameters of `tools/call`."""
+    return encode(_Call(name, {} if arguments is None else arguments))
+
+
+def read(uri: str) -> bytes:
+    """Write the parameters of `resources/read`."""
+    return encode(_Read(uri))
+
+
+def prompt(name: str, arguments: Mapping[str, str] | None) -> bytes:
+    """Write the parameters of `prompts/get`."""
+    return encode(_Prompt(name, arguments) if arguments else _Prompt(name))
+
+
+def cursor(at: str | None) -> bytes | None:
+    """Write the parameters of a list."""
+    return None if at is None else encode(_Page(at))
+
+
+def complete(
+    argument: str, value: str, prompt: str | None, resource: str | None, arguments: Mapping[str, str] | None
+) -> bytes:
+    """Write the parameters of `completion/complete`.
+
+    Raises:
+        TypeError: it isn't said which argument is meant.
+    """
+    if (prompt is None) == (resource is None):
+        raise TypeError("a completion is for an argument of either a prompt or a resource")
+    reference = (
+        {"type": "ref/prompt", "name": prompt} if resource is None else {"type": "ref/resource", "uri": resource}
+    )
+    written: dict[str, Any] = {"ref": reference, "argument": {"name": argument, "value": value}}
+    if arguments is not None:
+        written["context"] = {"arguments": arguments}
+    return encode(written)
+
+
+def params(given: Any) -> bytes | None:
+    """Write the parameters of any request: of an object, or of JSON as bytes."""
+    if given is None:
+        return None
+    return encode(decode(given) if isinstance(given, bytes) else given)
+
+
+def options(
+    timeout: Optional[float] = None,
+    on_progress: Any = None,
+    meta: Mapping[str, Any] | None = None,
+    log_level: str | None = None,
+    reissue: Reissue | None = None,
+    fresh: bool = False,
+    by_hand: bool = False,
+    total_timeout: float | None = None,
+) -> _native.RequestOptions | None:
+    """What one request is asked with, if it is anything that the client doesn't do anyway."""
+    if (
+        timeout is None
+        and on_progress is None
+        and meta is None
+        and log_level is None
+        and reissue is None
+        and total_timeout is None
+        and not fresh
+        and not by_hand
+    ):
+        return None
+    written = None if meta is None else encode(meta)
+    return timeout, total_timeout, on_progress, written, log_level, reissue, fresh, by_hand
+
+
+def endless(method: str) -> InvalidAnswer:
+    """The failure of a list without an end."""
+    return InvalidAnswer(f"the server's answer is invalid: the cursors of {method} never end")

@@ -1,0 +1,150 @@
+"""What a client is made from: the host, its handlers and settings, and the way to the server."""
+
+from __future__ import annotations
+
+import os
+import typing
+from collections.abc import Mapping
+from typing import Any
+
+from . import _native
+from ._hosts import Handlers
+from ._json import encode
+from .settings import ClientHttpSettings, ClientSettings, ProgramSettings
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .server import Server
+
+    Make = Callable[[_native.Port, Any, bytes, bytes], _native.Client]
+
+__all__ = ["HostOptions", "HttpOptions", "ProgramOptions", "Setup", "of_program", "of_server", "of_socket", "of_url"]
+
+
+class _Host(typing.TypedDict, total=False):
+    name: str
+    """The host's name, as servers get to see it."""
+    version: str
+    """The host's version."""
+    title: str
+    """The host's name for people."""
+    on_elicit: Callable[..., Any]
+    """Answers questions to the user; see `mcpline.questions.ElicitParams`. Declares `elicitation`."""
+    on_sample: Callable[..., Any]
+    """Answers questions to the model; see `mcpline.questions.SampleParams`. Declares `sampling`."""
+    on_log: Callable[..., Any]
+    """Hears what the server logs: a `mcpline.results.LogMessage`."""
+    on_notification: Callable[..., Any]
+    """Hears everything that the server tells: a `mcpline.results.Notification`."""
+    roots: Any
+    """The root directories: URIs, paths, `Root`s; or a function that returns them. Declares `roots`."""
+    capabilities: Mapping[str, Any]
+    """What is declared beyond what handlers declare, or in its place: `{"sampling": {"tools": {}}}`."""
+
+
+class HostOptions(_Host, ClientSettings, total=False):
+    """What every client can be told."""
+
+
+class HttpOptions(_Host, ClientHttpSettings, total=False):
+    """What a client over HTTP can be told."""
+
+
+class ProgramOptions(_Host, ProgramSettings, total=False):
+    """What a client that starts its server can be told."""
+
+    on_stderr: Callable[[str], Any]
+    """Hears each line of the program's stderr, which must be captured."""
+
+
+_HANDLERS = ("on_elicit", "on_sample", "on_log", "on_notification", "on_stderr", "roots")
+_INFO = ("name", "version", "title")
+_SETTINGS = frozenset(ClientSettings.__annotations__)
+_HTTP = frozenset(ClientHttpSettings.__annotations__) - _SETTINGS
+_PROGRAM = frozenset(ProgramSettings.__annotations__) - _SETTINGS
+
+
+class Setup:
+    """What a client is made from."""
+
+    def __init__(self, options: dict[str, Any], special: frozenset[str], server: Server | None = None) -> None:
+        """Sort what was given.
+
+        Raises:
+            TypeError: something was given that no such client takes.
+        """
+        handlers = {name: options.pop(name) for name in _HANDLERS if name in options}
+        if "on_stderr" in handlers and special is not _PROGRAM:
+            raise TypeError("on_stderr is for clients that start a program")
+        self.handlers = Handlers(**handlers)
+        info = {"name": "mcpline", "version": _native.VERSION}
+        info.update({name: options.pop(name) for name in _INFO if name in options})
+        capabilities = options.pop("capabilities", {})
+        self.special = {name: options.pop(name) for name in special if name in options}
+        unknown = sorted(set(options) - _SETTINGS)
+        if unknown:
+            allowed = sorted({*_HANDLERS, *_INFO, "capabilities", *special, *_SETTINGS})
+            raise TypeError(f"such a client has no option {unknown[0]!r}; there are {', '.join(allowed)}")
+        self._offer = encode({"info": info, "capabilities": capabilities, **self.handlers.offer()})
+        self._settings = encode(options)
+        self.server = server
+        self.make_native: Make
+
+    def make(self, port: _native.Port, host: Any) -> _native.Client:
+        """Make the native client, unconnected."""
+        return self.make_native(port, host, self._offer, self._settings)
+
+
+def of_url(url: str, headers: Mapping[str, str] | None, options: dict[str, Any]) -> Setup:
+    """Set a client of a URL up."""
+    setup = Setup(options, _HTTP)
+    given = headers.items() if isinstance(headers, Mapping) else headers or ()
+    http = encode({**setup.special, "headers": [(name, value) for name, value in given]})
+    setup.make_native = lambda port, host, offer, settings: _native.Client.of_url(
+        port, host, offer, settings, url, http
+    )
+    return setup
+
+
+def of_program(
+    program: str | os.PathLike[str],
+    arguments: tuple[str | os.PathLike[str], ...],
+    env: Mapping[str, str] | None,
+    cwd: str | os.PathLike[str] | None,
+    options: dict[str, Any],
+) -> Setup:
+    """Set a client of a program up."""
+    setup = Setup(options, _PROGRAM)
+    command = encode(
+        {
+            "inherit_env": False,
+            "stderr": "capture",
+            **setup.special,
+            "program": os.fspath(program),
+            "arguments": [os.fspath(argument) for argument in arguments],
+            "env": dict(env or {}),
+            "cwd": None if cwd is None else os.fspath(cwd),
+        }
+    )
+    setup.make_native = lambda port, host, offer, settings: _native.Client.of_program(
+        port, host, offer, settings, command
+    )
+    return setup
+
+
+def of_socket(path: str | os.PathLike[str], options: dict[str, Any]) -> Setup:
+    """Set a client of a Unix socket up."""
+    setup = Setup(options, frozenset())
+    text = os.fspath(path)
+    setup.make_native = lambda port, host, offer, settings: _native.Client.of_socket(port, host, offer, settings, text)
+    return setup
+
+
+def of_server(server: Server, options: dict[str, Any]) -> Setup:
+    """Set a client of a server in this process up."""
+    setup = Setup(options, frozenset(), server)
+    setup.make_native = lambda port, host, offer, settings: _native.Client.of_server(
+        port, host, offer, settings, server._native
+    )
+    return setup

@@ -1,0 +1,40 @@
+//! What Python holds as a client: the core's client, the thread that does its I/O, and the ways back to whoever waits.
+//!
+//! - [`handle`] is one client: requests go in, answers go back to futures ([`port`]) or to a waiting thread ([`waiting`]).
+//! - [`port`] takes whatever has to happen on one event loop, or on the thread of a blocking client's handlers.
+//! - [`host`] is what a server may ask and tell: questions and notifications on their way to Python's handlers.
+//! - [`options`] is what Python's half of the package says of a client to be made, [`failure`] what its failures become.
+
+mod failure;
+mod handle;
+mod host;
+mod options;
+mod port;
+mod waiting;
+
+use std::sync::{Arc, Mutex};
+
+use pyo3::prelude::*;
+
+use crate::event_loop::lock;
+use crate::runtime::Runtime;
+
+pub(crate) use failure::failures;
+pub(crate) use handle::Client;
+pub(crate) use host::Answer;
+pub(crate) use port::Port;
+
+/// The one I/O thread of all clients of this process. It lasts: connections end in the background.
+fn shared_runtime(py: Python<'_>) -> PyResult<Arc<Runtime>> {
+    static SHARED: Mutex<Option<Arc<Runtime>>> = Mutex::new(None);
+    let mut shared = lock(&SHARED);
+    if let Some(runtime) = &*shared
+        && !runtime.is_foreign()
+    {
+        return Ok(runtime.clone());
+    }
+    let runtime = Arc::new(Runtime::start(py)?);
+    // After a fork the parent's is none of ours: dropping it would end what the parent still uses.
+    std::mem::forget(shared.replace(runtime.clone()));
+    Ok(runtime)
+}
