@@ -139,6 +139,8 @@ async fn ways(server: &Server, revision: Revision) -> Vec<Way> {
         address: Box::new(move || Address::from(format!("http://127.0.0.1:{port}/mcp"))),
         stop,
     });
+    #[cfg(unix)]
+    ways.push(socket(server, revision));
     let dialled = Arc::new(Dialled(server.clone(), revision));
     ways.push(Way {
         name: "a channel",
@@ -146,6 +148,34 @@ async fn ways(server: &Server, revision: Revision) -> Vec<Way> {
         stop: Stop::new(),
     });
     ways
+}
+
+/// A Unix socket with a server for whoever connects.
+#[cfg(unix)]
+fn socket(server: &Server, revision: Revision) -> Way {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("mcpline-{}-{revision}-{number}.socket", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let listener = tokio::net::UnixListener::bind(&path).expect("a socket");
+    let stop = Stop::new();
+    let (serving, stopped, bound) = (server.clone(), stop.clone(), path.clone());
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let (reader, writer) = socket.into_split();
+            let (serving, stopped) = (serving.clone(), stopped.clone());
+            let lines = transport::lines(reader, writer);
+            tokio::spawn(async move { serving.serve_until(lines, stopped).await });
+            // One connection is enough, and the path is to be gone with the test.
+            std::fs::remove_file(&bound).expect("it is there");
+            return;
+        }
+    });
+    Way {
+        name: "a Unix socket",
+        address: Box::new(move || Address::Socket(path.clone())),
+        stop,
+    }
 }
 
 fn read(message: &[u8]) -> serde_json::Value {

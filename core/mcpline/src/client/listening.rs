@@ -4,13 +4,13 @@
 //! `subscriptions/listen` for everything, which is replaced when the wishes change and taken up again when its stream
 //! is lost (`basic/patterns/subscriptions`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use mcpline_protocol::client::{Ask, CallTimeouts};
-use mcpline_protocol::vocabulary::{ServerCapabilities, SubscriptionFilter};
-use mcpline_protocol::wire::{Method, Notification, Raw};
+use mcpline_protocol::vocabulary::{ServerCapabilities, SubscriptionFilter, meta};
+use mcpline_protocol::wire::{Method, Notification, Params, Raw, RequestId};
 use tokio::sync::{Notify, watch};
 
 use super::error::ClientError;
@@ -22,6 +22,9 @@ const ACKNOWLEDGEMENT: Duration = Duration::from_secs(10);
 
 /// How long to wait before a stream that ended is taken up again; doubled each time in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// How many replaced listen requests are remembered, for what they may still say.
+const RETIRED: usize = 16;
 
 /// The longest of these waits.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -40,6 +43,8 @@ struct State {
     /// Counts the changes of the wishes.
     version: u64,
     task: Option<tokio::task::AbortHandle>,
+    /// The latest listen requests that were replaced.
+    retired: VecDeque<u64>,
 }
 
 /// Which version of the wishes the server knows, or why it doesn't.
@@ -112,6 +117,28 @@ impl Listening {
         }
     }
 
+    /// Whether a notification came by a listen request that was replaced: what it tells is not wanted any more, or told
+    /// by the new one.
+    pub(super) fn is_retired(&self, notification: &Notification) -> bool {
+        let meta = notification.params.as_ref().and_then(Params::meta);
+        let Some(id) = meta.and_then(|meta| meta.member(meta::SUBSCRIPTION_ID)) else {
+            return false;
+        };
+        let number = RequestId::from_raw(&id).ok().and_then(|id| id.as_integer());
+        number.is_some_and(|number| {
+            let retired = &self.lock().retired;
+            retired.iter().any(|retired| i128::from(*retired) == number)
+        })
+    }
+
+    fn retire(&self, number: u64) {
+        let mut state = self.lock();
+        if state.retired.len() == RETIRED {
+            state.retired.pop_front();
+        }
+        state.retired.push_back(number);
+    }
+
     /// Ends the task.
     pub(super) fn stop(&self) {
         if let Some(task) = self.lock().task.take() {
@@ -152,7 +179,12 @@ impl Inner {
         let task = self
             .runtime
             .spawn(listen(self.this.clone(), session.clone()));
-        let former = self.listening.lock().task.replace(task.abort_handle());
+        let former = {
+            let mut state = self.listening.lock();
+            // Requests of a new conversation are numbered anew.
+            state.retired.clear();
+            state.task.replace(task.abort_handle())
+        };
         if let Some(former) = former {
             former.abort();
         }
@@ -189,6 +221,9 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
         };
         // The old one goes when the new one is known, so that nothing is missed between the two.
         let former = std::mem::replace(&mut open, next);
+        if let Some(number) = former.as_ref().and_then(Pending::number) {
+            client.listening.retire(number);
+        }
         drop(former);
         if ended.is_none() {
             client.listening.settle(version, None);

@@ -386,6 +386,11 @@ enum Waiting {
 }
 
 impl Pending {
+    /// The number of the request, while it is in flight.
+    pub(super) fn number(&self) -> Option<u64> {
+        self.request.as_ref().map(|(_, key)| key.number())
+    }
+
     fn failed(error: ClientError) -> Self {
         Self {
             waiting: Waiting::Failed(Some(error)),
