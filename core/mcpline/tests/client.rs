@@ -161,15 +161,12 @@ fn socket(server: &Server, revision: Revision) -> Way {
     let stop = Stop::new();
     let (serving, stopped, bound) = (server.clone(), stop.clone(), path.clone());
     tokio::spawn(async move {
-        while let Ok((socket, _)) = listener.accept().await {
-            let (reader, writer) = socket.into_split();
-            let (serving, stopped) = (serving.clone(), stopped.clone());
-            let lines = transport::lines(reader, writer);
-            tokio::spawn(async move { serving.serve_until(lines, stopped).await });
-            // One connection is enough, and the path is to be gone with the test.
-            std::fs::remove_file(&bound).expect("it is there");
-            return;
-        }
+        let (socket, _) = listener.accept().await.expect("a client");
+        // One connection is enough, and the path is to be gone with the test.
+        std::fs::remove_file(&bound).expect("it is there");
+        let (reader, writer) = socket.into_split();
+        let lines = transport::lines(reader, writer);
+        serving.serve_until(lines, stopped).await
     });
     Way {
         name: "a Unix socket",
