@@ -71,7 +71,7 @@ pub struct Event {
     pub last_event_id: String,
 }
 
-/// An event was larger than the limit and is left out.
+/// An event is larger than the limit and is left out. Told as soon as that is known: its end may never come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an event is larger than {limit} bytes")]
 pub struct EventTooLarge {
@@ -94,6 +94,8 @@ pub struct EventDecoder {
     limit: usize,
     /// The event being collected is too large.
     overflown: bool,
+    /// That it is has been told.
+    told: bool,
     event: String,
     data: Option<Bytes>,
     /// The data, once there is more than one line.
@@ -122,6 +124,7 @@ impl EventDecoder {
             after_cr: false,
             limit,
             overflown: false,
+            told: false,
             event: String::new(),
             data: None,
             lines: Vec::new(),
@@ -138,16 +141,25 @@ impl EventDecoder {
 
     /// The next event. None when more bytes are needed.
     pub fn next_event(&mut self) -> Option<Result<Event, EventTooLarge>> {
-        while let Some(line) = self.next_line() {
-            if line.is_empty() {
-                if let Some(event) = self.dispatch() {
-                    return Some(event);
+        loop {
+            let line = self.next_line();
+            let is_last = line.is_none();
+            match line {
+                Some(line) if line.is_empty() => {
+                    if let Some(event) = self.dispatch() {
+                        return Some(Ok(event));
+                    }
                 }
-            } else {
-                self.line(line);
+                Some(line) => self.line(line),
+                None => {}
+            }
+            if self.overflown && !std::mem::replace(&mut self.told, true) {
+                return Some(Err(EventTooLarge { limit: self.limit }));
+            }
+            if is_last {
+                return None;
             }
         }
-        None
     }
 
     /// The id to send as `Last-Event-ID`; empty if the stream gave none.
@@ -242,13 +254,14 @@ impl EventDecoder {
     }
 
     /// The blank line at the end of an event.
-    fn dispatch(&mut self) -> Option<Result<Event, EventTooLarge>> {
+    fn dispatch(&mut self) -> Option<Event> {
         self.last_event_id.clone_from(&self.id);
         let event = std::mem::take(&mut self.event);
         let lines = std::mem::take(&mut self.lines);
         let data = self.data.take();
+        self.told = false;
         if std::mem::take(&mut self.overflown) {
-            return Some(Err(EventTooLarge { limit: self.limit }));
+            return None;
         }
         let mut data = data?;
         if !lines.is_empty() {
@@ -257,7 +270,7 @@ impl EventDecoder {
         if std::str::from_utf8(&data).is_err() {
             data = String::from_utf8_lossy(&data).into_owned().into();
         }
-        Some(Ok(Event {
+        Some(Event {
             event: if event.is_empty() {
                 "message".to_owned()
             } else {
@@ -265,7 +278,7 @@ impl EventDecoder {
             },
             data,
             last_event_id: self.last_event_id.clone(),
-        }))
+        })
     }
 }
 
@@ -386,13 +399,15 @@ mod tests {
     fn an_event_beyond_the_limit_is_reported_once_and_not_kept() {
         for line in [&b"data: 0123456789\n"[..], b"data: 01234", b"event: 0123"] {
             let mut decoder = EventDecoder::new(64);
+            let mut told = Vec::new();
             for _ in 0..100 {
                 decoder.push(line);
-                assert_eq!(decoder.next_event(), None);
+                told.extend(decoder.next_event());
                 assert!(decoder.buffer.len() + decoder.lines.len() < 200);
             }
+            // Before its end, which may never come.
+            assert_eq!(told, [Err(EventTooLarge { limit: 64 })]);
             decoder.push(b"\n\ndata: next\n\n");
-            assert_eq!(decoder.next_event(), Some(Err(EventTooLarge { limit: 64 })));
             let next = decoder.next_event().expect("an event").expect("small");
             assert_eq!(next.data, "next");
         }
