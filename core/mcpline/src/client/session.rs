@@ -322,11 +322,12 @@ impl Session {
         for (_, task) in answering {
             task.abort();
         }
-        for waiter in waiters {
-            let _ = waiter.answer.send(Err(error.clone()));
-        }
+        // First, so that whoever hears of it and asks again gets a new conversation.
         if let (Some(client), Some(session)) = (self.client.upgrade(), self.this.upgrade()) {
             client.lost(&session, error);
+        }
+        for waiter in waiters {
+            let _ = waiter.answer.send(Err(error.clone()));
         }
     }
 }
@@ -364,13 +365,16 @@ impl Timed for Session {
 /// A request that was never sent, because the conversation was over already.
 fn unsent(error: &ClientError) -> ClientError {
     match error.clone() {
-        ClientError::ConnectionLost { reason } => ClientError::Unreachable { reason },
         ClientError::Exited { exit, stderr, .. } => ClientError::Exited {
             exit,
             stderr,
             unsent: true,
         },
-        other => other,
+        ClientError::ConnectionLost { reason } => ClientError::Unreachable { reason },
+        ClientError::Closed => ClientError::Closed,
+        ended => ClientError::Unreachable {
+            reason: ended.to_string(),
+        },
     }
 }
 
