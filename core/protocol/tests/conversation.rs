@@ -397,3 +397,15 @@ fn structured_content_is_held_against_the_schema_of_the_list() {
     );
     assert!(book.learn(&raw(&json!({})), true).is_err());
 }
+
+#[test]
+fn a_bare_id_is_an_answer_without_a_result() {
+    let mut conversation = conversation(Revision::V2025_11_25);
+    asked(&mut conversation, &Ask::new("ping", None));
+    let error = read(Bytes::from_static(br#"{"jsonrpc":"2.0","id":7}"#)).expect_err("no message");
+    let heard = conversation.hear_unreadable(error, None);
+    assert!(
+        matches!(heard, Heard::Ended("caller", Err(CallError::Unreadable(_)))),
+        "{heard:?}"
+    );
+}

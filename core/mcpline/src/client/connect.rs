@@ -37,6 +37,7 @@ pub(super) async fn open(
         opening: Opening::new(plan),
         dialled: dial(client, false).await?,
         why: None,
+        endpoint: None,
         asked: None,
         backlog: VecDeque::new(),
     };
@@ -50,6 +51,8 @@ pub(super) async fn open(
             } => {
                 let number = number_of(&id);
                 driver.asked = Some(number);
+                // Of what comes of this request, not of one before.
+                driver.why = None;
                 let opens = !revision.is_modern();
                 let headers = match driver.dialled.link.has_headers() && !opens {
                     true => vec![("Mcp-Method".to_owned(), "server/discover".to_owned())],
@@ -68,7 +71,10 @@ pub(super) async fn open(
             }
             Step::Wait => driver.wait().await,
             Step::Reconnect => driver.redial(client, false).await?,
-            Step::UsePair => driver.redial(client, true).await?,
+            Step::UsePair => {
+                driver.endpoint = driver.why.take();
+                driver.redial(client, true).await?
+            }
             Step::Opened(opened) => return Ok(driver.opened(*opened, client)),
             Step::Failed(error) => {
                 driver.dialled.link.close().await;
@@ -92,8 +98,10 @@ async fn dial(client: &Arc<Inner>, pair: bool) -> Result<Dialled, ClientError> {
 struct Driver {
     opening: Opening,
     dialled: Dialled,
-    /// What a transport said last: more than the opening needs to know.
+    /// What the transport said of the latest request: more than the opening needs to know.
     why: Option<ClientError>,
+    /// What the endpoint said itself before HTTP+SSE was tried.
+    endpoint: Option<ClientError>,
     /// The request that is waited for.
     asked: Option<u64>,
     /// What the server said besides, for the conversation to hear.
@@ -229,11 +237,7 @@ impl Driver {
     async fn redial(&mut self, client: &Arc<Inner>, pair: bool) -> Result<Step, ClientError> {
         self.dialled.link.close().await;
         self.backlog.clear();
-        self.dialled = match dial(client, pair).await {
-            Ok(dialled) => dialled,
-            // That HTTP+SSE isn't served either says less than what the endpoint said itself.
-            Err(error) => return Err(self.why.take().filter(|_| pair).unwrap_or(error)),
-        };
+        self.dialled = dial(client, pair).await?;
         Ok(self.opening.start(clock::now()))
     }
 
@@ -259,7 +263,12 @@ impl Driver {
 
     /// The fullest account of a failure.
     fn explain(self, error: OpenError) -> ClientError {
-        match (&error, self.why) {
+        // That HTTP+SSE isn't served either says less than what the endpoint said itself.
+        let why = match (&error, self.why) {
+            (OpenError::Gone { .. }, Some(why)) if isnt_served(&why) => self.endpoint.or(Some(why)),
+            (_, why) => why,
+        };
+        match (&error, why) {
             (OpenError::Http { .. }, Some(why @ ClientError::Http { .. }))
             | (
                 OpenError::Refused(_),
@@ -269,6 +278,17 @@ impl Driver {
             _ => ClientError::Open(error),
         }
     }
+}
+
+/// Whether this is how a server says that something is not there.
+fn isnt_served(error: &ClientError) -> bool {
+    matches!(
+        error,
+        ClientError::Http {
+            status: 400 | 404 | 405 | 406 | 415 | 501,
+            ..
+        }
+    )
 }
 
 /// Most messages kept for the conversation while it is being opened: a server has little to say by then.

@@ -209,6 +209,7 @@ impl From<CallError> for ClientError {
         match error {
             CallError::Rpc(error) => Self::Rpc(error),
             CallError::TimedOut { waited, in_all } => Self::TimedOut { waited, in_all },
+            CallError::Unreadable(reason) => Self::Invalid { reason },
             _ => Self::ConnectionLost {
                 reason: "the connection was closed".to_owned(),
             },

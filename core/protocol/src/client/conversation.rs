@@ -208,7 +208,9 @@ impl<H> Conversation<H> {
     /// then, if an unreadable one.
     pub fn hear_unreadable(&mut self, error: ReadError, course: Option<CallKey>) -> Heard<H> {
         let id = match (&error.id, course) {
-            (Some(id), _) if error.shape == Shape::Response => Some(id.clone()),
+            (Some(id), _) if matches!(error.shape, Shape::Response | Shape::Bare) => {
+                Some(id.clone())
+            }
             (_, Some(key)) => Some(key.id()),
             _ => None,
         };

@@ -154,12 +154,15 @@ pub enum Shape {
     Notification,
     /// A response: never answered, but if `id` is known that request has failed.
     Response,
+    /// An id without a method, a result or an error: from a client a request that says nothing, which is answered with
+    /// the error; from a server a response that says nothing, by which the request has failed.
+    Bare,
 }
 
 impl ReadError {
     /// Whether the peer gets `error` as an answer. Notifications and responses are never answered.
     pub fn is_answerable(&self) -> bool {
-        self.shape == Shape::Request
+        matches!(self.shape, Shape::Request | Shape::Bare)
     }
 
     fn unreadable(error: RpcError) -> Self {
@@ -345,6 +348,7 @@ impl Parts {
         let shape = match (self.method, self.id) {
             (None, _) if self.result.is_some() || self.error.is_some() => Shape::Response,
             (Some(_), None) => Shape::Notification,
+            (None, Some(_)) => Shape::Bare,
             _ => Shape::Request,
         };
         let id = self

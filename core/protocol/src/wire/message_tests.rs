@@ -157,7 +157,6 @@ fn a_faulty_request_is_refused_with_its_id() {
         (r#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#, -32600),
         (r#"{"jsonrpc":2.0,"id":1,"method":"ping"}"#, -32600),
         (r#"{"jsonrpc":"2.0","id":1,"method":5}"#, -32600),
-        (r#"{"jsonrpc":"2.0","id":1}"#, -32600),
         (
             r#"{"jsonrpc":"2.0","id":1,"method":"ping","result":{}}"#,
             -32600,
@@ -173,6 +172,15 @@ fn a_faulty_request_is_refused_with_its_id() {
     ] {
         assert_eq!(refusal(text), (code, one.clone(), Shape::Request), "{text}");
     }
+}
+
+#[test]
+fn an_id_alone_may_be_a_request_or_a_response() {
+    let text = r#"{"jsonrpc":"2.0","id":1}"#;
+    let one = Some(RequestId::number(1));
+    assert_eq!(refusal(text), (-32600, one, Shape::Bare));
+    let error = read(text.into()).expect_err("not a message");
+    assert!(error.is_answerable());
 }
 
 #[test]

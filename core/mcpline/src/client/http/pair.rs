@@ -80,8 +80,9 @@ impl PairLink {
             let mut opener = Some(opener);
             let error = reader.read(|| drop(opener.take())).await;
             reader.lock().way = Way::Ended(error.clone());
-            drop(opener);
+            // Before those who wait for the endpoint fail one by one: it is the stream that has ended.
             reader.sink.ended(error);
+            drop(opener);
         });
         Ok(Arc::new(Self { pair, tasks }))
     }

@@ -1,0 +1,179 @@
+//! A client at servers that break the rules: it fails at once, with what the server really said. What they do over
+//! each transport in every revision is in `tests/misbehaving`.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mcpline::client::{Address, Channel, Client, ClientBuilder, ClientError, Dial};
+use mcpline::protocol::client::OpenError;
+use mcpline::{Revision, RpcError};
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::tcp::OwnedWriteHalf;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Mutex, mpsc};
+
+fn host() -> ClientBuilder {
+    Client::builder("host", "1")
+        .configure(|settings| settings.revisions = vec![Revision::V2024_11_05])
+}
+
+fn shaken(id: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "result": {
+        "protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": {"name": "peer", "version": "1"}}})
+}
+
+/// Shakes hands, and answers everything else with the same members beside the id.
+struct Answers(Value);
+
+impl Dial for Answers {
+    fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
+        let (to_server, mut sent) = mpsc::unbounded_channel::<Bytes>();
+        let (answers, from_server) = mpsc::channel(10);
+        let members = self.0.clone();
+        tokio::spawn(async move {
+            while let Some(message) = sent.recv().await {
+                let message: Value = serde_json::from_slice(&message).expect("JSON");
+                let mut answer = match (message["method"].as_str(), message.get("id")) {
+                    (_, None) => continue,
+                    (Some("initialize"), Some(id)) => shaken(id),
+                    _ => members.clone(),
+                };
+                answer["id"] = message["id"].clone();
+                if answers.send(answer.to_string().into()).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Box::pin(async {
+            Ok(Channel {
+                to_server,
+                from_server,
+            })
+        })
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_cant_be_read_is_invalid_and_not_a_lost_connection() {
+    for members in [
+        json!({"jsonrpc": "2.0"}),
+        json!({"jsonrpc": "1.0", "result": {}}),
+        json!({"jsonrpc": "2.0", "result": {}, "error": {"code": 1, "message": "both"}}),
+        json!({"jsonrpc": "2.0", "error": "no"}),
+    ] {
+        let address = Address::Custom(Arc::new(Answers(members.clone())));
+        let client = host().connect(address).await.expect("connects");
+        let error = client.list_tools().await.expect_err("no answer");
+        assert!(
+            matches!(error, ClientError::Invalid { .. }),
+            "{members}: {error:?}"
+        );
+        client.close().await;
+    }
+}
+
+/// What an HTTP server of these tests does with one request: `METHOD PATH` and the body.
+type Serve = fn(&str, &Value) -> Reply;
+
+enum Reply {
+    Whole(&'static str),
+    /// The stream of HTTP+SSE, which stays open.
+    Stream(&'static str),
+    /// 202, and this event on the stream.
+    Event(Value),
+}
+
+async fn served(serve: Serve) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let stream: Arc<Mutex<Option<OwnedWriteHalf>>> = Arc::default();
+    tokio::spawn(async move {
+        while let Ok((connection, _)) = listener.accept().await {
+            let stream = stream.clone();
+            tokio::spawn(async move {
+                // The client may leave at any time.
+                let _ = one(connection, serve, &stream).await;
+            });
+        }
+    });
+    format!("http://127.0.0.1:{port}/mcp")
+}
+
+async fn one(
+    connection: TcpStream,
+    serve: Serve,
+    stream: &Mutex<Option<OwnedWriteHalf>>,
+) -> std::io::Result<()> {
+    let (reader, mut writer) = connection.into_split();
+    let mut lines = BufReader::new(reader);
+    let mut line = String::new();
+    lines.read_line(&mut line).await?;
+    let what: Vec<String> = line.split(' ').take(2).map(str::to_owned).collect();
+    let mut length = 0;
+    while line.trim() != "" {
+        line.clear();
+        lines.read_line(&mut line).await?;
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().expect("a number");
+        }
+    }
+    let mut body = vec![0; length];
+    lines.read_exact(&mut body).await?;
+    let message = serde_json::from_slice(&body).unwrap_or_default();
+    match serve(&what.join(" "), &message) {
+        Reply::Whole(answer) => writer.write_all(answer.as_bytes()).await,
+        Reply::Stream(head) => {
+            writer.write_all(head.as_bytes()).await?;
+            *stream.lock().await = Some(writer);
+            Ok(())
+        }
+        Reply::Event(event) => {
+            let accepted =
+                b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            writer.write_all(accepted).await?;
+            let mut stream = stream.lock().await;
+            let event = format!("data: {event}\n\n");
+            stream
+                .as_mut()
+                .expect("a stream")
+                .write_all(event.as_bytes())
+                .await
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_an_endpoint_says_is_told_rather_than_that_it_has_no_stream() {
+    let url = served(|what, _| match what {
+        "POST /mcp" => Reply::Whole(
+            "HTTP/1.1 400 Bad Request\r\ncontent-length: 14\r\nconnection: close\r\n\r\nno such tenant",
+        ),
+        _ => Reply::Whole(
+            "HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+        ),
+    });
+    let error = host().connect(url.await).await.expect_err("refused");
+    let ClientError::Http { status, body, .. } = &error else {
+        panic!("{error:?}");
+    };
+    assert_eq!((*status, body.as_str()), (400, "no such tenant"));
+}
+
+#[tokio::test]
+async fn a_refused_handshake_over_http_sse_is_told_and_not_what_was_tried_before() {
+    let url = served(|what, message| match what {
+        "GET /mcp" => Reply::Stream(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: endpoint\ndata: /messages\n\n",
+        ),
+        "POST /messages" => Reply::Event(json!({"jsonrpc": "2.0", "id": message["id"],
+            "error": {"code": -32602, "message": "who are you?"}})),
+        _ => Reply::Whole(
+            "HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
+        ),
+    });
+    let error = host().connect(url.await).await.expect_err("refused");
+    let refused = OpenError::Refused(RpcError::invalid_params("who are you?"));
+    assert_eq!(error, ClientError::Open(refused));
+}
