@@ -188,8 +188,11 @@ def target_directory() -> Path:
     return Path(os.environ.get("CARGO_TARGET_DIR", ROOT / "target"))
 
 
-def cargo_binary(package: str, *, release: bool = False, manifest: Path | None = None) -> Path:
-    """Builds the package's one binary and returns its path."""
+def cargo_binary(
+    package: str, binary: str | None = None, *, release: bool = False, manifest: Path | None = None
+) -> Path:
+    """Builds the package and returns the path of a binary: the one that is named like the package, or the given one."""
+    binary = binary or package
     command = ["cargo", "build", "--package", package, "--message-format=json-render-diagnostics"]
     if release:
         command.append("--release")
@@ -202,6 +205,6 @@ def cargo_binary(package: str, *, release: bool = False, manifest: Path | None =
     for line in result.stdout.splitlines():
         message = json.loads(line)
         if message.get("reason") == "compiler-artifact" and message.get("executable"):
-            if message["target"]["name"] == package:
+            if message["target"]["name"] == binary:
                 return Path(message["executable"])
-    raise SetupError(f"cargo built no binary named {package}")
+    raise SetupError(f"cargo built no binary named {binary}")

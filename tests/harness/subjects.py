@@ -46,5 +46,19 @@ def _subjects(kind: str) -> dict[str, Subject]:
     }
 
 
+def _drivers() -> dict[str, Subject]:
+    """Clients that do what they are told (`tests/clients/README.md`)."""
+    folder = ROOT / "tests" / "clients"
+    python = folder / "python" / "driver.py"
+    return {
+        "rust": Subject(
+            folder / "rust" / "src" / "driver.rs",
+            lambda: [str(environment.cargo_binary("everything-client", "client-driver"))],
+        ),
+        "python": Subject(python, lambda: [str(environment.mcpline_python()), str(python)]),
+    }
+
+
 SERVERS = _subjects("server")
 CLIENTS = _subjects("client")
+DRIVERS = _drivers()

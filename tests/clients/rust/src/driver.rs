@@ -1,0 +1,318 @@
+//! The Rust driver: a client that does what it is told, one job a line, and says what came of it. `../../README.md`
+//! has the format of both.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use mcpline::Revision;
+use mcpline::client::{
+    Address, Client, ClientBuilder, ClientError, Command, HttpSettings, Reissue, RequestOptions,
+};
+use mcpline::protocol::Era;
+use mcpline::protocol::vocabulary::{
+    CompleteParams, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams,
+    ElicitResult, Extra, LoggingLevel, Role, Root, SamplingContent,
+};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+#[derive(Deserialize)]
+struct Job {
+    job: u64,
+    address: Where,
+    #[serde(default)]
+    settings: Settings,
+    #[serde(default)]
+    steps: Vec<Step>,
+    #[serde(default = "once")]
+    times: u32,
+}
+
+fn once() -> u32 {
+    1
+}
+
+#[derive(Clone, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Where {
+    Command(Vec<String>),
+    Url(String),
+}
+
+#[derive(Clone, Default, Deserialize)]
+struct Settings {
+    revisions: Option<Vec<String>>,
+    remembered: Option<String>,
+    probe: Option<f64>,
+    answer: Option<f64>,
+    attempts: Option<u32>,
+    body_limit: Option<usize>,
+    #[serde(default)]
+    answers: bool,
+}
+
+/// One thing to do with the client.
+#[derive(Clone, Deserialize)]
+#[serde(tag = "do", rename_all = "snake_case")]
+enum Step {
+    ListTools,
+    ListResources,
+    ListResourceTemplates,
+    ListPrompts,
+    Ping,
+    CallTool(Call),
+    CancelTool(Call),
+    ReadResource {
+        uri: String,
+    },
+    GetPrompt {
+        name: String,
+        #[serde(default)]
+        arguments: BTreeMap<String, String>,
+    },
+    Complete {
+        params: Box<CompleteParams>,
+    },
+    Subscribe {
+        uri: String,
+    },
+    Unsubscribe {
+        uri: String,
+    },
+    SetLogLevel {
+        level: LoggingLevel,
+    },
+}
+
+#[derive(Clone, Deserialize)]
+struct Call {
+    name: String,
+    #[serde(default)]
+    arguments: Value,
+    timeout: Option<f64>,
+    reissue: Option<String>,
+    /// When a call that is to be cancelled is: once it reports progress, or after so many seconds.
+    after: Option<f64>,
+}
+
+#[derive(Serialize, Default)]
+struct Report {
+    job: u64,
+    revision: Option<Revision>,
+    server: Option<String>,
+    error: Option<Value>,
+    steps: Vec<Value>,
+}
+
+#[tokio::main(flavor = "multi_thread", worker_threads = 2)]
+async fn main() -> Result<(), Failure> {
+    let output = Arc::new(Mutex::new(std::io::stdout()));
+    let (jobs, mut received) = tokio::sync::mpsc::unbounded_channel();
+    // Reading blocks, and ends with the process.
+    std::thread::spawn(move || {
+        for line in std::io::stdin().lock().lines().map_while(Result::ok) {
+            if jobs.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    let mut running = tokio::task::JoinSet::new();
+    while let Some(line) = received.recv().await {
+        let job: Job = serde_json::from_str(&line)?;
+        let output = output.clone();
+        running.spawn(async move {
+            let mut line = serde_json::to_vec(&run(job).await)?;
+            line.push(b'\n');
+            let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+            output.write_all(&line)?;
+            output.flush()?;
+            Ok::<_, Failure>(())
+        });
+    }
+    while let Some(ended) = running.join_next().await {
+        ended??;
+    }
+    Ok(())
+}
+
+/// Plays a job as often as it says, until something fails; the report is the last play's.
+async fn run(job: Job) -> Report {
+    let mut report = Report::default();
+    for _ in 0..job.times {
+        report = play(&job).await;
+        let failed = |step: &Value| step.get("error").is_some();
+        if report.error.is_some() || report.steps.iter().any(failed) {
+            break;
+        }
+    }
+    report.job = job.job;
+    report
+}
+
+async fn play(job: &Job) -> Report {
+    let mut report = Report::default();
+    let client = match host(&job.settings).connect(address(job)).await {
+        Ok(client) => client,
+        Err(error) => {
+            report.error = Some(told(&error));
+            return report;
+        }
+    };
+    report.revision = Some(client.revision());
+    report.server = client.server_info().map(|info| info.name.clone());
+    for step in &job.steps {
+        report.steps.push(match take(&client, step).await {
+            Ok(outcome) => outcome,
+            Err(error) => json!({"error": told(&error)}),
+        });
+    }
+    client.close().await;
+    report
+}
+
+fn address(job: &Job) -> Address {
+    match &job.address {
+        Where::Command(words) => {
+            let (program, arguments) = words
+                .split_first()
+                .map_or(("", &[][..]), |(first, rest)| (first.as_str(), rest));
+            Command::new(program).args(arguments).into()
+        }
+        Where::Url(url) => {
+            let mut http = HttpSettings::default();
+            http.body_limit = job.settings.body_limit.unwrap_or(http.body_limit);
+            http.reconnect_first = Duration::from_millis(20);
+            Address::Url(url.clone(), http)
+        }
+    }
+}
+
+fn host(wanted: &Settings) -> ClientBuilder {
+    let builder = Client::builder("driver", env!("CARGO_PKG_VERSION")).configure(|settings| {
+        if let Some(revisions) = &wanted.revisions {
+            settings.revisions = revisions
+                .iter()
+                .filter_map(|revision| Revision::parse(revision))
+                .collect();
+        }
+        settings.remembered = match wanted.remembered.as_deref() {
+            Some("modern") => Some(Era::Modern),
+            Some("legacy") => Some(Era::Legacy),
+            _ => None,
+        };
+        let timeouts = &mut settings.open_timeouts;
+        timeouts.probe = wanted.probe.map_or(timeouts.probe, Duration::from_secs_f64);
+        timeouts.answer = wanted
+            .answer
+            .map_or(timeouts.answer, Duration::from_secs_f64);
+        let reconnect = &mut settings.reconnect;
+        reconnect.attempts = wanted.attempts.unwrap_or(reconnect.attempts);
+        reconnect.first_delay = Duration::from_millis(20);
+    });
+    if !wanted.answers {
+        return builder;
+    }
+    builder
+        .roots([Root::new("file:///")])
+        .on_elicit(|_: ElicitParams| async { Ok(ElicitResult::new(ElicitAction::Decline)) })
+        .on_sample(|_: CreateMessageParams| async {
+            Ok(CreateMessageResult {
+                role: Role::Assistant,
+                content: SamplingContent::text("sampled").into(),
+                model: "driver".to_owned(),
+                stop_reason: None,
+                meta: None,
+                extra: Extra::default(),
+            })
+        })
+}
+
+async fn take(client: &Client, step: &Step) -> Result<Value, ClientError> {
+    Ok(match step {
+        Step::ListTools => result(client.list_tools().await?),
+        Step::ListResources => result(client.list_resources().await?),
+        Step::ListResourceTemplates => result(client.list_resource_templates().await?),
+        Step::ListPrompts => result(client.list_prompts().await?),
+        Step::Ping => result(client.ping().await?),
+        Step::CallTool(call) => {
+            let heard = Arc::new(AtomicU32::new(0));
+            let counted = heard.clone();
+            let options = options(call).on_progress(move |_| {
+                counted.fetch_add(1, Ordering::Relaxed);
+            });
+            let called = client.call_tool_with(&call.name, arguments(call), &options);
+            let mut outcome = result(called.await?);
+            outcome["progress"] = heard.load(Ordering::Relaxed).into();
+            outcome
+        }
+        Step::CancelTool(call) => cancel(client, call).await?,
+        Step::ReadResource { uri } => result(client.read_resource(uri).await?),
+        Step::GetPrompt { name, arguments } => result(client.get_prompt(name, arguments).await?),
+        Step::Complete { params } => result(client.complete(params).await?),
+        Step::Subscribe { uri } => result(client.subscribe(uri).await?),
+        Step::Unsubscribe { uri } => result(client.unsubscribe(uri).await?),
+        Step::SetLogLevel { level } => result(client.set_log_level(*level).await?),
+    })
+}
+
+/// Gives a call up while it runs.
+async fn cancel(client: &Client, call: &Call) -> Result<Value, ClientError> {
+    let begun = Arc::new(Notify::new());
+    let heard = begun.clone();
+    let options = options(call).on_progress(move |_| heard.notify_one());
+    let late = async {
+        match call.after {
+            Some(seconds) => tokio::time::sleep(Duration::from_secs_f64(seconds)).await,
+            None => begun.notified().await,
+        }
+    };
+    tokio::select! {
+        outcome = client.call_tool_with(&call.name, arguments(call), &options) => Ok(result(outcome?)),
+        () = late => Ok(result("cancelled")),
+    }
+}
+
+fn arguments(call: &Call) -> Value {
+    match &call.arguments {
+        Value::Null => json!({}),
+        given => given.clone(),
+    }
+}
+
+fn options(call: &Call) -> RequestOptions {
+    let mut options = RequestOptions::new();
+    if let Some(seconds) = call.timeout {
+        options = options.timeout(Duration::from_secs_f64(seconds));
+    }
+    options.reissue = match call.reissue.as_deref() {
+        Some("always") => Reissue::Always,
+        Some("never") => Reissue::Never,
+        _ => Reissue::IfSafe,
+    };
+    options
+}
+
+fn result(value: impl Serialize) -> Value {
+    json!({"result": value})
+}
+
+fn told(error: &ClientError) -> Value {
+    let status = match error {
+        ClientError::Http { status, .. } => Some(*status),
+        _ => None,
+    };
+    json!({
+        "kind": error.kind().as_str(),
+        "text": error.to_string(),
+        "status": status,
+        "code": error.rpc().map(|error| error.code),
+        "retry_safe": error.is_retry_safe(),
+        "outcome_unknown": error.is_outcome_unknown(),
+    })
+}

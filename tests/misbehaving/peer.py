@@ -1,0 +1,86 @@
+"""What a well-behaved server of one revision answers, and when the one under test leaves that path."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
+MODERN = "2026-07-28"
+REVISIONS = (*HANDSHAKE, MODERN)
+
+# Where a server misbehaves: over the probe of another era, over what opens the conversation, over a call.
+STAGES = ("probe", "open", "call")
+
+INFO = {"name": "peer", "version": "1"}
+TOOLS = [
+    {"name": "plain", "description": "Behaves", "inputSchema": {"type": "object"}},
+    {"name": "stray", "description": "Misbehaves", "inputSchema": {"type": "object"}},
+    {"name": "once", "description": "Misbehaves the first time", "inputSchema": {"type": "object"}},
+    {"name": "look", "description": "Misbehaves the first time, and changes nothing",
+     "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}},
+]
+CACHED: dict[str, Any] = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+
+
+class Peer:
+    """A server of one revision that misbehaves at one stage."""
+
+    def __init__(self, revision: str, stage: str):
+        self.revision = revision
+        self.stage = stage
+        self.modern = revision == MODERN
+        self.calls: Counter[str] = Counter()
+
+    def strays(self, message: dict) -> bool:
+        """Whether this is the request that is not answered as it should be. Counts calls."""
+        method = message.get("method")
+        if method == "tools/call":
+            name = message["params"]["name"]
+            self.calls[name] += 1
+            first = self.calls[name] == 1
+            return self.stage == "call" and (name == "stray" or name in ("once", "look") and first)
+        if method == "server/discover":
+            return self.stage == ("open" if self.modern else "probe")
+        return method == "initialize" and self.stage == "open" and not self.modern
+
+    def answer(self, message: dict) -> dict | None:
+        """The right answer; None if there is none."""
+        if "id" not in message or "method" not in message:
+            return None
+        result = self._result(message["method"], message.get("params") or {})
+        if isinstance(result, int):
+            return failure(message["id"], result, "no", self._supported() if result == -32022 else None)
+        return {"jsonrpc": "2.0", "id": message["id"], "result": result}
+
+    def _result(self, method: str, params: dict) -> dict | int:
+        complete = {"resultType": "complete"} if self.modern else {}
+        listed = CACHED if self.modern else {}
+        match method:
+            case "server/discover" if self.modern:
+                return {**listed, "supportedVersions": [self.revision], "capabilities": {"tools": {}}}
+            case "initialize" if self.modern:
+                return -32022
+            case "initialize":
+                return {"protocolVersion": self.revision, "capabilities": {"tools": {}}, "serverInfo": INFO}
+            case "tools/list":
+                return {**listed, "tools": TOOLS}
+            case "tools/call":
+                return {**complete, "content": [{"type": "text", "text": params["name"]}]}
+            case "ping" if not self.modern:
+                return {}
+            case _:
+                return -32601
+
+    def _supported(self) -> dict:
+        return {"supported": [self.revision], "requested": "other"}
+
+
+def failure(identifier: Any, code: int, message: str, data: Any = None) -> dict:
+    error = {"code": code, "message": message}
+    return {"jsonrpc": "2.0", "id": identifier, "error": {**error, "data": data} if data else error}
+
+
+def result(answer: dict, value: Any) -> dict:
+    """The answer with another result."""
+    return {"jsonrpc": "2.0", "id": answer["id"], "result": value}

@@ -1,0 +1,191 @@
+"""What must come of each way to misbehave: the table that the suite plays.
+
+A word says how a stage ends for the client: `ok`, or the kind of its error (`ClientErrorKind`). Where a stage never
+gets an answer the client is told to wait only briefly, so that the suite is soon over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from http_peer import STATUSES
+from framing import FRAMINGS
+from peer import HANDSHAKE, MODERN, REVISIONS
+
+# Kinds of errors.
+RPC, LATE, HTTP, LOST, INVALID, OPEN = "rpc", "timed_out", "http", "connection", "invalid", "open"
+OK = "ok"
+# The statuses by which an endpoint may say that it speaks something else.
+OF_ANOTHER_ERA = (400, 404, 405)
+
+
+@dataclass(frozen=True)
+class Row:
+    """One way to misbehave, and how it ends at each stage; None where a stage is not played."""
+
+    manner: str
+    probe: str | None
+    open: str | None
+    call: str | None
+    mute: tuple[str, ...] = ()
+    """The stages at which no answer is ever recognised."""
+    again: str = OK
+    """How the call after it ends, which is answered as it should be."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    transport: str
+    revision: str
+    stage: str
+    manner: str
+    opens: str
+    """How connecting ends."""
+    calls: str
+    """How the call ends that is answered in this manner."""
+    again: str
+    mute: bool
+
+    def __str__(self) -> str:
+        return f"{self.revision} {self.transport}, {self.stage}: {self.manner}"
+
+
+ALL = ("probe", "open", "call")
+
+
+def good(manner: str) -> Row:
+    return Row(manner, OK, OK, OK)
+
+
+def mute(manner: str) -> Row:
+    return Row(manner, OK, OPEN, LATE, mute=ALL)
+
+
+def lost(manner: str) -> Row:
+    return Row(manner, OK, LOST, LOST)
+
+
+def invalid(manner: str) -> Row:
+    return Row(manner, OK, INVALID, INVALID)
+
+
+def refusal(manner: str) -> Row:
+    return Row(manner, OK, OPEN, RPC)
+
+
+PIPE = [
+    *map(good, (
+        "answers", "too long a line first", "duplicate", "wrong id first", "noise", "crlf", "in pieces", "batch",
+        "notifies first", "asks first",
+    )),
+    *map(refusal, ("refuses -32601", "refuses -32602", "refuses -32600", "refuses -32000")),
+    # Nobody but the only request can be meant while a conversation is opened; afterwards there may be several.
+    Row("refuses without id", OK, OPEN, LATE, mute=("call",)),
+    # What can't be read may be anything: the server's log, too.
+    *map(mute, ("silence", "broken json", "no utf8", "wrong id", "id as text")),
+    # It answers nothing any more.
+    Row("endless line", OPEN, OPEN, LATE, mute=ALL, again=LATE),
+    *map(lost, ("exits", "is killed", "exits in mid line", "closes stdout")),
+    Row("no object", OK, OPEN, INVALID),
+    # A result without content is an empty one.
+    Row("empty result", OK, OPEN, OK),
+    *map(invalid, ("no outcome", "both outcomes", "other version")),
+]
+
+
+def _status(code: int, body: str) -> Row:
+    probe = OK if code in OF_ANOTHER_ERA else HTTP
+    return Row(f"status {code} with {body}", probe, HTTP, RPC if body == "an error" else HTTP)
+
+
+_FOLLOWED = (307, 308)
+
+WEB = [
+    *map(good, (
+        "answers", "bytewise", "stream stays open", "in a batch", "old http", "says that it closes",
+        *(f"stream: {name}" for name in FRAMINGS), *(f"redirect {code} here" for code in _FOLLOWED),
+    )),
+    *map(refusal, (f"refuses {code}" for code in (-32601, -32602, -32600, -32000))),
+    *(Row(f"refuses {code} with 400", OK, HTTP, RPC) for code in (-32601, -32602)),
+    *(_status(code, body) for code in STATUSES for body in ("nothing", "a page", "an error")),
+    *(Row(f"redirect {code} here", HTTP, HTTP, HTTP) for code in (301, 302, 303)),
+    *(Row(f"redirect {code} elsewhere", HTTP, HTTP, HTTP) for code in (301, 302, 303, 307, 308)),
+    *(Row(name, HTTP, HTTP, HTTP) for name in (
+        "redirect 307 nowhere", "redirects endlessly", "redirects without a place",
+    )),
+    *map(mute, ("silence", "silence after the head", "silence on the stream")),
+    *map(lost, (
+        "closes", "resets", "resets in mid body", "closes in mid body", "resets in mid stream",
+        "stream ends without answer", "wrong id on the stream", "no http", "endless head",
+    )),
+    *map(invalid, (
+        "broken json", "broken json on the stream", "no json", "no content type", "endless body", "endless line",
+        "too long a body", "wrong id", "id as text", "no answer 202", "no answer 200", "no answer 204", "no outcome",
+    )),
+    Row("no object", OK, OPEN, INVALID),
+    Row("stream is resumed", OK, OK, OK),
+]
+
+PAIR = [
+    *map(good, (
+        "answers", "answers before the post", "post has a body", "post is redirected",
+        *(f"stream: {name}" for name in FRAMINGS),
+    )),
+    *map(refusal, (f"refuses {code}" for code in (-32601, -32602, -32600, -32000))),
+    *(Row(f"status {code} with a page", None, HTTP, HTTP) for code in STATUSES),
+    *(Row(f"status {code} with an error", None, HTTP, RPC) for code in STATUSES),
+    *map(mute, ("never answers", "takes nothing", "broken json", "wrong id")),
+    *map(lost, (
+        "post closes", "post resets", "stream ends", "stream resets", "stream resets in mid event",
+    )),
+    Row("endless answer", None, INVALID, INVALID),
+    Row("no object", None, OPEN, INVALID),
+    *map(invalid, ("no outcome",)),
+]
+
+# What the stream of HTTP+SSE may do before anything is said.
+STREAM = {
+    **dict.fromkeys(("opens with a whole url", "opens with cr", "opens bytewise"), OK),
+    **dict.fromkeys((f"status {code}" for code in STATUSES), HTTP),
+    **dict.fromkeys(("endpoint elsewhere", "endpoint nowhere", "no stream", "endless line"), INVALID),
+    **dict.fromkeys(("no endpoint", "silence"), OPEN),
+    **dict.fromkeys(("closes", "resets", "ends before the endpoint"), LOST),
+}
+
+
+def cells() -> Iterator[Cell]:
+    for row in PIPE:
+        yield from _cells("stdio", REVISIONS, row)
+    for row in WEB:
+        for cell in _cells("http", REVISIONS, row):
+            yield _exception(cell)
+    for row in PAIR:
+        yield from (cell for cell in _cells("sse", HANDSHAKE, row) if cell.stage != "probe")
+    for manner, ends in STREAM.items():
+        for revision in HANDSHAKE:
+            yield Cell("sse", revision, "stream", manner, ends, OK, OK, ends == OPEN)
+
+
+def _cells(transport: str, revisions: tuple[str, ...], row: Row) -> Iterator[Cell]:
+    for revision in revisions:
+        for stage, ends in (("probe", row.probe), ("open", row.open), ("call", row.call)):
+            # What probes a server of 2026-07-28 opens the conversation with it.
+            if ends is None or stage == "probe" and revision == MODERN:
+                continue
+            opens, calls = (OK, ends) if stage == "call" else (ends, OK)
+            yield Cell(transport, revision, stage, row.manner, opens, calls, row.again, stage in row.mute)
+
+
+def _exception(cell: Cell) -> Cell:
+    """Where revisions differ over HTTP."""
+    changed = dict(vars(cell))
+    resumes = "2025-03-26" <= cell.revision < MODERN
+    if cell.manner == "stream is resumed" and cell.stage == "call" and not resumes:
+        changed["calls"] = LOST
+    if cell.manner == "stream is resumed" and cell.stage == "open" and cell.revision == MODERN:
+        changed["opens"] = LOST
+    if cell.stage == "call" and cell.manner.startswith("status 404") and cell.revision != MODERN:
+        # The session is gone, whatever the body says.
+        changed["calls"] = LOST
+    return Cell(**changed)
