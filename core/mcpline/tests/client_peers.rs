@@ -270,6 +270,34 @@ async fn results_that_break_the_protocol_are_told_from_those_that_do_not() {
     }
 }
 
+#[tokio::test]
+async fn meta_may_be_given_in_the_parameters_or_beside_them() {
+    let server = scripted(|_, to| match to["method"].as_str() {
+        Some("server/discover") => discovered(to),
+        _ => result(
+            to,
+            json!({"meta": to["params"]["_meta"], "name": to["params"]["name"]}),
+        ),
+    });
+    let client = Client::connect(server.address()).await.expect("connects");
+    let raw = |value: Value| mcpline::protocol::Raw::from_serialize(&value).expect("JSON");
+    let within = raw(json!({"name": "x", "_meta": {"com.example/a": 1}}));
+    let answer = client
+        .request("x/y", Some(&within), &RequestOptions::new())
+        .await;
+    let answer: Value = answer.expect("a result").decode().expect("JSON");
+    assert_eq!(answer["meta"]["com.example/a"], 1);
+    assert_eq!(
+        answer["meta"]["io.modelcontextprotocol/protocolVersion"],
+        "2026-07-28"
+    );
+    assert_eq!(answer["name"], "x");
+    let mut options = RequestOptions::new();
+    options.meta = Some(raw(json!({"com.example/b": 2})));
+    let failed = client.request("x/y", Some(&within), &options).await;
+    assert!(matches!(failed, Err(ClientError::Misuse(_))), "{failed:?}");
+}
+
 /// A server that leaves in the middle of the first call it gets, and answers the second.
 fn leaving() -> Arc<Scripted> {
     let calls = AtomicUsize::new(0);

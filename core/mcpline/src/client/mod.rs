@@ -116,7 +116,8 @@ impl Client {
         self.handle.opened.instructions.as_deref()
     }
 
-    /// Sends any request and awaits its result, raw. Dropping the future cancels the request, and the server hears
+    /// Sends any request and awaits its result, raw. Parameters may have a `_meta` of their own; the protocol's members
+    /// are added to it. Dropping the future cancels the request, and the server hears
     /// of it.
     ///
     /// # Errors
@@ -142,7 +143,20 @@ impl Client {
                 "_meta must be a JSON object".to_owned(),
             ));
         }
-        self.inner().request(method, params, options).await
+        let Some(meta) = params.and_then(|params| params.member("_meta")) else {
+            return self.inner().request(method, params, options).await;
+        };
+        if options.meta.is_some() || meta.members().is_none() {
+            return Err(ClientError::Misuse(
+                "_meta must be an object, in the parameters or in the options".to_owned(),
+            ));
+        }
+        let params = params.map(without_meta);
+        let mut options = options.clone();
+        options.meta = Some(meta);
+        self.inner()
+            .request(method, params.as_ref(), &options)
+            .await
     }
 
     /// Sends any notification.
@@ -160,6 +174,23 @@ impl Client {
     pub async fn close(&self) {
         self.inner().close().await;
     }
+}
+
+/// The parameters without their `_meta`.
+fn without_meta(params: &Raw) -> Raw {
+    let mut out = String::from("{");
+    for (name, value) in params.members().into_iter().flatten() {
+        if name != "_meta" {
+            if out.len() > 1 {
+                out.push(',');
+            }
+            out.push_str(Raw::string(&name).as_str());
+            out.push(':');
+            out.push_str(value.as_str());
+        }
+    }
+    out.push('}');
+    Raw::from_trusted(out)
 }
 
 impl std::fmt::Debug for Client {

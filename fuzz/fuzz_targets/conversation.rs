@@ -1,0 +1,220 @@
+//! What a server says to a client: into an opening, then into the conversation that it led to, with requests, answers
+//! and clock ticks in between.
+//!
+//! The input is lines. A line that begins with a control byte is something that the client does; any other is a message
+//! of the server. Whatever comes: no panic, every message that goes out is JSON, an opening ends within its bound, and no
+//! request ends twice.
+
+#![no_main]
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+use mcpline_protocol::client::{
+    Ask, Cache, CallKey, Conversation, Heard, InputNeeded, Opened, Opening, Plan, Step, ToolBook,
+};
+use mcpline_protocol::vocabulary::{
+    ClientCapabilities, ElicitationCapability, Implementation, RootsCapability, ServerCapabilities,
+};
+use mcpline_protocol::wire::{Incoming, Message, Method, read};
+use mcpline_protocol::{Raw, RequestId, Revision, RpcError};
+
+/// What goes out must be JSON as the scanner demands it.
+fn sent(message: &[u8]) {
+    assert!(Raw::parse(Bytes::copy_from_slice(message)).is_ok());
+}
+
+fn plan() -> Plan {
+    let capabilities = ClientCapabilities::default()
+        .with_elicitation(ElicitationCapability::default())
+        .with_roots(RootsCapability::default());
+    Plan::new(Implementation::new("fuzz", "1"), capabilities)
+}
+
+/// Opens with what the server says; whatever that is, so many steps are enough.
+fn open<'d>(lines: &mut impl Iterator<Item = &'d [u8]>) -> Option<Opened> {
+    let mut opening = Opening::new(plan());
+    let mut now = Duration::ZERO;
+    let mut step = opening.start(now);
+    for _ in 0..1_000 {
+        step = match step {
+            Step::Opened(opened) => return Some(*opened),
+            Step::Failed(_) => return None,
+            Step::Reconnect | Step::UsePair => opening.start(now),
+            Step::Send { message, .. } => {
+                sent(&message);
+                Step::Wait
+            }
+            Step::Wait => match lines.next() {
+                None | Some([]) => {
+                    now = opening.poll_deadline()?;
+                    opening.handle_timeout(now)
+                }
+                Some([1, ..]) => opening.gone(),
+                Some([2, status, ..]) => opening.refused(u16::from(*status) + 300, None, now),
+                Some(line) => match read(Bytes::copy_from_slice(line)) {
+                    Ok(Incoming::Single(Message::Response(response))) => match response.id {
+                        Some(id) => opening.answered(&id, response.outcome, now),
+                        None => Step::Wait,
+                    },
+                    _ => Step::Wait,
+                },
+            },
+        };
+        // Noise is waited through; the time that may be spent is bounded.
+        assert!(now <= Duration::from_secs(3 + 3 * 30));
+    }
+    None
+}
+
+struct Driver {
+    conversation: Conversation<u64>,
+    asked: u64,
+    ended: HashSet<u64>,
+    questions: Vec<RequestId>,
+    keys: Vec<CallKey>,
+    now: Duration,
+    tools: ToolBook,
+    cache: Cache,
+}
+
+impl Driver {
+    fn end(&mut self, handle: u64) {
+        assert!(handle < self.asked);
+        assert!(self.ended.insert(handle), "a request has ended twice");
+    }
+
+    fn heard(&mut self, heard: Heard<u64>) {
+        match heard {
+            Heard::Ended(handle, outcome) => {
+                self.end(handle);
+                if let Ok(result) = outcome {
+                    self.result(&result);
+                }
+            }
+            Heard::Question(request) => self.questions.push(request.id),
+            Heard::Withdrawn(id) => self.questions.retain(|question| *question != id),
+            Heard::Notification(notification) => self.cache.heard(&notification),
+            Heard::Reply(message) => sent(&message),
+            Heard::Progress(..) | Heard::Nothing(_) => {}
+        }
+    }
+
+    fn result(&mut self, result: &Raw) {
+        if let Ok(Some(needed)) = InputNeeded::of(result) {
+            let params = Raw::from_trusted(r#"{"name":"x"}"#);
+            let answers = needed.questions.iter();
+            let answers: Vec<_> = answers
+                .map(|question| (question.key.clone(), Raw::from_trusted("{}")))
+                .collect();
+            sent(needed.retry(Some(&params), &answers).as_bytes());
+        }
+        if let Ok(learnt) = self.tools.learn(result, true)
+            && let Some(page) = learnt.page
+        {
+            sent(page.as_bytes());
+        }
+        // Either verdict will do.
+        let _ = self.tools.check_output("x", result);
+        drop(self.tools.headers("x", Some(result)));
+        let generation = self.cache.generation();
+        self.cache.keep(&Method::ToolsList, None, result, generation, self.now);
+        drop(self.cache.get(&Method::ToolsList, None, self.now));
+    }
+
+    fn act(&mut self, line: &[u8]) {
+        match line[0] % 5 {
+            0 => {
+                let text = Raw::parse(Bytes::copy_from_slice(&line[1..])).ok();
+                let meta = text.as_ref().filter(|text| text.members().is_some());
+                let ask = Ask {
+                    meta,
+                    listens: line.len() % 2 == 0,
+                    ..Ask::new("tools/call", meta)
+                };
+                let (key, message) = self.conversation.ask(&ask, self.asked, self.now);
+                self.asked += 1;
+                self.keys.push(key);
+                // Parameters come here without `_meta`; where callers give one there, it has been taken out.
+                if meta.is_none_or(|meta| meta.member("_meta").is_none()) {
+                    sent(&message);
+                }
+            }
+            1 => {
+                if let Some(key) = self.keys.pop()
+                    && let Some((handle, message)) = self.conversation.cancel(key, "enough")
+                {
+                    sent(&message);
+                    self.end(handle);
+                }
+            }
+            2 => {
+                if let Some(id) = self.questions.pop() {
+                    let error = RpcError::internal_error("no");
+                    let answer = self.conversation.answer(&id, Err(&error));
+                    sent(&answer.expect("it is open"));
+                }
+            }
+            3 => {
+                self.now += Duration::from_secs(u64::from(*line.last().unwrap_or(&0)));
+                for (_, overdue) in self.conversation.handle_timeout(self.now) {
+                    sent(&overdue.cancellation);
+                    self.end(overdue.handle);
+                }
+            }
+            _ => {
+                for handle in self.conversation.close() {
+                    self.end(handle);
+                }
+                self.questions.clear();
+            }
+        }
+    }
+}
+
+fuzz_target!(|data: &[u8]| {
+    let mut lines = data.split(|byte| *byte == b'\n');
+    let plan = plan();
+    let opened = open(&mut lines).unwrap_or(Opened {
+        revision: Revision::ALL[data.len() % Revision::ALL.len()],
+        capabilities: ServerCapabilities::default(),
+        info: None,
+        instructions: None,
+        initialized: None,
+        next_id: 1,
+    });
+    let mut driver = Driver {
+        conversation: Conversation::new(&opened, &plan.info, &plan.capabilities),
+        asked: 0,
+        ended: HashSet::new(),
+        questions: Vec::new(),
+        keys: Vec::new(),
+        now: Duration::ZERO,
+        tools: ToolBook::new(),
+        cache: Cache::new(),
+    };
+    for line in lines {
+        if line.first().is_some_and(|byte| *byte < 0x20) {
+            driver.act(line);
+            continue;
+        }
+        match read(Bytes::copy_from_slice(line)) {
+            Ok(Incoming::Single(message)) => {
+                let heard = driver.conversation.hear(message, driver.now);
+                driver.heard(heard);
+            }
+            Ok(Incoming::Batch(messages)) => {
+                for message in messages.into_iter().flatten() {
+                    let heard = driver.conversation.hear(message, driver.now);
+                    driver.heard(heard);
+                }
+            }
+            Err(error) => {
+                let heard = driver.conversation.hear_unreadable(error, None);
+                driver.heard(heard);
+            }
+        }
+    }
+});
