@@ -4,11 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use mcpline_protocol::Revision;
-use tokio::sync::{mpsc, watch};
-
-use crate::transport::Stop;
+use tokio::sync::mpsc;
 
 use super::address::Channel;
+use super::closing::{Closing, closing};
 use super::error::ClientError;
 use super::link::{Ending, Link, Outgoing, Sink};
 
@@ -16,8 +15,7 @@ use super::link::{Ending, Link, Outgoing, Sink};
 pub(super) struct ChannelLink {
     /// Closed with the link, so that the other end sees that nothing more comes.
     to_server: Mutex<Option<mpsc::UnboundedSender<Bytes>>>,
-    stop: Stop,
-    over: watch::Receiver<bool>,
+    closing: Closing,
 }
 
 impl ChannelLink {
@@ -26,14 +24,12 @@ impl ChannelLink {
             to_server,
             mut from_server,
         } = channel;
-        let stop = Stop::new();
-        let (ended, over) = watch::channel(false);
-        let stopped = stop.clone();
+        let (closing, running) = closing();
         tokio::spawn(async move {
             loop {
                 let message = tokio::select! {
                     biased;
-                    () = stopped.stopped() => break,
+                    () = running.stop.stopped() => break,
                     message = from_server.recv() => message,
                 };
                 match message {
@@ -42,17 +38,15 @@ impl ChannelLink {
                 }
             }
             drop(from_server);
-            sink.ended(if stopped.is_stopped() {
+            sink.ended(if running.stop.is_stopped() {
                 ClientError::Closed
             } else {
                 ClientError::lost("the server closed its end")
             });
-            ended.send_replace(true);
         });
         Arc::new(Self {
             to_server: Mutex::new(Some(to_server)),
-            stop,
-            over,
+            closing,
         })
     }
 
@@ -77,17 +71,6 @@ impl Link for ChannelLink {
 
     fn close(&self) -> Ending {
         drop(self.sender().take());
-        self.stop.stop();
-        let mut over = self.over.clone();
-        Box::pin(async move {
-            // An error is the task being gone.
-            let _ = over.wait_for(|over| *over).await;
-        })
-    }
-}
-
-impl Drop for ChannelLink {
-    fn drop(&mut self) {
-        self.stop.stop();
+        self.closing.close()
     }
 }

@@ -11,6 +11,7 @@ mod builder;
 mod channel;
 #[cfg(unix)]
 mod child;
+mod closing;
 mod connect;
 mod error;
 mod features;

@@ -9,13 +9,13 @@ use std::time::Duration;
 use mcpline_protocol::Revision;
 use mcpline_protocol::limits::MAX_LINE;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
-use tokio::sync::watch;
 
 use crate::lane;
 use crate::transport::Stop;
 use crate::transport::outbox::Outbox;
 use crate::transport::pump::{Writing, pump};
 
+use super::closing::{Closing, closing};
 use super::error::ClientError;
 use super::link::{Ending, Link, Outgoing, Sink};
 
@@ -26,8 +26,7 @@ const FLUSH: Duration = Duration::from_millis(500);
 /// A link over byte streams. Its task reads and writes until the other end is gone or the link is closed.
 pub(super) struct PipeLink {
     outbox: Arc<Outbox>,
-    stop: Stop,
-    over: watch::Receiver<bool>,
+    closing: Closing,
 }
 
 impl PipeLink {
@@ -41,28 +40,16 @@ impl PipeLink {
         Fut: Future<Output = ClientError> + Send,
     {
         let outbox = Arc::new(Outbox::default());
-        let stop = Stop::new();
-        let (ended, over) = watch::channel(false);
+        let (closing, running) = closing();
         let link = Arc::new(Self {
             outbox: outbox.clone(),
-            stop: stop.clone(),
-            over,
+            closing,
         });
         tokio::spawn(async move {
-            // Dropped with the task, however it ends.
-            let _ended = Ended(ended);
-            let error = serve(reader, writer, &outbox, &stop, &sink, end).await;
+            let error = serve(reader, writer, &outbox, &running.stop, &sink, end).await;
             sink.ended(error);
         });
         link
-    }
-}
-
-struct Ended(watch::Sender<bool>);
-
-impl Drop for Ended {
-    fn drop(&mut self) {
-        self.0.send_replace(true);
     }
 }
 
@@ -122,18 +109,7 @@ impl Link for PipeLink {
     fn opened(&self, _: Revision) {}
 
     fn close(&self) -> Ending {
-        self.stop.stop();
-        let mut over = self.over.clone();
-        Box::pin(async move {
-            // An error is the task being gone.
-            let _ = over.wait_for(|over| *over).await;
-        })
-    }
-}
-
-impl Drop for PipeLink {
-    fn drop(&mut self) {
-        self.stop.stop();
+        self.closing.close()
     }
 }
 
