@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, Stdio};
-use std::sync::{OnceLock, mpsc};
+use std::sync::{Mutex, PoisonError, mpsc};
 
 use rustix::process::Pid;
 use tokio::process::Child as Process;
@@ -58,34 +58,38 @@ pub(super) fn forget(group: Pid) {
 }
 
 fn order(order: Order) -> io::Result<()> {
-    static NURSERY: OnceLock<Nursery> = OnceLock::new();
-    let gone = || io::Error::other("the thread that starts processes is gone");
-    let nursery = NURSERY.get_or_init(Nursery::start);
-    // After a fork there is no such thread in the child.
-    if nursery.process != std::process::id() {
-        return Err(io::Error::other(
-            "processes can't be started in a fork of a process that has started some",
-        ));
+    static NURSERY: Mutex<Option<Nursery>> = Mutex::new(None);
+    let mut nursery = NURSERY.lock().unwrap_or_else(PoisonError::into_inner);
+    let process = std::process::id();
+    // After a fork the child has no such thread; its children get one of their own.
+    if nursery
+        .as_ref()
+        .is_none_or(|nursery| nursery.process != process)
+    {
+        *nursery = Some(Nursery::start()?);
     }
-    let orders = nursery.orders.as_ref().ok_or_else(gone)?;
-    orders.send(order).map_err(|_| gone())
+    let sent = nursery.as_ref().map(|nursery| nursery.orders.send(order));
+    match sent {
+        Some(Ok(())) => Ok(()),
+        _ => Err(io::Error::other("the thread that starts processes is gone")),
+    }
 }
 
 struct Nursery {
-    orders: Option<mpsc::Sender<Order>>,
+    orders: mpsc::Sender<Order>,
     process: u32,
 }
 
 impl Nursery {
-    fn start() -> Self {
+    fn start() -> io::Result<Self> {
         let (orders, received) = mpsc::channel();
-        let thread = std::thread::Builder::new()
+        std::thread::Builder::new()
             .name("mcpline-spawn".to_owned())
-            .spawn(move || serve(&received));
-        Self {
-            orders: thread.is_ok().then_some(orders),
+            .spawn(move || serve(&received))?;
+        Ok(Self {
+            orders,
             process: std::process::id(),
-        }
+        })
     }
 }
 
