@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
 import typing
@@ -14,7 +15,6 @@ from ._json import encode
 from .errors import Error
 
 if typing.TYPE_CHECKING:
-    import asyncio
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from . import _native
@@ -142,12 +142,13 @@ class LoopHost:
             if self._handlers.is_async(method):
                 value = handle()
             else:
-                import asyncio
-
                 value = await asyncio.to_thread(handle)
             if inspect.isawaitable(value):
                 value = await value
             answer.finish(write(value))
+        except asyncio.CancelledError:
+            # Withdrawn, or the loop is ending: nobody waits for the answer, or learns that nobody gives it.
+            raise
         except BaseException as error:
             _fail(answer, method, error)
             if not isinstance(error, Exception):
@@ -237,7 +238,6 @@ def _awaited(value: Any) -> Any:
     """Run what an async handler returned, on a loop of its own."""
     if not inspect.isawaitable(value):
         return value
-    import asyncio
 
     async def wait() -> Any:
         return await value

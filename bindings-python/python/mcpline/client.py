@@ -19,7 +19,7 @@ from .errors import ClientClosed, UsageError
 
 if typing.TYPE_CHECKING:
     import os
-    from collections.abc import AsyncIterator, Callable, Generator, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
     from types import TracebackType
 
     from typing_extensions import Self, Unpack
@@ -535,38 +535,44 @@ class _Reports:
 
 
 class _Home:
-    """A server in this process, with its handlers on the loop of its client."""
+    """A server in this process, with its handlers on the loop of its client.
+
+    It is held by a generator: when nobody closes the client, the loop does, be it at its end.
+    """
 
     def __init__(self, server: Server) -> None:
-        from . import _loops
-
-        self._server = server
-        self._lifespan = _loops.lifespan(server)
         self._loop = asyncio.get_running_loop()
-        self._attachment: _loops.Attachment | None = None
+        self._stay = _stay(server)
 
     async def enter(self) -> None:
-        from . import _loops
-
-        await self._lifespan.__aenter__()
-        if not self._server._native.has_loop or self._is_ours():
-            self._attachment = _loops.attach(self._server)
-        self._server._serving += 1
-
-    def _is_ours(self) -> bool:
-        attachment = self._server._attachment
-        return attachment is not None and attachment.loop is self._loop
+        """Begin to run the server's handlers."""
+        await self._stay.__anext__()
 
     async def leave(self) -> None:
+        """Run them no more."""
         if asyncio.get_running_loop() is not self._loop and self._loop.is_running():
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._leave(), self._loop))
         else:
             await self._leave()
 
     async def _leave(self) -> None:
-        from . import _loops
+        # Not by `aclose`: the server's lifespan is left in good order.
+        async for _ in self._stay:
+            pass
 
-        self._server._serving -= 1
-        if self._attachment is not None:
-            _loops.detach(self._attachment)
-        await self._lifespan.__aexit__(None, None, None)
+
+async def _stay(server: Server) -> AsyncGenerator[None, None]:
+    from . import _loops
+
+    async with _loops.lifespan(server):
+        other = server._attachment
+        # Where another loop runs its handlers already, it goes on to.
+        ours = other is None or other.loop is asyncio.get_running_loop()
+        attachment = _loops.attach(server) if ours else None
+        server._serving += 1
+        try:
+            yield
+        finally:
+            server._serving -= 1
+            if attachment is not None:
+                _loops.detach(attachment)

@@ -1,0 +1,227 @@
+"""What a client fails with: every kind of failure of the core is an exception of its own."""
+
+from __future__ import annotations
+
+import asyncio
+import pickle
+import socket
+import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import mcpline
+import pytest
+from mcpline import (
+    Client,
+    ClientError,
+    ConnectionFailed,
+    Error,
+    HttpError,
+    InvalidAnswer,
+    OpenFailed,
+    OpenTimedOut,
+    QuestionUnanswered,
+    RequestTimedOut,
+    ServerError,
+    ServerExited,
+    SyncClient,
+    TransportError,
+    _native,
+)
+from mcpline.results import CALL, TOOLS, UnknownContent, read
+from support import LEGACY, run
+from ways import Reach, http_port, reach
+
+__all__ = ["http_port", "reach"]
+
+
+def test_every_kind_of_failure_has_its_exception():
+    failures = _native.failures()
+    kinds = {kind for kind, _ in failures}
+    assert None not in [error for _, error in failures]
+    assert kinds == {
+        "rpc",
+        "timed_out",
+        "http",
+        "connection",
+        "invalid",
+        "open",
+        "unanswered",
+        "unsupported",
+        "closed",
+        "misuse",
+    }
+    for kind, error in failures:
+        assert isinstance(error, mcpline.McplineError), kind
+        assert type(error) is not ClientError, kind
+        assert str(error), kind
+        if kind == "misuse":
+            assert isinstance(error, mcpline.UsageError)
+            continue
+        assert isinstance(error, ClientError), kind
+        again = pickle.loads(pickle.dumps(error))
+        assert (type(again), str(again)) == (type(error), str(error))
+        assert vars(again).keys() == vars(error).keys()
+
+
+def test_failures_say_whether_to_ask_again():
+    safe = {
+        str(error): (error.retry_safe, error.outcome_unknown) for _, error in _native.failures() if is_client(error)
+    }
+    by_text = {text.split(":")[0].split(" (")[0]: flags for text, flags in safe.items()}
+    assert by_text["the server no longer knows the session"] == (True, False)
+    assert by_text["the server can't be reached"] == (True, False)
+    assert by_text["the connection was lost before the answer came"] == (False, True)
+    assert by_text["the server ended"] == (False, True)
+    assert by_text["no answer within 1 s"] == (False, True)
+    assert by_text["the client is closed"] == (False, False)
+
+
+def is_client(error: Any) -> bool:
+    return isinstance(error, ClientError)
+
+
+def test_failures_tell_everything_that_is_known():
+    examples = {type(error): error for _, error in _native.failures()}
+    rpc = examples[ServerError]
+    assert (rpc.code, rpc.message, rpc.data) == (-32602, "no", None)
+    late = examples[RequestTimedOut]
+    assert (late.waited, late.in_all) == (1.0, False)
+    assert isinstance(late, TimeoutError)
+    http = examples[HttpError]
+    assert (http.status, http.body, http.challenge) == (401, "no", "Bearer")
+    assert isinstance(http.error, Error)
+    assert isinstance(http, OSError)
+    exited = examples[ServerExited]
+    assert (exited.exit, exited.stderr) == ("exit status: 1", ["last words"])
+    assert isinstance(exited, ConnectionError)
+    assert isinstance(exited, TransportError)
+    assert examples[OpenFailed].error.code == -32602
+    assert isinstance(examples[OpenTimedOut], TimeoutError)
+    assert examples[QuestionUnanswered].error.code == -32602
+
+
+def test_nobody_listens():
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        port = unused.getsockname()[1]
+        with pytest.raises(ConnectionFailed) as caught:
+            SyncClient.connect(f"http://127.0.0.1:{port}/mcp")
+    assert caught.value.retry_safe
+    with pytest.raises(ConnectionFailed, match="no/such/program"):
+        SyncClient.spawn("/no/such/program")
+    with pytest.raises(ConnectionFailed):
+        SyncClient.socket("/no/such/socket")
+
+
+def test_a_program_that_ends_tells_how_and_its_last_words(reach: Reach):
+    source = "import sys; print('no such file', file=sys.stderr); sys.exit(4)"
+    with pytest.raises(ServerExited) as caught:
+        SyncClient.spawn(sys.executable, "-c", source)
+    assert caught.value.exit == "exit status: 4"
+    assert caught.value.stderr == ["no such file"]
+
+    async def main() -> None:
+        async with reach("program", LEGACY, reconnect_attempts=0) as client:
+            with pytest.raises(ServerExited) as caught:
+                await client.call_tool("dies")
+            assert caught.value.outcome_unknown
+            assert caught.value.stderr == ["last words"]
+            with pytest.raises(ServerExited):
+                await client.ping()
+
+    run(main())
+
+
+def test_a_program_that_ends_is_started_anew(reach: Reach):
+    async def main() -> None:
+        async with reach("program") as client:
+            first = (await client.call_tool("pid")).text
+            with pytest.raises(ServerExited):
+                await client.call_tool("dies", reissue="never")
+            assert (await client.call_tool("pid")).text != first
+
+    run(main())
+
+
+class Refusing(BaseHTTPRequestHandler):
+    """Answers with 401, whatever it is asked."""
+
+    def do_POST(self) -> None:
+        self.send_response(401)
+        self.send_header("WWW-Authenticate", 'Bearer realm="x"')
+        self.send_header("Content-Length", "6")
+        self.end_headers()
+        self.wfile.write(b"secret")
+
+    do_GET = do_POST
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.mark.parametrize("kind", [Client, SyncClient])
+def test_a_refusal_by_http_is_told_whole(kind: Any):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Refusing)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}/mcp"
+    try:
+        with pytest.raises(HttpError) as caught:
+            if kind is SyncClient:
+                SyncClient.connect(url)
+            else:
+                run(opened(url))
+        assert caught.value.status == 401
+        assert caught.value.body == "secret"
+        assert caught.value.challenge == 'Bearer realm="x"'
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+async def opened(url: str) -> None:
+    await Client.connect(url)
+
+
+def test_a_silent_server_is_given_up():
+    async def main() -> None:
+        async def silent(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.read()
+
+        server = await asyncio.start_unix_server(silent, path)
+        with pytest.raises(OpenTimedOut) as caught:
+            await Client.socket(path, probe_timeout=0.05, open_timeout=0.05)
+        assert isinstance(caught.value, TimeoutError)
+        server.close()
+
+    import tempfile
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = f"{folder}/socket"
+        run(main())
+
+
+def test_results_with_unknown_members_and_blocks_are_read():
+    raw = b'{"content":[{"type":"text","text":"a"},{"type":"video","data":"x"}],"isError":null,"later":1}'
+    result = read(CALL, raw)
+    assert result.raw == raw
+    assert result.extra == {"later": 1}
+    assert result.text == "a"
+    assert result.content[1] == UnknownContent({"type": "video", "data": "x"})
+    assert isinstance(result.content[1], UnknownContent)
+    assert result.content[1].type == "video"
+    assert not result.is_error
+
+
+def test_an_icon_that_is_none_spoils_no_list():
+    page = b'{"tools":[{"name":"a","inputSchema":{},"icons":[{"theme":"blue"}],"x":1}],"nextCursor":""}'
+    (tool,), cursor = TOOLS.read(page)
+    assert cursor == ""
+    assert (tool.name, tool.icons, tool.extra) == ("a", None, {"x": 1})
+
+
+@pytest.mark.parametrize("page", [b'{"tools":3}', b"{}", b'{"tools":[{"inputSchema":{}}]}', b'{"tools":[1]}'])
+def test_a_list_that_is_none_is_an_invalid_answer(page: bytes):
+    with pytest.raises(InvalidAnswer):
+        TOOLS.read(page)

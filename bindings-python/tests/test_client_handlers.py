@@ -1,0 +1,293 @@
+"""What servers ask of a client's handlers and tell them: sync and async ones, of both kinds of clients."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcpline import (
+    ClientError,
+    ElicitParams,
+    ElicitResult,
+    Error,
+    LogMessage,
+    Notification,
+    QuestionUnanswered,
+    Root,
+    SampleAnswer,
+    SampleParams,
+    SyncClient,
+    TextContent,
+)
+from support import LEGACY, MODERN, run
+from ways import Reach, http_port, reach
+
+__all__ = ["http_port", "reach"]
+
+both_eras = pytest.mark.parametrize("revision", [LEGACY, MODERN])
+every_way = pytest.mark.parametrize("way", ["memory", "program", "http"])
+styles = pytest.mark.parametrize("style", ["sync", "async"])
+kinds = pytest.mark.parametrize("kind", ["async", "sync"])
+
+
+def styled(style: str, function: Any) -> Any:
+    """The same function, as an async one if that is wanted."""
+
+    async def wrapped(*arguments: Any) -> Any:
+        await asyncio.sleep(0)
+        return function(*arguments)
+
+    return wrapped if style == "async" else function
+
+
+def called(reach: Reach, way: str, revision: str, kind: str, tool: str, **options: Any) -> Any:
+    """Call a tool of a new client."""
+    if kind == "sync":
+        with reach(way, revision, "sync", **options) as client:
+            return client.call_tool(tool)
+
+    async def main() -> Any:
+        async with reach(way, revision, **options) as client:
+            return await client.call_tool(tool)
+
+    return run(main())
+
+
+@every_way
+@both_eras
+@styles
+@kinds
+def test_every_question_reaches_its_handler(reach: Reach, way: str, revision: str, style: str, kind: str):
+    asked = []
+
+    def elicit(params: ElicitParams) -> Any:
+        asked.append(params)
+        return {"name": "Ada"}
+
+    def sample(params: SampleParams) -> Any:
+        asked.append(params)
+        return SampleAnswer(content=f"{params.messages[0].text}, you", model="m1")
+
+    result = called(
+        reach,
+        way,
+        revision,
+        kind,
+        "asks_all",
+        on_elicit=styled(style, elicit),
+        on_sample=styled(style, sample),
+        roots=styled(style, lambda: [Root("file:///a"), "file:///b", Path("/c")]),
+    )
+    uris = "['file:///a', 'file:///b', 'file:///c']"
+    assert result.text == f"{{'name': 'Ada', 'kind': 'plain'}} {uris} hello, you m1"
+    elicited, sampled = asked
+    assert (elicited.message, elicited.is_url) == ("Who?", False)
+    assert list(elicited.requested_schema["properties"]) == ["name", "kind"]
+    assert sampled.max_tokens == 7
+    assert sampled.messages[0].blocks == [TextContent("hello")]
+
+
+@both_eras
+@pytest.mark.parametrize(
+    ("answer", "shown"),
+    [
+        ({"name": "Ada", "kind": "x"}, "accept {'name': 'Ada', 'kind': 'x'}"),
+        ({"action": "accept", "content": {"name": "Ada", "kind": "x"}}, "accept {'name': 'Ada', 'kind': 'x'}"),
+        (ElicitResult("accept", {"name": "Ada"}), "accept {'name': 'Ada', 'kind': 'plain'}"),
+        (None, "decline None"),
+        (False, "decline None"),
+        ("cancel", "cancel None"),
+        (ElicitResult("cancel", None), "cancel None"),
+    ],
+)
+def test_a_form_is_answered_in_many_ways(reach: Reach, revision: str, answer: Any, shown: str):
+    assert called(reach, "memory", revision, "async", "asks", on_elicit=lambda _: answer).text == shown
+
+
+@pytest.mark.parametrize(
+    "answer", ["hello", TextContent("hello"), [TextContent("hello")], SampleAnswer(content="hello")]
+)
+def test_a_model_answers_in_many_ways(reach: Reach, answer: Any):
+    options = {"on_elicit": lambda _: {"name": "a"}, "roots": [], "on_sample": lambda _: answer}
+    assert called(reach, "memory", MODERN, "async", "asks_all", **options).text.endswith("[] hello unknown")
+
+
+@kinds
+@styles
+def test_a_handler_that_fails_fails_the_question_alone(reach: Reach, kind: str, style: str, caplog: Any):
+    def fail(_: ElicitParams) -> Any:
+        raise ValueError("secret")
+
+    with caplog.at_level(logging.ERROR, "mcpline"):
+        result = called(reach, "memory", LEGACY, kind, "asks", on_elicit=styled(style, fail))
+        assert result.is_error
+        assert "the handler of the host failed" in result.text
+        assert "secret" not in result.text
+        assert "secret" in caplog.text
+        with pytest.raises(QuestionUnanswered) as caught:
+            called(reach, "memory", MODERN, kind, "asks", on_elicit=styled(style, fail))
+    assert isinstance(caught.value, ClientError)
+    assert caught.value.error is not None
+    assert caught.value.error.code == -32603
+
+
+@kinds
+def test_a_handler_may_answer_with_an_error_of_its_own(reach: Reach, kind: str):
+    def refuse(_: ElicitParams) -> Any:
+        raise Error(-1, "not now", {"until": "later"})
+
+    with pytest.raises(QuestionUnanswered) as caught:
+        called(reach, "memory", MODERN, kind, "asks", on_elicit=refuse)
+    assert caught.value.error is not None
+    assert (caught.value.error.code, caught.value.error.data) == (-1, {"until": "later"})
+
+
+@both_eras
+def test_a_question_without_a_handler_fails_the_tool_alone(reach: Reach, revision: str):
+    async def main() -> None:
+        async with reach("memory", revision) as client:
+            try:
+                assert (await client.call_tool("asks")).is_error
+            except ClientError:
+                assert revision == MODERN
+            assert (await client.call_tool("echo", {"value": "on"})).text == "on"
+
+    run(main())
+
+
+def test_an_async_handler_ends_with_the_question(reach: Reach):
+    async def main() -> None:
+        begun, ended = asyncio.Event(), asyncio.Event()
+
+        async def elicit(_: ElicitParams) -> Any:
+            begun.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+        async with reach("program", MODERN, on_elicit=elicit) as client:
+            task = asyncio.ensure_future(client.call_tool("asks"))
+            await begun.wait()
+            task.cancel()
+            await ended.wait()
+
+    run(main())
+
+
+@both_eras
+@kinds
+def test_a_handler_may_use_the_client_that_asks(reach: Reach, revision: str, kind: str):
+    clients: list[Any] = []
+
+    async def elicit(_: ElicitParams) -> Any:
+        return {"name": (await clients[0].call_tool("echo", {"value": "inner"})).text}
+
+    def elicit_sync(_: ElicitParams) -> Any:
+        return {"name": clients[0].call_tool("echo", {"value": "inner"}).text}
+
+    async def main() -> None:
+        async with reach("program", revision, on_elicit=elicit) as client:
+            clients.append(client)
+            assert "inner" in (await client.call_tool("asks")).text
+
+    if kind == "async":
+        run(main())
+        return
+    with reach("program", revision, "sync", on_elicit=elicit_sync) as client:
+        clients.append(client)
+        assert "inner" in client.call_tool("asks").text
+
+
+@every_way
+@both_eras
+@styles
+def test_logs_and_notifications_are_heard_in_order(reach: Reach, way: str, revision: str, style: str):
+    logged: list[LogMessage] = []
+    told: list[Notification] = []
+
+    async def main() -> None:
+        updated = asyncio.Event()
+
+        def hear(notification: Notification) -> None:
+            told.append(notification)
+            if notification.method == "notifications/resources/updated":
+                updated.set()
+
+        on_log = styled(style, logged.append)
+        async with reach(way, revision, on_log=on_log, on_notification=styled(style, hear)) as client:
+            await client.set_log_level("info")
+            await client.call_tool("logs")
+            await client.subscribe("peer://static")
+            await client.call_tool("changes")
+            await updated.wait()
+            await client.unsubscribe("peer://static")
+
+    run(main())
+    assert [(message.level, message.data, message.logger) for message in logged] == [("info", {"n": 1}, "peer")]
+    methods = [notification.method for notification in told]
+    updated = methods.index("notifications/resources/updated")
+    assert methods.index("notifications/message") < updated
+    assert told[updated].params["uri"] == "peer://static"
+
+
+@both_eras
+def test_a_blocking_client_hears_in_a_thread_of_its_own(reach: Reach, revision: str):
+    heard = threading.Event()
+    threads = []
+
+    def hear(message: LogMessage) -> None:
+        threads.append(threading.current_thread())
+        heard.set()
+
+    with reach("program", revision, "sync", on_log=hear) as client:
+        client.set_log_level("info")
+        client.call_tool("logs")
+        assert heard.wait(60)
+    assert threads[0] is not threading.current_thread()
+
+
+def test_stderr_of_a_program_is_heard(reach: Reach):
+    lines: list[str] = []
+    heard = threading.Event()
+
+    def hear(line: str) -> None:
+        lines.append(line)
+        heard.set()
+
+    with reach("program", kind="sync", on_stderr=hear, reconnect_attempts=0) as client:
+        with pytest.raises(ClientError):
+            client.call_tool("dies")
+        assert heard.wait(60)
+    assert lines == ["last words"]
+
+
+def test_capabilities_are_declared_in_place_of_the_handlers(reach: Reach):
+    declared = {"sampling": {"tools": {}}, "extensions": {"example.com/x": {}}}
+    with reach("memory", MODERN, "sync", on_sample=lambda _: "x", capabilities=declared) as client:
+        assert isinstance(client, SyncClient)
+        client.ping()
+
+
+def test_input_is_given_by_hand(reach: Reach):
+    async def main() -> None:
+        async with reach("memory", MODERN, capabilities={"elicitation": {"form": {}}}) as client:
+            result = await client.call_tool("asks", by_hand=True)
+            assert result.result_type == "input_required"
+            assert result.input_requests is not None
+            (key,) = result.input_requests
+            answers = {key: {"action": "accept", "content": {"name": "Ada"}}}
+            params = {
+                "name": "asks",
+                "arguments": {},
+                "inputResponses": answers,
+                "requestState": result.request_state,
+            }
+            final = await client.request("tools/call", params, by_hand=True)
+            assert "Ada" in final["content"][0]["text"]
+
+    run(main())

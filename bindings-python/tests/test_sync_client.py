@@ -1,0 +1,136 @@
+"""The client for plain code: blocking calls from any thread, with and without a running loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from mcpline import ClientClosed, RequestTimedOut, Server, ServerError, SyncClient, TextContent
+from support import LEGACY, MODERN, run
+from ways import CELLS, Reach, http_port, reach
+
+__all__ = ["http_port", "reach"]
+
+
+@pytest.mark.parametrize(("way", "revision"), CELLS)
+def test_every_request_of_every_revision_is_answered(reach: Reach, way: str, revision: str):
+    with reach(way, revision, "sync") as client:
+        assert client.protocol_version == revision
+        assert client.server_info.name == "peer"
+        assert client.instructions == "Be kind."
+        assert client.server_capabilities.tools is not None
+        tools = client.list_tools()
+        assert [tool.name for tool in client.iter_tools()] == [tool.name for tool in tools]
+        assert len(tools) > 9
+        assert len(client.list_resources()) == len(list(client.iter_resources())) == 2
+        assert len(client.list_resource_templates()) == len(list(client.iter_resource_templates())) == 1
+        assert len(client.list_prompts()) == len(list(client.iter_prompts())) == 1
+        assert client.call_tool("echo", {"value": "hé\n"}).content == [TextContent("hé\n")]
+        assert client.read_resource("peer://static").text == "text of the resource"
+        assert client.get_prompt("greet", {"name": "Ada"}).messages[0].text == "Greet Ada, kind."
+        if revision != "2024-11-05":
+            assert client.complete("name", "A", prompt="greet").values == ["Ada", "Alan"]
+        client.ping()
+        client.set_log_level("info")
+        client.subscribe("peer://static")
+        client.unsubscribe("peer://static")
+        client.roots_changed()
+        client.notify("notifications/unheard/of")
+        assert client.request("tools/call", {"name": "echo", "arguments": {"value": "a"}})["content"]
+        with pytest.raises(ServerError):
+            client.read_resource("peer://none")
+        with pytest.raises(RequestTimedOut):
+            client.call_tool("waits", timeout=0.05)
+        reports: list[tuple[float, float | None]] = []
+        client.call_tool("reports", on_progress=lambda done, total, _: reports.append((done, total)))
+        assert reports == [(1, 3), (2, 3), (3, 3)]
+    with pytest.raises(ClientClosed):
+        client.ping()
+    with pytest.raises(ClientClosed), client:
+        pass
+
+
+@pytest.mark.parametrize("way", ["memory", "program", "http"])
+def test_many_threads_use_one_client(reach: Reach, way: str):
+    with reach(way, kind="sync") as client, ThreadPoolExecutor(16) as pool:
+        values = [str(number) for number in range(300)]
+        results = pool.map(lambda value: client.call_tool("echo", {"value": value}).text, values)
+        assert list(results) == values
+
+
+@pytest.mark.parametrize("way", ["memory", "program", "http"])
+def test_it_works_within_a_running_loop_which_it_leaves_alone(reach: Reach, way: str):
+    async def main() -> None:
+        with reach(way, kind="sync", on_elicit=lambda _: {"name": "Ada"}) as client:
+            assert "Ada" in client.call_tool("asks").text
+        assert asyncio.all_tasks() == {asyncio.current_task(), *asyncio.all_tasks()}
+
+    run(main())
+
+
+def test_it_imports_no_event_loop_of_its_own():
+    async def main() -> set[threading.Thread]:
+        before = set(threading.enumerate())
+        with SyncClient.memory(Server("test")) as client:
+            client.ping()
+        return {thread for thread in threading.enumerate() if thread not in before and not thread.daemon}
+
+    assert run(main()) == set()
+
+
+def test_closing_from_another_thread_fails_what_is_in_flight(reach: Reach):
+    client = reach("program", kind="sync")
+    begun = threading.Event()
+    failed: list[BaseException] = []
+
+    def call() -> None:
+        begun.set()
+        try:
+            client.call_tool("waits")
+        except ClientClosed as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=call)
+    thread.start()
+    begun.wait()
+    client.call_tool("echo", {"value": "x"})
+    client.close()
+    client.close()
+    thread.join(60)
+    assert len(failed) == 1
+
+
+@pytest.mark.parametrize("revision", [LEGACY, MODERN])
+def test_who_hears_of_progress_may_call_too(reach: Reach, revision: str):
+    heard = []
+    with reach("program", revision, "sync") as client:
+
+        def hear(*report: object) -> None:
+            heard.append(client.call_tool("echo", {"value": "inner"}).text)
+
+        assert client.call_tool("reports", on_progress=hear).text == "done"
+    assert heard == ["inner"] * 3
+
+
+def test_who_hears_of_progress_and_fails_ends_the_call(reach: Reach):
+    def hear(*report: object) -> None:
+        raise KeyError("no")
+
+    with reach("program", kind="sync") as client:
+        with pytest.raises(KeyError):
+            client.call_tool("reports", on_progress=hear)
+        assert client.call_tool("echo", {"value": "on"}).text == "on"
+
+
+def test_a_server_with_a_lifespan_that_fails_fails_the_connection():
+    from contextlib import asynccontextmanager
+
+    @asynccontextmanager
+    async def lifespan(server: Server):
+        raise RuntimeError("no database")
+        yield
+
+    with pytest.raises(RuntimeError, match="no database"):
+        SyncClient.memory(Server("test", lifespan=lifespan))
