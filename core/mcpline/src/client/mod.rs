@@ -155,9 +155,7 @@ impl Client {
         let params = params.map(without_meta);
         let mut options = options.clone();
         options.meta = Some(meta);
-        self.inner()
-            .request(method, params.as_ref(), &options)
-            .await
+        Box::pin(self.inner().request(method, params.as_ref(), &options)).await
     }
 
     /// Sends any notification.
