@@ -1,4 +1,4 @@
-"""A client that does what it is told: a driver process of one language (`tests/clients/README.md`), many jobs at once."""
+"""A client that does what it is told: a driver process of one language, many jobs at once; see `tests/clients`."""
 
 from __future__ import annotations
 

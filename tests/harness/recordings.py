@@ -55,6 +55,14 @@ def http_problems(connections: Iterable[Connection], schemas: Schemas) -> list[s
     return problems
 
 
+def messages_of(connections: Iterable[Connection]) -> tuple[list[bytes], list[bytes]]:
+    """What the client and what the server said on these connections."""
+    exchanges = [exchange for connection in connections for exchange in _exchanges(connection)]
+    sent = [exchange.body for exchange in exchanges if exchange.body]
+    received = [message for exchange in exchanges for message in [*exchange.events(), exchange.answer] if message]
+    return sent, received
+
+
 @dataclass
 class _Exchange:
     """One HTTP request with what of its answer arrived."""

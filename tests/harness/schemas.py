@@ -42,18 +42,22 @@ class Schemas:
     def knows(self, revision: str) -> bool:
         return revision in self._revisions
 
-    def violations(self, revision: str, message: Any, method: str | None = None) -> list[str]:
-        """What is wrong with a message of the server's; `method` is the one that it answers, if it is a response."""
+    def violations(
+        self, revision: str, message: Any, method: str | None = None, *, side: str = "Server"
+    ) -> list[str]:
+        """What is wrong with a message of the server's (or the client's); `method` is the one that it answers, if it is
+        a response.
+        """
         if isinstance(message, list):
             if revision > LAST_WITH_BATCHES:
                 return [f"{revision} has no batches"]
-            return [found for one in message for found in self.violations(revision, one, method)]
+            return [found for one in message for found in self.violations(revision, one, method, side=side)]
         self.checked[revision] += 1
         if not isinstance(message, dict):
             return ["a message must be an object"]
         definitions = self._revisions[revision]
         try:
-            names, part = definitions.of(message, method)
+            names, part = definitions.of(message, method, side)
         except LookupError as unknown:
             return [str(unknown)]
         found = []
@@ -101,8 +105,8 @@ class _Definitions:
         self._dialect = document["$schema"]
         self._all: dict[str, Any] = document[self._key]
         self._requests = self._by_method("Request")
-        self._notifications = self._members("ServerNotification")
-        self._asked = self._members("ServerRequest")
+        self._notifications = {side: self._members(f"{side}Notification") for side in ("Server", "Client")}
+        self._asked = {side: self._members(f"{side}Request") for side in ("Server", "Client")}
         self._errors = {
             code: name for name, definition in self._all.items() if (code := _error_code(definition)) is not None
         }
@@ -113,16 +117,16 @@ class _Definitions:
     def schema(self, name: str) -> dict:
         return {"$schema": self._dialect, "$ref": f"#/{self._key}/{name}", self._key: self._all}
 
-    def of(self, message: dict, method: str | None) -> tuple[list[str], str | None]:
-        """The definitions that the whole message must fit, and the one for its result alone.
+    def of(self, message: dict, method: str | None, side: str) -> tuple[list[str], str | None]:
+        """The definitions that the whole message of this side must fit, and the one for its result alone.
 
         Raises LookupError if the revision has no such message.
         """
         if "method" in message:
             kind, known = ("request", self._asked) if "id" in message else ("notification", self._notifications)
-            name = known.get(message["method"])
+            name = known[side].get(message["method"])
             if name is None:
-                raise LookupError(f"this revision has no {kind} {message['method']} of a server")
+                raise LookupError(f"this revision has no {kind} {message['method']} of a {side.lower()}")
             return [f"JSONRPC{kind.title()}", name], None
         if "error" in message:
             error = message["error"] if isinstance(message["error"], dict) else {}
@@ -151,8 +155,11 @@ class _Definitions:
 
     def _members(self, union: str) -> dict[str, str]:
         """The methods of a union such as ServerNotification; empty where the revision has none."""
-        options = [option["$ref"].rpartition("/")[2] for option in self._all.get(union, {}).get("anyOf", ())]
-        return {self._all[name]["properties"]["method"]["const"]: name for name in options}
+        definition = self._all.get(union, {})
+        # A union of one is that one itself.
+        names = [option["$ref"].rpartition("/")[2] for option in definition.get("anyOf", ())]
+        names += [union] if "properties" in definition else []
+        return {self._all[name]["properties"]["method"]["const"]: name for name in names}
 
 
 def _error_code(definition: dict) -> int | None:
@@ -207,7 +214,7 @@ class Conversation:
         for one in message if isinstance(message, list) else [message]:
             if isinstance(one, dict) and isinstance(one.get("method"), str) and "id" in one:
                 key = json.dumps(one["id"])
-                self._asked[key] = (one["method"], self._modern or _is_modern(one))
+                self._asked[key] = (one["method"], self._modern or is_modern(one))
                 self._called[key] = _tool_of(one)
 
     def server(self, message: Any) -> list[str]:
@@ -271,7 +278,8 @@ def _tool_of(request: dict) -> Any:
     return name if isinstance(name, str) else None
 
 
-def _is_modern(request: dict) -> bool:
+def is_modern(request: dict) -> bool:
+    """Whether a request is 2026-07-28's by what it says itself."""
     if request["method"] == "server/discover":
         return True
     params = request.get("params")

@@ -12,6 +12,8 @@ from wire import Listener, Request, Wire
 Manner = Callable[["HttpPeer", Wire, dict], Awaitable[None]]
 
 STATUSES = (400, 401, 403, 404, 405, 421, 429, 500, 501, 503)
+BODIES = ("nothing", "a page", "an error")
+REDIRECTS = (301, 302, 303, 307, 308)
 # What our client is told to keep at most in these tests.
 BODY_LIMIT = 64 * 1024
 
@@ -325,8 +327,8 @@ MANNERS: dict[str, Manner] = {
     **{f"stream: {name}": framed(framing) for name, framing in FRAMINGS.items()},
     **{f"refuses {code}": refuses(code) for code in (-32601, -32602, -32600, -32000)},
     **{f"refuses {code} with 400": refuses(code, 400) for code in (-32601, -32602)},
-    **{f"status {code} with {body}": status(code, body) for code in STATUSES for body in ("nothing", "a page", "an error")},
-    **{f"redirect {code} {to}": redirects(code, to) for code in (301, 302, 303, 307, 308) for to in ("here", "elsewhere")},
+    **{f"status {code} with {body}": status(code, body) for code in STATUSES for body in BODIES},
+    **{f"redirect {code} {to}": redirects(code, to) for code in REDIRECTS for to in ("here", "elsewhere")},
     "redirect 307 nowhere": redirects(307, "nowhere"),
     "redirects endlessly": endlessly,
     **_named(

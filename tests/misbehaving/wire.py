@@ -46,7 +46,9 @@ class Wire:
         self.writer.write(data)
         await self.writer.drain()
 
-    async def answer(self, status: int, body: bytes = b"", kind: str | None = "application/json", **headers: str) -> None:
+    async def answer(
+        self, status: int, body: bytes = b"", kind: str | None = "application/json", **headers: str
+    ) -> None:
         """A whole answer."""
         await self.head(status, kind if body else None, content_length=str(len(body)), **headers)
         await self.raw(body)

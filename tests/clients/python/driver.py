@@ -1,0 +1,159 @@
+"""The Python driver: a client that does what it is told, one job a line, and says what came of it.
+
+`../README.md` has the format of both.
+"""
+
+import asyncio
+import json
+import sys
+import threading
+from typing import Any
+
+import msgspec
+from mcpline import Client, errors
+
+KINDS = (
+    (errors.ServerError, "rpc"),
+    (errors.RequestTimedOut, "timed_out"),
+    (errors.HttpError, "http"),
+    (errors.ConnectionFailed, "connection"),
+    (errors.InvalidAnswer, "invalid"),
+    (errors.OpenFailed, "open"),
+    (errors.QuestionUnanswered, "unanswered"),
+    (errors.NotSupported, "unsupported"),
+    (errors.ClientClosed, "closed"),
+    (errors.UsageError, "misuse"),
+)
+LISTS = ("list_tools", "list_resources", "list_resource_templates", "list_prompts")
+SETTINGS = {"remembered": "era", "probe": "probe_timeout", "answer": "open_timeout", "attempts": "reconnect_attempts"}
+
+
+def told(error: BaseException) -> dict[str, Any]:
+    kind = next((kind for type_, kind in KINDS if isinstance(error, type_)), type(error).__name__)
+    return {
+        "kind": kind,
+        "text": str(error),
+        "status": getattr(error, "status", None),
+        "code": getattr(error, "code", None),
+        "retry_safe": getattr(error, "retry_safe", False),
+        "outcome_unknown": getattr(error, "outcome_unknown", False),
+    }
+
+
+def client_of(job: dict[str, Any]) -> Client:
+    given = job.get("settings", {})
+    options: dict[str, Any] = {SETTINGS[name]: given[name] for name in SETTINGS if name in given}
+    options |= {"name": "driver", "reconnect_delay": 0.02}
+    if "revisions" in given:
+        options["revisions"] = given["revisions"]
+    if given.get("answers"):
+        options |= {"roots": ["file:///"], "on_elicit": lambda _: None, "on_sample": lambda _: "sampled"}
+    if "url" in job["address"]:
+        if "body_limit" in given:
+            options["body_limit"] = given["body_limit"]
+        return Client.connect(job["address"]["url"], resume_delay=0.02, **options)
+    return Client.spawn(*job["address"]["command"], **options)
+
+
+async def run(job: dict[str, Any]) -> dict[str, Any]:
+    """Plays a job as often as it says, until something fails; the report is the last play's."""
+    report: dict[str, Any] = {}
+    for _ in range(job.get("times", 1)):
+        report = await play(job)
+        if report["error"] or any("error" in step for step in report["steps"]):
+            break
+    return {"job": job["job"], **report}
+
+
+async def play(job: dict[str, Any]) -> dict[str, Any]:
+    report: dict[str, Any] = {"revision": None, "server": None, "error": None, "steps": []}
+    try:
+        client = await client_of(job)
+    except Exception as error:
+        return report | {"error": told(error)}
+    report["revision"] = client.protocol_version
+    report["server"] = client.server_info.name if client.server_info else None
+    for step in job.get("steps", []):
+        try:
+            outcome = await take(client, dict(step))
+        except Exception as error:
+            outcome = {"error": told(error)}
+        report["steps"].append(outcome)
+    await client.close()
+    return report
+
+
+async def take(client: Client, step: dict[str, Any]) -> dict[str, Any]:
+    match step.pop("do"):
+        case "call_tool":
+            heard: list[float] = []
+            result = await call(client, step, lambda progress, *_: heard.append(progress))
+            return {"result": plain(result), "progress": len(heard)}
+        case "cancel_tool":
+            return {"result": plain(await cancel(client, step))}
+        case "complete":
+            reference, argument = step["params"]["ref"], step["params"]["argument"]
+            known = step["params"].get("context", {}).get("arguments")
+            what = {"prompt": reference.get("name"), "resource": reference.get("uri"), "arguments": known}
+            return {"result": plain(await client.complete(argument["name"], argument["value"], **what))}
+        case verb:
+            return {"result": plain(await getattr(client, verb)(**step))}
+
+
+def call(client: Client, step: dict[str, Any], listener: Any) -> Any:
+    return client.call_tool(
+        step["name"], step.get("arguments") or {}, timeout=step.get("timeout"), reissue=step.get("reissue"),
+        on_progress=listener,
+    )
+
+
+async def cancel(client: Client, step: dict[str, Any]) -> Any:
+    """Gives a call up while it runs."""
+    begun = asyncio.Event()
+    calling = asyncio.ensure_future(call(client, step, lambda *_: begun.set()))
+    late = asyncio.ensure_future(asyncio.sleep(step["after"]) if step.get("after") else begun.wait())
+    await asyncio.wait((calling, late), return_when=asyncio.FIRST_COMPLETED)
+    late.cancel()
+    if calling.done():
+        return calling.result()
+    calling.cancel()
+    await asyncio.wait((calling,))
+    return "cancelled"
+
+
+def plain(value: Any) -> Any:
+    """The value as JSON has it, with the names of the protocol."""
+    if isinstance(value, list):
+        return [plain(item) for item in value]
+    raw = getattr(value, "raw", b"")
+    return msgspec.json.decode(raw) if raw else msgspec.to_builtins(value)
+
+
+def write(report: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(report) + "\n")
+    sys.stdout.flush()
+
+
+async def main() -> None:
+    loop = asyncio.get_running_loop()
+    lines: asyncio.Queue[str | None] = asyncio.Queue()
+
+    def read() -> None:
+        for line in sys.stdin:
+            loop.call_soon_threadsafe(lines.put_nowait, line)
+        loop.call_soon_threadsafe(lines.put_nowait, None)
+
+    async def one(line: str) -> None:
+        write(await run(json.loads(line)))
+
+    # Reading blocks, and ends with the process.
+    threading.Thread(target=read, daemon=True).start()
+    running = set()
+    while (line := await lines.get()) is not None:
+        task = asyncio.ensure_future(one(line))
+        running.add(task)
+        task.add_done_callback(running.discard)
+    await asyncio.gather(*running)
+
+
+asyncio.run(main())

@@ -1,0 +1,82 @@
+"""What becomes of a call whose session, stream or server is lost, counted at the server.
+
+Done twice is worse than not done.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from peer import HANDSHAKE, REVISIONS
+from table import LOST, OK
+
+# How a call is lost over each transport: the server is killed, or its stream breaks before the answer.
+BREAKS = {"stdio": "is killed", "http": "resets in mid stream", "sse": "stream resets"}
+GONE = "status 404 with nothing"
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A call of a tool that is lost the first time."""
+
+    transport: str
+    revision: str
+    manner: str
+    tool: str
+    """`look` changes nothing and says so; `once` doesn't."""
+    reissue: str | None
+    ends: str
+    asked: int
+    """How often the server is asked in all."""
+    stage: str = "call"
+
+    def __str__(self) -> str:
+        how = f", reissue {self.reissue}" if self.reissue else ""
+        return f"{self.revision} {self.transport}, lost call: {self.manner}, {self.tool}{how}"
+
+
+def losses() -> Iterator[Loss]:
+    for transport, manner in BREAKS.items():
+        for revision in HANDSHAKE if transport == "sse" else REVISIONS:
+            yield Loss(transport, revision, manner, "look", None, OK, 2)
+            yield Loss(transport, revision, manner, "look", "never", LOST, 1)
+            yield Loss(transport, revision, manner, "once", None, LOST, 1)
+            yield Loss(transport, revision, manner, "once", "always", OK, 2)
+    # A server that was started anew doesn't know the session, and has done nothing: asking again is always safe.
+    for revision in HANDSHAKE:
+        yield Loss("http", revision, GONE, "once", None, OK, 2)
+        yield Loss("http", revision, GONE, "once", "never", OK, 2)
+
+
+def steps(loss: Loss) -> list[dict]:
+    lost = {"do": "call_tool", "name": loss.tool}
+    if loss.reissue:
+        lost["reissue"] = loss.reissue
+    return [{"do": "list_tools"}, lost, {"do": "call_tool", "name": "plain"}]
+
+
+def judge(loss: Loss, report: dict, calls: dict[str, int]) -> list[str]:
+    """What is wrong with how it went; `calls` is what the server was asked."""
+    if report.get("error") or len(report["steps"]) != 3:
+        return [f"could not connect: {report}"]
+    _, lost, after = report["steps"]
+    error = lost.get("error") or {}
+    problems = []
+    if error.get("kind", OK) != loss.ends:
+        problems.append(f"the call: {error.get('kind', OK)}, not {loss.ends}: {error}")
+    if loss.ends == LOST and not (error.get("outcome_unknown") and not error.get("retry_safe")):
+        problems.append(f"the outcome is not said to be unknown: {error}")
+    if calls.get(loss.tool) != loss.asked:
+        problems.append(f"the server was asked {calls.get(loss.tool)} times, not {loss.asked}")
+    if "error" in after:
+        problems.append(f"the next call: {after['error']}")
+    return problems
+
+
+def asked(folder: Path) -> dict[str, int]:
+    """What a server on pipes was asked."""
+    record = folder / "calls"
+    return json.loads(record.read_text()) if record.exists() else {}
