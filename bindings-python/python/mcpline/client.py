@@ -381,7 +381,19 @@ class Client:
             or by_hand
         ):
             options = _requests.options(timeout, on_progress, meta, log_level, reissue, False, by_hand, total_timeout)
-        raw = await self._ask("tools/call", _requests.call(name, arguments), options)
+        if options is not None:
+            return results.read(results.CALL, await self._ask("tools/call", _requests.call(name, arguments), options))
+        # As `_ask` does it, without a coroutine of its own: what is called most is this.
+        handle = self._handle or self._native_client()
+        loop, port = self._here()
+        answered: asyncio.Future[bytes] = loop.create_future()
+        number = handle.request_into(port, loop, answered, "tools/call", _requests.call(name, arguments), None)
+        try:
+            raw = await answered
+        except BaseException:
+            if not answered.done() or answered.cancelled():
+                handle.cancel(port, number)
+            raise
         return results.read(results.CALL, raw)
 
     async def read_resource(
