@@ -12,7 +12,7 @@ from harness.driver import Driver
 WARM_UP = 200
 CYCLES = 1000
 # What an allocator may keep of its own accord after so many cycles; what each left behind would be more.
-GROWTH = 8 * 1024 * 1024
+GROWTH = 4 * 1024 * 1024
 # Closing sockets and ending threads is the system's work: it has this long.
 SETTLED_WITHIN = 10.0
 

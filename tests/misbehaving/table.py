@@ -7,7 +7,7 @@ gets an answer the client is told to wait only briefly, so that the suite is soo
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from http_peer import STATUSES
 from framing import FRAMINGS
@@ -46,9 +46,12 @@ class Cell:
     """How the call ends that is answered in this manner."""
     again: str
     mute: bool
+    told: dict = field(default_factory=dict)
+    """What the client is told beforehand."""
 
     def __str__(self) -> str:
-        return f"{self.revision} {self.transport}, {self.stage}: {self.manner}"
+        told = "".join(f", {name} {value}" for name, value in self.told.items())
+        return f"{self.revision} {self.transport}, {self.stage}: {self.manner}{told}"
 
 
 ALL = ("probe", "open", "call")
@@ -165,6 +168,25 @@ def cells() -> Iterator[Cell]:
     for manner, ends in STREAM.items():
         for revision in HANDSHAKE:
             yield Cell("sse", revision, "stream", manner, ends, OK, OK, ends == OPEN)
+    yield from _told()
+
+
+def _told() -> Iterator[Cell]:
+    """Well-behaved servers and clients that were told what to expect, rightly or wrongly."""
+    for transport in ("stdio", "http", "sse"):
+        for revision in HANDSHAKE if transport == "sse" else REVISIONS:
+            modern = revision == MODERN
+            for era in ("legacy", "modern"):
+                yield Cell(transport, revision, "open", "answers", OK, OK, OK, False, {"remembered": era})
+            # HTTP+SSE is 2024-11-05's, and tried by clients that may speak that.
+            known = [revision, HANDSHAKE[0]] if transport == "sse" else [revision]
+            yield Cell(transport, revision, "open", "answers", OK, OK, OK, False, {"revisions": known})
+            other = HANDSHAKE[-1] if modern else MODERN
+            ends = HTTP if transport == "sse" else OPEN
+            yield Cell(transport, revision, "open", "answers", ends, OK, OK, False, {"revisions": [other]})
+        if transport != "sse":
+            # As long as clients wait unless they are told otherwise.
+            yield Cell(transport, HANDSHAKE[-1], "probe", "silence", OK, OK, OK, False)
 
 
 def _cells(transport: str, revisions: tuple[str, ...], row: Row) -> Iterator[Cell]:
