@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import gc
 from dataclasses import dataclass
 from typing import Any
 
@@ -323,6 +324,53 @@ def test_a_server_in_memory_has_its_lifespan():
         assert events == ["begun", "ended"]
 
     run(main())
+
+
+def test_a_server_in_memory_whose_lifespan_fails_fails_the_connection():
+    from contextlib import asynccontextmanager
+
+    @asynccontextmanager
+    async def lifespan(server: Server) -> Any:
+        raise RuntimeError("no database")
+        yield
+
+    async def main() -> None:
+        with pytest.raises(RuntimeError, match="no database"):
+            await Client.memory(Server("test", lifespan=lifespan))
+
+    run(main())
+
+
+@pytest.mark.parametrize("how", ["let go of", "left to the end of the loop"])
+def test_a_server_in_memory_is_left_by_whoever_closes_nothing(how: str):
+    from contextlib import asynccontextmanager
+
+    events = []
+
+    @asynccontextmanager
+    async def lifespan(server: Server) -> Any:
+        try:
+            yield
+        finally:
+            events.append("ended")
+
+    async def ended() -> bool:
+        gc.collect()
+        return events == ["ended"]
+
+    kept = []
+
+    async def main() -> None:
+        client = await Client.memory(Server("test", lifespan=lifespan))
+        await client.ping()
+        if how == "let go of":
+            del client
+            await until(ended)
+        else:
+            kept.append(client)
+
+    run(main())
+    assert events == ["ended"]
 
 
 def test_context_variables_of_the_caller_reach_its_listener_of_progress(reach: Reach):

@@ -19,7 +19,9 @@ from ways import PEER, Reach, http_port, reach
 __all__ = ["http_port", "reach"]
 
 PREAMBLE = f"""
-import asyncio, gc, os, signal, sys, threading, time
+import asyncio, gc, os, signal, sys, threading, time, warnings
+# Python 3.12 warns of forks where there are threads; that they do no harm is what is tested.
+warnings.simplefilter("ignore", DeprecationWarning)
 sys.path.insert(0, {str(PEER.parent)!r})
 import peer
 from mcpline import Client, SyncClient, ClientError

@@ -19,7 +19,7 @@ from .errors import ClientClosed, UsageError
 
 if typing.TYPE_CHECKING:
     import os
-    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator, Mapping
+    from collections.abc import AsyncIterator, Callable, Generator, Mapping
     from types import TracebackType
 
     from typing_extensions import Self, Unpack
@@ -549,16 +549,24 @@ class _Reports:
 class _Home:
     """A server in this process, with its handlers on the loop of its client.
 
-    It is held by a generator: when nobody closes the client, the loop does, be it at its end.
+    A task holds it: it enters and leaves the server's lifespan, also when nobody closes the client, be it at the end of
+    the loop.
     """
 
     def __init__(self, server: Server) -> None:
         self._loop = asyncio.get_running_loop()
-        self._stay = _stay(server)
+        self._entered: asyncio.Future[None] = self._loop.create_future()
+        self._left = asyncio.Event()
+        # The task doesn't know this object: it ends when this is let go of.
+        self._task = self._loop.create_task(_stay(server, self._entered, self._left))
+
+    def __del__(self) -> None:
+        if not self._task.done() and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._left.set)
 
     async def enter(self) -> None:
-        """Begin to run the server's handlers."""
-        await self._stay.__anext__()
+        """Wait until the server's handlers run."""
+        await self._entered
 
     async def leave(self) -> None:
         """Run them no more."""
@@ -568,23 +576,38 @@ class _Home:
             await self._leave()
 
     async def _leave(self) -> None:
-        # Not by `aclose`: the server's lifespan is left in good order.
-        async for _ in self._stay:
-            pass
+        if self._task.done():
+            return
+        self._left.set()
+        if not self._entered.done() or self._entered.cancelled():
+            self._task.cancel()
+        try:
+            await asyncio.shield(self._task)
+        except asyncio.CancelledError:
+            # Not the task that ended, but the one that waits.
+            if not self._task.done():
+                raise
 
 
-async def _stay(server: Server) -> AsyncGenerator[None, None]:
+async def _stay(server: Server, entered: asyncio.Future[None], left: asyncio.Event) -> None:
     from . import _loops
 
-    async with _loops.lifespan(server):
-        other = server._attachment
-        # Where another loop runs its handlers already, it goes on to.
-        ours = other is None or other.loop is asyncio.get_running_loop()
-        attachment = _loops.attach(server) if ours else None
-        server._serving += 1
-        try:
-            yield
-        finally:
-            server._serving -= 1
-            if attachment is not None:
-                _loops.detach(attachment)
+    try:
+        async with _loops.lifespan(server):
+            other = server._attachment
+            # Where another loop runs its handlers already, it goes on to.
+            ours = other is None or other.loop is asyncio.get_running_loop()
+            attachment = _loops.attach(server) if ours else None
+            server._serving += 1
+            if not entered.done():
+                entered.set_result(None)
+            try:
+                await left.wait()
+            finally:
+                server._serving -= 1
+                if attachment is not None:
+                    _loops.detach(attachment)
+    except BaseException as error:
+        if entered.done():
+            raise
+        entered.set_exception(error)
