@@ -2,6 +2,7 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -24,6 +25,8 @@ pub(crate) struct Timers {
 struct Shared {
     queue: Mutex<BinaryHeap<Entry>>,
     changed: Notify,
+    /// Nobody schedules any more: the task ends at once, whatever it waits for.
+    closed: AtomicBool,
 }
 
 struct Entry {
@@ -57,6 +60,7 @@ impl Timers {
             shared: Arc::new(Shared {
                 queue: Mutex::new(BinaryHeap::new()),
                 changed: Notify::new(),
+                closed: AtomicBool::new(false),
             }),
             running: Mutex::new(false),
         }
@@ -90,6 +94,9 @@ impl Timers {
         runtime.spawn(async move {
             let _stopped = stopped;
             while let Some(shared) = shared.upgrade() {
+                if shared.closed.load(Ordering::Acquire) {
+                    return;
+                }
                 let next = shared.fire_due();
                 let changed = shared.changed.notified();
                 match next {
@@ -106,7 +113,8 @@ impl Timers {
 
 impl Drop for Timers {
     fn drop(&mut self) {
-        // Lets the task see that it is no longer needed.
+        // Another thread may see this before the last reference is gone.
+        self.shared.closed.store(true, Ordering::Release);
         self.shared.changed.notify_one();
     }
 }
@@ -144,6 +152,33 @@ impl Shared {
             };
             if let Some(timed) = due.timed.upgrade() {
                 timed.fire();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Never;
+
+    impl Timed for Never {
+        fn fire(self: Arc<Self>) {}
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn timers_that_are_dropped_elsewhere_wait_for_no_deadline() {
+        for _ in 0..200 {
+            let timers = Arc::new(Timers::new());
+            timers.start(&tokio::runtime::Handle::current());
+            let timed: Arc<dyn Timed> = Arc::new(Never);
+            timers.schedule(Duration::from_secs(3_600), Arc::downgrade(&timed));
+            let shared = Arc::downgrade(&timers.shared);
+            let dropped = tokio::task::spawn_blocking(move || drop(timers));
+            dropped.await.expect("no panic");
+            while shared.upgrade().is_some() {
+                tokio::task::yield_now().await;
             }
         }
     }
