@@ -335,7 +335,9 @@ impl Opening {
         };
         self.tried.modern = true;
         self.era = Some(Era::Modern);
-        let timeout = if self.plan.remembered == Some(Era::Modern) || self.tried.legacy {
+        // It is a probe only while there is something else to try.
+        let alone = self.tried.legacy || self.preferred(Era::Legacy).is_none();
+        let timeout = if self.plan.remembered == Some(Era::Modern) || alone {
             self.plan.timeouts.answer
         } else {
             self.plan.timeouts.probe
