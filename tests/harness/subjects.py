@@ -41,7 +41,7 @@ def _subjects(kind: str) -> dict[str, Subject]:
             lambda: [str(environment.cargo_binary(f"everything-{kind}"))],
         ),
         "python": Subject(python, lambda: [str(environment.mcpline_python()), str(python)]),
-        "node": Subject(javascript, lambda: [environment.node(), str(javascript)]),
+        "node": Subject(javascript, lambda: [environment.mcpline_node(), str(javascript)]),
         "c": Subject(c_makefile, c_command),
     }
 
@@ -50,12 +50,14 @@ def _drivers() -> dict[str, Subject]:
     """Clients that do what they are told (`tests/clients/README.md`)."""
     folder = ROOT / "tests" / "clients"
     python = folder / "python" / "driver.py"
+    javascript = folder / "node" / "driver.mjs"
     return {
         "rust": Subject(
             folder / "rust" / "src" / "driver.rs",
             lambda: [str(environment.cargo_binary("everything-client", "client-driver"))],
         ),
         "python": Subject(python, lambda: [str(environment.mcpline_python()), str(python)]),
+        "node": Subject(javascript, lambda: [environment.mcpline_node(), str(javascript)]),
     }
 
 
