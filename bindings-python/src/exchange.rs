@@ -5,17 +5,16 @@ use std::io::Write;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body::Body as _;
 use http_body_util::{BodyExt, Full};
+use mcpline::foreign::options::HttpServingOptions;
 use mcpline::transport::http::{Body, HttpOptions, HttpService};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use pyo3::{PyTraverseError, PyVisit, intern};
-use serde::Deserialize;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
@@ -367,109 +366,8 @@ fn address(scope: &Bound<'_, PyDict>) -> PyResult<Vec<u8>> {
     Ok(address)
 }
 
-/// Options of serving over HTTP, as Python gives them: what is absent keeps the core's default.
-#[derive(Deserialize)]
-#[serde(default, deny_unknown_fields)]
-struct Options {
-    path: Option<String>,
-    sse_paths: Option<(String, String)>,
-    serve_sse: bool,
-    health_path: Option<String>,
-    serve_health: bool,
-    proxy_prefix: Option<String>,
-    allowed_hosts: Vec<String>,
-    allowed_origins: Vec<String>,
-    body_limit: Option<usize>,
-    read_timeout: Option<f64>,
-    write_timeout: Option<f64>,
-    connections: Option<usize>,
-    sessions: Option<usize>,
-    session_idle: Option<f64>,
-    silence: Option<f64>,
-    keep_alive: Option<f64>,
-    retry: Option<f64>,
-    kept_events: Option<usize>,
-    kept_bytes: Option<usize>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            path: None,
-            sse_paths: None,
-            serve_sse: true,
-            health_path: None,
-            serve_health: true,
-            proxy_prefix: None,
-            allowed_hosts: Vec::new(),
-            allowed_origins: Vec::new(),
-            body_limit: None,
-            read_timeout: None,
-            write_timeout: None,
-            connections: None,
-            sessions: None,
-            session_idle: None,
-            silence: None,
-            keep_alive: None,
-            retry: None,
-            kept_events: None,
-            kept_bytes: None,
-        }
-    }
-}
-
 /// The core's options.
 pub(crate) fn http_options(py: Python<'_>, options: &[u8]) -> PyResult<HttpOptions> {
-    let given: Options = read(py, "the options", options)?;
-    let mut options = HttpOptions::default();
-    let seconds = |value: f64| {
-        Duration::try_from_secs_f64(value)
-            .map_err(|error| errors::misuse(py, format!("{value} seconds: {error}")))
-    };
-    if let Some(path) = given.path {
-        options.path = path;
-    }
-    if let Some(paths) = given.sse_paths {
-        options.sse_paths = Some(paths);
-    }
-    if !given.serve_sse {
-        options.sse_paths = None;
-    }
-    if let Some(path) = given.health_path {
-        options.health_path = Some(path);
-    }
-    if !given.serve_health {
-        options.health_path = None;
-    }
-    if let Some(prefix) = given.proxy_prefix {
-        options.proxy_prefix = prefix;
-    }
-    options.allowed_hosts = given.allowed_hosts;
-    options.allowed_origins = given.allowed_origins;
-    if let Some(limit) = given.body_limit {
-        options.body_limit = limit;
-    }
-    for (value, option) in [
-        (given.read_timeout, &mut options.read_timeout),
-        (given.write_timeout, &mut options.write_timeout),
-        (given.session_idle, &mut options.session_idle),
-        (given.silence, &mut options.silence),
-        (given.keep_alive, &mut options.keep_alive),
-        (given.retry, &mut options.retry),
-    ] {
-        if let Some(value) = value {
-            *option = seconds(value)?;
-        }
-    }
-    for (value, option) in [
-        (given.connections, &mut options.connections),
-        (given.sessions, &mut options.sessions),
-        (given.kept_events, &mut options.kept_events),
-        (given.kept_bytes, &mut options.kept_bytes),
-    ] {
-        if let Some(value) = value {
-            *option = value;
-        }
-    }
-    Ok(options)
+    let given: HttpServingOptions = read(py, "the options", options)?;
+    given.options().map_err(|error| errors::core(py, &error))
 }

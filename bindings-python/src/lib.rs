@@ -21,7 +21,6 @@ mod runtime;
 mod schema;
 mod server;
 mod serving;
-mod settings;
 mod slot;
 mod wake;
 mod workers;
@@ -37,7 +36,7 @@ mod _native {
     #[pymodule_export]
     use crate::call::Call;
     #[pymodule_export]
-    use crate::client::{Answer, Client, Port, failures};
+    use crate::client::{Answer, Client, Cursors, Port, failures};
     #[pymodule_export]
     use crate::driver::Driver;
     #[pymodule_export]

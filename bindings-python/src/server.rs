@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
+use mcpline::foreign::options::{self, ServerOptions};
 use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
 use mcpline::server::{Completer, ToolOptions};
@@ -18,7 +19,6 @@ use crate::exchange::http_options;
 use crate::plan::{Kind, Plan, Planned};
 use crate::runtime::{Runtime, RuntimeSlot, keep_thread_state};
 use crate::serving::Serving;
-use crate::settings::Options;
 use crate::workers::Pool;
 
 /// A server and its handlers.
@@ -109,33 +109,14 @@ impl Server {
         settings: Option<&[u8]>,
     ) -> PyResult<Self> {
         let info: Implementation = read(py, "the server's description", info)?;
-        let options: Options = match settings {
+        let options: ServerOptions = match settings {
             Some(settings) => read(py, "the settings", settings)?,
-            None => Options::default(),
+            None => ServerOptions::default(),
         };
-        let mut builder = mcpline::Server::builder(info.name.clone(), info.version.clone())
-            .implementation(info)
-            .settings(options.settings(py)?);
-        if let Some(instructions) = instructions {
-            builder = builder.instructions(instructions);
-        }
-        for (identifier, settings) in options.extensions {
-            builder = builder.extension(identifier, settings);
-        }
-        for (name, settings) in options.experimental {
-            builder = builder.experimental(name, settings);
-        }
-        for feature in &options.declare {
-            builder = match feature.as_str() {
-                "tools" => builder.declare_tools(),
-                "resources" => builder.declare_resources(),
-                "prompts" => builder.declare_prompts(),
-                "completions" => builder.declare_completions(),
-                other => return Err(errors::misuse(py, format!("{other} can't be declared"))),
-            };
-        }
+        let builder = options.builder(info, instructions);
+        let core = builder.and_then(mcpline::ServerBuilder::build);
         Ok(Self {
-            core: builder.build().map_err(|error| errors::core(py, &error))?,
+            core: core.map_err(|error| errors::core(py, &error))?,
             hub: Hub::new(),
             pool: Pool::new(),
             runtime: RuntimeSlot::default(),
@@ -353,6 +334,5 @@ pub(crate) fn read<T: serde::de::DeserializeOwned>(
     what: &str,
     json: &[u8],
 ) -> PyResult<T> {
-    serde_json::from_slice(json)
-        .map_err(|error| errors::misuse(py, format!("{what} can't be read: {error}")))
+    options::read(what, json).map_err(|error| errors::core(py, &error))
 }

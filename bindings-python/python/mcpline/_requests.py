@@ -10,17 +10,13 @@ from msgspec import UNSET, Struct, UnsetType
 from msgspec.json import decode
 
 from ._json import encode
-from .errors import InvalidAnswer
 
 if typing.TYPE_CHECKING:
     from . import _native
 
-__all__ = ["MAX_PAGES", "Reissue", "call", "complete", "cursor", "endless", "options", "params", "prompt", "read"]
+__all__ = ["Reissue", "call", "complete", "cursor", "options", "params", "prompt", "read"]
 
 Reissue = Literal["if-safe", "always", "never"]
-
-MAX_PAGES = 10_000
-"""Most pages of one list that are fetched: a server whose cursors never end is broken."""
 
 
 class _Call(Struct):
@@ -111,8 +107,3 @@ def options(
         return None
     written = None if meta is None else encode(meta)
     return timeout, total_timeout, on_progress, written, log_level, reissue, fresh, by_hand
-
-
-def endless(method: str) -> InvalidAnswer:
-    """The failure of a list without an end."""
-    return InvalidAnswer(f"the server's answer is invalid: the cursors of {method} never end")

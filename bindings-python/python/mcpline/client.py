@@ -319,18 +319,15 @@ class Client:
 
     async def _iterate(self, listing: Listing[R], fresh: bool) -> AsyncIterator[R]:
         options = _requests.options(fresh=fresh)
+        cursors = _native.Cursors(listing.method)
         cursor = None
-        for _ in range(_requests.MAX_PAGES):
+        while True:
             page = await self._ask(listing.method, _requests.cursor(cursor), options)
-            items, following = listing.read(page)
+            items, cursor = listing.read(page)
             for item in items:
                 yield item
-            if following is None:
+            if not cursors.follow(cursor):
                 return
-            if following == cursor:
-                break
-            cursor = following
-        raise _requests.endless(listing.method)
 
     # Requests
 

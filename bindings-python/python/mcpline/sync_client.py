@@ -226,17 +226,14 @@ class SyncClient:
 
     def _iterate(self, listing: Listing[R], fresh: bool) -> Iterator[R]:
         options = _requests.options(fresh=fresh)
+        cursors = _native.Cursors(listing.method)
         cursor = None
-        for _ in range(_requests.MAX_PAGES):
+        while True:
             page = self._handle.request(listing.method, _requests.cursor(cursor), options)
-            items, following = listing.read(page)
+            items, cursor = listing.read(page)
             yield from items
-            if following is None:
+            if not cursors.follow(cursor):
                 return
-            if following == cursor:
-                break
-            cursor = following
-        raise _requests.endless(listing.method)
 
     # Requests
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use mcpline::client::{Address, Client as CoreClient, ClientBuilder, ClientError, RequestOptions};
 use mcpline::foreign::Completion;
+use mcpline::foreign::options::{ClientOptions, HostOptions, HttpClientOptions, ProgramOptions};
 use mcpline::protocol::client::CallTimeouts;
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
@@ -22,7 +23,7 @@ use crate::server::read;
 
 use super::failure::Given;
 use super::host::Host;
-use super::options::{GivenOptions, Http, Offer, Program, Settings, log_level_of, request_options};
+use super::options::{self, GivenOptions, log_level_of, request_options};
 use super::port::{Event, Outlet, Port};
 use super::waiting::Waiter;
 
@@ -120,10 +121,11 @@ impl Client {
         url: String,
         http: &[u8],
     ) -> PyResult<Self> {
-        let http: Http = read(py, "the settings of HTTP", http)?;
-        let address = http.address(py, url)?;
+        let http: HttpClientOptions = read(py, "the settings of HTTP", http)?;
+        let address = http.address(url);
+        let address = address.map_err(|error| errors::core(py, &error))?;
         let runtime = super::shared_runtime(py)?;
-        let offer: Offer = read(py, "the handlers", offer)?;
+        let offer: HostOptions = read(py, "the handlers", offer)?;
         Self::make(py, port, Host::new(host), offer, settings, address, runtime)
     }
 
@@ -137,13 +139,11 @@ impl Client {
         settings: &[u8],
         program: &[u8],
     ) -> PyResult<Self> {
-        let program: Program = read(py, "the program", program)?;
+        let program: ProgramOptions = read(py, "the program", program)?;
         let host = Host::new(host);
-        let offer: Offer = read(py, "the handlers", offer)?;
-        let stderr = offer
-            .hears_stderr()
-            .then(|| (port.outlet().clone(), host.clone()));
-        let address = program.address(py, stderr)?;
+        let offer: HostOptions = read(py, "the handlers", offer)?;
+        let stderr = offer.stderr.then(|| (port.outlet().clone(), host.clone()));
+        let address = options::command(py, program, stderr)?;
         let runtime = super::shared_runtime(py)?;
         Self::make(py, port, host, offer, settings, address, runtime)
     }
@@ -159,7 +159,7 @@ impl Client {
         path: std::path::PathBuf,
     ) -> PyResult<Self> {
         let runtime = super::shared_runtime(py)?;
-        let offer: Offer = read(py, "the handlers", offer)?;
+        let offer: HostOptions = read(py, "the handlers", offer)?;
         let address = Address::Socket(path);
         Self::make(py, port, Host::new(host), offer, settings, address, runtime)
     }
@@ -175,7 +175,7 @@ impl Client {
         server: &crate::server::Server,
     ) -> PyResult<Self> {
         let runtime = server.start_runtime(py)?;
-        let offer: Offer = read(py, "the handlers", offer)?;
+        let offer: HostOptions = read(py, "the handlers", offer)?;
         let address = Address::Server(server.core().clone());
         Self::make(py, port, Host::new(host), offer, settings, address, runtime)
     }
@@ -402,15 +402,16 @@ impl Client {
         py: Python<'_>,
         port: &Port,
         host: Arc<Host>,
-        offer: Offer,
+        offer: HostOptions,
         settings: &[u8],
         address: Address,
         runtime: Arc<Runtime>,
     ) -> PyResult<Self> {
-        let settings: Settings = read(py, "the settings", settings)?;
-        let settings = settings.core(py)?;
+        let settings: ClientOptions = read(py, "the settings", settings)?;
+        let settings = settings.settings();
+        let settings = settings.map_err(|error| errors::core(py, &error))?;
         let timeouts = settings.timeouts;
-        let builder = offer.builder(settings, port.outlet(), &host, py)?;
+        let builder = options::builder(py, offer, settings, port.outlet(), &host)?;
         let shared = Shared {
             plan: Mutex::new(Some((builder, address))),
             ..Shared::default()

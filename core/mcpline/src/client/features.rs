@@ -13,11 +13,9 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::Client;
+use super::cursors::Cursors;
 use super::error::ClientError;
 use super::settings::RequestOptions;
-
-/// Most pages of one list that are fetched: a server whose cursors never end is broken.
-pub(super) const MAX_PAGES: usize = 10_000;
 
 macro_rules! list {
     ($all:ident, $page:ident, $method:literal, $result:ident . $items:ident : $item:ty) => {
@@ -28,23 +26,20 @@ macro_rules! list {
         /// [`ClientError`]; also when the server's cursors lead in a circle.
         pub async fn $all(&self) -> Result<Vec<$item>, ClientError> {
             let mut items = Vec::new();
+            let mut cursors = Cursors::new($method);
             let mut cursor = None;
-            for _ in 0..MAX_PAGES {
+            loop {
                 let mut page = self.$page(cursor.as_deref(), &RequestOptions::new()).await?;
                 items.append(&mut page.$items);
-                match page.next_cursor {
-                    None => return Ok(items),
-                    next if next == cursor => break,
-                    next => cursor = next,
+                if !cursors.follow(page.next_cursor.as_deref())? {
+                    return Ok(items);
                 }
+                cursor = page.next_cursor;
             }
-            Err(ClientError::Invalid {
-                reason: concat!("the cursors of ", $method, " never end").to_owned(),
-            })
         }
 
         #[doc = concat!("One page of `", $method, "`: the first, or the one at `cursor`, of the page before.")]
-        /// Any text is a cursor, the empty one too.
+        /// Any text is a cursor, the empty one too; [`Cursors`] says when to stop.
         ///
         /// # Errors
         ///

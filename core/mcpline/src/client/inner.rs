@@ -16,6 +16,7 @@ use crate::clock;
 use crate::timers::Timers;
 
 use super::connect::{self, Dialler};
+use super::cursors::Cursors;
 use super::error::ClientError;
 use super::handlers::Handlers;
 use super::listening::Listening;
@@ -481,8 +482,9 @@ impl Inner {
     async fn refresh_tools(&self, error: ClientError) -> Result<(), ClientError> {
         self.cache().forget_tools();
         self.tools().clear();
+        let mut cursors = Cursors::new("tools/list");
         let mut cursor: Option<Raw> = None;
-        for _ in 0..super::features::MAX_PAGES {
+        loop {
             let params = cursor
                 .as_ref()
                 .map(|cursor| Raw::from_trusted(format!(r#"{{"cursor":{}}}"#, cursor.as_str())));
@@ -496,11 +498,13 @@ impl Inner {
             };
             let page = self.finish(&Method::ToolsList, None, page, (false, 0))?;
             cursor = page.member("nextCursor").filter(|cursor| !cursor.is_null());
-            if cursor.is_none() {
-                return Ok(());
+            let text = cursor.as_ref().and_then(Raw::string_value);
+            match cursors.follow(text.as_deref()) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(_) => return Err(as_rpc(error)),
             }
         }
-        Err(as_rpc(error))
     }
 
     /// Whether a request may be sent again though the server may have done what it asks.

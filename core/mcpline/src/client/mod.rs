@@ -13,6 +13,7 @@ mod channel;
 mod child;
 mod closing;
 mod connect;
+mod cursors;
 mod error;
 mod features;
 mod handlers;
@@ -37,6 +38,7 @@ pub use address::{Address, Channel, Dial};
 pub use builder::ClientBuilder;
 #[cfg(unix)]
 pub use child::{Command, Stderr};
+pub use cursors::Cursors;
 pub use error::{ClientError, ClientErrorKind, MAX_KEPT_BODY};
 pub use handlers::{Answer, Answerer, Handlers, Listener, sampling_refused};
 pub use http::{HttpSettings, Proxy};

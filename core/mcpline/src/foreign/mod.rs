@@ -9,9 +9,15 @@
 //!   Handler::call ─► CallQueue ──(one wake)──────► drain ─► run handlers
 //!   Call::reply ◄── the drain task ◄──(one wake)── Completions::push
 //! ```
+//!
+//! What foreign code says and is told is read and written here too, so that it is the same in every language:
+//! [`options`] are read from JSON, a [`Failure`] is written as JSON.
 
 mod completions;
+mod failure;
+pub mod options;
 mod queue;
 
 pub use completions::{AskSink, Completion, Completions};
+pub use failure::{Failure, FailureClass, FailureDetails, FailureMembers, failure_examples};
 pub use queue::{CallQueue, Gathering, QueueFull};

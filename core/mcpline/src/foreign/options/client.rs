@@ -1,0 +1,258 @@
+//! What a client is made with.
+
+#[cfg(unix)]
+use std::collections::HashMap;
+
+use mcpline_protocol::vocabulary::{ClientCapabilities, Implementation};
+use mcpline_protocol::{Era, Revision};
+use serde::Deserialize;
+
+use crate::client::{
+    Address, Answerer, Client, ClientBuilder, ClientSettings, HttpSettings, Proxy,
+};
+#[cfg(unix)]
+use crate::client::{Command, Stderr};
+use crate::error::Error;
+
+use super::call::timeouts;
+use super::{seconds, set, set_seconds};
+
+/// [`ClientSettings`] as foreign code gives them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClientOptions {
+    revisions: Option<Vec<Revision>>,
+    era: Option<Known>,
+    probe_timeout: Option<f64>,
+    open_timeout: Option<f64>,
+    timeout: Option<f64>,
+    total_timeout: Option<f64>,
+    max_rounds: Option<usize>,
+    check_output: Option<bool>,
+    cache: Option<bool>,
+    reconnect_attempts: Option<u32>,
+    reconnect_delay: Option<f64>,
+    reconnect_max_delay: Option<f64>,
+    listen: Option<bool>,
+}
+
+#[derive(Debug, Deserialize, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+enum Known {
+    Legacy,
+    Modern,
+}
+
+impl ClientOptions {
+    /// The core's settings.
+    ///
+    /// # Errors
+    ///
+    /// Misuse: a value can't be.
+    pub fn settings(self) -> Result<ClientSettings, Error> {
+        let mut settings = ClientSettings::default();
+        set(&mut settings.revisions, self.revisions);
+        settings.remembered = self.era.map(|era| match era {
+            Known::Legacy => Era::Legacy,
+            Known::Modern => Era::Modern,
+        });
+        set_seconds(&mut settings.open_timeouts.probe, self.probe_timeout)?;
+        set_seconds(&mut settings.open_timeouts.answer, self.open_timeout)?;
+        let idle = self.timeout.map(seconds).transpose()?;
+        let total = self.total_timeout.map(seconds).transpose()?;
+        settings.timeouts = timeouts(settings.timeouts, idle, total);
+        set(&mut settings.max_rounds, self.max_rounds);
+        set(&mut settings.check_output, self.check_output);
+        set(&mut settings.cache, self.cache);
+        let reconnect = &mut settings.reconnect;
+        set(&mut reconnect.attempts, self.reconnect_attempts);
+        set_seconds(&mut reconnect.first_delay, self.reconnect_delay)?;
+        set_seconds(&mut reconnect.max_delay, self.reconnect_max_delay)?;
+        set(&mut settings.listen, self.listen);
+        Ok(settings)
+    }
+}
+
+/// What the host says of itself, and which handlers it has.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostOptions {
+    info: Implementation,
+    elicit: bool,
+    sample: bool,
+    roots: bool,
+    /// Whether every notification is heard.
+    pub notifications: bool,
+    /// Whether log messages are heard.
+    pub logs: bool,
+    /// Whether the lines of a child's stderr are heard.
+    pub stderr: bool,
+    /// Beyond what handlers declare, in its place member by member.
+    #[serde(default)]
+    capabilities: serde_json::Map<String, serde_json::Value>,
+}
+
+impl HostOptions {
+    /// A builder whose handlers answer with what `answerer` gives for a method. Who hears notifications is added by the
+    /// caller.
+    ///
+    /// # Errors
+    ///
+    /// Misuse: the capabilities are not the protocol's.
+    pub fn builder(
+        self,
+        settings: ClientSettings,
+        answerer: impl Fn(&'static str) -> Answerer,
+    ) -> Result<ClientBuilder, Error> {
+        let mut builder = Client::builder(self.info.name.clone(), self.info.version.clone())
+            .implementation(self.info)
+            .settings(settings);
+        if self.elicit {
+            builder = builder.elicit_with(answerer("elicitation/create"));
+        }
+        if self.sample {
+            builder = builder.sample_with(answerer("sampling/createMessage"));
+        }
+        if self.roots {
+            builder = builder.list_roots_with(answerer("roots/list"));
+        }
+        if self.capabilities.is_empty() {
+            return Ok(builder);
+        }
+        let mut unfit = None;
+        let given = self.capabilities;
+        let builder = builder.capabilities(|capabilities| match merged(capabilities, given) {
+            Ok(merged) => *capabilities = merged,
+            Err(error) => unfit = Some(error),
+        });
+        match unfit {
+            Some(error) => Err(Error::misuse(format!("the capabilities: {error}"))),
+            None => Ok(builder),
+        }
+    }
+}
+
+fn merged(
+    declared: &ClientCapabilities,
+    given: serde_json::Map<String, serde_json::Value>,
+) -> Result<ClientCapabilities, serde_json::Error> {
+    let mut all = serde_json::to_value(declared)?;
+    if let Some(all) = all.as_object_mut() {
+        all.extend(given);
+        all.retain(|_, value| !value.is_null());
+    }
+    serde_json::from_value(all)
+}
+
+/// [`HttpSettings`] as foreign code gives them. The proxy is `direct` for none, or a URL.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HttpClientOptions {
+    headers: Vec<(String, String)>,
+    proxy: Option<String>,
+    tls_roots: Option<String>,
+    only_these_roots: bool,
+    connect_timeout: Option<f64>,
+    max_redirects: Option<usize>,
+    resume_attempts: Option<u32>,
+    resume_delay: Option<f64>,
+    resume_max_delay: Option<f64>,
+    body_limit: Option<usize>,
+}
+
+/// Without what may be secret.
+impl std::fmt::Debug for HttpClientOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpClientOptions").finish_non_exhaustive()
+    }
+}
+
+impl HttpClientOptions {
+    /// A server behind this URL.
+    ///
+    /// # Errors
+    ///
+    /// Misuse: a value can't be.
+    pub fn address(self, url: String) -> Result<Address, Error> {
+        let mut settings = HttpSettings {
+            headers: self.headers,
+            proxy: match self.proxy.as_deref() {
+                None => Proxy::Environment,
+                Some("direct") => Proxy::Direct,
+                Some(url) => Proxy::Url(url.to_owned()),
+            },
+            tls_roots: self.tls_roots.map(String::into_bytes).unwrap_or_default(),
+            only_these_roots: self.only_these_roots,
+            ..HttpSettings::default()
+        };
+        set_seconds(&mut settings.connect_timeout, self.connect_timeout)?;
+        set(&mut settings.max_redirects, self.max_redirects);
+        set(&mut settings.reconnect_attempts, self.resume_attempts);
+        set_seconds(&mut settings.reconnect_first, self.resume_delay)?;
+        set_seconds(&mut settings.reconnect_cap, self.resume_max_delay)?;
+        set(&mut settings.body_limit, self.body_limit);
+        Ok(Address::Url(url, settings))
+    }
+}
+
+/// A [`Command`] as foreign code gives it.
+#[cfg(unix)]
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramOptions {
+    program: String,
+    arguments: Vec<String>,
+    env: HashMap<String, String>,
+    inherit_env: bool,
+    cwd: Option<String>,
+    stderr: Stream,
+    grace: Option<f64>,
+}
+
+#[cfg(unix)]
+#[derive(Deserialize, Clone, Copy)]
+#[serde(rename_all = "lowercase")]
+enum Stream {
+    Capture,
+    Inherit,
+    Null,
+}
+
+/// Without what may be secret.
+#[cfg(unix)]
+impl std::fmt::Debug for ProgramOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProgramOptions")
+            .field("program", &self.program)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(unix)]
+impl ProgramOptions {
+    /// The program, to be started for each conversation.
+    ///
+    /// # Errors
+    ///
+    /// Misuse: a value can't be.
+    pub fn command(self) -> Result<Command, Error> {
+        let mut command = Command::new(self.program)
+            .args(self.arguments)
+            .inherit_env(self.inherit_env)
+            .stderr(match self.stderr {
+                Stream::Capture => Stderr::Capture,
+                Stream::Inherit => Stderr::Inherit,
+                Stream::Null => Stderr::Null,
+            });
+        for (name, value) in self.env {
+            command = command.env(name, value);
+        }
+        if let Some(directory) = self.cwd {
+            command = command.current_dir(directory);
+        }
+        if let Some(grace) = self.grace {
+            command = command.grace(seconds(grace)?);
+        }
+        Ok(command)
+    }
+}

@@ -1,0 +1,72 @@
+//! How a server is served over HTTP.
+
+use serde::Deserialize;
+
+use crate::error::Error;
+use crate::transport::http::HttpOptions;
+
+use super::{set, set_seconds};
+
+/// [`HttpOptions`] as foreign code gives them. `serve_sse` and `serve_health` can be `false` for not serving them.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HttpServingOptions {
+    path: Option<String>,
+    sse_paths: Option<(String, String)>,
+    serve_sse: Option<bool>,
+    health_path: Option<String>,
+    serve_health: Option<bool>,
+    proxy_prefix: Option<String>,
+    allowed_hosts: Vec<String>,
+    allowed_origins: Vec<String>,
+    body_limit: Option<usize>,
+    read_timeout: Option<f64>,
+    write_timeout: Option<f64>,
+    connections: Option<usize>,
+    sessions: Option<usize>,
+    session_idle: Option<f64>,
+    silence: Option<f64>,
+    keep_alive: Option<f64>,
+    retry: Option<f64>,
+    kept_events: Option<usize>,
+    kept_bytes: Option<usize>,
+}
+
+impl HttpServingOptions {
+    /// The core's options.
+    ///
+    /// # Errors
+    ///
+    /// Misuse: a value can't be.
+    pub fn options(self) -> Result<HttpOptions, Error> {
+        let mut options = HttpOptions::default();
+        set(&mut options.path, self.path);
+        if self.sse_paths.is_some() {
+            options.sse_paths = self.sse_paths;
+        }
+        if self.serve_sse == Some(false) {
+            options.sse_paths = None;
+        }
+        if self.health_path.is_some() {
+            options.health_path = self.health_path;
+        }
+        if self.serve_health == Some(false) {
+            options.health_path = None;
+        }
+        set(&mut options.proxy_prefix, self.proxy_prefix);
+        options.allowed_hosts = self.allowed_hosts;
+        options.allowed_origins = self.allowed_origins;
+        set(&mut options.body_limit, self.body_limit);
+        set_seconds(&mut options.read_timeout, self.read_timeout)?;
+        set_seconds(&mut options.write_timeout, self.write_timeout)?;
+        set(&mut options.connections, self.connections);
+        set(&mut options.sessions, self.sessions);
+        set_seconds(&mut options.session_idle, self.session_idle)?;
+        set_seconds(&mut options.silence, self.silence)?;
+        set_seconds(&mut options.keep_alive, self.keep_alive)?;
+        set_seconds(&mut options.retry, self.retry)?;
+        set(&mut options.kept_events, self.kept_events);
+        set(&mut options.kept_bytes, self.kept_bytes);
+        Ok(options)
+    }
+}

@@ -1,0 +1,66 @@
+//! Options as foreign code gives them: JSON objects whose absent members keep the core's defaults.
+//!
+//! Every binding has the same names, in the spelling of its language; here they are snake_case, and times are seconds.
+//! [`read`] makes any of these of JSON:
+//!
+//! - [`ServerOptions`] and [`HttpServingOptions`] say how to serve;
+//! - [`ClientOptions`] says how to connect, [`HostOptions`] who does, [`HttpClientOptions`] and [`ProgramOptions`]
+//!   where to;
+//! - [`CallOptions`] say how one request is sent.
+
+mod call;
+mod client;
+mod http;
+mod server;
+
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+
+use crate::error::Error;
+
+pub use call::{CallOptions, log_level};
+#[cfg(unix)]
+pub use client::ProgramOptions;
+pub use client::{ClientOptions, HostOptions, HttpClientOptions};
+pub use http::HttpServingOptions;
+pub use server::ServerOptions;
+
+/// Reads options from JSON. `what` names them in the error.
+///
+/// # Errors
+///
+/// Misuse: they are not JSON, or not these options.
+pub fn read<T: DeserializeOwned>(what: &str, json: &[u8]) -> Result<T, Error> {
+    serde_json::from_slice(json)
+        .map_err(|error| Error::misuse(format!("{what} can't be read: {error}")))
+}
+
+/// A time in seconds. What is longer than can be told is for ever.
+fn seconds(value: f64) -> Result<Duration, Error> {
+    #[expect(
+        clippy::cast_precision_loss,
+        reason = "half a millennium more or less of them is no matter"
+    )]
+    if value >= u64::MAX as f64 {
+        return Ok(Duration::MAX);
+    }
+    Duration::try_from_secs_f64(value)
+        .map_err(|error| Error::misuse(format!("{value} seconds: {error}")))
+}
+
+/// Sets what is given.
+fn set<T>(setting: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *setting = given;
+    }
+}
+
+/// Sets what is given in seconds.
+fn set_seconds(setting: &mut Duration, given: Option<f64>) -> Result<(), Error> {
+    set(setting, given.map(seconds).transpose()?);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

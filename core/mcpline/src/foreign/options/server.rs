@@ -1,0 +1,134 @@
+//! What a server is made with.
+
+use std::collections::HashMap;
+
+use mcpline_protocol::Revision;
+use mcpline_protocol::session::Rate;
+use mcpline_protocol::vocabulary::{CacheHints, CacheScope, Implementation};
+use serde::Deserialize;
+
+use crate::error::Error;
+use crate::server::{Server, ServerBuilder, Settings, state_keys};
+
+use super::{seconds, set, set_seconds};
+
+type Members = serde_json::Map<String, serde_json::Value>;
+
+/// Options of a server: its [`Settings`], and what it declares.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerOptions {
+    revisions: Option<Vec<Revision>>,
+    line_limit: Option<usize>,
+    batch_limit: Option<usize>,
+    depth_limit: Option<usize>,
+    page_size: Option<usize>,
+    list_cache: Option<(u64, bool)>,
+    resource_cache: Option<(u64, bool)>,
+    ask_idle_timeout: Option<f64>,
+    ask_timeout: Option<f64>,
+    state_keys: Option<Vec<String>>,
+    state_lifetime: Option<f64>,
+    suspended: Option<usize>,
+    rounds: Option<u32>,
+    state_size: Option<usize>,
+    check_output: Option<bool>,
+    tool_rate: Option<(u32, u32)>,
+    shutdown_grace: Option<f64>,
+    in_flight: Option<usize>,
+    open_asks: Option<usize>,
+    subscriptions: Option<usize>,
+    progress_rate: Option<(u32, u32)>,
+    log_rate: Option<(u32, u32)>,
+    ping_interval: Option<f64>,
+    ping_misses: Option<u32>,
+    extensions: HashMap<String, Members>,
+    experimental: HashMap<String, Members>,
+    declare: Vec<String>,
+}
+
+impl ServerOptions {
+    /// A builder of a server that is this, with these options.
+    ///
+    /// # Errors
+    ///
+    /// Misuse: a value can't be.
+    pub fn builder(
+        self,
+        info: Implementation,
+        instructions: Option<String>,
+    ) -> Result<ServerBuilder, Error> {
+        let settings = self.settings()?;
+        let mut builder = Server::builder(info.name.clone(), info.version.clone())
+            .implementation(info)
+            .settings(settings);
+        if let Some(instructions) = instructions {
+            builder = builder.instructions(instructions);
+        }
+        for (identifier, settings) in self.extensions {
+            builder = builder.extension(identifier, settings);
+        }
+        for (name, settings) in self.experimental {
+            builder = builder.experimental(name, settings);
+        }
+        for feature in &self.declare {
+            builder = match feature.as_str() {
+                "tools" => builder.declare_tools(),
+                "resources" => builder.declare_resources(),
+                "prompts" => builder.declare_prompts(),
+                "completions" => builder.declare_completions(),
+                other => return Err(Error::misuse(format!("{other} can't be declared"))),
+            };
+        }
+        Ok(builder)
+    }
+
+    fn settings(&self) -> Result<Settings, Error> {
+        let mut settings = Settings {
+            // Nobody runs a debug build of an installed package: the check is on when it is asked for.
+            check_output: self.check_output.unwrap_or(false),
+            ..Settings::default()
+        };
+        set(&mut settings.revisions, self.revisions.clone());
+        set(&mut settings.wire.line, self.line_limit);
+        set(&mut settings.wire.batch, self.batch_limit);
+        set(&mut settings.wire.depth, self.depth_limit);
+        set(&mut settings.page_size, self.page_size);
+        set(&mut settings.list_cache, self.list_cache.map(cache_hints));
+        let resources = self.resource_cache.map(cache_hints);
+        set(&mut settings.resource_cache, resources);
+        set_seconds(&mut settings.ask_timeouts.idle, self.ask_idle_timeout)?;
+        set_seconds(&mut settings.ask_timeouts.total, self.ask_timeout)?;
+        if let Some(secrets) = &self.state_keys {
+            settings.state_keys = Some(state_keys(secrets.iter().map(String::as_str))?);
+        }
+        set_seconds(&mut settings.state_lifetime, self.state_lifetime)?;
+        set(&mut settings.suspended, self.suspended);
+        set(&mut settings.rounds, self.rounds);
+        set(&mut settings.state_size, self.state_size);
+        settings.tool_rate = self.tool_rate.map(rate);
+        set_seconds(&mut settings.shutdown_grace, self.shutdown_grace)?;
+        let session = &mut settings.session;
+        set(&mut session.in_flight, self.in_flight);
+        set(&mut session.open_asks, self.open_asks);
+        set(&mut session.subscriptions, self.subscriptions);
+        set(&mut session.progress_rate, self.progress_rate.map(rate));
+        set(&mut session.log_rate, self.log_rate.map(rate));
+        session.ping_interval = self.ping_interval.map(seconds).transpose()?;
+        set(&mut session.ping_misses, self.ping_misses);
+        Ok(settings)
+    }
+}
+
+fn rate((per_second, burst): (u32, u32)) -> Rate {
+    Rate { per_second, burst }
+}
+
+fn cache_hints((ttl_ms, public): (u64, bool)) -> CacheHints {
+    let scope = if public {
+        CacheScope::Public
+    } else {
+        CacheScope::Private
+    };
+    CacheHints::new(ttl_ms, scope)
+}
