@@ -1,0 +1,5 @@
+//! Tells the linker how an addon is linked.
+
+fn main() {
+    napi_build::setup();
+}

@@ -1,0 +1,300 @@
+/**
+ * This JavaScript thread's side of what it shares with its I/O thread (`src/hub.rs`).
+ *
+ * Whatever has gathered there is drained at once when the thread is woken; whatever handlers have returned by the end of
+ * a turn goes back at once. The process lives on while something is pending, and only then.
+ */
+
+import { attempt, errorOf } from "./errors.js";
+import { native } from "./native.js";
+
+/** How many rows are drained or flushed at once, and how many numbers each has; as in `src/hub.rs`. */
+const ROWS = 64;
+const COLUMNS = 4;
+
+/** How long, in ms, results may wait for handlers that run after them in the same turn. */
+const PATIENCE = 0.5;
+
+/** What a row is about; as in `src/hub.rs`. */
+const enum Row {
+  Call = 0,
+  Done = 1,
+  Json = 2,
+  Failed = 3,
+  Cancelled = 4,
+  Ready = 5,
+  Told = 6,
+  Warning = 7,
+}
+
+/** What the text of a result is; as in `src/outcome.rs`. */
+export const enum Kind {
+  Text = 0,
+  Content = 1,
+  Structured = 2,
+  ToolResult = 3,
+  ResourceResult = 4,
+  PromptResult = 5,
+  Completion = 6,
+  Questions = 7,
+  ToolFailure = 8,
+  RpcFailure = 9,
+  InternalFailure = 10,
+  Unsupported = 11,
+  Visits = 12,
+}
+
+/** Whatever has handlers: a server. */
+export interface Callee {
+  /** Runs the handler of a plan. */
+  run(plan: number, call: number, text: string): void;
+}
+
+/** Whatever hears of a client's events. */
+export interface Listener {
+  told(about: number, number: number, json: string): void;
+}
+
+interface Waiting {
+  resolve: (json: string | undefined) => void;
+  reject: (error: Error) => void;
+}
+
+const table = new Float64Array(ROWS * COLUMNS);
+/** Where the addon leaves numbers besides rows, and reads results from. */
+export const answers = new Float64Array(ROWS * COLUMNS);
+const texts: string[] = new Array<string>(ROWS).fill("");
+
+/** The addon's half. */
+export const hub = attempt(() => new native.Hub(wake));
+hub.share(table, answers);
+
+const callees = new Map<number, WeakRef<Callee>>();
+const held = new Map<number, Callee>();
+const forgotten = new FinalizationRegistry<number>((number) => callees.delete(number));
+const listeners = new Map<number, Listener>();
+const waiting = new Map<number, Waiting>();
+const cancellations = new Map<number, () => void>();
+const exchanges = new Map<number, () => void>();
+
+let lastNumber = 0;
+let pending = 0;
+let isDraining = false;
+
+/** A number that nothing else has. */
+export function nextNumber(): number {
+  // As many as there are in 32 bits: by the time that they begin anew, the first are long forgotten.
+  lastNumber = lastNumber === 0xffff_ffff ? 1 : lastNumber + 1;
+  return lastNumber;
+}
+
+/** Keeps the process alive until {@link release}. */
+export function hold(): void {
+  if (pending++ === 0) {
+    hub.hold(true);
+  }
+}
+
+/** Undoes one {@link hold}. */
+export function release(): void {
+  if (--pending === 0) {
+    hub.hold(false);
+  }
+}
+
+/** Has calls run on a server for as long as it is used; {@link keep} has it used. */
+export function register(callee: Callee): number {
+  const number = nextNumber();
+  callees.set(number, new WeakRef(callee));
+  forgotten.register(callee, number);
+  return number;
+}
+
+/** Keeps a server from being collected, because it is served. */
+export function keep(number: number, callee: Callee): void {
+  held.set(number, callee);
+}
+
+/** Undoes {@link keep}. */
+export function letGo(number: number): void {
+  held.delete(number);
+}
+
+/** Has a client hear of its events. */
+export function listen(number: number, listener: Listener): void {
+  listeners.set(number, listener);
+}
+
+/** Undoes {@link listen}. */
+export function unlisten(number: number): void {
+  listeners.delete(number);
+}
+
+/** A promise that the addon settles, by its number, with JSON or nothing. The process lives on meanwhile. */
+export function promised(): [number, Promise<string | undefined>] {
+  const number = nextNumber();
+  hold();
+  const promise = new Promise<string | undefined>((resolve, reject) => {
+    waiting.set(number, { resolve, reject });
+  });
+  return [number, promise];
+}
+
+/** Forgets a promise that the addon won't settle. */
+export function disown(number: number): void {
+  if (waiting.delete(number)) {
+    release();
+  }
+}
+
+/** Calls `cancelled` when a call is cancelled, until it ends. */
+export function watch(call: number, cancelled: () => void): void {
+  cancellations.set(call, cancelled);
+  hub.watchCall(call);
+}
+
+/** Calls `ready` whenever an HTTP exchange has something new. */
+export function attend(exchange: number, ready: () => void): void {
+  exchanges.set(exchange, ready);
+}
+
+/** Undoes {@link attend}. */
+export function leave(exchange: number): void {
+  exchanges.delete(exchange);
+}
+
+const outNumbers: number[] = [];
+const outKinds: Kind[] = [];
+const outTexts: string[] = [];
+let isFlushScheduled = false;
+let firstWaits = 0;
+
+/** Ends a call, at the end of this turn. */
+export function finish(call: number, kind: Kind, text: string): void {
+  if (cancellations.size > 0) {
+    cancellations.delete(call);
+  }
+  outNumbers.push(call);
+  outKinds.push(kind);
+  outTexts.push(text);
+  if (!isFlushScheduled) {
+    isFlushScheduled = true;
+    // After the microtasks, in which more handlers may end.
+    process.nextTick(flush);
+  }
+}
+
+/** Ends the calls that have waited for it. */
+export function flush(): void {
+  isFlushScheduled = false;
+  while (outNumbers.length > 0) {
+    const numbers = outNumbers.splice(0, ROWS);
+    const kinds = outKinds.splice(0, ROWS);
+    const results = outTexts.splice(0, ROWS);
+    for (let row = 0; row < numbers.length; row++) {
+      answers[row * COLUMNS] = numbers[row] as number;
+      answers[row * COLUMNS + 1] = kinds[row] as number;
+    }
+    const ready = hub.flush(results, numbers.length);
+    if (ready > 0) {
+      for (const exchange of Array.from(answers.subarray(0, ready))) {
+        exchanges.get(exchange)?.();
+      }
+    }
+  }
+}
+
+/** Runs what has gathered. `local` says that calls have arrived on this thread, and ends them before it returns. */
+export function drain(local: boolean): void {
+  if (isDraining) {
+    // A handler has made an HTTP request of its own: its turn comes when the handler returns.
+    wakeLater();
+    return;
+  }
+  isDraining = true;
+  try {
+    const rows = hub.drain(texts, local);
+    firstWaits = 0;
+    for (let row = 0; row < rows; row++) {
+      const text = texts[row] as string;
+      texts[row] = "";
+      dispatch(row * COLUMNS, text);
+      if (outNumbers.length > 0 && row + 1 < rows) {
+        hurry();
+      }
+    }
+  } finally {
+    isDraining = false;
+  }
+  if (local) {
+    flush();
+  }
+}
+
+/** Sends results off whose callers have waited long enough. */
+function hurry(): void {
+  const now = performance.now();
+  if (firstWaits === 0) {
+    firstWaits = now;
+  } else if (now - firstWaits > PATIENCE) {
+    firstWaits = 0;
+    flush();
+  }
+}
+
+function wake(): void {
+  drain(false);
+}
+
+function wakeLater(): void {
+  setImmediate(wake);
+}
+
+function dispatch(index: number, text: string): void {
+  const first = table[index + 1] as number;
+  switch (table[index]) {
+    case Row.Call: {
+      const call = table[index + 3] as number;
+      const callee = held.get(first) ?? callees.get(first)?.deref();
+      if (callee === undefined) {
+        finish(call, Kind.InternalFailure, "the server is gone");
+      } else {
+        callee.run(table[index + 2] as number, call, text);
+      }
+      break;
+    }
+    case Row.Done:
+      settle(first)?.resolve(undefined);
+      break;
+    case Row.Json:
+      settle(first)?.resolve(text);
+      break;
+    case Row.Failed:
+      settle(first)?.reject(errorOf(text));
+      break;
+    case Row.Cancelled: {
+      const cancelled = cancellations.get(first);
+      cancellations.delete(first);
+      cancelled?.();
+      break;
+    }
+    case Row.Ready:
+      exchanges.get(first)?.();
+      break;
+    case Row.Told:
+      listeners.get(first)?.told(table[index + 2] as number, table[index + 3] as number, text);
+      break;
+    case Row.Warning:
+      process.emitWarning(text, "McplineWarning");
+      break;
+  }
+}
+
+function settle(number: number): Waiting | undefined {
+  const entry = waiting.get(number);
+  if (entry !== undefined) {
+    waiting.delete(number);
+    release();
+  }
+  return entry;
+}

@@ -1,0 +1,35 @@
+/** mcpline: the Model Context Protocol, client and server, every revision and every transport, on one Rust core. */
+
+export { audio, embedded, image, resourceLink, text } from "./content.js";
+export type { ContentOptions, PartialContents } from "./content.js";
+export type { AskOptions, Context, ElicitResult } from "./context.js";
+export {
+  ClosedError,
+  InternalError,
+  McplineError,
+  RefusedError,
+  RpcError,
+  TimedOutError,
+  ToolError,
+  TransportError,
+  UnsupportedError,
+  UrlElicitationRequiredError,
+  UsageError,
+} from "./errors.js";
+export type { Visit } from "./errors.js";
+export type { HttpApp } from "./http.js";
+export type * from "./protocol.js";
+export { elicitForm, elicitUrl, InputRequired, listRoots, sample } from "./questions.js";
+export type { Question } from "./questions.js";
+export type {
+  FromJsonSchema,
+  Parsed,
+  Returned,
+  Schema,
+  StandardIssue,
+  StandardResult,
+  StandardSchema,
+} from "./schemas.js";
+export { Server } from "./server.js";
+export type * from "./server.js";
+export type { CacheHint, HttpSettings, Rate, ServerSettings } from "./settings.js";

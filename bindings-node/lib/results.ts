@@ -1,0 +1,136 @@
+/** What handlers return or throw, as what goes to the core: a kind and a text. */
+
+import { blocksOf, contentsOf, isContents, jsonOf, text } from "./content.js";
+import {
+  ClosedError,
+  RpcError,
+  ToolError,
+  UnsupportedError,
+  UrlElicitationRequiredError,
+  UsageError,
+} from "./errors.js";
+import { finish, hub, Kind } from "./hub.js";
+import type {
+  CallToolResult,
+  CompletionValues,
+  GetPromptResult,
+  PromptMessage,
+  ReadResourceResult,
+} from "./protocol.js";
+import { InputRequired } from "./questions.js";
+
+/** Ends a tool's call with what its handler returned. `structured`: the tool has an output schema. */
+export function finishTool(call: number, value: unknown, structured: boolean): void {
+  if (typeof value === "string" && !structured) {
+    finish(call, Kind.Text, value);
+  } else if (value instanceof InputRequired) {
+    finishQuestions(call, value);
+  } else if (isToolResult(value)) {
+    const { content, ...rest } = value;
+    const blocks = content === undefined ? undefined : (blocksOf(content) ?? [text(jsonOf(content))]);
+    finish(call, Kind.ToolResult, jsonOf({ ...rest, content: blocks }));
+  } else if (structured) {
+    finish(call, Kind.Structured, jsonOf(value));
+  } else {
+    const blocks = blocksOf(value) ?? [text(jsonOf(value))];
+    finish(call, Kind.Content, JSON.stringify(blocks));
+  }
+}
+
+/** Ends the reading of a resource with what its handler returned. */
+export function finishResource(call: number, value: unknown, uri: () => string, mimeType: string | undefined): void {
+  if (value instanceof InputRequired) {
+    finishQuestions(call, value);
+  } else if (isReadResult(value)) {
+    finish(call, Kind.ResourceResult, JSON.stringify(value));
+  } else {
+    const many = Array.isArray(value) && value.length > 0 && value.every(isContents);
+    const items = many ? (value as unknown[]) : [value];
+    const own = uri();
+    const contents = items.map((item) => contentsOf(item, own, mimeType));
+    finish(call, Kind.ResourceResult, JSON.stringify({ contents }));
+  }
+}
+
+/** Ends the getting of a prompt with what its handler returned. */
+export function finishPrompt(call: number, value: unknown): void {
+  if (value instanceof InputRequired) {
+    finishQuestions(call, value);
+    return;
+  }
+  const whole = isPromptResult(value) ? value : { messages: value };
+  const items = Array.isArray(whole.messages) ? (whole.messages as unknown[]) : [whole.messages];
+  finish(call, Kind.PromptResult, JSON.stringify({ ...whole, messages: items.flatMap(messagesOf) }));
+}
+
+/** Ends a completion with what its handler returned. */
+export function finishCompletion(call: number, value: unknown): void {
+  const values: CompletionValues =
+    value === undefined || value === null
+      ? { values: [] }
+      : Array.isArray(value)
+        ? { values: value.map(String) }
+        : (value as CompletionValues);
+  finish(call, Kind.Completion, jsonOf(values));
+}
+
+/** Ends a call whose handler threw. */
+export function finishFailed(call: number, error: unknown): void {
+  if (error instanceof ClosedError && hub.callCancelled(call)) {
+    // Nobody waits for it, and giving up was right.
+    finish(call, Kind.ToolFailure, error.message);
+  } else if (error instanceof ToolError) {
+    finish(call, Kind.ToolFailure, error.message);
+  } else if (error instanceof UrlElicitationRequiredError) {
+    finish(call, Kind.Visits, JSON.stringify(error.visits.map((visit) => ({ mode: "url", ...visit }))));
+  } else if (error instanceof UnsupportedError) {
+    finish(call, Kind.Unsupported, JSON.stringify({ message: error.message, required: error.required }));
+  } else if (error instanceof RpcError) {
+    const { rpcCode, message, data } = error;
+    finish(call, Kind.RpcFailure, JSON.stringify({ code: rpcCode, message, data: jsonable(data) }));
+  } else {
+    // The core tells the developer of it, by a warning; the client must not learn about internals.
+    const trace = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    finish(call, Kind.InternalFailure, trace);
+  }
+}
+
+function jsonable(value: unknown): unknown {
+  try {
+    return JSON.parse(jsonOf(value ?? null)) as unknown;
+  } catch {
+    return String(value);
+  }
+}
+
+function finishQuestions(call: number, { requests, state }: InputRequired): void {
+  const questions = Object.entries(requests).map(([key, { method, params }]) => [key, method, params]);
+  finish(call, Kind.Questions, JSON.stringify({ requests: questions, state }));
+}
+
+function isToolResult(value: unknown): value is Partial<CallToolResult> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return false;
+  }
+  return Array.isArray((value as { content?: unknown }).content) || "structuredContent" in value;
+}
+
+function isReadResult(value: unknown): value is ReadResourceResult {
+  return typeof value === "object" && value !== null && Array.isArray((value as { contents?: unknown }).contents);
+}
+
+function isPromptResult(value: unknown): value is GetPromptResult {
+  return typeof value === "object" && value !== null && Array.isArray((value as { messages?: unknown }).messages);
+}
+
+function messagesOf(item: unknown): PromptMessage[] {
+  const given =
+    typeof item === "object" && item !== null && "role" in item
+      ? (item as { role: PromptMessage["role"]; content: unknown })
+      : { role: "user" as const, content: item };
+  const blocks = blocksOf(given.content);
+  if (blocks === undefined) {
+    throw new UsageError("a message's content is a string, a content block or an array of these");
+  }
+  return blocks.map((content) => ({ role: given.role, content }));
+}

@@ -1,0 +1,186 @@
+/** Settings of servers, and how they are told to the core: in its own spelling, and in seconds. */
+
+import { UsageError } from "./errors.js";
+import type { Revision } from "./protocol.js";
+
+/** So many a second, after a burst of so many at once. */
+export interface Rate {
+  perSecond: number;
+  burst: number;
+}
+
+/** How long something may be kept, and whether others may be given it (2026-07-28, caching). */
+export interface CacheHint {
+  ttlMs: number;
+  cacheScope?: "public" | "private";
+}
+
+/** Settings of a server. What is absent keeps its default. Times are in ms. */
+export interface ServerSettings {
+  /** The revisions that it speaks; all of them. */
+  revisions?: Revision[];
+  /** How long a message on a pipe may be, in bytes. */
+  lineLimit?: number;
+  /** How many messages a batch may have. */
+  batchLimit?: number;
+  /** How deep JSON may be nested. */
+  depthLimit?: number;
+  /** How many items a page of a list has; everything. */
+  pageSize?: number;
+  /** How long clients may keep lists (2026-07-28). */
+  listCache?: CacheHint;
+  /** How long clients may keep what resources hold (2026-07-28). */
+  resourceCache?: CacheHint;
+  /** How long a question waits for a sign of life. */
+  askIdleTimeout?: number;
+  /** How long a question waits in all. */
+  askTimeout?: number;
+  /** Secrets that seal what clients carry between rounds: base64 of at least 32 bytes; the first seals, all open. */
+  stateKeys?: string[];
+  /** How long clients may take between rounds. */
+  stateLifetime?: number;
+  /** How many handlers may wait for a client's next round. */
+  suspended?: number;
+  /** How many rounds a request may take. */
+  rounds?: number;
+  /** How long what clients carry may be, in bytes. */
+  stateSize?: number;
+  /** Whether results are held against output schemas; not. */
+  checkOutput?: boolean;
+  /** How often a client may call one tool. */
+  toolRate?: Rate;
+  /** How long calls may go on after the server is told to end. */
+  shutdownGrace?: number;
+  /** How many requests of one client may be in flight. */
+  inFlight?: number;
+  /** How many questions to one client may be open. */
+  openAsks?: number;
+  /** How many resources one client may subscribe to. */
+  subscriptions?: number;
+  /** How often progress is told; more is thinned. */
+  progressRate?: Rate;
+  /** How often log messages are sent; more are dropped. */
+  logRate?: Rate;
+  /** How often clients are pinged; never. */
+  pingInterval?: number;
+  /** After how many pings without an answer a client is gone. */
+  pingMisses?: number;
+  /** Extensions that the server declares, with their settings. */
+  extensions?: Record<string, Record<string, unknown>>;
+  /** Experimental capabilities that the server declares. */
+  experimental?: Record<string, Record<string, unknown>>;
+  /** What the server declares although it has none of it yet. */
+  declare?: ("tools" | "resources" | "prompts" | "completions")[];
+}
+
+/** Settings of serving over HTTP. What is absent keeps its default. Times are in ms. */
+export interface HttpSettings {
+  /** The path of the MCP endpoint; `/mcp`. */
+  path?: string;
+  /** The paths of HTTP+SSE (2024-11-05), for its stream and its messages; `/sse` and `/messages`. `false`: none. */
+  sse?: [stream: string, messages: string] | false;
+  /** The path that tells of health; `/health`. `false`: none. */
+  health?: string | false;
+  /** What a proxy in front of us takes away from paths. */
+  proxyPrefix?: string;
+  /** Values of `Host` that are served besides loopback's. */
+  allowedHosts?: string[];
+  /** Values of `Origin` that are served besides loopback's. */
+  allowedOrigins?: string[];
+  /** How long a request's body may be, in bytes. */
+  bodyLimit?: number;
+  /** How long a client may take to send a request. */
+  readTimeout?: number;
+  /** How long a client may take to read. */
+  writeTimeout?: number;
+  /** How many connections may be open. */
+  connections?: number;
+  /** How many sessions may be open. */
+  sessions?: number;
+  /** How long a session may be unused. */
+  sessionIdle?: number;
+  /** After how long without a word an answer becomes an event stream. */
+  silence?: number;
+  /** How often an event stream is kept alive. */
+  keepAlive?: number;
+  /** How long clients are told to wait before they come back. */
+  retry?: number;
+  /** How many events a stream keeps for clients that come back. */
+  keptEvents?: number;
+  /** How many bytes of them. */
+  keptBytes?: number;
+}
+
+const TIMES = new Set([
+  "askIdleTimeout",
+  "askTimeout",
+  "stateLifetime",
+  "shutdownGrace",
+  "pingInterval",
+  "readTimeout",
+  "writeTimeout",
+  "sessionIdle",
+  "silence",
+  "keepAlive",
+  "retry",
+]);
+const RATES = new Set(["toolRate", "progressRate", "logRate"]);
+const CACHES = new Set(["listCache", "resourceCache"]);
+
+/** In the core's spelling. */
+export function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (capital) => `_${capital.toLowerCase()}`);
+}
+
+/** A time in ms as the core reads it: in seconds. */
+export function seconds(name: string, value: unknown): number {
+  if (typeof value !== "number" || Number.isNaN(value) || value < 0) {
+    throw new UsageError(`${name} is a time in ms, not ${String(value)}`);
+  }
+  // JSON has no infinity; this is as good.
+  return Math.min(value / 1000, Number.MAX_SAFE_INTEGER);
+}
+
+function converted(name: string, value: unknown): unknown {
+  if (TIMES.has(name)) {
+    return seconds(name, value);
+  }
+  if (RATES.has(name)) {
+    const { perSecond, burst } = value as Rate;
+    return [perSecond, burst];
+  }
+  if (CACHES.has(name)) {
+    const { ttlMs, cacheScope } = value as CacheHint;
+    return [ttlMs, cacheScope === "public"];
+  }
+  return value;
+}
+
+/** Settings of a server as the core reads them; `undefined` if there are none. */
+export function serverOptions(settings: ServerSettings): string | undefined {
+  const options: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(settings)) {
+    if (value !== undefined) {
+      options[snakeCase(name)] = converted(name, value);
+    }
+  }
+  return Object.keys(options).length === 0 ? undefined : JSON.stringify(options);
+}
+
+/** Settings of serving over HTTP as the core reads them. */
+export function httpOptions(settings: HttpSettings): string {
+  const options: Record<string, unknown> = {};
+  for (const [name, value] of Object.entries(settings)) {
+    if (value === undefined) {
+      continue;
+    }
+    if (name === "sse") {
+      options[value === false ? "serve_sse" : "sse_paths"] = value;
+    } else if (name === "health") {
+      options[value === false ? "serve_health" : "health_path"] = value;
+    } else {
+      options[snakeCase(name)] = converted(name, value);
+    }
+  }
+  return JSON.stringify(options);
+}

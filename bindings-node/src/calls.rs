@@ -1,0 +1,266 @@
+//! The calls that JavaScript works on: each has a number there, and what its handler may do meanwhile goes by it.
+
+use mcpline::foreign::Completion;
+use mcpline::protocol::vocabulary::LoggingLevel;
+use mcpline::protocol::wire::Raw;
+use mcpline::{Ask, AskMethod, Call, Context};
+use napi::Result;
+use napi_derive::napi;
+
+use crate::failure::Failure;
+use crate::hub::{Event, Hub, Settled, lock};
+use crate::mount::ExchangeNumber;
+
+/// How many calls may be open at once: what the low digits of a number tell apart. The core admits far fewer.
+const PLACES: usize = 1 << 20;
+
+/// Open calls by number. A number is a place and how often it was taken, so that one of an ended call is told from
+/// the next call's.
+#[derive(Default)]
+pub(crate) struct OpenCalls {
+    places: Vec<Place>,
+    free: Vec<u32>,
+}
+
+#[derive(Default)]
+struct Place {
+    taken: u32,
+    call: Option<OpenCall>,
+}
+
+pub(crate) struct OpenCall {
+    pub(crate) call: Call,
+    /// It arrived on the JavaScript thread, which ends it there too.
+    pub(crate) is_local: bool,
+}
+
+impl OpenCalls {
+    /// Takes a place for a call; gives it back if there is none.
+    pub(crate) fn open(&mut self, call: OpenCall) -> std::result::Result<f64, OpenCall> {
+        let place = match self.free.pop() {
+            Some(place) => place as usize,
+            None if self.places.len() < PLACES => {
+                self.places.push(Place::default());
+                self.places.len() - 1
+            }
+            None => return Err(call),
+        };
+        let entry = &mut self.places[place];
+        entry.taken = entry.taken.wrapping_add(1);
+        entry.call = Some(call);
+        Ok((u64::from(entry.taken) * PLACES as u64 + place as u64) as f64)
+    }
+
+    /// Ends a number's validity.
+    pub(crate) fn take(&mut self, number: f64) -> Option<OpenCall> {
+        let place = self.place(number)?;
+        let call = self.places[place].call.take()?;
+        self.free.push(place as u32);
+        Some(call)
+    }
+
+    pub(crate) fn get(&self, number: f64) -> Option<&OpenCall> {
+        self.places[self.place(number)?].call.as_ref()
+    }
+
+    pub(crate) fn take_all(&mut self) -> Vec<Call> {
+        self.free.clear();
+        let places = std::mem::take(&mut self.places);
+        let open = places.into_iter().filter_map(|place| place.call);
+        open.map(|open| open.call).collect()
+    }
+
+    fn place(&self, number: f64) -> Option<usize> {
+        let number = number as u64;
+        let place = (number % PLACES as u64) as usize;
+        let entry = self.places.get(place)?;
+        (u64::from(entry.taken) == number / PLACES as u64).then_some(place)
+    }
+}
+
+/// Information about a request, as JSON where it is more than a string.
+#[napi(object, object_from_js = false)]
+pub struct RequestInfo {
+    /// The revision that the request follows.
+    pub revision: String,
+    /// `Implementation` of the client.
+    pub client: Option<String>,
+    /// `ClientCapabilities`.
+    pub client_capabilities: String,
+    /// The request's JSON-RPC id.
+    pub request_id: String,
+    /// The HTTP session's id.
+    pub session_id: Option<String>,
+    /// The HTTP headers, name after value.
+    pub headers: Option<Vec<String>>,
+    /// `_meta`.
+    pub meta: Option<String>,
+    /// Answers to the questions that the handler returned.
+    pub input_responses: Option<String>,
+    /// What the handler's last run wanted to remember.
+    pub request_state: Option<String>,
+    /// The number of the HTTP exchange that another server has begun.
+    pub exchange: Option<u32>,
+}
+
+#[napi]
+impl Hub {
+    /// What is known of the request that a call serves; `null` once it has ended.
+    #[napi(catch_unwind)]
+    pub fn call_info(&self, call: f64) -> Option<RequestInfo> {
+        let context = self.context(call)?;
+        let http = context.http();
+        let headers = http.as_ref().map(|http| {
+            let pairs = http.headers.iter().flat_map(|(name, value)| {
+                // Values that are no text are read as Latin-1.
+                let value = value.as_bytes().iter().map(|byte| *byte as char).collect();
+                [name.as_str().to_owned(), value]
+            });
+            pairs.collect()
+        });
+        let exchange = http
+            .as_ref()
+            .and_then(|http| http.extensions.get::<ExchangeNumber>())
+            .map(|number| number.0);
+        let peer = context.peer();
+        Some(RequestInfo {
+            revision: context.revision().as_str().to_owned(),
+            client: peer.info.as_ref().map(text),
+            client_capabilities: text(&peer.capabilities),
+            request_id: text(&context.request_id()),
+            session_id: context.session_id(),
+            headers,
+            meta: context.meta().as_ref().map(text),
+            input_responses: context.input_responses().as_ref().map(text),
+            request_state: context.request_state(),
+            exchange,
+        })
+    }
+
+    /// The name of the tool or prompt, or the URI of the resource, that is called.
+    #[napi(catch_unwind)]
+    pub fn call_name(&self, call: f64) -> Option<String> {
+        Some(lock(&self.shared.open).get(call)?.call.name())
+    }
+
+    /// Whether the request was cancelled, or has ended.
+    #[napi(catch_unwind)]
+    pub fn call_cancelled(&self, call: f64) -> bool {
+        self.context(call)
+            .is_none_or(|context| context.is_cancelled())
+    }
+
+    /// Has the cancellation of a call told as an event.
+    #[napi(catch_unwind)]
+    pub fn watch_call(&self, call: f64) {
+        if let Some(context) = self.context(call) {
+            let shared = self.shared.clone();
+            context.on_cancel(move || shared.post(Event::Cancelled(call)));
+        }
+    }
+
+    /// Reports progress.
+    #[napi(catch_unwind)]
+    pub fn progress(
+        &self,
+        call: f64,
+        progress: f64,
+        total: Option<f64>,
+        message: Option<String>,
+    ) -> Result<()> {
+        if let Some(context) = self.context(call) {
+            let runtime = self.shared.runtime()?;
+            let _entered = runtime.enter();
+            context.progress(progress, total, message.as_deref());
+        }
+        Ok(())
+    }
+
+    /// Sends a log message; `data` is JSON.
+    #[napi(catch_unwind)]
+    pub fn log(
+        &self,
+        call: f64,
+        level: String,
+        logger: Option<String>,
+        data: String,
+    ) -> Result<()> {
+        let level = LoggingLevel::parse(&level)
+            .ok_or_else(|| Failure::misuse(format!("{level} is no level")))?;
+        if let Some(context) = self.context(call) {
+            let runtime = self.shared.runtime()?;
+            let _entered = runtime.enter();
+            context.log(level, logger.as_deref(), &checked(data)?);
+        }
+        Ok(())
+    }
+
+    /// Closes the response stream while the call goes on.
+    #[napi(catch_unwind)]
+    pub fn close_stream(&self, call: f64) -> Result<()> {
+        if let Some(context) = self.context(call) {
+            let runtime = self.shared.runtime()?;
+            let _entered = runtime.enter();
+            context.close_stream();
+        }
+        Ok(())
+    }
+
+    /// Asks the client; the promise with this number is settled with the answer, which is JSON.
+    #[napi(catch_unwind)]
+    pub fn ask(
+        &self,
+        call: f64,
+        promise: u32,
+        method: String,
+        params: Option<String>,
+        key: Option<String>,
+    ) -> Result<()> {
+        let mut ask = Ask::new(ask_method(&method)?, params.map(checked).transpose()?);
+        ask.key = key;
+        let found = lock(&self.shared.open)
+            .get(call)
+            .map(|open| (open.call.context(), open.is_local));
+        let Some((context, is_local)) = found else {
+            return Err(Failure::closed("the request has ended").into());
+        };
+        let shared = self.shared.clone();
+        let sink = Box::new(move |answer: std::result::Result<Raw, _>| {
+            let settled = match answer {
+                Ok(answer) => Settled::Json(answer),
+                Err(error) => Settled::Failed(Failure::ask(&error)),
+            };
+            shared.post(Event::Settled(promise, settled));
+        });
+        if is_local {
+            let runtime = self.shared.runtime()?;
+            let _entered = runtime.enter();
+            context.ask_with(ask, sink);
+        } else {
+            self.shared.push(Completion::Ask(context, ask, sink))?;
+        }
+        Ok(())
+    }
+
+    fn context(&self, call: f64) -> Option<Context> {
+        lock(&self.shared.open)
+            .get(call)
+            .map(|open| open.call.context())
+    }
+}
+
+fn text(json: &Raw) -> String {
+    json.as_str().to_owned()
+}
+
+/// JSON that `JSON.stringify` wrote, checked: it isn't on the fast path.
+pub(crate) fn checked(json: String) -> Result<Raw> {
+    Raw::parse(json).map_err(|error| Failure::misuse(error.to_string()).into())
+}
+
+/// The method of a question by its name.
+pub(crate) fn ask_method(name: &str) -> Result<AskMethod> {
+    AskMethod::parse(name)
+        .ok_or_else(|| Failure::misuse(format!("{name} is no question")).into())
+}
+

@@ -1,0 +1,329 @@
+//! HTTP requests that another server has received: `Server.fetch` and `Server.handler` stand on this.
+//!
+//! The core's answer is polled on the JavaScript thread, so that a call of a handler that doesn't have to wait never
+//! leaves it. Whatever wakes an exchange later has it polled there again.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, Weak};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::ThreadId;
+
+use bytes::Bytes;
+use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body::Body as _;
+use http_body_util::Full;
+use mcpline::transport::http::{Body, HttpService};
+use napi::bindgen_prelude::{Array, Buffer, JsValue, Uint8Array};
+use napi::{Env, Result, sys};
+use napi_derive::napi;
+
+use crate::failure::Failure;
+use crate::hub::{Event, Hub, Shared, lock};
+use crate::text;
+use crate::wake::check;
+
+/// The number of an exchange, among the extensions of its request.
+#[derive(Clone, Copy)]
+pub(crate) struct ExchangeNumber(pub(crate) u32);
+
+/// Exchanges that are being answered, by the numbers that JavaScript has given them.
+#[derive(Default)]
+pub(crate) struct Exchanges {
+    open: Mutex<HashMap<u32, Exchange>>,
+    /// Woken while `collecting`.
+    ready: Mutex<Vec<u32>>,
+    /// The JavaScript thread will look at `ready` itself.
+    collecting: AtomicBool,
+}
+
+impl Exchanges {
+    /// Begins or ends to gather what is woken on the JavaScript thread; returns what was.
+    pub(crate) fn collect(&self, begins: bool) -> Vec<u32> {
+        self.collecting.store(begins, Ordering::Relaxed);
+        std::mem::take(&mut *lock(&self.ready))
+    }
+
+    pub(crate) fn clear(&self) {
+        let open = std::mem::take(&mut *lock(&self.open));
+        drop(open);
+    }
+}
+
+struct Exchange {
+    state: State,
+    waker: Arc<ExchangeWaker>,
+}
+
+enum State {
+    Answering(Pin<Box<dyn Future<Output = Response<Body>> + Send>>),
+    Body(Body),
+    /// Being polled.
+    Away,
+}
+
+struct ExchangeWaker {
+    number: u32,
+    shared: Weak<Shared>,
+    thread: ThreadId,
+    woken: AtomicBool,
+}
+
+impl Wake for ExchangeWaker {
+    fn wake(self: Arc<Self>) {
+        Self::wake_by_ref(&self);
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if self.woken.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let Some(shared) = self.shared.upgrade() else {
+            return;
+        };
+        if shared.exchanges.collecting.load(Ordering::Relaxed)
+            && std::thread::current().id() == self.thread
+        {
+            lock(&shared.exchanges.ready).push(self.number);
+        } else {
+            shared.post(Event::Ready(self.number));
+        }
+    }
+}
+
+/// A server as an HTTP application.
+#[napi]
+pub struct HttpApp {
+    service: HttpService,
+    shared: Arc<Shared>,
+    body_limit: usize,
+}
+
+impl HttpApp {
+    pub(crate) fn new(service: HttpService, body_limit: usize, shared: Arc<Shared>) -> Self {
+        Self {
+            service,
+            shared,
+            body_limit,
+        }
+    }
+}
+
+#[napi]
+impl HttpApp {
+    /// Begins one exchange: its number, the request's method, its path with the query, its headers (names and values
+    /// by turns, a line each) and its body. What there is of the answer is polled afterwards.
+    #[napi(catch_unwind)]
+    pub fn begin(
+        &self,
+        number: u32,
+        method: String,
+        target: String,
+        headers: String,
+        body: Option<Uint8Array>,
+    ) -> Result<()> {
+        let body = body.map_or_else(Bytes::new, |body| Bytes::copy_from_slice(&body));
+        let mut request = request(&method, &target, &headers, body)?;
+        request.extensions_mut().insert(ExchangeNumber(number));
+        let service = self.service.clone();
+        let exchange = Exchange {
+            state: State::Answering(Box::pin(async move { service.handle(request).await })),
+            waker: Arc::new(ExchangeWaker {
+                number,
+                shared: Arc::downgrade(&self.shared),
+                thread: std::thread::current().id(),
+                woken: AtomicBool::new(false),
+            }),
+        };
+        lock(&self.shared.exchanges.open).insert(number, exchange);
+        Ok(())
+    }
+
+    /// How long a body may be, in bytes: what is longer needn't be read to be refused.
+    #[napi(getter)]
+    pub fn body_limit(&self) -> f64 {
+        self.body_limit as f64
+    }
+
+    /// Ends every session and stream.
+    #[napi(catch_unwind)]
+    pub fn close(&self) -> Result<()> {
+        let runtime = self.shared.runtime()?;
+        let _entered = runtime.enter();
+        self.service.close();
+        Ok(())
+    }
+}
+
+#[napi]
+impl Hub {
+    /// Looks whether the head of an answer is there. Returns its status, or 0. Then `texts` has the headers, as in
+    /// `begin`, and the body as far as it is there; the table's first number says whether that is all of it. With a 0 it
+    /// says whether there are calls to drain.
+    #[napi(catch_unwind)]
+    pub fn poll_exchange(&self, env: Env, number: u32, texts: Array<'_>) -> Result<u32> {
+        let runtime = self.shared.runtime()?;
+        let _entered = runtime.enter();
+        let Some((state, waker)) = self.take(number) else {
+            return Err(Failure::closed("the exchange has ended").into());
+        };
+        let State::Answering(mut answering) = state else {
+            return Err(Failure::misuse("the exchange has been answered").into());
+        };
+        let gathering = self.shared.calls().gather();
+        let polled = poll(&waker, |context| answering.as_mut().poll(context));
+        let Poll::Ready(response) = polled else {
+            self.put(number, State::Answering(answering));
+            let has_calls = !self.shared.calls().is_empty();
+            if has_calls {
+                // They are drained right after this: nobody needs waking for them.
+                std::mem::forget(gathering);
+            }
+            self.set(0, f64::from(u8::from(has_calls)));
+            return Ok(0);
+        };
+        drop(gathering);
+        let (head, mut body) = response.into_parts();
+        let mut begun = Vec::new();
+        let is_complete = loop {
+            match poll(&waker, |context| Pin::new(&mut body).poll_frame(context)) {
+                Poll::Pending => break false,
+                Poll::Ready(None) => break true,
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Ok(piece) = frame.into_data() {
+                        begun.push(piece);
+                    }
+                }
+                // A body of the core never fails.
+                Poll::Ready(Some(Err(never))) => match never {},
+            }
+        };
+        let begun = match begun.len() {
+            1 => begun.swap_remove(0),
+            _ => begun.concat().into(),
+        };
+        let mut lines = String::with_capacity(128);
+        for (name, value) in &head.headers {
+            lines.push_str(name.as_str());
+            lines.push('\n');
+            lines.extend(value.as_bytes().iter().map(|byte| *byte as char));
+            lines.push('\n');
+        }
+        if is_complete && head.status != StatusCode::NO_CONTENT {
+            // Without it the outer server would send the body in chunks.
+            lines.push_str("content-length\n");
+            lines.push_str(&begun.len().to_string());
+            lines.push('\n');
+        }
+        for (index, bytes) in [lines.as_bytes(), &begun].into_iter().enumerate() {
+            let text = text::to_js(env.raw(), bytes)?;
+            // SAFETY: both values are of this environment and alive.
+            check(unsafe { sys::napi_set_element(env.raw(), texts.raw(), index as u32, text) })?;
+        }
+        self.set(0, f64::from(u8::from(is_complete)));
+        if is_complete {
+            self.remove(number);
+        } else {
+            self.put(number, State::Body(body));
+        }
+        Ok(u32::from(head.status.as_u16()))
+    }
+
+    /// The next piece of a body; `null` if it isn't there yet, and nothing at all after the last: then the table's first
+    /// number is 1.
+    #[napi(catch_unwind)]
+    pub fn poll_body(&self, number: u32) -> Result<Option<Buffer>> {
+        let runtime = self.shared.runtime()?;
+        let _entered = runtime.enter();
+        self.set(0, 0.0);
+        let Some((state, waker)) = self.take(number) else {
+            self.set(0, 1.0);
+            return Ok(None);
+        };
+        let State::Body(mut body) = state else {
+            return Err(Failure::misuse("the exchange has no answer yet").into());
+        };
+        loop {
+            match poll(&waker, |context| Pin::new(&mut body).poll_frame(context)) {
+                Poll::Pending => {
+                    self.put(number, State::Body(body));
+                    return Ok(None);
+                }
+                Poll::Ready(None) => {
+                    self.remove(number);
+                    self.set(0, 1.0);
+                    return Ok(None);
+                }
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Ok(piece) = frame.into_data() {
+                        self.put(number, State::Body(body));
+                        return Ok(Some(Buffer::from(Vec::from(piece))));
+                    }
+                }
+                Poll::Ready(Some(Err(never))) => match never {},
+            }
+        }
+    }
+
+    /// Says that a client disconnected, or that nothing more of an answer is needed.
+    #[napi(catch_unwind)]
+    pub fn drop_exchange(&self, number: u32) -> Result<()> {
+        let runtime = self.shared.runtime()?;
+        // The core learns of the end by what is dropped.
+        let _entered = runtime.enter();
+        self.remove(number);
+        Ok(())
+    }
+}
+
+impl Hub {
+    fn take(&self, number: u32) -> Option<(State, Arc<ExchangeWaker>)> {
+        let mut open = lock(&self.shared.exchanges.open);
+        let exchange = open.get_mut(&number)?;
+        let state = std::mem::replace(&mut exchange.state, State::Away);
+        Some((state, exchange.waker.clone()))
+    }
+
+    fn put(&self, number: u32, state: State) {
+        if let Some(exchange) = lock(&self.shared.exchanges.open).get_mut(&number) {
+            exchange.state = state;
+        }
+    }
+
+    fn remove(&self, number: u32) {
+        let exchange = lock(&self.shared.exchanges.open).remove(&number);
+        drop(exchange);
+    }
+}
+
+fn poll<T>(waker: &Arc<ExchangeWaker>, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
+    waker.woken.store(false, Ordering::Release);
+    let waker = Waker::from(waker.clone());
+    poll(&mut Context::from_waker(&waker))
+}
+
+fn request(
+    method: &str,
+    target: &str,
+    headers: &str,
+    body: Bytes,
+) -> Result<Request<Full<Bytes>>> {
+    let none = || Failure::misuse("this is no HTTP request");
+    let mut request = Request::new(Full::new(body));
+    *request.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|_| none())?;
+    *request.uri_mut() = Uri::try_from(target).map_err(|_| none())?;
+    let map = request.headers_mut();
+    let mut lines = headers.split('\n');
+    while let (Some(name), Some(value)) = (lines.next(), lines.next()) {
+        // Values are Latin-1, as HTTP has them.
+        let value: std::result::Result<Vec<u8>, _> =
+            value.chars().map(|char| u8::try_from(char as u32)).collect();
+        let value = value.map_err(|_| none())?;
+        map.append(
+            HeaderName::from_bytes(name.as_bytes()).map_err(|_| none())?,
+            HeaderValue::from_maybe_shared(Bytes::from(value)).map_err(|_| none())?,
+        );
+    }
+    Ok(request)
+}

@@ -1,0 +1,260 @@
+//! From what a handler's result was written as to the core's reply.
+
+use mcpline::protocol::session::Need;
+use mcpline::protocol::vocabulary::{CacheHints, CacheScope, ElicitParams};
+use mcpline::protocol::wire::Raw;
+use mcpline::server::{CompletionReply, InputRequest, PromptReply, ResourceReply};
+use mcpline::{HandlerError, InputRequired, Reply, RpcError, ToolReply};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::calls::ask_method;
+use crate::text::may_be_ill_formed;
+
+/// What a call ended with.
+pub(crate) type Outcome = Result<Reply, HandlerError>;
+
+/// What the text of an outcome is. The numbers are those of `lib/hub.ts`.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Kind {
+    /// The one text of a tool's result.
+    Text = 0,
+    /// A tool's content: a JSON array.
+    Content = 1,
+    /// A tool's structured content: any JSON value.
+    Structured = 2,
+    /// A whole `CallToolResult`.
+    ToolResult = 3,
+    /// A whole `ReadResourceResult`.
+    ResourceResult = 4,
+    /// A whole `GetPromptResult`.
+    PromptResult = 5,
+    /// `values`, `total` and `hasMore`.
+    Completion = 6,
+    /// `requests`, an array of key, method and parameters, and `state`.
+    Questions = 7,
+    /// A failure that the model should read.
+    ToolFailure = 8,
+    /// A JSON-RPC error.
+    RpcFailure = 9,
+    /// A failure that the client must not learn about.
+    InternalFailure = 10,
+    /// `message` and what is `required`: a capability that the client lacks.
+    Unsupported = 11,
+    /// Visits that the user has to make first: an array of parameters of questions in URL mode.
+    Visits = 12,
+}
+
+impl Kind {
+    pub(crate) fn of(number: f64) -> Option<Self> {
+        const ALL: [Kind; 13] = [
+            Kind::Text,
+            Kind::Content,
+            Kind::Structured,
+            Kind::ToolResult,
+            Kind::ResourceResult,
+            Kind::PromptResult,
+            Kind::Completion,
+            Kind::Questions,
+            Kind::ToolFailure,
+            Kind::RpcFailure,
+            Kind::InternalFailure,
+            Kind::Unsupported,
+            Kind::Visits,
+        ];
+        ALL.into_iter().find(|kind| *kind as u8 as f64 == number)
+    }
+}
+
+/// The outcome that a text of this kind describes.
+pub(crate) fn outcome(kind: Kind, text: &[u8]) -> Outcome {
+    read(kind, text).unwrap_or_else(|reason| {
+        // The package wrote it, so this is a defect of ours; the call still ends.
+        Err(HandlerError::Internal(format!(
+            "a result can't be read: {reason}"
+        )))
+    })
+}
+
+fn read(kind: Kind, text: &[u8]) -> Result<Outcome, String> {
+    let tool = |reply| Ok(Ok(Reply::Tool(reply)));
+    match kind {
+        Kind::Text => tool(ToolReply::text(string(text)?)),
+        Kind::Content => tool(ToolReply {
+            content: Some(written(text)?),
+            ..ToolReply::default()
+        }),
+        Kind::Structured => tool(ToolReply {
+            structured: Some(written(text)?),
+            ..ToolReply::default()
+        }),
+        Kind::ToolResult => {
+            let result = written(text)?;
+            tool(ToolReply {
+                content: result.member("content"),
+                structured: result.member("structuredContent"),
+                is_error: result
+                    .member("isError")
+                    .is_some_and(|flag| flag.as_bytes() == b"true"),
+                meta: result.member("_meta"),
+            })
+        }
+        Kind::ResourceResult => {
+            let result = written(text)?;
+            let contents = result.member("contents");
+            Ok(Ok(Reply::Resource(ResourceReply {
+                contents: contents.ok_or("contents are missing")?,
+                cache: cache(&result)?,
+                meta: result.member("_meta"),
+            })))
+        }
+        Kind::PromptResult => {
+            let result = written(text)?;
+            Ok(Ok(Reply::Prompt(PromptReply {
+                messages: result.member("messages").ok_or("messages are missing")?,
+                description: result
+                    .member("description")
+                    .and_then(|text| text.string_value().map(Into::into)),
+                meta: result.member("_meta"),
+            })))
+        }
+        Kind::Completion => {
+            let completion: Completion = decoded(text)?;
+            Ok(Ok(Reply::Completion(CompletionReply {
+                values: completion.values,
+                total: completion.total,
+                has_more: completion.has_more,
+            })))
+        }
+        Kind::Questions => questions(text),
+        Kind::ToolFailure => Ok(Err(HandlerError::Tool(string(text)?.to_owned()))),
+        Kind::RpcFailure => {
+            let failure: RpcFailure = decoded(text)?;
+            let code = mcpline::protocol::ErrorCode(failure.code);
+            let mut error = RpcError::new(code, failure.message);
+            error.data = failure.data.as_ref().map(|data| {
+                // A value of JSON is always written.
+                Raw::from_serialize(data).unwrap_or(Raw::EMPTY_ARRAY)
+            });
+            Ok(Err(HandlerError::Rpc(error)))
+        }
+        Kind::InternalFailure => Ok(Err(HandlerError::Internal(string(text)?.to_owned()))),
+        Kind::Unsupported => {
+            let failure: Unsupported = decoded(text)?;
+            let need = [
+                Need::ElicitForm,
+                Need::ElicitUrl,
+                Need::Sampling,
+                Need::SamplingTools,
+                Need::Roots,
+            ]
+            .into_iter()
+            .find(|need| need.required() == failure.required);
+            Ok(Err(match need {
+                Some(need) => HandlerError::Unsupported(need),
+                None => HandlerError::Tool(failure.message),
+            }))
+        }
+        Kind::Visits => {
+            let visits: Vec<ElicitParams> = decoded(text)?;
+            Ok(Err(HandlerError::UrlElicitationRequired(visits)))
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Completion {
+    values: Vec<String>,
+    total: Option<u64>,
+    has_more: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct RpcFailure {
+    code: i64,
+    message: String,
+    data: Option<Value>,
+}
+
+#[derive(Deserialize)]
+struct Unsupported {
+    message: String,
+    required: Value,
+}
+
+#[derive(Deserialize)]
+struct Questions {
+    requests: Vec<(String, String, Option<Value>)>,
+    state: Option<String>,
+}
+
+fn questions(text: &[u8]) -> Result<Outcome, String> {
+    let questions: Questions = decoded(text)?;
+    let requests = questions.requests.into_iter().map(|(key, method, params)| {
+        let params = params.as_ref().map(Raw::from_serialize).transpose();
+        Ok(InputRequest {
+            key,
+            method: ask_method(&method).map_err(|error| error.reason.clone())?,
+            params: params.map_err(|error| error.to_string())?,
+        })
+    });
+    Ok(Ok(Reply::InputRequired(InputRequired {
+        requests: requests.collect::<Result<_, String>>()?,
+        state: questions.state,
+    })))
+}
+
+fn cache(result: &Raw) -> Result<Option<CacheHints>, String> {
+    let Some(ttl) = result.member("ttlMs") else {
+        return Ok(None);
+    };
+    let ttl: u64 = ttl.decode().map_err(|error| format!("ttlMs: {error}"))?;
+    let scope = match result.member("cacheScope") {
+        Some(scope) if scope.as_bytes() == b"\"public\"" => CacheScope::Public,
+        _ => CacheScope::Private,
+    };
+    Ok(Some(CacheHints::new(ttl, scope)))
+}
+
+fn string(text: &[u8]) -> Result<&str, String> {
+    std::str::from_utf8(text).map_err(|error| error.to_string())
+}
+
+fn decoded<T: DeserializeOwned>(text: &[u8]) -> Result<T, String> {
+    serde_json::from_slice(text).map_err(|error| error.to_string())
+}
+
+/// JSON that `JSON.stringify` wrote. It writes lone surrogates as escapes, which readers may refuse: they become
+/// U+FFFD, as everywhere where text is made of a JavaScript string.
+fn written(text: &[u8]) -> Result<Raw, String> {
+    if may_be_ill_formed(text) {
+        return Raw::parse(without_lone_surrogates(text)).map_err(|error| error.to_string());
+    }
+    Ok(Raw::from_trusted(text.to_vec()))
+}
+
+/// `JSON.stringify` writes surrogates as they are where they come in pairs, and as lower-case escapes where they are
+/// alone; a backslash before such an escape would itself be escaped.
+fn without_lone_surrogates(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let [first, tail @ ..] = rest {
+        match (first, tail) {
+            (b'\\', [b'u', b'd', b'8'..=b'9' | b'a'..=b'f', _, _, tail @ ..]) => {
+                out.extend_from_slice(b"\\ufffd");
+                rest = tail;
+            }
+            (b'\\', [escaped, tail @ ..]) => {
+                out.extend_from_slice(&[b'\\', *escaped]);
+                rest = tail;
+            }
+            _ => {
+                out.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    out
+}

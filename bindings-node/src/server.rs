@@ -1,0 +1,227 @@
+//! What JavaScript holds as a server: the core's server, and where its calls go.
+
+use std::sync::Arc;
+
+use mcpline::foreign::options::{self, HttpServingOptions, ServerOptions};
+use mcpline::protocol::session::Rate;
+use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
+use mcpline::protocol::wire::Raw;
+use mcpline::server::{Completer, ToolOptions};
+use mcpline::{Handler, transport};
+use napi::Result;
+use napi_derive::napi;
+use serde::de::DeserializeOwned;
+
+use crate::failure::Failure;
+use crate::hub::{Event, Hub, Settled, Shared};
+use crate::mount::HttpApp;
+use crate::serving::{Serving, serve};
+
+/// A server. Its handlers are JavaScript's, each under a number.
+#[napi]
+pub struct Server {
+    core: mcpline::Server,
+    shared: Arc<Shared>,
+    number: u32,
+}
+
+impl Server {
+    /// The core's server.
+    #[expect(dead_code, reason = "clients in the same process follow")]
+    pub(crate) fn core(&self) -> &mcpline::Server {
+        &self.core
+    }
+
+    fn handler(&self, plan: u32) -> Arc<dyn Handler> {
+        self.shared.calls().handler((self.number, plan))
+    }
+}
+
+#[napi]
+impl Server {
+    /// A server whose calls name it by `number`. `info` is an `Implementation`, `settings` are those of
+    /// `lib/settings.ts`; both are JSON.
+    #[napi(constructor, catch_unwind)]
+    pub fn new(
+        hub: &Hub,
+        number: u32,
+        info: String,
+        instructions: Option<String>,
+        settings: Option<String>,
+    ) -> Result<Self> {
+        let info: Implementation = read("the server's description", &info)?;
+        let options: ServerOptions = match settings {
+            Some(settings) => read("the settings", &settings)?,
+            None => ServerOptions::default(),
+        };
+        let built = options
+            .builder(info, instructions)
+            .and_then(mcpline::server::ServerBuilder::build);
+        Ok(Self {
+            core: built.map_err(|error| Failure::core(&error))?,
+            shared: hub.shared.clone(),
+            number,
+        })
+    }
+
+    /// Adds a tool. `definition` is a `Tool` as JSON.
+    #[napi(catch_unwind)]
+    pub fn add_tool(
+        &self,
+        definition: String,
+        plan: u32,
+        run_once: bool,
+        rate: Option<Vec<u32>>,
+    ) -> Result<()> {
+        let tool: Tool = read("the tool", &definition)?;
+        let mut options = ToolOptions::default();
+        options.run_once = run_once;
+        options.rate = match rate.as_deref() {
+            None => None,
+            Some([per_second, burst]) => Some(Rate {
+                per_second: *per_second,
+                burst: *burst,
+            }),
+            Some(_) => return Err(Failure::misuse("a rate is two numbers").into()),
+        };
+        done(self.core.add_tool(tool, options, self.handler(plan)))
+    }
+
+    /// Removes a tool; `false` if there was none.
+    #[napi(catch_unwind)]
+    pub fn remove_tool(&self, name: String) -> bool {
+        self.core.remove_tool(&name)
+    }
+
+    /// Adds a resource. `definition` is a `Resource` as JSON.
+    #[napi(catch_unwind)]
+    pub fn add_resource(&self, definition: String, plan: u32) -> Result<()> {
+        let resource: Resource = read("the resource", &definition)?;
+        done(self.core.add_resource(resource, self.handler(plan)))
+    }
+
+    /// Adds a resource template. `definition` is a `ResourceTemplate` as JSON.
+    #[napi(catch_unwind)]
+    pub fn add_resource_template(&self, definition: String, plan: u32) -> Result<()> {
+        let template: ResourceTemplate = read("the template", &definition)?;
+        done(self.core.add_resource_template(template, self.handler(plan)))
+    }
+
+    /// Removes a resource, or a template; `false` if there was none.
+    #[napi(catch_unwind)]
+    pub fn remove_resource(&self, uri: String) -> bool {
+        self.core.remove_resource(&uri) || self.core.remove_resource_template(&uri)
+    }
+
+    /// Adds a prompt. `definition` is a `Prompt` as JSON.
+    #[napi(catch_unwind)]
+    pub fn add_prompt(&self, definition: String, plan: u32) -> Result<()> {
+        let prompt: Prompt = read("the prompt", &definition)?;
+        done(self.core.add_prompt(prompt, self.handler(plan)))
+    }
+
+    /// Removes a prompt; `false` if there was none.
+    #[napi(catch_unwind)]
+    pub fn remove_prompt(&self, name: String) -> bool {
+        self.core.remove_prompt(&name)
+    }
+
+    /// Completes one argument from a list of candidates.
+    #[napi(catch_unwind)]
+    pub fn add_candidates(&self, reference: String, argument: String, candidates: Vec<String>) {
+        let completer = Completer::Candidates(candidates);
+        self.core.add_completer(&reference, &argument, completer);
+    }
+
+    /// Completes one argument by a handler.
+    #[napi(catch_unwind)]
+    pub fn add_completer(&self, reference: String, argument: String, plan: u32) {
+        let completer = Completer::Handler(self.handler(plan));
+        self.core.add_completer(&reference, &argument, completer);
+    }
+
+    /// Completes whatever has no completer of its own.
+    #[napi(catch_unwind)]
+    pub fn set_completion(&self, plan: u32) {
+        self.core.set_completion(self.handler(plan));
+    }
+
+    /// Tells the subscribers of a resource that it has changed.
+    #[napi(catch_unwind)]
+    pub fn notify_resource_updated(&self, uri: String) {
+        self.core.notify_resource_updated(&uri);
+    }
+
+    /// Tells the client that was sent to a URL under this id that the visit is over.
+    #[napi(catch_unwind)]
+    pub fn notify_elicitation_complete(&self, elicitation_id: String) {
+        self.core.notify_elicitation_complete(&elicitation_id);
+    }
+
+    /// Begins to serve stdio; the promise `ended` is told the end.
+    #[napi(catch_unwind)]
+    pub fn serve_stdio(&self, ended: u32) -> Result<Serving> {
+        let runtime = self.shared.runtime()?;
+        let _entered = runtime.enter();
+        let serving = Serving::new();
+        let (core, shared) = (self.core.clone(), self.shared.clone());
+        serving.start(&runtime, core, transport::stdio(), shared, ended);
+        Ok(serving)
+    }
+
+    /// Begins to serve HTTP. The promise `bound` is told the address, `ended` the end.
+    #[napi(catch_unwind)]
+    pub fn serve_http(
+        &self,
+        bound: u32,
+        ended: u32,
+        host: String,
+        port: u16,
+        options: String,
+    ) -> Result<Serving> {
+        let options: HttpServingOptions = read("the options", &options)?;
+        let options = options.options().map_err(|error| Failure::core(&error))?;
+        let runtime = self.shared.runtime()?;
+        let serving = Serving::new();
+        let stop = serving.signal();
+        let (core, shared) = (self.core.clone(), self.shared.clone());
+        runtime.spawn(async move {
+            match transport::http::http((host, port), options).await {
+                Ok(http) => {
+                    let address = http.address();
+                    let address = serde_json::json!([address.ip(), address.port()]).to_string();
+                    let address = Settled::Json(Raw::from_trusted(address));
+                    shared.post(Event::Settled(bound, address));
+                    serve(core, http, stop, shared, ended).await;
+                }
+                Err(error) => {
+                    let failure = Settled::Failed(Failure::core(&error));
+                    shared.post(Event::Settled(bound, failure));
+                    shared.post(Event::Settled(ended, Settled::Done));
+                }
+            }
+        });
+        Ok(serving)
+    }
+
+    /// The server as an HTTP application.
+    #[napi(catch_unwind)]
+    pub fn http_app(&self, options: String) -> Result<HttpApp> {
+        let options: HttpServingOptions = read("the options", &options)?;
+        let options = options.options().map_err(|error| Failure::core(&error))?;
+        let runtime = self.shared.runtime()?;
+        let _entered = runtime.enter();
+        let body_limit = options.body_limit;
+        let service = self.core.http_service(options);
+        Ok(HttpApp::new(service, body_limit, self.shared.clone()))
+    }
+}
+
+fn done(added: std::result::Result<(), mcpline::Error>) -> Result<()> {
+    added.map_err(|error| Failure::core(&error).into())
+}
+
+/// Reads JSON that the package's JavaScript half has written.
+pub(crate) fn read<T: DeserializeOwned>(what: &str, json: &str) -> Result<T> {
+    options::read(what, json.as_bytes()).map_err(|error| Failure::core(&error).into())
+}

@@ -1,0 +1,65 @@
+//! One transport being served, from its start to its end.
+
+use std::sync::Arc;
+
+use mcpline::transport::{Stop, Transport};
+use napi_derive::napi;
+use tokio::runtime::Handle;
+
+use crate::failure::Failure;
+use crate::hub::{Event, Settled, Shared};
+
+/// A transport that is served.
+#[napi]
+pub struct Serving {
+    stop: Stop,
+}
+
+#[napi]
+impl Serving {
+    /// Tells the transport to end: calls in flight are finished within the grace period.
+    #[napi(catch_unwind)]
+    pub fn stop(&self) {
+        self.stop.stop();
+    }
+}
+
+impl Serving {
+    /// What is yet to be started, or was.
+    pub(crate) fn new() -> Self {
+        Self { stop: Stop::new() }
+    }
+
+    /// Serves until the end, which the promise with this number is told.
+    pub(crate) fn start(
+        &self,
+        runtime: &Handle,
+        server: mcpline::Server,
+        transport: impl Transport + 'static,
+        shared: Arc<Shared>,
+        ended: u32,
+    ) {
+        let stop = self.stop.clone();
+        runtime.spawn(serve(server, transport, stop, shared, ended));
+    }
+
+    pub(crate) fn signal(&self) -> Stop {
+        self.stop.clone()
+    }
+}
+
+/// Serves until the end, which the promise with this number is told.
+pub(crate) async fn serve(
+    server: mcpline::Server,
+    transport: impl Transport,
+    stop: Stop,
+    shared: Arc<Shared>,
+    ended: u32,
+) {
+    let end = server.serve_until(transport, stop).await;
+    let settled = match end {
+        Ok(()) => Settled::Done,
+        Err(error) => Settled::Failed(Failure::core(&error)),
+    };
+    shared.post(Event::Settled(ended, settled));
+}
