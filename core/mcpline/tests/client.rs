@@ -482,6 +482,40 @@ async fn subscriptions_and_list_changes_are_heard_on_every_revision() {
 }
 
 #[tokio::test]
+async fn who_begins_to_listen_later_hears_what_comes_from_then_on() {
+    for revision in Revision::ALL {
+        let server =
+            Server::new("test", "1").tool("one", "One", |_: Nothing, _: Context| async { "one" });
+        for way in ways(&server, *revision).await {
+            let client = host(*revision)
+                .connect((way.address)())
+                .await
+                .expect(way.name);
+            let (heard, mut hear) = tokio::sync::mpsc::unbounded_channel();
+            client.hear(move |notification| {
+                // The test may be over.
+                let _ = heard.send(notification.method.clone());
+            });
+            if revision.features().listen {
+                assert_eq!(
+                    hear.recv().await,
+                    Some(Method::NotificationsSubscriptionsAcknowledged)
+                );
+            }
+            let server = server
+                .clone()
+                .tool(way.name, "More", |_: Nothing, _: Context| async { "more" });
+            assert_eq!(
+                hear.recv().await,
+                Some(Method::NotificationsToolsListChanged),
+                "{revision}"
+            );
+            drop(server);
+        }
+    }
+}
+
+#[tokio::test]
 async fn structured_content_that_does_not_fit_is_an_error() {
     let server = Server::new("test", "1").tool("sum", "Sum", |_: Nothing, _: Context| async {
         mcpline::Json(Sum { sum: 3 })

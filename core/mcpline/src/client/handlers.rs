@@ -61,12 +61,6 @@ impl Handlers {
             })
         })
     }
-
-    pub(super) fn tell(&self, notification: &Notification) {
-        for listener in &self.listeners {
-            listener(notification);
-        }
-    }
 }
 
 /// Ends its task when it is dropped: nobody waits for the answer any more.

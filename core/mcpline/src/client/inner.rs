@@ -62,7 +62,7 @@ impl Inner {
     pub(super) fn new(
         info: Implementation,
         settings: ClientSettings,
-        handlers: Handlers,
+        mut handlers: Handlers,
         dialler: Box<dyn Dialler>,
     ) -> Arc<Self> {
         let runtime = tokio::runtime::Handle::current();
@@ -79,11 +79,11 @@ impl Inner {
             }),
             info,
             settings,
+            listening: Listening::new(std::mem::take(&mut handlers.listeners)),
             handlers,
             dialler,
             runtime,
             timers,
-            listening: Listening::default(),
             turn: tokio::sync::Mutex::new(()),
             cache: Mutex::new(Cache::new()),
             tools: Mutex::new(ToolBook::new()),
@@ -267,7 +267,7 @@ impl Inner {
             return;
         }
         self.listening.told(notification);
-        self.handlers.tell(notification);
+        self.listening.tell(notification);
     }
 
     /// Sends a request, answers what the server asks in its course, and goes on where the connection is lost.

@@ -14,6 +14,7 @@ use mcpline_protocol::wire::{Method, Notification, Params, Raw, RequestId};
 use tokio::sync::{Notify, watch};
 
 use super::error::ClientError;
+use super::handlers::Listener;
 use super::inner::Inner;
 use super::session::{Pending, Session};
 
@@ -32,6 +33,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// The wishes of one client, and the task that sees to them.
 pub(super) struct Listening {
     state: Mutex<State>,
+    listeners: Mutex<Vec<Listener>>,
     changed: Notify,
     acknowledged: Notify,
     settled: watch::Sender<Settled>,
@@ -54,18 +56,18 @@ struct Settled {
     error: Option<ClientError>,
 }
 
-impl Default for Listening {
-    fn default() -> Self {
+impl Listening {
+    /// Of a client whose host has these listeners.
+    pub(super) fn new(listeners: Vec<Listener>) -> Self {
         Self {
             state: Mutex::default(),
+            listeners: Mutex::new(listeners),
             changed: Notify::new(),
             acknowledged: Notify::new(),
             settled: watch::Sender::new(Settled::default()),
         }
     }
-}
 
-impl Listening {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -107,8 +109,40 @@ impl Listening {
 
     /// Whether anything is to be heard without being asked for.
     pub(super) fn wants(&self, client: &Inner) -> bool {
-        (client.settings.listen && !client.handlers.listeners.is_empty())
-            || !self.lock().uris.is_empty()
+        self.hears(client) || !self.lock().uris.is_empty()
+    }
+
+    /// Whether changes of lists are asked for.
+    fn hears(&self, client: &Inner) -> bool {
+        client.settings.listen && !self.listeners().is_empty()
+    }
+
+    fn listeners(&self) -> MutexGuard<'_, Vec<Listener>> {
+        self.listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has somebody more hear of notifications.
+    pub(super) fn hear(&self, listener: Listener) {
+        let first = {
+            let mut listeners = self.listeners();
+            listeners.push(listener);
+            listeners.len() == 1
+        };
+        if first {
+            self.lock().version += 1;
+            self.changed.notify_one();
+        }
+    }
+
+    /// Tells whoever listens.
+    pub(super) fn tell(&self, notification: &Notification) {
+        // They may do what they want: no lock is held meanwhile.
+        let listeners = self.listeners().clone();
+        for listener in &listeners {
+            listener(notification);
+        }
     }
 
     pub(super) fn told(&self, notification: &Notification) {
@@ -147,9 +181,10 @@ impl Listening {
     }
 
     fn filter(&self, client: &Inner, server: &ServerCapabilities) -> (SubscriptionFilter, u64) {
+        let hears = self.hears(client);
         let state = self.lock();
         let mut filter = SubscriptionFilter::default();
-        if client.settings.listen && !client.handlers.listeners.is_empty() {
+        if hears {
             let changes = |capability: Option<bool>| capability.filter(|changes| *changes);
             let lists = |of: &Option<mcpline_protocol::vocabulary::ListCapability>| {
                 changes(of.as_ref().and_then(|lists| lists.list_changed))
@@ -227,7 +262,7 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
         drop(former);
         if ended.is_none() {
             client.listening.settle(version, None);
-            ended = wait(&client, &mut open).await;
+            ended = wait(&client, &mut open, version).await;
         }
         if let Some(ended) = ended {
             open = None;
@@ -240,17 +275,24 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
     }
 }
 
-/// Waits until the wishes change; or until the open request ends, and returns how.
-async fn wait(client: &Inner, open: &mut Option<Pending>) -> Option<Result<Raw, ClientError>> {
-    let changed = client.listening.changed.notified();
-    match open {
-        Some(pending) => tokio::select! {
-            ended = pending => Some(ended),
-            () = changed => None,
-        },
-        None => {
-            changed.await;
-            None
+/// Waits until the wishes are others than this version's; or until the open request ends, and returns how.
+async fn wait(
+    client: &Inner,
+    open: &mut Option<Pending>,
+    version: u64,
+) -> Option<Result<Raw, ClientError>> {
+    loop {
+        let changed = client.listening.changed.notified();
+        // What changed while they were read is known already.
+        if client.listening.lock().version != version {
+            return None;
+        }
+        match open {
+            Some(pending) => tokio::select! {
+                ended = pending => return Some(ended),
+                () = changed => {}
+            },
+            None => changed.await,
         }
     }
 }

@@ -30,6 +30,7 @@ use std::sync::Arc;
 
 use mcpline_protocol::client::Opened;
 use mcpline_protocol::vocabulary::{Implementation, ServerCapabilities};
+use mcpline_protocol::wire::Notification;
 use mcpline_protocol::{Raw, Revision};
 
 use inner::Inner;
@@ -167,6 +168,13 @@ impl Client {
     /// [`ClientError`]: there is no connection, and none can be opened.
     pub async fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), ClientError> {
         self.inner().session().await?.tell(method, params)
+    }
+
+    /// Hears every notification from now on, in the order of arrival, besides whoever was
+    /// [built in](ClientBuilder::on_notification). On 2026-07-28, changes are asked for with the first listener.
+    /// Called on an I/O thread: it must not block.
+    pub fn hear(&self, listener: impl Fn(&Notification) + Send + Sync + 'static) {
+        self.inner().listening.hear(Arc::new(listener));
     }
 
     /// Ends the connection as its transport's page says, and resolves when nothing of it is left: no task, no
