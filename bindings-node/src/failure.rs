@@ -70,8 +70,7 @@ impl Failure {
 
     /// An error of JSON-RPC, as an error of this class.
     pub(crate) fn rpc(class: &'static str, error: &RpcError) -> Self {
-        let mut failure =
-            Self::new(class, error.message.to_string()).with("rpcCode", error.code.0);
+        let mut failure = Self::new(class, error.message.to_string()).with("rpcCode", error.code.0);
         if let Some(data) = &error.data {
             let data = data.decode::<Value>().unwrap_or_default();
             failure = failure.with("data", data);

@@ -358,9 +358,9 @@ impl Hub {
                         self.table.write(rows, Row::Call, numbers);
                         rows += 1;
                     }
-                    Err(refused) => refused
-                        .call
-                        .reply(Err(HandlerError::Internal("too many calls are open".into()))),
+                    Err(refused) => refused.call.reply(Err(HandlerError::Internal(
+                        "too many calls are open".into(),
+                    ))),
                 }
             }
         }
@@ -379,9 +379,7 @@ impl Hub {
             };
             let mut text = std::ptr::null_mut();
             // SAFETY: the array is of this environment and alive.
-            check(unsafe {
-                sys::napi_get_element(env.raw(), texts.raw(), row as u32, &mut text)
-            })?;
+            check(unsafe { sys::napi_get_element(env.raw(), texts.raw(), row as u32, &mut text) })?;
             let outcome = match Kind::of(self.answers.get(row * COLUMNS + 1)) {
                 Some(kind) => text::from_js(env.raw(), text, |text| outcome(kind, text))?,
                 None => Err(HandlerError::Internal("a result of no kind".into())),

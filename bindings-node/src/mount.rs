@@ -303,12 +303,7 @@ fn poll<T>(waker: &Arc<ExchangeWaker>, poll: impl FnOnce(&mut Context<'_>) -> Po
     poll(&mut Context::from_waker(&waker))
 }
 
-fn request(
-    method: &str,
-    target: &str,
-    headers: &str,
-    body: Bytes,
-) -> Result<Request<Full<Bytes>>> {
+fn request(method: &str, target: &str, headers: &str, body: Bytes) -> Result<Request<Full<Bytes>>> {
     let none = || Failure::misuse("this is no HTTP request");
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|_| none())?;
@@ -317,8 +312,10 @@ fn request(
     let mut lines = headers.split('\n');
     while let (Some(name), Some(value)) = (lines.next(), lines.next()) {
         // Values are Latin-1, as HTTP has them.
-        let value: std::result::Result<Vec<u8>, _> =
-            value.chars().map(|char| u8::try_from(char as u32)).collect();
+        let value: std::result::Result<Vec<u8>, _> = value
+            .chars()
+            .map(|char| u8::try_from(char as u32))
+            .collect();
         let value = value.map_err(|_| none())?;
         map.append(
             HeaderName::from_bytes(name.as_bytes()).map_err(|_| none())?,

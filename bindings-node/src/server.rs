@@ -104,7 +104,10 @@ impl Server {
     #[napi(catch_unwind)]
     pub fn add_resource_template(&self, definition: String, plan: u32) -> Result<()> {
         let template: ResourceTemplate = read("the template", &definition)?;
-        done(self.core.add_resource_template(template, self.handler(plan)))
+        done(
+            self.core
+                .add_resource_template(template, self.handler(plan)),
+        )
     }
 
     /// Removes a resource, or a template; `false` if there was none.

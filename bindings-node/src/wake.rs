@@ -82,9 +82,7 @@ impl Wake {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Function>> {
-        self.function
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.function.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
