@@ -30,7 +30,7 @@ export class RpcError extends McplineError {
   }
 }
 
-/** The client answered a question with an error. */
+/** The client answered a question with an error. A handler that lets it pass has failed: the model reads of it. */
 export class RefusedError extends RpcError {
   override readonly code: string = "REFUSED";
 }

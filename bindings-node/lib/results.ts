@@ -3,7 +3,10 @@
 import { blocksOf, contentsOf, isContents, jsonOf, text } from "./content.js";
 import {
   ClosedError,
+  McplineError,
+  RefusedError,
   RpcError,
+  TimedOutError,
   ToolError,
   UnsupportedError,
   UrlElicitationRequiredError,
@@ -79,8 +82,12 @@ export function finishFailed(call: number, error: unknown): void {
   if (error instanceof ClosedError && hub.callCancelled(call)) {
     // Nobody waits for it, and giving up was right.
     finish(call, Kind.ToolFailure, error.message);
-  } else if (error instanceof ToolError) {
+  } else if (error instanceof ToolError || error instanceof TimedOutError || isUnclassed(error)) {
     finish(call, Kind.ToolFailure, error.message);
+  } else if (error instanceof RefusedError) {
+    // The client's refusal is no answer to its request: the model reads of it.
+    const { rpcCode, message } = error;
+    finish(call, Kind.ToolFailure, `the client answered with an error: ${message} (${String(rpcCode)})`);
   } else if (error instanceof UrlElicitationRequiredError) {
     finish(call, Kind.Visits, JSON.stringify(error.visits.map((visit) => ({ mode: "url", ...visit }))));
   } else if (error instanceof UnsupportedError) {
@@ -93,6 +100,11 @@ export function finishFailed(call: number, error: unknown): void {
     const trace = error instanceof Error ? (error.stack ?? error.message) : String(error);
     finish(call, Kind.InternalFailure, trace);
   }
+}
+
+/** A failure of a question that has no class of its own, such as one that the client's revision has no words for. */
+function isUnclassed(error: unknown): error is McplineError {
+  return error instanceof McplineError && error.constructor === McplineError;
 }
 
 function jsonable(value: unknown): unknown {
