@@ -77,32 +77,26 @@ export interface Native {
   Server: new (hub: NativeHub, number: number, info: string, instructions?: string, settings?: string) => NativeServer;
 }
 
-/** The package that has the addon for this platform, where it isn't beside us. */
-function platformPackage(): string {
+/** Where the addon may be: beside us, or in the package for this platform. */
+function places(): string[] {
   const { platform, arch } = process;
-  if (platform !== "linux") {
-    return `mcpline-${platform}-${arch}`;
-  }
-  const { header } = process.report.getReport() as { header: { glibcVersionRuntime?: string } };
-  return `mcpline-linux-${arch}-${header.glibcVersionRuntime === undefined ? "musl" : "gnu"}`;
+  const name = `mcpline-${platform}-${arch}`;
+  // Asking which libc there is takes ten milliseconds. An addon for the other one just doesn't load.
+  return ["./mcpline.node", ...(platform === "linux" ? [`${name}-gnu`, `${name}-musl`] : [name])];
 }
 
 function load(): Native {
   const load = createRequire(__filename);
-  try {
-    return load("./mcpline.node") as Native;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "MODULE_NOT_FOUND") {
-      throw error;
+  const reasons: string[] = [];
+  for (const place of places()) {
+    try {
+      return load(place) as Native;
+    } catch (error) {
+      const { code, message } = error as NodeJS.ErrnoException;
+      reasons.push(`${place} ${code === "MODULE_NOT_FOUND" ? "was not found" : `can't be loaded: ${message}`}`);
     }
   }
-  const name = platformPackage();
-  try {
-    return load(name) as Native;
-  } catch (error) {
-    const text = `mcpline has no build for this platform: neither mcpline.node nor ${name} was found`;
-    throw new InternalError(text, { cause: error });
-  }
+  throw new InternalError(`mcpline has no addon for this platform: ${reasons.join("; ")}`);
 }
 
 export const native = load();
