@@ -1,0 +1,138 @@
+// Schemas: any Standard Schema library that gives JSON Schema, and plain JSON Schema.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { toStandardJsonSchema } from "@valibot/to-json-schema";
+import { type } from "arktype";
+import { Server } from "mcpline";
+import * as v from "valibot";
+import * as z from "zod";
+
+import { call, textOf, tools } from "./fetching.mjs";
+
+/** The same input in each: `city` is required, `days` an integer from 1 to 7 with the default 1. */
+const INPUTS = {
+  zod: z.object({ city: z.string().describe("Where"), days: z.int().min(1).max(7).default(1) }),
+  valibot: toStandardJsonSchema(
+    v.object({
+      city: v.pipe(v.string(), v.description("Where")),
+      days: v.optional(v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(7)), 1),
+    }),
+  ),
+  arktype: type({ city: type("string").describe("Where"), days: "1 <= number.integer <= 7 = 1" }),
+};
+
+const OUTPUTS = {
+  zod: z.object({ city: z.string(), days: z.int() }),
+  valibot: toStandardJsonSchema(v.object({ city: v.string(), days: v.pipe(v.number(), v.integer()) })),
+  arktype: type({ city: "string", days: "number.integer" }),
+};
+
+const PLAIN = {
+  type: "object",
+  properties: { city: { type: "string" }, days: { type: "integer" } },
+  required: ["city"],
+};
+
+function forecasting(input, output, handler = (args) => args) {
+  const server = new Server({ name: "test", version: "1" });
+  return server.tool("forecast", { description: "Forecast", input, ...(output && { output }) }, handler);
+}
+
+for (const [library, input] of Object.entries(INPUTS)) {
+  test(`${library}: a tool is listed with what its arguments must be before the library has filled them in`, async () => {
+    const [{ inputSchema }] = await tools(forecasting(input));
+    assert.equal(inputSchema.type, "object");
+    assert.deepEqual(inputSchema.required, ["city"]);
+    assert.equal(inputSchema.properties.city.type, "string");
+    assert.equal(inputSchema.properties.days.type, "integer");
+  });
+
+  test(`${library}: the handler is given what the library makes of the arguments`, async () => {
+    const given = [];
+    const server = forecasting(input, undefined, (args) => void given.push(args));
+    await call(server, "forecast", { city: "Oslo" });
+    await call(server, "forecast", { city: "Oslo", days: 3 });
+    assert.deepEqual(
+      given.map((args) => ({ ...args })),
+      [
+        { city: "Oslo", days: 1 },
+        { city: "Oslo", days: 3 },
+      ],
+    );
+  });
+
+  test(`${library}: arguments that don't fit are told to the model, and the handler doesn't run`, async () => {
+    let runs = 0;
+    const server = forecasting(input, undefined, () => void runs++);
+    for (const [args, place] of [
+      [{ city: 1 }, "/city"],
+      [{ city: "Oslo", days: 1.5 }, "/days"],
+      [{ city: "Oslo", days: 8 }, "/days"],
+    ]) {
+      const result = await call(server, "forecast", args);
+      assert.equal(result.isError, true);
+      assert.ok(textOf(result).startsWith(`Invalid arguments: at ${place}: `), textOf(result));
+    }
+    const missing = await call(server, "forecast", { days: 1 });
+    assert.equal(missing.isError, true);
+    assert.match(textOf(missing), /city/);
+    assert.equal(runs, 0);
+  });
+
+  test(`${library}: a result of the output schema is structured content, and text as well`, async () => {
+    const server = forecasting(input, OUTPUTS[library]);
+    const [{ outputSchema }] = await tools(server);
+    assert.deepEqual([...outputSchema.required].sort(), ["city", "days"]);
+    const result = await call(server, "forecast", { city: "Oslo" });
+    assert.deepEqual(result.structuredContent, { city: "Oslo", days: 1 });
+    assert.deepEqual(JSON.parse(textOf(result)), { city: "Oslo", days: 1 });
+  });
+}
+
+test("plain JSON Schema is listed as it stands", async () => {
+  const [{ inputSchema, outputSchema }] = await tools(forecasting(PLAIN, PLAIN));
+  assert.deepEqual(inputSchema, PLAIN);
+  assert.deepEqual(outputSchema, PLAIN);
+});
+
+test("plain JSON Schema: the handler is given the arguments as they came", async () => {
+  const result = await call(forecasting(PLAIN, PLAIN), "forecast", { city: "Oslo", more: true });
+  assert.deepEqual(result.structuredContent, { city: "Oslo", more: true });
+});
+
+test("a check that JSON Schema can't express refuses arguments all the same, with its place", async () => {
+  const input = z.object({
+    span: z.object({ from: z.int(), to: z.int() }).refine(({ from, to }) => from < to, "from must be before to"),
+  });
+  const result = await call(forecasting(input), "forecast", { span: { from: 2, to: 1 } });
+  assert.equal(result.isError, true);
+  assert.equal(textOf(result), "Invalid arguments: at /span: from must be before to");
+});
+
+test("a schema may check asynchronously", async () => {
+  const input = z.object({ city: z.string().refine(async (city) => city !== "Atlantis", "there is no such city") });
+  const server = forecasting(input, undefined, ({ city }) => city);
+  assert.equal(textOf(await call(server, "forecast", { city: "Oslo" })), "Oslo");
+  const refused = await call(server, "forecast", { city: "Atlantis" });
+  assert.equal(textOf(refused), "Invalid arguments: at /city: there is no such city");
+});
+
+test("a schema may transform what the handler is given", async () => {
+  const input = z.object({ when: z.iso.datetime().transform((text) => new Date(text)) });
+  const server = forecasting(input, undefined, ({ when }) => String(when.getUTCFullYear()));
+  const [{ inputSchema }] = await tools(server);
+  assert.equal(inputSchema.properties.when.type, "string");
+  assert.equal(textOf(await call(server, "forecast", { when: "2026-07-28T00:00:00Z" })), "2026");
+});
+
+test("a keyword that says into which HTTP header an argument goes is kept", async () => {
+  const input = z.object({ region: z.string().meta({ "x-mcp-header": "Region" }).optional() });
+  const [{ inputSchema }] = await tools(forecasting(input));
+  assert.equal(inputSchema.properties.region["x-mcp-header"], "Region");
+});
+
+test("a library's schema that gives no JSON Schema is refused, and the error says what to do", () => {
+  const bare = v.object({ city: v.string() });
+  assert.throws(() => forecasting(bare), { code: "USAGE", message: /JSON Schema/ });
+});

@@ -1,0 +1,77 @@
+// What the compiler knows of handlers' arguments, answers and results. Nothing of this runs: `types.test.mjs` compiles it.
+import { toStandardJsonSchema } from "@valibot/to-json-schema";
+import { type } from "arktype";
+import { Server } from "mcpline";
+import * as v from "valibot";
+import * as z from "zod";
+
+type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
+
+/** Compiles only if `T` is exactly `Expected`. */
+function exactly<Expected>() {
+  return <T>(_value: T, ..._proof: Equal<T, Expected> extends true ? [] : [never]) => undefined;
+}
+
+const server = new Server({ name: "typed", version: "1" });
+
+server.tool("zod", { input: z.object({ city: z.string(), days: z.int().default(1) }) }, ({ city, days }) => {
+  exactly<string>()(city);
+  exactly<number>()(days);
+});
+
+server.tool("zod transforms", { input: z.object({ when: z.string().transform((text) => new Date(text)) }) }, (args) => {
+  exactly<Date>()(args.when);
+});
+
+server.tool(
+  "valibot",
+  { input: toStandardJsonSchema(v.object({ city: v.string(), days: v.optional(v.number(), 1) })) },
+  ({ city, days }) => {
+    exactly<string>()(city);
+    exactly<number>()(days);
+  },
+);
+
+server.tool("arktype", { input: type({ city: "string", "days?": "number" }) }, ({ city, days }) => {
+  exactly<string>()(city);
+  exactly<number | undefined>()(days);
+});
+
+server.tool(
+  "JSON Schema",
+  {
+    input: {
+      type: "object",
+      properties: { city: { type: "string" }, unit: { enum: ["C", "F"] }, days: { type: "integer" } },
+      required: ["city", "unit"],
+    },
+  },
+  ({ city, unit, days }) => {
+    exactly<string>()(city);
+    exactly<"C" | "F">()(unit);
+    exactly<number | undefined>()(days);
+  },
+);
+
+server.tool("output", { output: z.object({ sum: z.number() }) }, () => ({ sum: 1 }));
+// @ts-expect-error -- the handler's result isn't what `output` says
+server.tool("other output", { output: z.object({ sum: z.number() }) }, () => ({ sum: "one" }));
+
+server.tool("answers", {}, async (_, ctx) => {
+  const answer = await ctx.elicit("Which city?", z.object({ city: z.string() }));
+  if (answer.action === "accept") {
+    exactly<string>()(answer.content.city);
+  } else {
+    exactly<"decline" | "cancel">()(answer.action);
+  }
+});
+
+server.prompt(
+  "plan",
+  { arguments: { city: { description: "Where" }, style: { required: false } } },
+  ({ city, style }) => {
+    exactly<string>()(city);
+    exactly<string | undefined>()(style);
+    return `A ${style ?? "quiet"} day in ${city}`;
+  },
+);
