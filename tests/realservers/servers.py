@@ -10,7 +10,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from harness import environment  # noqa: E402
+from harness import environment, subjects  # noqa: E402
 
 LAST = "2025-11-25"
 MODERN = "2026-07-28"
@@ -177,8 +177,38 @@ def _echo(_: Path) -> list[Ask]:
     return [TOOLS, _call("echo", "hé", text="hé"), PING]
 
 
+def _own(_: Path) -> list[Ask]:
+    """What our everything-servers have, in every language (`../servers/README.md`)."""
+    return [
+        TOOLS,
+        Ask({"do": "list_resources"}, "test://static-text"),
+        Ask({"do": "list_resource_templates"}, "test://template/{id}/data"),
+        Ask({"do": "list_prompts"}, "test_prompt_with_arguments"),
+        _call("test_echo", "hé\\n", text="hé\n"),
+        _call("test_large_result", "x" * 1000, size=1_000_000),
+        _call("test_structured_content", "Partly cloudy"),
+        _call("test_error_handling", "isError"),
+        _call("test_tool_with_progress", "progress done", progress=3),
+        _call("test_sampling", "LLM response: sampled", prompt="say something"),
+        _call("test_elicitation", "action=decline, content={}", message="Who is there?"),
+        _call("test_roots", "file:///"),
+        Ask({"do": "read_resource", "uri": "test://static-binary"}, "image/png"),
+        Ask({"do": "read_resource", "uri": "test://template/7/data"}, "Data for ID: 7"),
+        Ask({"do": "get_prompt", "name": "test_prompt_with_arguments", "arguments": {"arg1": "a", "arg2": "b"}}, "arg2='b'"),
+        _complete({"type": "ref/prompt", "name": "test_prompt_with_arguments"}, "arg1", "test", "test beta"),
+        Ask({"do": "cancel_tool", "name": "test_cancellation", "arguments": {"label": "own"}}, "cancelled"),
+        _call("test_cancellation_status", "own was cancelled", label="own"),
+        PING,
+    ]
+
+
+def _everything_server(language: str) -> Callable[[Path], list[str]]:
+    return lambda _: subjects.SERVERS[language].command()
+
+
 PIPE = {"stdio": ""}
 WEB = {"http": "/mcp"}
+SSE = {"sse": "/sse"}
 # The page is on this machine.
 FETCHING = ("--ignore-robots-txt", "--allow-private-ips")
 SERVERS = [
@@ -197,4 +227,9 @@ SERVERS = [
     Real("server 2.x", _node("small_server2.mjs"), MODERN, _small(completes=True)),
     Real("rmcp", _rmcp(), MODERN, _echo),
     Real("rmcp with sessions", _rmcp("--sessions"), MODERN, _echo, WEB),
+    *(
+        Real(f"mcpline {language}", _everything_server(language), revision, _own, transports, answers=True)
+        for language, subject in subjects.SERVERS.items() if subject.exists()
+        for revision, transports in ((MODERN, {**PIPE, **WEB}), (LAST, SSE))
+    ),
 ]
