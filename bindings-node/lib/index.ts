@@ -1,5 +1,31 @@
 /** mcpline: the Model Context Protocol, client and server, every revision and every transport, on one Rust core. */
 
+export type { Channel, ClientTransport, Incoming } from "./client/channel.js";
+export { Client } from "./client/client.js";
+export {
+  ClientClosedError,
+  ClientError,
+  ConnectionFailedError,
+  HttpError,
+  InvalidAnswerError,
+  NotSupportedError,
+  OpenFailedError,
+  OpenTimedOutError,
+  QuestionUnansweredError,
+  RequestTimedOutError,
+  ServerError,
+  ServerExitedError,
+} from "./client/errors.js";
+export type { Asked, ElicitReturn, Handlers, RootsReturn, SampleReturn } from "./client/host.js";
+export type {
+  ClientOptions,
+  ClientSettings,
+  HttpClientOptions,
+  ListOptions,
+  ProgramOptions,
+  Progress,
+  RequestOptions,
+} from "./client/options.js";
 export { audio, embedded, image, resourceLink, text } from "./content.js";
 export type { ContentOptions, PartialContents } from "./content.js";
 export type { AskOptions, Context, ElicitResult } from "./context.js";

@@ -2,6 +2,7 @@
 
 import { createRequire } from "node:module";
 
+import type { NativeClientPart } from "./client/native.js";
 import { InternalError } from "./errors.js";
 
 /** What a JavaScript thread shares with its I/O thread (`src/hub.rs`, `src/calls.rs`, `src/mount.rs`). */
@@ -71,7 +72,7 @@ export interface NativeHttpApp {
 }
 
 /** The addon (`src/lib.rs`). */
-export interface Native {
+export interface Native extends NativeClientPart {
   version(): string;
   Hub: new (wake: () => void) => NativeHub;
   Server: new (hub: NativeHub, number: number, info: string, instructions?: string, settings?: string) => NativeServer;

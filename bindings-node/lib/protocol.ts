@@ -334,3 +334,63 @@ export interface CreateMessageResult {
 
 /** What became of a question to the user. */
 export type ElicitAction = "accept" | "decline" | "cancel";
+
+/** A question to the user (`client/elicitation`): a form, or a page to visit. */
+export type ElicitParams = ElicitFormParams | ElicitUrlParams;
+
+/** A form for the user to fill in. */
+export interface ElicitFormParams {
+  mode: "form";
+  message: string;
+  /** The schema of the form: an object with properties of plain types. */
+  requestedSchema: JsonSchema;
+  url?: undefined;
+  elicitationId?: undefined;
+  _meta?: Meta;
+}
+
+/** A page for the user to visit (2025-11-25). */
+export interface ElicitUrlParams {
+  mode: "url";
+  message: string;
+  requestedSchema?: undefined;
+  url: string;
+  elicitationId?: string;
+  _meta?: Meta;
+}
+
+/** The answer to a question to the user. */
+export interface ElicitAnswer {
+  action: ElicitAction;
+  /** What was filled in. */
+  content?: Record<string, unknown>;
+  _meta?: Meta;
+}
+
+/** What a completion gives. */
+export interface CompleteResult {
+  completion: CompletionValues;
+  _meta?: Meta;
+}
+
+/** A log message (`server/utilities/logging`). */
+export interface LogMessage {
+  level: LogLevel;
+  logger?: string;
+  data: unknown;
+  _meta?: Meta;
+}
+
+/** Something that is told. */
+export interface Notification {
+  method: string;
+  params: Record<string, unknown>;
+}
+
+/** A result that asks for input (2026-07-28, `basic/patterns/mrtr`); of requests that are sent `byHand` only. */
+export interface InputRequiredResult {
+  resultType: "input_required";
+  inputRequests?: Record<string, { method: string; params?: Record<string, unknown> }>;
+  requestState?: string;
+  _meta?: Meta;
+}

@@ -44,7 +44,6 @@ pub(crate) enum Event {
     /// The HTTP exchange with this number has something new.
     Ready(u32),
     /// Something that concerns a client: its number, what it is about, a number and JSON.
-    #[expect(dead_code, reason = "clients follow")]
     Told(u32, u32, f64, Option<Raw>),
     /// A warning for the developer.
     Warning(String),
@@ -133,6 +132,15 @@ impl Shared {
     pub(crate) fn push(&self, completion: Completion) -> Result<()> {
         self.completions()
             .map(|completions| completions.push(completion))
+    }
+
+    /// Hands several things over at once; `batch` is left empty.
+    pub(crate) fn push_all(&self, batch: &mut Vec<Completion>) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        self.completions()
+            .map(|completions| completions.push_all(batch))
     }
 
     fn completions(&self) -> Result<Completions> {

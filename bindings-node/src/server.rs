@@ -27,7 +27,6 @@ pub struct Server {
 
 impl Server {
     /// The core's server.
-    #[expect(dead_code, reason = "clients in the same process follow")]
     pub(crate) fn core(&self) -> &mcpline::Server {
         &self.core
     }

@@ -1,0 +1,18 @@
+/** Numbers that are told to and by the addon. */
+
+/** What an event of a client is about; as in `src/client/mod.rs`. */
+export const About = {
+  Progress: 0,
+  Elicit: 1,
+  Sample: 2,
+  Roots: 3,
+  Withdrawn: 4,
+  Told: 5,
+  Stderr: 6,
+  Dial: 7,
+  Send: 8,
+  HangUp: 9,
+} as const;
+
+/** Flags of a request; as in `src/client/handle.rs`. */
+export const Flag = { Hears: 1, MayEnd: 2 } as const;

@@ -1,0 +1,302 @@
+/** A host's handlers: where what a server asks and tells is answered and heard. */
+
+import { RpcError } from "../errors.js";
+import type {
+  CreateMessageParams,
+  CreateMessageResult,
+  ElicitAnswer,
+  ElicitParams,
+  LogMessage,
+  Notification,
+  Root,
+} from "../protocol.js";
+import type { Channels } from "./channel.js";
+import { About } from "./events.js";
+import type { NativeClient } from "./native.js";
+import type { Progress } from "./options.js";
+
+type Awaitable<T> = T | Promise<T>;
+
+/** What a handler of a question is told beside the question. */
+export interface Asked {
+  /** Aborted when the server withdraws the question, or nobody waits for the answer any more. */
+  readonly signal: AbortSignal;
+}
+
+/** What the user did: the whole answer, or only what they did where there is no content. */
+export type ElicitReturn = ElicitAnswer | "accept" | "decline" | "cancel";
+
+/** What the model said: text, or the whole result; `null`: the user refuses. */
+export type SampleReturn = string | CreateMessageResult | null;
+
+/** Root directories: URIs, or paths. */
+export type RootsReturn = readonly (string | URL | Root)[];
+
+/**
+ * What answers and hears a server. A handler that is given declares its capability. What one throws is answered with an
+ * internal error that tells the server nothing more, and reported as a warning of the process; an `RpcError` is answered
+ * as it is.
+ */
+export interface Handlers {
+  /** Answers questions to the user (`client/elicitation`). Fields of a form that it leaves out get their defaults. */
+  elicit?: (question: ElicitParams, asked: Asked) => Awaitable<ElicitReturn>;
+  /** Answers questions to the model (`client/sampling`). */
+  sample?: (question: CreateMessageParams, asked: Asked) => Awaitable<SampleReturn>;
+  /** The root directories (`client/roots`), or what finds them. */
+  roots?: RootsReturn | (() => Awaitable<RootsReturn>);
+  /** Hears what the server logs (`server/utilities/logging`). */
+  onLog?: (message: LogMessage) => unknown;
+  /** Hears that there are other tools. */
+  onToolsChanged?: () => unknown;
+  /** Hears that there are other resources. */
+  onResourcesChanged?: () => unknown;
+  /** Hears that there are other prompts. */
+  onPromptsChanged?: () => unknown;
+  /** Hears that a resource that was subscribed to has changed. */
+  onResourceUpdated?: (uri: string) => unknown;
+  /** Hears everything that the server tells. */
+  onNotification?: (notification: Notification) => unknown;
+}
+
+/** Whoever takes notifications of a client besides its handlers. */
+export interface Taker {
+  take(notification: Notification): void;
+  /** Nothing more is told. */
+  end(): void;
+}
+
+const INTERNAL_ERROR = -32603;
+const INVALID_PARAMS = -32602;
+/** A user's refusal to let a model be sampled (`client/sampling`, error handling). */
+const REFUSED = -1;
+
+/** What a question to the user is if it doesn't say. */
+const FORM: object = { mode: "form" };
+
+/** Answers and hears for one client. */
+export class Host {
+  readonly takers = new Set<Taker>();
+  /** Who hears of progress, by the number of the request's promise. */
+  readonly reports = new Map<number, (report: Progress) => void>();
+  native!: NativeClient;
+  /** The transport, where it is one of JavaScript's. */
+  channels: Channels | undefined;
+  /** A server in the same process: kept for as long as its client. */
+  server: object | undefined;
+  readonly #handlers: Handlers;
+  readonly #stderr: ((line: string) => void) | undefined;
+  readonly #answering = new Map<number, AbortController>();
+  /** What handlers of notifications have returned, one after the other. */
+  #heard: Promise<unknown> | undefined;
+
+  constructor(handlers: Handlers, stderr: ((line: string) => void) | undefined) {
+    this.#handlers = handlers;
+    this.#stderr = stderr;
+  }
+
+  /** Which handlers there are, as the core reads it. */
+  offer(info: object, capabilities: object): string {
+    const { elicit, sample, roots, onLog, ...others } = this.#handlers;
+    const hears = [
+      others.onNotification,
+      others.onToolsChanged,
+      others.onResourcesChanged,
+      others.onPromptsChanged,
+      others.onResourceUpdated,
+    ];
+    return JSON.stringify({
+      info,
+      capabilities,
+      elicit: elicit !== undefined,
+      sample: sample !== undefined,
+      roots: roots !== undefined,
+      logs: onLog !== undefined,
+      notifications: hears.some((handler) => handler !== undefined),
+      stderr: this.#stderr !== undefined,
+    });
+  }
+
+  /** Hears of an event. */
+  told(about: number, number: number, json: string): void {
+    switch (about) {
+      case About.Progress: {
+        const report = this.reports.get(number);
+        if (report !== undefined) {
+          const [progress, total, message] = JSON.parse(json) as [number, number | null, string | null];
+          report({ progress, ...(total === null ? {} : { total }), ...(message === null ? {} : { message }) });
+        }
+        break;
+      }
+      case About.Elicit:
+        void this.#answer(number, (asked) => this.#elicit(json, asked));
+        break;
+      case About.Sample:
+        void this.#answer(number, (asked) => this.#sample(json, asked));
+        break;
+      case About.Roots:
+        void this.#answer(number, () => this.#roots());
+        break;
+      case About.Withdrawn:
+        this.#answering.get(number)?.abort();
+        this.#answering.delete(number);
+        break;
+      case About.Told: {
+        const [method, params] = JSON.parse(json) as [string, Record<string, unknown>];
+        this.#hear({ method, params });
+        break;
+      }
+      case About.Stderr:
+        this.#run("stderr", () => this.#stderr?.(JSON.parse(json) as string));
+        break;
+      case About.Dial:
+        this.channels?.dial(number);
+        break;
+      case About.Send:
+        this.channels?.send(number, json);
+        break;
+      case About.HangUp:
+        this.channels?.hangUp(number);
+        break;
+    }
+  }
+
+  async #answer(number: number, handle: (asked: Asked) => Promise<string>): Promise<void> {
+    const controller = new AbortController();
+    this.#answering.set(number, controller);
+    try {
+      this.native.answer(number, await handle(controller));
+    } catch (error) {
+      if (controller.signal.aborted) {
+        // Nobody waits for an answer.
+        return;
+      }
+      if (error instanceof RpcError) {
+        const data = error.data === undefined ? undefined : JSON.stringify(error.data);
+        this.native.refuse(number, error.rpcCode, error.message, data);
+      } else {
+        warn("a handler of the host failed", error);
+        this.native.refuse(number, INTERNAL_ERROR, "the handler of the host failed");
+      }
+    } finally {
+      this.#answering.delete(number);
+    }
+  }
+
+  async #elicit(json: string, asked: Asked): Promise<string> {
+    // Before 2025-11-25 every question is a form, and says no mode.
+    const question = { ...FORM, ...questionOf<ElicitParams>(json, "message") };
+    const answer = await this.#handlers.elicit?.(question, asked);
+    const written = typeof answer === "string" ? { action: answer } : answer;
+    const action: unknown = written?.action;
+    if (action !== "accept" && action !== "decline" && action !== "cancel") {
+      throw new TypeError("a question to the user is answered with an action: accept, decline or cancel");
+    }
+    return JSON.stringify(action === "accept" ? written : { action });
+  }
+
+  async #sample(json: string, asked: Asked): Promise<string> {
+    const answer = await this.#handlers.sample?.(questionOf<CreateMessageParams>(json, "messages"), asked);
+    if (answer === null) {
+      throw new RpcError(REFUSED, "the user refused");
+    }
+    if (typeof answer === "string") {
+      const content = { type: "text", text: answer };
+      return JSON.stringify({ role: "assistant", model: "unknown", content, stopReason: "endTurn" });
+    }
+    if (typeof answer !== "object") {
+      throw new TypeError("a question to the model is answered with text, or with a result");
+    }
+    return JSON.stringify(answer);
+  }
+
+  async #roots(): Promise<string> {
+    const { roots } = this.#handlers;
+    const found = typeof roots === "function" ? await roots() : (roots ?? []);
+    const { pathToFileURL } = await import("node:url");
+    return JSON.stringify({ roots: found.map((root) => rootOf(root, pathToFileURL)) });
+  }
+
+  #hear(notification: Notification): void {
+    const handlers = this.#handlers;
+    for (const taker of this.takers) {
+      taker.take(notification);
+    }
+    const { method, params } = notification;
+    this.#run(method, () => handlers.onNotification?.(notification));
+    switch (method) {
+      case "notifications/message":
+        this.#run(method, () => handlers.onLog?.(params as unknown as LogMessage));
+        break;
+      case "notifications/tools/list_changed":
+        this.#run(method, () => handlers.onToolsChanged?.());
+        break;
+      case "notifications/resources/list_changed":
+        this.#run(method, () => handlers.onResourcesChanged?.());
+        break;
+      case "notifications/prompts/list_changed":
+        this.#run(method, () => handlers.onPromptsChanged?.());
+        break;
+      case "notifications/resources/updated":
+        this.#run(method, () => handlers.onResourceUpdated?.(String(params["uri"])));
+        break;
+    }
+  }
+
+  /** Runs a handler that only hears, after those before it if they take their time. */
+  #run(what: string, handle: () => unknown): void {
+    const run = async () => {
+      try {
+        await handle();
+      } catch (error) {
+        warn(`the handler of ${what} failed`, error);
+      }
+    };
+    if (this.#heard !== undefined) {
+      this.#heard = this.#heard.then(run);
+    } else {
+      try {
+        const value = handle();
+        if (value instanceof Promise) {
+          this.#heard = value.catch((error: unknown) => warn(`the handler of ${what} failed`, error));
+        }
+      } catch (error) {
+        warn(`the handler of ${what} failed`, error);
+      }
+    }
+    const last = this.#heard;
+    void last?.then(() => {
+      if (this.#heard === last) {
+        this.#heard = undefined;
+      }
+    });
+  }
+}
+
+/** Reports to the developer what a handler threw. */
+export function warn(what: string, error: unknown): void {
+  const trace = error instanceof Error ? (error.stack ?? error.message) : String(error);
+  process.emitWarning(`${what}: ${trace}`, "McplineWarning");
+}
+
+/** The parameters of a question, which have this member at least. */
+function questionOf<T extends object>(json: string, member: string & keyof T): Partial<T> & T {
+  const params = (json === "" ? {} : JSON.parse(json)) as T;
+  if (!(member in params)) {
+    throw new RpcError(INVALID_PARAMS, `the parameters have no ${member}`);
+  }
+  return params;
+}
+
+function rootOf(root: string | URL | Root, urlOf: (path: string) => URL): Root {
+  if (root instanceof URL) {
+    return { uri: root.href };
+  }
+  if (typeof root !== "string") {
+    return root;
+  }
+  // One letter before the colon is a drive.
+  if (/^[a-z][a-z0-9+.-]+:/i.test(root)) {
+    return { uri: root };
+  }
+  return { uri: urlOf(root).href };
+}

@@ -1,0 +1,54 @@
+/** What the addon has for clients (`src/client/`). Options and parameters are JSON. */
+
+import type { NativeHub, NativeServer } from "../native.js";
+
+/** The clients of a JavaScript thread (`src/client/ending.rs`). */
+export interface NativeClients {
+  close(): void;
+}
+
+/** A client (`src/client/handle.rs`). Promises are numbers of `lib/hub.ts`. */
+export interface NativeClient {
+  open(promise: number): void;
+  ask(promise: number, method: string, params: string, options: string | undefined, flags: number): void;
+  do(promise: number, verb: string, argument: string): void;
+  notify(promise: number, method: string, params: string): void;
+  flush(): void;
+  cancel(promise: number): void;
+  hear(): void;
+  close(promise: number): void;
+  answer(question: number, result: string): void;
+  refuse(question: number, code: number, message: string, data?: string): void;
+  opened(channel: number, failed?: string): void;
+  received(channel: number, message: string): void;
+  hungUp(channel: number): void;
+}
+
+/** How clients are made. Their events are told to the listener with this number. */
+export interface NativeClientMaker {
+  ofUrl(
+    clients: NativeClients,
+    number: number,
+    offer: string,
+    settings: string,
+    url: string,
+    http: string,
+  ): NativeClient;
+  ofProgram(clients: NativeClients, number: number, offer: string, settings: string, program: string): NativeClient;
+  ofSocket(clients: NativeClients, number: number, offer: string, settings: string, path: string): NativeClient;
+  ofServer(clients: NativeClients, number: number, offer: string, settings: string, server: NativeServer): NativeClient;
+  ofChannel(clients: NativeClients, number: number, offer: string, settings: string): NativeClient;
+}
+
+/** The cursors of one list so far (`src/client/cursors.rs`). */
+export interface NativeCursors {
+  follow(next: string | undefined): boolean;
+}
+
+/** The part of the addon that is about clients. */
+export interface NativeClientPart {
+  Clients: new (hub: NativeHub) => NativeClients;
+  Client: NativeClientMaker;
+  Cursors: new (method: string) => NativeCursors;
+  failures(): string[];
+}

@@ -1,0 +1,89 @@
+/** What a server tells, as something to iterate over. */
+
+import { UsageError } from "../errors.js";
+import { hold, release } from "../hub.js";
+import type { Notification } from "../protocol.js";
+import type { Host, Taker } from "./host.js";
+
+/** How many notifications wait for whoever iterates: enough for any burst, and a bound for a loop that is stuck. */
+const MOST = 10_000;
+
+interface Waiting {
+  resolve: (result: IteratorResult<Notification, undefined>) => void;
+  reject: (error: Error) => void;
+}
+
+/** What is told from its making on. Whoever waits for the next one keeps the process alive. */
+export class Notifications implements AsyncIterableIterator<Notification, undefined>, Taker {
+  readonly #host: Host;
+  /** Kept, so that the client isn't collected while somebody listens. */
+  readonly #client: object;
+  #kept: Notification[] = [];
+  #waiting: Waiting[] = [];
+  #isOver = false;
+  #failure: Error | undefined;
+
+  constructor(host: Host, client: object) {
+    this.#host = host;
+    this.#client = client;
+    host.takers.add(this);
+  }
+
+  /** Takes one that was told. */
+  take(notification: Notification): void {
+    const waiting = this.#waiting.shift();
+    if (waiting !== undefined) {
+      release();
+      waiting.resolve({ done: false, value: notification });
+    } else if (this.#kept.length < MOST) {
+      this.#kept.push(notification);
+    } else {
+      this.#failure = new UsageError(`${String(MOST)} notifications wait to be taken: further ones are lost`);
+      this.end();
+    }
+  }
+
+  /** Ends it: what waits is still given. */
+  end(): void {
+    this.#isOver = true;
+    this.#host.takers.delete(this);
+    for (const { resolve } of this.#waiting.splice(0)) {
+      release();
+      resolve({ done: true, value: undefined });
+    }
+  }
+
+  next(): Promise<IteratorResult<Notification, undefined>> {
+    const value = this.#kept.shift();
+    if (value !== undefined) {
+      return Promise.resolve({ done: false, value });
+    }
+    if (this.#failure !== undefined) {
+      const failure = this.#failure;
+      this.#failure = undefined;
+      return Promise.reject(failure);
+    }
+    if (this.#isOver) {
+      return Promise.resolve({ done: true, value: undefined });
+    }
+    hold();
+    return new Promise((resolve, reject) => {
+      this.#waiting.push({ resolve, reject });
+    });
+  }
+
+  return(): Promise<IteratorResult<Notification, undefined>> {
+    this.#kept = [];
+    this.end();
+    return Promise.resolve({ done: true, value: undefined });
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  /** The client that is listened to. @internal */
+  get client(): object {
+    return this.#client;
+  }
+}

@@ -1,0 +1,58 @@
+//! What JavaScript holds as a client: the core's client, and the ways back to whoever waits.
+//!
+//! - [`handle`] is one client: requests go in, once per turn, and answers settle promises.
+//! - [`host`] is what a server may ask and tell: questions and notifications on their way to JavaScript's handlers.
+//! - [`channel`] is a transport written in JavaScript.
+//! - [`ending`] knows the clients that are open, for the end of the process or of the worker.
+//! - [`failure`] is what the core's failures become, [`cursors`] how lists are followed.
+
+mod channel;
+mod cursors;
+mod ending;
+mod failure;
+mod handle;
+mod host;
+
+use std::sync::Arc;
+
+use mcpline::protocol::wire::Raw;
+
+use crate::hub::{Event, Shared};
+
+/// What an event of a client is about. The numbers are those of `lib/client/events.ts`.
+#[derive(Debug, Clone, Copy)]
+enum About {
+    /// Progress of the request with this number: `[progress, total, message]`.
+    Progress = 0,
+    /// The server asks: the parameters of a question with this number.
+    Elicit = 1,
+    Sample = 2,
+    Roots = 3,
+    /// Nobody waits for the answer to the question with this number any more.
+    Withdrawn = 4,
+    /// The server tells something: `[method, params]`.
+    Told = 5,
+    /// A child wrote a line to its stderr.
+    Stderr = 6,
+    /// A channel is to be opened, under this number.
+    Dial = 7,
+    /// A message for the channel with this number.
+    Send = 8,
+    /// The channel with this number is to be closed.
+    HangUp = 9,
+}
+
+/// Where a client's events go.
+#[derive(Clone)]
+struct Outlet {
+    hub: Arc<Shared>,
+    client: u32,
+}
+
+impl Outlet {
+    fn tell(&self, about: About, number: u32, json: Option<Raw>) {
+        let number = f64::from(number);
+        self.hub
+            .post(Event::Told(self.client, about as u32, number, json));
+    }
+}
