@@ -1,7 +1,7 @@
 /** What a handler may do and know while it works. */
 
-import { attempt, ClosedError, UsageError } from "./errors.js";
-import { disown, hub, promised, watch } from "./hub.js";
+import { attempt, ClosedError } from "./errors.js";
+import { ask, hub, watch } from "./hub.js";
 import type { NativeRequestInfo } from "./native.js";
 import type {
   ClientCapabilities,
@@ -261,21 +261,8 @@ export class Context {
   }
 
   async #ask({ method, params }: Question, options: AskOptions | undefined): Promise<unknown> {
-    const [number, answered] = promised();
     const json = params === undefined ? undefined : JSON.stringify(params);
-    try {
-      attempt(() => {
-        hub.ask(this.#call, number, method, json, options?.key);
-      });
-    } catch (error) {
-      disown(number);
-      throw error;
-    }
-    const answer = await answered;
-    if (answer === undefined) {
-      throw new UsageError("the client's answer is empty");
-    }
-    return JSON.parse(answer);
+    return JSON.parse(await ask(this.#call, method, json, options?.key));
   }
 }
 

@@ -17,43 +17,48 @@ interface Answer {
 
 const texts: string[] = ["", ""];
 
+/** Hears of an answer: its head is there, or it failed. */
+interface Recipient {
+  answered(answer: Answer): void;
+  failed(error: unknown): void;
+}
+
 /** One exchange, from the request to the end of its answer. */
 class Exchange {
   readonly number = nextNumber();
-  #resolve: ((answer: Answer) => void) | undefined;
-  #reject: ((error: unknown) => void) | undefined;
-  #onPiece: (() => void) | undefined;
+  #isBegun = false;
   #isAnswered = false;
+  #onPiece: (() => void) | undefined;
+  #recipient: Recipient | undefined;
 
   constructor(
     private readonly app: NativeHttpApp,
-    private readonly ended: (exchange: number) => void,
-  ) {}
+    private readonly open: Map<number, unknown>,
+    request: unknown,
+  ) {
+    open.set(this.number, request);
+  }
 
-  /** Has the core answer. The answer is returned where it is there at once. */
-  begin(method: string, target: string, headers: string, body: Uint8Array | undefined): Answer | Promise<Answer> {
-    attempt(() => {
-      this.app.begin(this.number, method, target, headers, body);
-    });
-    let answer = this.#poll();
-    if (answer !== undefined) {
-      return answer;
-    }
-    attend(this.number, () => {
-      this.#ready();
-    });
-    if (answers[0] === 1) {
-      // Its calls: those of sync handlers end right here.
-      drain(true);
-      answer = this.#isAnswered ? undefined : this.#poll();
-      if (answer !== undefined) {
-        return answer;
+  /** Has the core answer. `recipient` hears of it, at once where the answer is there at once. */
+  begin(method: string, target: string, headers: string, body: Uint8Array | undefined, recipient: Recipient): void {
+    this.#recipient = recipient;
+    try {
+      let status = hub.beginExchange(this.app, this.number, method, target, headers, body, texts);
+      if (status === 0) {
+        attend(this.number, () => {
+          this.#ready();
+        });
+        if (answers[0] === 1) {
+          // Its calls: those of sync handlers end right here.
+          drain(true);
+          status = hub.pollExchange(this.number, texts);
+        }
       }
+      this.#isBegun = true;
+      this.#take(status);
+    } catch (error) {
+      this.#fail(error);
     }
-    return new Promise((resolve, reject) => {
-      this.#resolve = resolve;
-      this.#reject = reject;
-    });
   }
 
   /** The pieces of the rest of the body, as they come. */
@@ -66,7 +71,7 @@ class Exchange {
       if (piece !== null) {
         yield piece;
       } else if (answers[0] === 1) {
-        this.close();
+        this.#end();
         return;
       } else {
         await new Promise<void>((resolve) => {
@@ -78,13 +83,12 @@ class Exchange {
 
   /** Says that the client disconnected, or that nothing more is needed. */
   close(): void {
-    leave(this.number);
-    this.ended(this.number);
+    this.#end();
     hub.dropExchange(this.number);
-    const reject = this.#reject;
-    this.#reject = undefined;
-    reject?.(new ClosedError("the client has disconnected"));
     this.#onPiece?.();
+    if (!this.#isAnswered) {
+      this.#fail(new ClosedError("the client has disconnected"));
+    }
   }
 
   #ready(): void {
@@ -92,52 +96,58 @@ class Exchange {
       const onPiece = this.#onPiece;
       this.#onPiece = undefined;
       onPiece?.();
-      return;
-    }
-    if (this.#resolve === undefined) {
-      // `begin` is still at it, and polls again by itself.
-      return;
-    }
-    try {
-      const answer = this.#poll();
-      if (answer !== undefined) {
-        this.#reject = undefined;
-        this.#resolve(answer);
-      } else if (answers[0] === 1) {
-        drain(true);
+    } else if (this.#isBegun) {
+      try {
+        this.#take(hub.pollExchange(this.number, texts));
+      } catch (error) {
+        this.#fail(error);
       }
-    } catch (error) {
-      this.#reject?.(error);
     }
+    // Else `begin` is still at it, and polls by itself.
   }
 
-  #poll(): Answer | undefined {
-    const status = hub.pollExchange(this.number, texts);
+  /** Hands the answer over, if it is there. */
+  #take(status: number): void {
     if (status === 0) {
-      return undefined;
+      if (answers[0] === 1) {
+        drain(true);
+      }
+      return;
     }
     this.#isAnswered = true;
-    const [head = "", body = ""] = texts;
     const isComplete = answers[0] === 1;
-    if (isComplete) {
-      leave(this.number);
-      this.ended(this.number);
-    }
+    const [head = "", body = ""] = texts;
     const headers = head.split("\n");
     headers.pop();
-    return { status, headers, body, isComplete };
+    if (isComplete) {
+      this.#end();
+    }
+    this.#recipient?.answered({ status, headers, body, isComplete });
+  }
+
+  #fail(error: unknown): void {
+    this.#isAnswered = true;
+    this.#end();
+    this.#recipient?.failed(error);
+  }
+
+  #end(): void {
+    leave(this.number);
+    this.open.delete(this.number);
   }
 }
 
 /** A server as an HTTP application. Mounted on a path of its own, it answers everything there. */
 export class HttpApp {
   readonly #native: NativeHttpApp;
+  readonly #bodyLimit: number;
   readonly #closed: () => void;
   readonly #requests = new Map<number, unknown>();
 
   /** @internal */
   constructor(native: NativeHttpApp, closed: () => void) {
     this.#native = native;
+    this.#bodyLimit = native.bodyLimit;
     this.#closed = closed;
     this.fetch = this.fetch.bind(this);
     this.handler = this.handler.bind(this);
@@ -153,21 +163,23 @@ export class HttpApp {
     if (!request.headers.has("host")) {
       lines.push("host", new URL(request.url).host);
     }
-    const body = request.body === null ? undefined : await bytesOf(request.body, this.#native.bodyLimit);
-    const exchange = new Exchange(this.#native, (number) => this.#requests.delete(number));
-    this.#requests.set(exchange.number, request);
+    const body = request.body === null ? undefined : await bytesOf(request.body, this.#bodyLimit);
+    const exchange = new Exchange(this.#native, this.#requests, request);
+    const { signal } = request;
     const aborted = () => {
       exchange.close();
     };
-    request.signal.addEventListener("abort", aborted, { once: true });
-    const answer = await exchange.begin(request.method, pathname + search, lines.join("\n"), body);
+    const answer = await new Promise<Answer>((resolve, reject) => {
+      exchange.begin(request.method, pathname + search, lines.join("\n"), body, { answered: resolve, failed: reject });
+      signal.addEventListener("abort", aborted, { once: true });
+    });
     const headers: [string, string][] = [];
     for (let index = 0; index + 1 < answer.headers.length; index += 2) {
       headers.push([answer.headers[index] as string, answer.headers[index + 1] as string]);
     }
     const { status } = answer;
     if (answer.isComplete) {
-      request.signal.removeEventListener("abort", aborted);
+      signal.removeEventListener("abort", aborted);
       const isEmpty = status === 204 || status === 304 || answer.body === "";
       return new Response(isEmpty ? null : answer.body, { status, headers });
     }
@@ -187,7 +199,7 @@ export class HttpApp {
       this.#answer(request, response, undefined);
       return;
     }
-    const limit = this.#native.bodyLimit;
+    const limit = this.#bodyLimit;
     let first: Buffer | undefined;
     let more: Buffer[] | undefined;
     let length = 0;
@@ -222,51 +234,89 @@ export class HttpApp {
   }
 
   #answer(request: IncomingMessage, response: ServerResponse, body: Buffer | undefined): void {
-    const exchange = new Exchange(this.#native, (number) => this.#requests.delete(number));
-    this.#requests.set(exchange.number, request);
     const { originalUrl } = request as { originalUrl?: string };
     const target = originalUrl ?? request.url ?? "/";
-    try {
-      const answer = exchange.begin(request.method ?? "GET", target, request.rawHeaders.join("\n"), body);
-      if (!(answer instanceof Promise)) {
-        write(response, answer, exchange);
-        return;
-      }
-      const closed = () => {
-        exchange.close();
-      };
-      response.once("close", closed);
-      answer.then(
-        (answer) => {
-          if (answer.isComplete) {
-            response.off("close", closed);
-          }
-          write(response, answer, exchange);
-        },
-        (error: unknown) => {
-          refuse(response, exchange, error);
-        },
-      );
-    } catch (error) {
-      refuse(response, exchange, error);
-    }
+    const exchange = new Exchange(this.#native, this.#requests, request);
+    const delivery = new Delivery(exchange, response);
+    exchange.begin(request.method ?? "GET", target, request.rawHeaders.join("\n"), body, delivery);
+    delivery.await();
   }
 }
 
-function write(response: ServerResponse, { status, headers, body, isComplete }: Answer, exchange: Exchange): void {
-  response.writeHead(status, headers);
-  if (isComplete) {
-    response.end(body);
-    return;
+/** Exchanges of this turn whose answer isn't there yet. */
+let awaited: Delivery[] = [];
+
+/** The answer's way to a client of `node:http`. */
+class Delivery implements Recipient {
+  #isSettled = false;
+
+  constructor(
+    private readonly exchange: Exchange,
+    private readonly response: ServerResponse,
+  ) {}
+
+  answered({ status, headers, body, isComplete }: Answer): void {
+    this.#isSettled = true;
+    const { response } = this;
+    if (response.destroyed) {
+      if (!isComplete) {
+        this.exchange.close();
+      }
+      return;
+    }
+    response.writeHead(status, headers);
+    if (isComplete) {
+      response.end(body);
+      return;
+    }
+    response.flushHeaders();
+    if (body !== "") {
+      response.write(body);
+    }
+    response.once("close", () => {
+      this.exchange.close();
+    });
+    void stream(response, this.exchange);
   }
-  response.flushHeaders();
-  if (body !== "") {
-    response.write(body);
+
+  /** A request that isn't HTTP as the core reads it, or a client that is gone. */
+  failed(error: unknown): void {
+    this.#isSettled = true;
+    const { response } = this;
+    if (!response.headersSent && !response.destroyed) {
+      response.writeHead(400, { "content-type": "text/plain" });
+      response.end(error instanceof Error ? error.message : String(error));
+    }
   }
-  response.once("close", () => {
-    exchange.close();
-  });
-  void stream(response, exchange);
+
+  /** Looks out for the client's end, if the answer isn't there by the end of this turn: most are. */
+  await(): void {
+    if (!this.#isSettled && awaited.push(this) === 1) {
+      setImmediate(() => {
+        const late = awaited;
+        awaited = [];
+        for (const delivery of late) {
+          delivery.#watch();
+        }
+      });
+    }
+  }
+
+  #watch(): void {
+    if (this.#isSettled) {
+      return;
+    }
+    const closed = () => {
+      if (!this.#isSettled) {
+        this.exchange.close();
+      }
+    };
+    if (this.response.destroyed) {
+      closed();
+    } else {
+      this.response.once("close", closed);
+    }
+  }
 }
 
 async function stream(response: ServerResponse, exchange: Exchange): Promise<void> {
@@ -281,15 +331,6 @@ async function stream(response: ServerResponse, exchange: Exchange): Promise<voi
     }
   }
   response.end();
-}
-
-/** A request that isn't HTTP as the core reads it, or a client that is gone. */
-function refuse(response: ServerResponse, exchange: Exchange, error: unknown): void {
-  exchange.close();
-  if (!response.headersSent && !response.destroyed) {
-    response.writeHead(400, { "content-type": "text/plain" });
-    response.end(error instanceof Error ? error.message : String(error));
-  }
 }
 
 function streamOf(exchange: Exchange, begun: string): ReadableStream<Uint8Array> {

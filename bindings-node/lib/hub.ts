@@ -167,6 +167,7 @@ const outNumbers: number[] = [];
 const outKinds: Kind[] = [];
 const outTexts: string[] = [];
 let isFlushScheduled = false;
+let hasAsked = false;
 let firstWaits = 0;
 
 /** Ends a call, at the end of this turn. */
@@ -177,17 +178,43 @@ export function finish(call: number, kind: Kind, text: string): void {
   outNumbers.push(call);
   outKinds.push(kind);
   outTexts.push(text);
+  scheduleFlush();
+}
+
+/** Asks the client of a call, at the end of this turn; returns the promise of the answer, as JSON. */
+export function ask(
+  call: number,
+  method: string,
+  params: string | undefined,
+  key: string | undefined,
+): Promise<string> {
+  const [number, answered] = promised();
+  try {
+    attempt(() => {
+      hub.ask(call, number, method, params, key);
+    });
+  } catch (error) {
+    disown(number);
+    throw error;
+  }
+  hasAsked = true;
+  scheduleFlush();
+  return answered as Promise<string>;
+}
+
+function scheduleFlush(): void {
   if (!isFlushScheduled) {
     isFlushScheduled = true;
-    // After the microtasks, in which more handlers may end.
+    // After the microtasks, in which more handlers may end or ask.
     process.nextTick(flush);
   }
 }
 
-/** Ends the calls that have waited for it. */
+/** Asks and ends what has waited for it. */
 export function flush(): void {
   isFlushScheduled = false;
-  while (outNumbers.length > 0) {
+  while (outNumbers.length > 0 || hasAsked) {
+    hasAsked = false;
     const numbers = outNumbers.splice(0, ROWS);
     const kinds = outKinds.splice(0, ROWS);
     const results = outTexts.splice(0, ROWS);

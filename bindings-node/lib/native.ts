@@ -21,6 +21,15 @@ export interface NativeHub {
   closeStream(call: number): void;
   ask(call: number, promise: number, method: string, params?: string, key?: string): void;
 
+  beginExchange(
+    app: NativeHttpApp,
+    exchange: number,
+    method: string,
+    target: string,
+    headers: string,
+    body: Uint8Array | undefined,
+    texts: string[],
+  ): number;
   pollExchange(exchange: number, texts: string[]): number;
   pollBody(exchange: number): Buffer | null;
   dropExchange(exchange: number): void;
@@ -67,7 +76,6 @@ export interface NativeServing {
 /** A server as an HTTP application (`src/mount.rs`). */
 export interface NativeHttpApp {
   readonly bodyLimit: number;
-  begin(exchange: number, method: string, target: string, headers: string, body?: Uint8Array): void;
   close(): void;
 }
 

@@ -206,10 +206,11 @@ impl Hub {
         Ok(())
     }
 
-    /// Asks the client; the promise with this number is settled with the answer, which is JSON.
+    /// Asks the client, with the next flush: questions of one turn go out together. The promise with this number is
+    /// settled with the answer, which is JSON.
     #[napi(catch_unwind)]
     pub fn ask(
-        &self,
+        &mut self,
         call: f64,
         promise: u32,
         method: String,
@@ -218,10 +219,7 @@ impl Hub {
     ) -> Result<()> {
         let mut ask = Ask::new(ask_method(&method)?, params.map(checked).transpose()?);
         ask.key = key;
-        let found = lock(&self.shared.open)
-            .get(call)
-            .map(|open| (open.call.context(), open.is_local));
-        let Some((context, is_local)) = found else {
+        let Some(context) = self.context(call) else {
             return Err(Failure::closed("the request has ended").into());
         };
         let shared = self.shared.clone();
@@ -232,13 +230,7 @@ impl Hub {
             };
             shared.post(Event::Settled(promise, settled));
         });
-        if is_local {
-            let runtime = self.shared.runtime()?;
-            let _entered = runtime.enter();
-            context.ask_with(ask, sink);
-        } else {
-            self.shared.push(Completion::Ask(context, ask, sink))?;
-        }
+        self.outgoing.push(Completion::Ask(context, ask, sink));
         Ok(())
     }
 

@@ -194,8 +194,8 @@ pub struct Hub {
     table: Table,
     /// Results on their way out, and whatever else is answered in numbers.
     answers: Table,
-    /// Results on their way to the I/O thread, between flushes.
-    outgoing: Vec<Completion>,
+    /// Results and questions on their way to the I/O thread, between flushes.
+    pub(crate) outgoing: Vec<Completion>,
 }
 
 /// Memory of JavaScript's, kept alive by the package as long as the environment lasts.
@@ -375,7 +375,7 @@ impl Hub {
         Ok(rows as u32)
     }
 
-    /// Ends calls: the first `count` rows of the answers have a call's number and what the text beside it is. Returns
+    /// Asks what was asked since the last time, and ends calls: the first `count` rows of the answers have a call's number and what the text beside it is. Returns
     /// how many HTTP exchanges have something new; their numbers are in the answers then.
     #[napi(catch_unwind)]
     pub fn flush(&mut self, env: Env, texts: Array<'_>, count: u32) -> Result<u32> {

@@ -15,7 +15,7 @@ use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body::Body as _;
 use http_body_util::Full;
 use mcpline::transport::http::{Body, HttpService};
-use napi::bindgen_prelude::{Array, Buffer, JsValue, Uint8Array};
+use napi::bindgen_prelude::{Array, Buffer, JsValue, Uint8ArraySlice};
 use napi::{Env, Result, sys};
 use napi_derive::napi;
 
@@ -57,11 +57,11 @@ struct Exchange {
 }
 
 enum State {
-    Answering(Pin<Box<dyn Future<Output = Response<Body>> + Send>>),
+    Answering(Answering),
     Body(Body),
-    /// Being polled.
-    Away,
 }
+
+type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 struct ExchangeWaker {
     number: u32,
@@ -112,34 +112,6 @@ impl HttpApp {
 
 #[napi]
 impl HttpApp {
-    /// Begins one exchange: its number, the request's method, its path with the query, its headers (names and values
-    /// by turns, a line each) and its body. What there is of the answer is polled afterwards.
-    #[napi(catch_unwind)]
-    pub fn begin(
-        &self,
-        number: u32,
-        method: String,
-        target: String,
-        headers: String,
-        body: Option<Uint8Array>,
-    ) -> Result<()> {
-        let body = body.map_or_else(Bytes::new, |body| Bytes::copy_from_slice(&body));
-        let mut request = request(&method, &target, &headers, body)?;
-        request.extensions_mut().insert(ExchangeNumber(number));
-        let service = self.service.clone();
-        let exchange = Exchange {
-            state: State::Answering(Box::pin(async move { service.handle(request).await })),
-            waker: Arc::new(ExchangeWaker {
-                number,
-                shared: Arc::downgrade(&self.shared),
-                thread: std::thread::current().id(),
-                woken: AtomicBool::new(false),
-            }),
-        };
-        lock(&self.shared.exchanges.open).insert(number, exchange);
-        Ok(())
-    }
-
     /// How long a body may be, in bytes: what is longer needn't be read to be refused.
     #[napi(getter)]
     pub fn body_limit(&self) -> f64 {
@@ -158,23 +130,111 @@ impl HttpApp {
 
 #[napi]
 impl Hub {
+    /// Begins one exchange of an application: its number, the request's method, its path with the query, its headers
+    /// (names and values by turns, a line each) and its body. Returns as `poll_exchange` does.
+    #[napi(catch_unwind)]
+    #[expect(clippy::too_many_arguments, reason = "called in one place")]
+    pub fn begin_exchange(
+        &self,
+        env: Env,
+        app: &HttpApp,
+        number: u32,
+        method: String,
+        target: String,
+        headers: String,
+        body: Option<Uint8ArraySlice<'_>>,
+        texts: Array<'_>,
+    ) -> Result<u32> {
+        let body = body.map_or_else(Bytes::new, |body| Bytes::copy_from_slice(&body));
+        let mut request = request(&method, &target, headers, body)?;
+        request.extensions_mut().insert(ExchangeNumber(number));
+        let service = app.service.clone();
+        let waker = Arc::new(ExchangeWaker {
+            number,
+            shared: Arc::downgrade(&self.shared),
+            thread: std::thread::current().id(),
+            woken: AtomicBool::new(false),
+        });
+        let answering: Answering = Box::pin(async move { service.handle(request).await });
+        self.poll_answer(env, number, answering, waker, texts)
+    }
+
     /// Looks whether the head of an answer is there. Returns its status, or 0. Then `texts` has the headers, as in
-    /// `begin`, and the body as far as it is there; the table's first number says whether that is all of it. With a 0 it
-    /// says whether there are calls to drain.
+    /// `begin_exchange`, and the body as far as it is there; the first number says whether that is all of it. With a 0
+    /// it says whether there are calls to drain.
     #[napi(catch_unwind)]
     pub fn poll_exchange(&self, env: Env, number: u32, texts: Array<'_>) -> Result<u32> {
-        let runtime = self.shared.runtime()?;
-        let _entered = runtime.enter();
-        let Some((state, waker)) = self.take(number) else {
+        let Some(exchange) = self.take(number) else {
             return Err(Failure::closed("the exchange has ended").into());
         };
-        let State::Answering(mut answering) = state else {
+        let State::Answering(answering) = exchange.state else {
             return Err(Failure::misuse("the exchange has been answered").into());
         };
+        self.poll_answer(env, number, answering, exchange.waker, texts)
+    }
+
+    /// The next piece of a body; `null` if it isn't there yet, and nothing at all after the last: then the table's first
+    /// number is 1.
+    #[napi(catch_unwind)]
+    pub fn poll_body(&self, number: u32) -> Result<Option<Buffer>> {
+        let runtime = self.shared.runtime()?;
+        let _entered = runtime.enter();
+        self.set(0, 0.0);
+        let Some(exchange) = self.take(number) else {
+            self.set(0, 1.0);
+            return Ok(None);
+        };
+        let State::Body(mut body) = exchange.state else {
+            return Err(Failure::misuse("the exchange has no answer yet").into());
+        };
+        let waker = exchange.waker;
+        loop {
+            match poll(&waker, |context| Pin::new(&mut body).poll_frame(context)) {
+                Poll::Pending => {
+                    self.put(number, State::Body(body), waker);
+                    return Ok(None);
+                }
+                Poll::Ready(None) => {
+                    self.set(0, 1.0);
+                    return Ok(None);
+                }
+                Poll::Ready(Some(Ok(frame))) => {
+                    if let Ok(piece) = frame.into_data() {
+                        self.put(number, State::Body(body), waker);
+                        return Ok(Some(Buffer::from(Vec::from(piece))));
+                    }
+                }
+                Poll::Ready(Some(Err(never))) => match never {},
+            }
+        }
+    }
+
+    /// Says that a client disconnected, or that nothing more of an answer is needed.
+    #[napi(catch_unwind)]
+    pub fn drop_exchange(&self, number: u32) -> Result<()> {
+        let runtime = self.shared.runtime()?;
+        // The core learns of the end by what is dropped.
+        let _entered = runtime.enter();
+        drop(self.take(number));
+        Ok(())
+    }
+}
+
+impl Hub {
+    fn poll_answer(
+        &self,
+        env: Env,
+        number: u32,
+        mut answering: Answering,
+        waker: Arc<ExchangeWaker>,
+        texts: Array<'_>,
+    ) -> Result<u32> {
+        let runtime = self.shared.runtime()?;
+        let _entered = runtime.enter();
         let gathering = self.shared.calls().gather();
         let polled = poll(&waker, |context| answering.as_mut().poll(context));
         let Poll::Ready(response) = polled else {
-            self.put(number, State::Answering(answering));
+            self.put(number, State::Answering(answering), waker);
             let has_calls = !self.shared.calls().is_empty();
             if has_calls {
                 // They are drained right after this: nobody needs waking for them.
@@ -213,7 +273,7 @@ impl Hub {
         if is_complete && head.status != StatusCode::NO_CONTENT {
             // Without it the outer server would send the body in chunks.
             lines.push_str("content-length\n");
-            lines.push_str(&begun.len().to_string());
+            lines.push_str(itoa::Buffer::new().format(begun.len()));
             lines.push('\n');
         }
         for (index, bytes) in [lines.as_bytes(), &begun].into_iter().enumerate() {
@@ -222,78 +282,18 @@ impl Hub {
             check(unsafe { sys::napi_set_element(env.raw(), texts.raw(), index as u32, text) })?;
         }
         self.set(0, f64::from(u8::from(is_complete)));
-        if is_complete {
-            self.remove(number);
-        } else {
-            self.put(number, State::Body(body));
+        if !is_complete {
+            self.put(number, State::Body(body), waker);
         }
         Ok(u32::from(head.status.as_u16()))
     }
 
-    /// The next piece of a body; `null` if it isn't there yet, and nothing at all after the last: then the table's first
-    /// number is 1.
-    #[napi(catch_unwind)]
-    pub fn poll_body(&self, number: u32) -> Result<Option<Buffer>> {
-        let runtime = self.shared.runtime()?;
-        let _entered = runtime.enter();
-        self.set(0, 0.0);
-        let Some((state, waker)) = self.take(number) else {
-            self.set(0, 1.0);
-            return Ok(None);
-        };
-        let State::Body(mut body) = state else {
-            return Err(Failure::misuse("the exchange has no answer yet").into());
-        };
-        loop {
-            match poll(&waker, |context| Pin::new(&mut body).poll_frame(context)) {
-                Poll::Pending => {
-                    self.put(number, State::Body(body));
-                    return Ok(None);
-                }
-                Poll::Ready(None) => {
-                    self.remove(number);
-                    self.set(0, 1.0);
-                    return Ok(None);
-                }
-                Poll::Ready(Some(Ok(frame))) => {
-                    if let Ok(piece) = frame.into_data() {
-                        self.put(number, State::Body(body));
-                        return Ok(Some(Buffer::from(Vec::from(piece))));
-                    }
-                }
-                Poll::Ready(Some(Err(never))) => match never {},
-            }
-        }
+    fn put(&self, number: u32, state: State, waker: Arc<ExchangeWaker>) {
+        lock(&self.shared.exchanges.open).insert(number, Exchange { state, waker });
     }
 
-    /// Says that a client disconnected, or that nothing more of an answer is needed.
-    #[napi(catch_unwind)]
-    pub fn drop_exchange(&self, number: u32) -> Result<()> {
-        let runtime = self.shared.runtime()?;
-        // The core learns of the end by what is dropped.
-        let _entered = runtime.enter();
-        self.remove(number);
-        Ok(())
-    }
-}
-
-impl Hub {
-    fn take(&self, number: u32) -> Option<(State, Arc<ExchangeWaker>)> {
-        let mut open = lock(&self.shared.exchanges.open);
-        let exchange = open.get_mut(&number)?;
-        let state = std::mem::replace(&mut exchange.state, State::Away);
-        Some((state, exchange.waker.clone()))
-    }
-
-    fn put(&self, number: u32, state: State) {
-        if let Some(exchange) = lock(&self.shared.exchanges.open).get_mut(&number) {
-            exchange.state = state;
-        }
-    }
-
-    fn remove(&self, number: u32) {
-        let exchange = lock(&self.shared.exchanges.open).remove(&number);
-        drop(exchange);
+    fn take(&self, number: u32) -> Option<Exchange> {
+        lock(&self.shared.exchanges.open).remove(&number)
     }
 }
 
@@ -303,23 +303,38 @@ fn poll<T>(waker: &Arc<ExchangeWaker>, poll: impl FnOnce(&mut Context<'_>) -> Po
     poll(&mut Context::from_waker(&waker))
 }
 
-fn request(method: &str, target: &str, headers: &str, body: Bytes) -> Result<Request<Full<Bytes>>> {
+fn request(
+    method: &str,
+    target: &str,
+    headers: String,
+    body: Bytes,
+) -> Result<Request<Full<Bytes>>> {
     let none = || Failure::misuse("this is no HTTP request");
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|_| none())?;
     *request.uri_mut() = Uri::try_from(target).map_err(|_| none())?;
-    let map = request.headers_mut();
-    let mut lines = headers.split('\n');
-    while let (Some(name), Some(value)) = (lines.next(), lines.next()) {
-        // Values are Latin-1, as HTTP has them.
-        let value: std::result::Result<Vec<u8>, _> = value
-            .chars()
-            .map(|char| u8::try_from(char as u32))
-            .collect();
-        let value = value.map_err(|_| none())?;
-        map.append(
-            HeaderName::from_bytes(name.as_bytes()).map_err(|_| none())?,
-            HeaderValue::from_maybe_shared(Bytes::from(value)).map_err(|_| none())?,
+    // Values are Latin-1, as HTTP has them; nearly always that is ASCII. They are parts of one buffer.
+    let lines: Vec<u8> = match headers.is_ascii() {
+        true => headers.into_bytes(),
+        false => {
+            let bytes = headers.chars().map(|char| u8::try_from(char as u32));
+            bytes
+                .collect::<std::result::Result<_, _>>()
+                .map_err(|_| none())?
+        }
+    };
+    let lines = Bytes::from(lines);
+    let mut start = 0;
+    let mut next = || {
+        let end = memchr::memchr(b'\n', lines.get(start..)?).map_or(lines.len(), |at| start + at);
+        let line = lines.slice(start..end);
+        start = end + 1;
+        Some(line)
+    };
+    while let (Some(name), Some(value)) = (next(), next()) {
+        request.headers_mut().append(
+            HeaderName::from_bytes(&name).map_err(|_| none())?,
+            HeaderValue::from_maybe_shared(value).map_err(|_| none())?,
         );
     }
     Ok(request)

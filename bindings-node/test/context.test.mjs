@@ -1,0 +1,190 @@
+// What a handler may do and know while it works.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+
+import { ClosedError, Server, UnsupportedError, UsageError } from "mcpline";
+
+import { Child, called, MODERN, posted } from "./peer.mjs";
+
+const input = { type: "object" };
+const said = (text) => [{ type: "text", text }];
+
+test("a handler sees its request and its client", async () => {
+  const server = new Server({ name: "info", version: "1" });
+  let seen;
+  server.tool("info", { input }, (_, ctx) => {
+    seen = {
+      revision: ctx.revision,
+      client: ctx.client,
+      capabilities: ctx.clientCapabilities,
+      id: ctx.requestId,
+      session: ctx.sessionId,
+      header: ctx.headers.get("x-test"),
+      meta: ctx.meta["example.com/a"],
+      same: ctx.server === server,
+      method: ctx.request.method,
+      cancelled: ctx.cancelled,
+    };
+    return "";
+  });
+  const init = posted("tools/call", { name: "info", arguments: {} }, { id: "seven", capabilities: { sampling: {} } });
+  const body = JSON.parse(init.body);
+  body.params._meta["example.com/a"] = 1;
+  const headers = { ...init.headers, "x-test": "hé".normalize() };
+  await server.fetch(new Request("http://localhost/mcp", { ...init, headers, body: JSON.stringify(body) }));
+  assert.deepEqual(seen, {
+    revision: MODERN,
+    client: { name: "peer", version: "1" },
+    capabilities: { sampling: {} },
+    id: "seven",
+    session: undefined,
+    header: "hé",
+    meta: 1,
+    same: true,
+    method: "POST",
+    cancelled: false,
+  });
+});
+
+test("progress and log messages come before the result", async () => {
+  const server = new Server({ name: "reports", version: "1" });
+  server.tool("work", { input }, async (_, ctx) => {
+    ctx.progress(1, 2, "half");
+    ctx.warning({ disk: "full" }, "disks");
+    ctx.progress(2, 2);
+    return "done";
+  });
+  const init = posted("tools/call", { name: "work", arguments: {} });
+  const body = JSON.parse(init.body);
+  body.params._meta.progressToken = "t";
+  body.params._meta["io.modelcontextprotocol/logLevel"] = "info";
+  const response = await server.fetch(new Request("http://localhost/mcp", { ...init, body: JSON.stringify(body) }));
+  assert.equal(response.headers.get("content-type"), "text/event-stream");
+  const lines = (await response.text()).split("\n").filter((line) => line.startsWith("data:"));
+  const messages = lines.map((line) => JSON.parse(line.slice(5)));
+  assert.deepEqual(
+    messages.map(({ method, params, result }) => [method, params ?? result.content]),
+    [
+      ["notifications/progress", { progressToken: "t", progress: 1, total: 2, message: "half" }],
+      ["notifications/message", { level: "warning", logger: "disks", data: { disk: "full" } }],
+      ["notifications/progress", { progressToken: "t", progress: 2, total: 2 }],
+      [undefined, said("done")],
+    ],
+  );
+});
+
+test("a handler that asks waits for the client's next request (2026-07-28)", async () => {
+  const server = new Server({ name: "asking", version: "1" });
+  const schema = { type: "object", properties: { name: { type: "string" } }, required: ["name"] };
+  server.tool("greet", { input }, async (_, ctx) => {
+    const answer = await ctx.elicit("Who?", schema, { key: "who" });
+    return answer.action === "accept" ? `hello ${answer.content.name}` : answer.action;
+  });
+  const capabilities = { elicitation: {} };
+  for (const [answer, text] of [
+    [{ action: "accept", content: { name: "Ada" } }, "hello Ada"],
+    [{ action: "decline" }, "decline"],
+  ]) {
+    const asked = await called(server.fetch, "greet", {}, { capabilities });
+    assert.equal(asked.inputRequests.who.method, "elicitation/create");
+    const params = { inputResponses: { who: answer }, requestState: asked.requestState };
+    assert.deepEqual((await called(server.fetch, "greet", {}, { capabilities, params })).content, said(text));
+  }
+});
+
+test("questions at the same time share one round", async () => {
+  const server = new Server({ name: "asking", version: "1" });
+  server.tool("both", { input }, async (_, ctx) => {
+    const sampled = { messages: [{ role: "user", content: { type: "text", text: "?" } }], maxTokens: 5 };
+    const [roots, answer] = await Promise.all([ctx.listRoots({ key: "r" }), ctx.sample(sampled, { key: "s" })]);
+    return `${roots[0].uri} ${answer.content.text}`;
+  });
+  const capabilities = { roots: {}, sampling: {} };
+  const asked = await called(server.fetch, "both", {}, { capabilities });
+  assert.deepEqual(Object.keys(asked.inputRequests).sort(), ["r", "s"]);
+  const inputResponses = {
+    r: { roots: [{ uri: "file:///a" }] },
+    s: { role: "assistant", content: { type: "text", text: "!" }, model: "m" },
+  };
+  const params = { inputResponses, requestState: asked.requestState };
+  assert.deepEqual((await called(server.fetch, "both", {}, { capabilities, params })).content, said("file:///a !"));
+});
+
+test("what a client can't be asked is a typed error", async () => {
+  const server = new Server({ name: "asking", version: "1" });
+  let failure;
+  server.tool("ask", { input }, async (_, ctx) => {
+    failure = await ctx.elicit("?").catch((error) => error);
+    throw failure;
+  });
+  await assert.rejects(called(server.fetch, "ask"), { code: -32021 });
+  assert.ok(failure instanceof UnsupportedError);
+  assert.equal(failure.code, "UNSUPPORTED");
+  assert.deepEqual(failure.required, { elicitation: {} });
+});
+
+test("a context is of no use after its call", async () => {
+  const server = new Server({ name: "late", version: "1" });
+  let kept;
+  server.tool("keep", { input }, (_, ctx) => {
+    kept = ctx;
+    return "";
+  });
+  await called(server.fetch, "keep");
+  kept.progress(1);
+  kept.info("nobody hears this");
+  assert.equal(kept.cancelled, true);
+  await assert.rejects(kept.listRoots(), ClosedError);
+  assert.throws(() => kept.revision, ClosedError);
+});
+
+test("a level that isn't one is a mistake of the program", async () => {
+  const server = new Server({ name: "levels", version: "1" });
+  let failure;
+  server.tool("log", { input }, (_, ctx) => {
+    try {
+      ctx.log("loud", "x");
+    } catch (error) {
+      failure = error;
+    }
+    return "";
+  });
+  await called(server.fetch, "log");
+  assert.ok(failure instanceof UsageError);
+});
+
+const asking = `
+  import { Server } from "mcpline";
+  const server = new Server({ name: "child", version: "1" });
+  const input = { type: "object" };
+  server.tool("ask", { input }, async (_, ctx) => {
+    const answer = await ctx.elicit("Who?", { type: "object", properties: { name: { type: "string" } } });
+    return JSON.stringify(answer);
+  });
+  server.tool("wait", { input }, (_, ctx) => new Promise((resolve) => {
+    ctx.progress(0);
+    ctx.signal.addEventListener("abort", () => { console.error("aborted: " + ctx.signal.reason.code); resolve("late"); });
+  }));
+  await server.run();
+`;
+
+test("over a pipe a question is a request, and a cancelled call's signal is aborted", async () => {
+  const child = new Child(asking);
+  after(() => child.process.kill("SIGKILL"));
+  await child.open({ elicitation: {} });
+  child.call(1, "ask");
+  const question = await child.receive();
+  assert.equal(question.method, "elicitation/create");
+  child.send({ id: question.id, result: { action: "accept", content: { name: "Ada" } } });
+  const answer = await child.receive();
+  assert.deepEqual(answer.result.content, said('{"action":"accept","content":{"name":"Ada"}}'));
+  child.send({ id: 2, method: "tools/call", params: { name: "wait", arguments: {}, _meta: { progressToken: 1 } } });
+  assert.equal((await child.receive()).method, "notifications/progress");
+  child.send({ method: "notifications/cancelled", params: { requestId: 2 } });
+  child.send({ id: 3, method: "ping" });
+  assert.equal((await child.receive()).id, 3, "a cancelled request has no answer");
+  child.process.stdin.end();
+  assert.deepEqual(await child.ended, { code: 0, signal: null });
+  assert.match(child.stderr, /aborted: CLOSED/);
+});

@@ -1,0 +1,203 @@
+// What handlers return and throw, as clients see it.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import {
+  audio,
+  embedded,
+  image,
+  InputRequired,
+  elicitForm,
+  resourceLink,
+  RpcError,
+  Server,
+  text,
+  ToolError,
+} from "mcpline";
+
+import { called, messageOf, posted } from "./peer.mjs";
+
+const server = new Server({ name: "results", version: "1" });
+const returning = (name, value, options = {}) => server.tool(name, options, () => value);
+const result = async (name, args, options) => {
+  const { content, structuredContent, isError, _meta } = await called(server.fetch, name, args, options);
+  const { "io.modelcontextprotocol/serverInfo": _, ...meta } = _meta;
+  return Object.fromEntries(
+    Object.entries({ content, structuredContent, isError, meta }).filter(
+      ([name, value]) => value !== undefined && (name !== "meta" || Object.keys(meta).length > 0),
+    ),
+  );
+};
+const ask = async (method, params, options) =>
+  messageOf(await server.fetch(new Request("http://localhost/mcp", posted(method, params, options))));
+
+const said = (text) => ({ type: "text", text });
+
+test("text, content and nothing become content", async () => {
+  returning("text", "hello");
+  returning("block", text("a block"));
+  returning("several", ["one", said("two")]);
+  returning("nothing", undefined);
+  returning("null", null);
+  returning("number", 4.5);
+  returning("object", { answer: 42 });
+  assert.deepEqual(await result("text"), { content: [said("hello")] });
+  assert.deepEqual(await result("block"), { content: [said("a block")] });
+  assert.deepEqual(await result("several"), { content: [said("one"), said("two")] });
+  assert.deepEqual(await result("nothing"), { content: [] });
+  assert.deepEqual(await result("null"), { content: [] });
+  assert.deepEqual(await result("number"), { content: [said("4.5")] });
+  assert.deepEqual(await result("object"), { content: [said('{"answer":42}')] });
+});
+
+test("bytes are written as base64", async () => {
+  const bytes = new Uint8Array([1, 2, 3]);
+  returning("image", image(bytes, "image/png"));
+  returning("audio", audio("AQID", "audio/wav"));
+  returning("embedded", embedded("test://x", bytes));
+  returning("link", resourceLink({ uri: "test://x", name: "x" }));
+  assert.deepEqual(await result("image"), { content: [{ type: "image", data: "AQID", mimeType: "image/png" }] });
+  assert.deepEqual(await result("audio"), { content: [{ type: "audio", data: "AQID", mimeType: "audio/wav" }] });
+  const resource = { uri: "test://x", mimeType: "application/octet-stream", blob: "AQID" };
+  assert.deepEqual(await result("embedded"), { content: [{ type: "resource", resource }] });
+  assert.deepEqual(await result("link"), { content: [{ type: "resource_link", uri: "test://x", name: "x" }] });
+});
+
+test("with an output schema the value is the structured content, and text for those who read only that", async () => {
+  const output = { type: "object", properties: { sum: { type: "number" } }, required: ["sum"] };
+  returning("structured", { sum: 3 }, { output });
+  returning("list", [1, 2], { output: { type: "array" } });
+  returning("explicit", { content: [said("three")], structuredContent: { sum: 3 } }, { output });
+  assert.deepEqual(await result("structured"), { content: [said('{"sum":3}')], structuredContent: { sum: 3 } });
+  assert.deepEqual(await result("list"), { content: [said("[1,2]")], structuredContent: [1, 2] });
+  assert.deepEqual(await result("explicit"), { content: [said("three")], structuredContent: { sum: 3 } });
+});
+
+test("a whole result is taken as it is", async () => {
+  returning("whole", { content: [said("no")], isError: true, _meta: { "example.com/a": 1 } });
+  assert.deepEqual(await result("whole"), { content: [said("no")], isError: true, meta: { "example.com/a": 1 } });
+});
+
+test("every character survives, and lone surrogates are replaced wherever they stand", async () => {
+  server.tool("echo", { input: { type: "object" } }, ({ text }) => text);
+  server.tool("wrap", { input: { type: "object" }, output: { type: "object" } }, (args) => args);
+  const wild = 'é漢字🎉"\\\u0000\u2028 \\ud83d';
+  assert.deepEqual(await result("echo", { text: wild }), { content: [said(wild)] });
+  assert.deepEqual((await result("wrap", { text: wild })).structuredContent, { text: wild });
+  returning("lone", "a\ud800b");
+  returning("lone object", { text: "a\udfffb", path: "C:\\ud800" }, { output: { type: "object" } });
+  assert.deepEqual(await result("lone"), { content: [said("a\ufffdb")] });
+  assert.deepEqual((await result("lone object")).structuredContent, { text: "a\ufffdb", path: "C:\\ud800" });
+});
+
+test("large results arrive whole", async () => {
+  server.tool("large", { input: { type: "object" } }, ({ size, unit }) => unit.repeat(size));
+  for (const unit of ["x", "é", "🎉"]) {
+    for (const size of [4_090, 4_095, 4_096, 300_000]) {
+      const { content } = await result("large", { size, unit });
+      assert.equal(content[0].text, unit.repeat(size));
+    }
+  }
+});
+
+test("a ToolError is for the model, an RpcError for the client, and nothing else is shown", async () => {
+  const throwing = (name, error) =>
+    server.tool(name, {}, () => {
+      throw error;
+    });
+  throwing("tool error", new ToolError("try a city"));
+  throwing("rpc error", new RpcError(-32050, "no such thing", { why: "test" }));
+  throwing("secret", new Error("the password is 1234"));
+  throwing("not an error", "the password is 1234");
+  server.tool("later", {}, async () => Promise.reject(new ToolError("later")));
+  server.tool("unsayable", { output: { type: "object" } }, () => ({ big: 1n }));
+  assert.deepEqual(await result("tool error"), { content: [said("try a city")], isError: true });
+  assert.deepEqual(await result("later"), { content: [said("later")], isError: true });
+  await assert.rejects(result("rpc error"), { code: -32050, message: "no such thing", data: { why: "test" } });
+  const warned = [];
+  const hear = (warning) => warned.push(warning);
+  process.on("warning", hear);
+  for (const name of ["secret", "not an error", "unsayable"]) {
+    assert.deepEqual(await result(name), { content: [said(`Error executing tool ${name}`)], isError: true });
+  }
+  await new Promise(setImmediate);
+  process.off("warning", hear);
+  assert.equal(warned.filter(({ message }) => message.includes("the password is 1234")).length, 2);
+});
+
+test("resources are text, bytes, JSON, contents or a whole result", async () => {
+  const contents = async (value, options = {}) => {
+    server.removeResource("test://r");
+    server.resource("test://r", { name: "r", ...options }, () => value);
+    const answer = await ask("resources/read", { uri: "test://r" });
+    return answer.result.contents;
+  };
+  const uri = "test://r";
+  assert.deepEqual(await contents("text"), [{ uri, mimeType: "text/plain", text: "text" }]);
+  assert.deepEqual(await contents("# x", { mimeType: "text/markdown" }), [
+    { uri, mimeType: "text/markdown", text: "# x" },
+  ]);
+  const blob = new Uint8Array([1, 2, 3]);
+  assert.deepEqual(await contents(blob), [{ uri, mimeType: "application/octet-stream", blob: "AQID" }]);
+  assert.deepEqual(await contents({ a: 1 }), [{ uri, mimeType: "application/json", text: '{"a":1}' }]);
+  assert.deepEqual(await contents([{ text: "a" }, { uri: "test://b", blob }]), [
+    { uri, text: "a" },
+    { uri: "test://b", blob: "AQID" },
+  ]);
+  assert.deepEqual(await contents({ contents: [{ uri, text: "a" }] }), [{ uri, text: "a" }]);
+});
+
+test("a template's handler is given its variables, and completes them", async () => {
+  const complete = { city: ["Oslo", "Osaka", "Rome"], day: (value) => [`${value}1`, `${value}2`] };
+  server.resourceTemplate("weather://{city}/{day}", { name: "w", complete }, ({ city, day }) => `${city} on ${day}`);
+  const answer = await ask("resources/read", { uri: "weather://Oslo/monday" });
+  assert.deepEqual(answer.result.contents, [
+    { uri: "weather://Oslo/monday", mimeType: "text/plain", text: "Oslo on monday" },
+  ]);
+  const values = async (name, value) => {
+    const ref = { type: "ref/resource", uri: "weather://{city}/{day}" };
+    return (await ask("completion/complete", { ref, argument: { name, value } })).result.completion.values;
+  };
+  assert.deepEqual(await values("city", "Os"), ["Oslo", "Osaka"]);
+  assert.deepEqual(await values("day", "m"), ["m1", "m2"]);
+});
+
+test("prompts are what the user says, messages or a whole result", async () => {
+  const messages = async (value) => {
+    server.removePrompt("p");
+    server.prompt("p", { arguments: { city: { description: "where" }, day: { required: false } } }, (args) =>
+      typeof value === "function" ? value(args) : value,
+    );
+    return (await ask("prompts/get", { name: "p", arguments: { city: "Oslo" } })).result;
+  };
+  const user = (text) => ({ role: "user", content: said(text) });
+  assert.deepEqual((await messages(({ city, day }) => `${city} ${day}`)).messages, [user("Oslo undefined")]);
+  assert.deepEqual((await messages(["a", { role: "assistant", content: "b" }])).messages, [
+    user("a"),
+    { role: "assistant", content: said("b") },
+  ]);
+  const whole = await messages({ description: "d", messages: [user("c")] });
+  assert.deepEqual([whole.description, whole.messages], ["d", [user("c")]]);
+});
+
+test("questions that a handler returns are put, and it is called again with the answers", async () => {
+  server.tool("greet", {}, (_, ctx) => {
+    const answer = ctx.inputResponses?.name;
+    return answer === undefined
+      ? new InputRequired(
+          { name: elicitForm("Who?", { type: "object", properties: { name: { type: "string" } } }) },
+          "s",
+        )
+      : `${ctx.requestState}: ${answer.content.name}`;
+  });
+  const capabilities = { elicitation: {} };
+  const first = await called(server.fetch, "greet", {}, { capabilities });
+  assert.equal(first.resultType, "input_required");
+  assert.equal(first.inputRequests.name.params.message, "Who?");
+  const params = {
+    inputResponses: { name: { action: "accept", content: { name: "Ada" } } },
+    requestState: first.requestState,
+  };
+  assert.deepEqual((await called(server.fetch, "greet", {}, { capabilities, params })).content, [said("s: Ada")]);
+});
