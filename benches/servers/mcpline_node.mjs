@@ -1,0 +1,86 @@
+// mcpline from Node serving echo tools over stdio, or over HTTP with `--http PORT`.
+//
+// `echo` is an async function, `echo_sync` a plain one, `echo_stream` answers as an event stream. With `--handler` or
+// `--fetch` the server is mounted in one of node:http; with `--bare` besides, that server answers without us.
+
+import { Server } from "mcpline";
+
+const given = new Set(process.argv);
+const port = given.has("--http") ? Number(process.argv[process.argv.indexOf("--http") + 1]) : undefined;
+const input = { type: "object", properties: { text: { type: "string" } }, required: ["text"] };
+
+function made() {
+  return new Server({ name: "bench", version: "1.0.0" })
+    .tool("echo", { description: "Echo", input }, async ({ text }) => text)
+    .tool("echo_sync", { description: "Echo", input }, ({ text }) => text)
+    .tool("echo_stream", { description: "Echo after a progress notification", input }, async ({ text }, ctx) => {
+      ctx.progress(1);
+      return text;
+    });
+}
+
+/** Answers what the bare hyper server does, with no more of the protocol than the generator needs. */
+function bare(json) {
+  const request = JSON.parse(json);
+  const headers = { "content-type": "application/json" };
+  if (request.method === "tools/call") {
+    const content = [{ type: "text", text: request.params.arguments.text }];
+    const body = JSON.stringify({ jsonrpc: "2.0", id: request.id, result: { content } });
+    return { status: 200, headers, body };
+  }
+  if (request.method === "initialize") {
+    headers["mcp-session-id"] = "0123456789abcdef0123456789abcdef";
+    return { status: 200, headers, body: "" };
+  }
+  return { status: 202, headers, body: "" };
+}
+
+function bareHandler(request, response) {
+  const chunks = [];
+  request.on("data", (chunk) => chunks.push(chunk));
+  request.on("end", () => {
+    const { status, headers, body } = bare(chunks.length === 1 ? chunks[0] : Buffer.concat(chunks));
+    response.writeHead(status, { ...headers, "content-length": Buffer.byteLength(body) });
+    response.end(body);
+  });
+}
+
+async function bareFetch(request) {
+  const { status, headers, body } = bare(await request.text());
+  return new Response(body, { status, headers });
+}
+
+/** Serves a fetch function from node:http: the least that can be done for it. */
+function adapted(fetch) {
+  return async (request, response) => {
+    const init = { method: request.method, headers: request.headers };
+    if (request.method === "POST") {
+      const chunks = [];
+      for await (const chunk of request) {
+        chunks.push(chunk);
+      }
+      init.body = Buffer.concat(chunks);
+    }
+    const answer = await fetch(new Request(`http://127.0.0.1:${port}${request.url}`, init));
+    response.writeHead(answer.status, Object.fromEntries(answer.headers));
+    if (answer.headers.get("content-type")?.startsWith("text/event-stream")) {
+      for await (const piece of answer.body) {
+        response.write(piece);
+      }
+      response.end();
+    } else {
+      response.end(await answer.text());
+    }
+  };
+}
+
+if (port === undefined) {
+  await made().run();
+} else if (given.has("--handler") || given.has("--fetch")) {
+  const { createServer } = await import("node:http");
+  const isBare = given.has("--bare");
+  const handler = isBare ? bareHandler : made().handler;
+  createServer(given.has("--fetch") ? adapted(isBare ? bareFetch : made().fetch) : handler).listen(port, "127.0.0.1");
+} else {
+  await made().listen({ port });
+}
