@@ -21,12 +21,14 @@ const texts: string[] = ["", ""];
 interface Recipient {
   answered(answer: Answer): void;
   failed(error: unknown): void;
+  /** The answer isn't there yet: it is time to look out for the client's end. */
+  waits(): void;
 }
 
 /** One exchange, from the request to the end of its answer. */
 class Exchange {
   readonly number = nextNumber();
-  #isBegun = false;
+  #start: (() => number) | undefined;
   #isAnswered = false;
   #onPiece: (() => void) | undefined;
   #recipient: Recipient | undefined;
@@ -39,25 +41,51 @@ class Exchange {
     open.set(this.number, request);
   }
 
-  /** Has the core answer. `recipient` hears of it, at once where the answer is there at once. */
+  /**
+   * Has the core answer, with the other requests of this turn; `recipient` hears of it. Together they cost far less:
+   * their calls are drained at once, and their answers leave in one burst, which wakes a client once.
+   */
   begin(method: string, target: string, headers: string, body: Uint8Array | undefined, recipient: Recipient): void {
     this.#recipient = recipient;
+    this.#start = () => hub.beginExchange(this.app, this.number, method, target, headers, body, texts);
+    if (begun.push(this) === 1) {
+      setImmediate(beginAll);
+    }
+  }
+
+  /** Returns whether there are calls to drain. */
+  start(): boolean {
+    const start = this.#start;
+    this.#start = undefined;
+    if (start === undefined) {
+      // The client has left meanwhile.
+      return false;
+    }
     try {
-      let status = hub.beginExchange(this.app, this.number, method, target, headers, body, texts);
+      const status = start();
       if (status === 0) {
         attend(this.number, () => {
           this.#ready();
         });
-        if (answers[0] === 1) {
-          // Its calls: those of sync handlers end right here.
-          drain(true);
-          status = hub.pollExchange(this.number, texts);
-        }
+        return answers[0] === 1;
       }
-      this.#isBegun = true;
       this.#take(status);
     } catch (error) {
       this.#fail(error);
+    }
+    return false;
+  }
+
+  /** Has the recipient look out for the client's end, if the answer isn't there by the end of this turn: most are. */
+  wait(): void {
+    if (!this.#isAnswered && late.push(this) === 1) {
+      setImmediate(waitAll);
+    }
+  }
+
+  waits(): void {
+    if (!this.#isAnswered) {
+      this.#recipient?.waits();
     }
   }
 
@@ -83,6 +111,7 @@ class Exchange {
 
   /** Says that the client disconnected, or that nothing more is needed. */
   close(): void {
+    this.#start = undefined;
     this.#end();
     hub.dropExchange(this.number);
     this.#onPiece?.();
@@ -96,24 +125,22 @@ class Exchange {
       const onPiece = this.#onPiece;
       this.#onPiece = undefined;
       onPiece?.();
-    } else if (this.#isBegun) {
-      try {
-        this.#take(hub.pollExchange(this.number, texts));
-      } catch (error) {
-        this.#fail(error);
-      }
-    }
-    // Else `begin` is still at it, and polls by itself.
-  }
-
-  /** Hands the answer over, if it is there. */
-  #take(status: number): void {
-    if (status === 0) {
-      if (answers[0] === 1) {
-        drain(true);
-      }
       return;
     }
+    try {
+      const status = hub.pollExchange(this.number, texts);
+      if (status !== 0) {
+        this.#take(status);
+      } else if (answers[0] === 1) {
+        drain(true);
+      }
+    } catch (error) {
+      this.#fail(error);
+    }
+  }
+
+  /** Hands the answer over. */
+  #take(status: number): void {
     this.#isAnswered = true;
     const isComplete = answers[0] === 1;
     const [head = "", body = ""] = texts;
@@ -137,6 +164,35 @@ class Exchange {
   }
 }
 
+/** Exchanges of this turn. */
+let begun: Exchange[] = [];
+
+function beginAll(): void {
+  const exchanges = begun;
+  begun = [];
+  let hasCalls = false;
+  for (const exchange of exchanges) {
+    hasCalls = exchange.start() || hasCalls;
+  }
+  if (hasCalls) {
+    drain(true);
+  }
+  for (const exchange of exchanges) {
+    exchange.wait();
+  }
+}
+
+/** Exchanges whose answer wasn't there at once. */
+let late: Exchange[] = [];
+
+function waitAll(): void {
+  const exchanges = late;
+  late = [];
+  for (const exchange of exchanges) {
+    exchange.waits();
+  }
+}
+
 /** A server as an HTTP application. Mounted on a path of its own, it answers everything there. */
 export class HttpApp {
   readonly #native: NativeHttpApp;
@@ -155,35 +211,49 @@ export class HttpApp {
 
   /** Answers one request: for Hono, Next.js, Bun and whatever else speaks the Fetch API. */
   async fetch(request: Request): Promise<Response> {
-    const { pathname, search } = new URL(request.url);
+    const { method, url, headers } = request;
     const lines: string[] = [];
-    for (const [name, value] of request.headers) {
+    let length = -1;
+    headers.forEach((value, name) => {
       lines.push(name, value);
+      length = name === "content-length" ? Number(value) : length;
+    });
+    const start = url.indexOf("/", url.indexOf("://") + 3);
+    if (!headers.has("host")) {
+      lines.push("host", new URL(url).host);
     }
-    if (!request.headers.has("host")) {
-      lines.push("host", new URL(request.url).host);
-    }
-    const body = request.body === null ? undefined : await bytesOf(request.body, this.#bodyLimit);
+    const isShort = length >= 0 && length <= this.#bodyLimit;
+    const body =
+      method === "GET" || method === "DELETE" || request.body === null
+        ? undefined
+        : isShort
+          ? new Uint8Array(await request.arrayBuffer())
+          : await bytesOf(request.body, this.#bodyLimit);
     const exchange = new Exchange(this.#native, this.#requests, request);
-    const { signal } = request;
-    const aborted = () => {
+    const closed = () => {
       exchange.close();
     };
-    const answer = await new Promise<Answer>((resolve, reject) => {
-      exchange.begin(request.method, pathname + search, lines.join("\n"), body, { answered: resolve, failed: reject });
-      signal.addEventListener("abort", aborted, { once: true });
+    const answer = await new Promise<Answer>((answered, failed) => {
+      const waits = () => {
+        if (request.signal.aborted) {
+          closed();
+        } else {
+          request.signal.addEventListener("abort", closed, { once: true });
+        }
+      };
+      exchange.begin(method, url.slice(start), lines.join("\n"), body, { answered, failed, waits });
     });
-    const headers: [string, string][] = [];
+    const pairs: [string, string][] = [];
     for (let index = 0; index + 1 < answer.headers.length; index += 2) {
-      headers.push([answer.headers[index] as string, answer.headers[index + 1] as string]);
+      pairs.push([answer.headers[index] as string, answer.headers[index + 1] as string]);
     }
     const { status } = answer;
     if (answer.isComplete) {
-      signal.removeEventListener("abort", aborted);
-      const isEmpty = status === 204 || status === 304 || answer.body === "";
-      return new Response(isEmpty ? null : answer.body, { status, headers });
+      request.signal.removeEventListener("abort", closed);
+      return new Response(answer.body === "" ? null : answer.body, { status, headers: pairs });
     }
-    return new Response(streamOf(exchange, answer.body), { status, headers });
+    request.signal.addEventListener("abort", closed, { once: true });
+    return new Response(streamOf(exchange, answer.body), { status, headers: pairs });
   }
 
   /** Answers one request of `node:http`, Express or Connect; with Fastify, `request.raw` and `reply.raw`. */
@@ -237,14 +307,10 @@ export class HttpApp {
     const { originalUrl } = request as { originalUrl?: string };
     const target = originalUrl ?? request.url ?? "/";
     const exchange = new Exchange(this.#native, this.#requests, request);
-    const delivery = new Delivery(exchange, response);
-    exchange.begin(request.method ?? "GET", target, request.rawHeaders.join("\n"), body, delivery);
-    delivery.await();
+    const headers = request.rawHeaders.join("\n");
+    exchange.begin(request.method ?? "GET", target, headers, body, new Delivery(exchange, response));
   }
 }
-
-/** Exchanges of this turn whose answer isn't there yet. */
-let awaited: Delivery[] = [];
 
 /** The answer's way to a client of `node:http`. */
 class Delivery implements Recipient {
@@ -289,23 +355,7 @@ class Delivery implements Recipient {
     }
   }
 
-  /** Looks out for the client's end, if the answer isn't there by the end of this turn: most are. */
-  await(): void {
-    if (!this.#isSettled && awaited.push(this) === 1) {
-      setImmediate(() => {
-        const late = awaited;
-        awaited = [];
-        for (const delivery of late) {
-          delivery.#watch();
-        }
-      });
-    }
-  }
-
-  #watch(): void {
-    if (this.#isSettled) {
-      return;
-    }
+  waits(): void {
     const closed = () => {
       if (!this.#isSettled) {
         this.exchange.close();

@@ -5,7 +5,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Context } from "./context.js";
 import { attempt, UsageError } from "./errors.js";
 import { HttpApp } from "./http.js";
-import { type Callee, finish, hub, keep, Kind, letGo, promised, register } from "./hub.js";
+import { type Callee, disown, finish, hub, keep, Kind, letGo, promised, register } from "./hub.js";
 import { native, type NativeServer, type NativeServing } from "./native.js";
 import type {
   Annotations,
@@ -397,13 +397,15 @@ export class Server {
    * @throws TransportError if stdio is served already.
    */
   async run(): Promise<void> {
-    const [number, ended] = promised();
-    const serving = this.#serve(ended, () => this.#native.serveStdio(number));
+    let serving: Serving | undefined;
     const stop = () => {
-      serving.native.stop();
+      serving?.native.stop();
     };
+    // Before anybody can know that we serve.
     process.once("SIGINT", stop).once("SIGTERM", stop);
     try {
+      const [number, ended] = promised();
+      serving = this.#serve([number], ended, () => this.#native.serveStdio(number));
       await serving.ended;
     } finally {
       process.off("SIGINT", stop).off("SIGTERM", stop);
@@ -419,7 +421,7 @@ export class Server {
     const { port = 0, host = "127.0.0.1", ...settings } = options;
     const [boundNumber, bound] = promised();
     const [endedNumber, ended] = promised();
-    const serving = this.#serve(ended, () =>
+    const serving = this.#serve([boundNumber, endedNumber], ended, () =>
       this.#native.serveHttp(boundNumber, endedNumber, host, port, httpOptions(settings)),
     );
     const address = await bound;
@@ -511,8 +513,14 @@ export class Server {
     return this.#app;
   }
 
-  #serve(ended: Promise<unknown>, start: () => NativeServing): Serving {
-    const native = attempt(start);
+  #serve(promises: number[], ended: Promise<unknown>, start: () => NativeServing): Serving {
+    let native: NativeServing;
+    try {
+      native = attempt(start);
+    } catch (error) {
+      promises.forEach(disown);
+      throw error;
+    }
     keep(this.#number, this.#callee);
     const serving: Serving = {
       native,

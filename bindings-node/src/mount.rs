@@ -133,7 +133,7 @@ impl Hub {
     /// Begins one exchange of an application: its number, the request's method, its path with the query, its headers
     /// (names and values by turns, a line each) and its body. Returns as `poll_exchange` does.
     #[napi(catch_unwind)]
-    #[expect(clippy::too_many_arguments, reason = "called in one place")]
+    #[allow(clippy::too_many_arguments, reason = "called in one place")]
     pub fn begin_exchange(
         &self,
         env: Env,
