@@ -133,6 +133,10 @@ impl Dialler for Http {
         };
         Box::pin(async { link })
     }
+
+    fn close(&self) {
+        self.client.close();
+    }
 }
 
 struct InMemory(Server);

@@ -309,6 +309,9 @@ fn id_of(number: u64) -> RequestId {
 pub(super) trait Dialler: Send + Sync {
     /// A new link; `pair` asks for HTTP+SSE.
     fn dial(&self, sink: Sink, pair: bool) -> Dialling<'_>;
+
+    /// No link is made any more: what was kept for the next one is let go of.
+    fn close(&self) {}
 }
 
 /// A link being made.

@@ -9,7 +9,7 @@ use mcpline_protocol::client::{
 };
 use mcpline_protocol::vocabulary::{Implementation, LoggingLevel};
 use mcpline_protocol::wire::header::standard_headers;
-use mcpline_protocol::wire::{Method, Notification, Params, Raw};
+use mcpline_protocol::wire::{Kind, Method, Notification, Params, Raw};
 use mcpline_protocol::{Era, ErrorCode};
 
 use crate::clock;
@@ -250,6 +250,7 @@ impl Inner {
             session.end(&ClientError::Closed);
             session.link.close().await;
         }
+        self.dialler.close();
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -384,6 +385,15 @@ impl Inner {
     ) -> Result<Raw, ClientError> {
         let mut result = result;
         match method {
+            // Nothing is read of these: a server may say what it wants.
+            Method::Ping
+            | Method::LoggingSetLevel
+            | Method::ResourcesSubscribe
+            | Method::ResourcesUnsubscribe => {}
+            _ if result.kind() != Kind::Object => {
+                let reason = format!("the result of {} is no object", method.as_str());
+                return Err(ClientError::Invalid { reason });
+            }
             Method::ToolsList => {
                 let mirrored = self.open_session()?.is_some_and(|session| {
                     session.revision().features().param_headers && session.link.has_headers()

@@ -43,6 +43,11 @@ impl HttpClient {
         }))
     }
 
+    /// Closes the connections that are idle, and those that are in use as soon as they are not.
+    pub(crate) fn close(&self) {
+        self.pool.close();
+    }
+
     /// Sends a request and waits for the head of its answer, whatever its status. `headers` is called once, and again
     /// for each redirect.
     ///

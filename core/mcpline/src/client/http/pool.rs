@@ -28,6 +28,7 @@ struct Shared {
     idle: Vec<Idle>,
     /// The task that closes what has been idle for too long. It runs while anything is idle.
     sweeper: Option<AbortHandle>,
+    closed: bool,
 }
 
 struct Idle {
@@ -59,6 +60,9 @@ impl Pool {
             return;
         }
         let mut shared = self.lock();
+        if shared.closed {
+            return;
+        }
         if shared.idle.len() >= MAX_IDLE {
             shared.idle.remove(0);
         }
@@ -70,6 +74,19 @@ impl Pool {
         if shared.sweeper.is_none() {
             let task = tokio::spawn(sweep(Arc::downgrade(self)));
             shared.sweeper = Some(task.abort_handle());
+        }
+    }
+
+    /// Closes all of them, and keeps none any more.
+    pub(super) fn close(&self) {
+        let (idle, sweeper) = {
+            let mut shared = self.lock();
+            shared.closed = true;
+            (std::mem::take(&mut shared.idle), shared.sweeper.take())
+        };
+        drop(idle);
+        if let Some(sweeper) = sweeper {
+            sweeper.abort();
         }
     }
 

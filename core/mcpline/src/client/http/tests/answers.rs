@@ -374,6 +374,14 @@ async fn with_idle_connection() -> (Arc<HttpClient>, Arc<Notify>) {
 }
 
 #[tokio::test]
+async fn a_client_that_is_closed_keeps_no_connection_though_it_is_held() {
+    let (client, gone) = with_idle_connection().await;
+    client.close();
+    guarded(gone.notified()).await;
+    assert_eq!(client.pool.open(), 0);
+}
+
+#[tokio::test]
 async fn connections_end_with_their_client() {
     let (client, gone) = with_idle_connection().await;
     drop(client);
