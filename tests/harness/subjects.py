@@ -51,13 +51,15 @@ def _drivers() -> dict[str, Subject]:
     folder = ROOT / "tests" / "clients"
     python = folder / "python" / "driver.py"
     javascript = folder / "node" / "driver.mjs"
+    # Its memory is measured: what V8 lets the young generation grow to is nothing of ours.
+    small = "--max-semi-space-size=1"
     return {
         "rust": Subject(
             folder / "rust" / "src" / "driver.rs",
             lambda: [str(environment.cargo_binary("everything-client", "client-driver"))],
         ),
         "python": Subject(python, lambda: [str(environment.mcpline_python()), str(python)]),
-        "node": Subject(javascript, lambda: [environment.mcpline_node(), str(javascript)]),
+        "node": Subject(javascript, lambda: [environment.mcpline_node(), small, str(javascript)]),
     }
 
 

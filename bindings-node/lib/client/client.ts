@@ -25,6 +25,7 @@ import { Flag } from "./events.js";
 import { Host, warn } from "./host.js";
 import type { NativeClient, NativeClients } from "./native.js";
 import { Notifications } from "./notifications.js";
+import { callResult, completeResult, pageOf, promptResult, readResult } from "./shapes.js";
 import {
   type ClientOptions,
   type HttpClientOptions,
@@ -251,17 +252,17 @@ export class Client {
    * @throws ClientError if something else went wrong; see its subclasses.
    */
   callTool(name: string, args?: object, options?: RequestOptions): Promise<CallToolResult> {
-    return this.#ask("tools/call", { name, arguments: args ?? {} }, options) as Promise<CallToolResult>;
+    return this.#ask("tools/call", { name, arguments: args ?? {} }, options, callResult);
   }
 
   /** Reads a resource (`server/resources`); see {@link callTool} for what it throws. */
   readResource(uri: string | URL, options?: RequestOptions): Promise<ReadResourceResult> {
-    return this.#ask("resources/read", { uri }, options) as Promise<ReadResourceResult>;
+    return this.#ask("resources/read", { uri }, options, readResult);
   }
 
   /** Gets a prompt, filled in with these arguments (`server/prompts`); see {@link callTool} for what it throws. */
   getPrompt(name: string, args?: Readonly<Record<string, string>>, options?: RequestOptions): Promise<GetPromptResult> {
-    return this.#ask("prompts/get", { name, arguments: args }, options) as Promise<GetPromptResult>;
+    return this.#ask("prompts/get", { name, arguments: args }, options, promptResult);
   }
 
   /**
@@ -280,7 +281,7 @@ export class Client {
     const { context, ...rest } = options;
     const ref = "prompt" in of ? { type: "ref/prompt", name: of.prompt } : { type: "ref/resource", uri: of.template };
     const params = { ref, argument, ...(context === undefined ? {} : { context: { arguments: context } }) };
-    return this.#ask("completion/complete", params, rest) as Promise<CompleteResult>;
+    return this.#ask("completion/complete", params, rest, completeResult);
   }
 
   /**
@@ -317,7 +318,7 @@ export class Client {
    * @typeParam R What its result is.
    */
   request<R = unknown>(method: string, params?: object, options?: RequestOptions): Promise<R> {
-    return this.#ask(method, params, options) as Promise<R>;
+    return this.#ask(method, params, options, (result) => result as R);
   }
 
   /** Sends any notification. */
@@ -377,24 +378,29 @@ export class Client {
     const cursors = new native.Cursors(method);
     let params: { cursor: string } | undefined;
     for (;;) {
-      const page = (await this.#ask(method, params, options)) as Record<string, unknown>;
-      yield* page[member] as T[];
-      const cursor = page["nextCursor"] as string | undefined;
-      if (!attempt(() => cursors.follow(cursor))) {
+      const page = await this.#ask(method, params, options, (result) => pageOf(result, method, member));
+      yield* page.items as T[];
+      const { next } = page;
+      if (!attempt(() => cursors.follow(next))) {
         return;
       }
-      params = { cursor: cursor as string };
+      params = { cursor: next as string };
     }
   }
 
-  async #ask(method: string, params: object | undefined, options: RequestOptions | undefined): Promise<unknown> {
+  async #ask<R>(
+    method: string,
+    params: object | undefined,
+    options: RequestOptions | undefined,
+    read: (result: unknown) => R,
+  ): Promise<R> {
     const json = params === undefined ? "" : JSON.stringify(params);
     if (options !== undefined) {
-      return this.#askWith(method, json, options);
+      return read(await this.#askWith(method, json, options));
     }
     const [number, promise] = promised();
     try {
-      this.#native.ask(number, method, json, undefined, 0);
+      attempt(() => this.#native.ask(number, method, json, undefined, 0));
     } catch (error) {
       disown(number);
       throw error;
@@ -406,7 +412,7 @@ export class Client {
     } catch (error) {
       throw traced(error);
     }
-    return JSON.parse(result as string) as unknown;
+    return read(JSON.parse(result as string));
   }
 
   async #askWith(method: string, json: string, options: RequestOptions): Promise<unknown> {

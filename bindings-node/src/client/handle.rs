@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use mcpline::RpcError;
@@ -56,27 +56,53 @@ pub struct Client {
 }
 
 /// What the client and its tasks share. With the last of them the connection ends.
-#[derive(Default)]
 pub(super) struct Connection {
-    /// How it is to be opened, until it is.
-    plan: Mutex<Option<(ClientBuilder, Address)>>,
-    core: OnceLock<CoreClient>,
+    phase: Mutex<Phase>,
     /// What is being done that can be given up, by the numbers of promises.
     running: Mutex<HashMap<u32, AbortHandle>>,
+}
+
+/// How far a connection is.
+enum Phase {
+    /// How it is to be opened.
+    Planned(Box<(ClientBuilder, Address)>),
+    Opening,
+    Open(CoreClient),
+    Closed,
 }
 
 impl Connection {
     /// Ends the connection; resolves when nothing of it is left.
     pub(super) async fn close(&self) {
-        // If it isn't open, it is being opened, or never will be.
-        drop(lock(&self.plan).take());
-        match self.core.get() {
-            Some(core) => core.close().await,
-            None => {
+        // Let go of at once: JavaScript may hold its handle for long.
+        let phase = std::mem::replace(&mut *lock(&self.phase), Phase::Closed);
+        match phase {
+            Phase::Planned(plan) => drop(plan),
+            Phase::Opening => {
                 let tasks = std::mem::take(&mut *lock(&self.running));
                 for task in tasks.values() {
                     task.abort();
                 }
+            }
+            Phase::Open(core) => core.close().await,
+            Phase::Closed => {}
+        }
+    }
+
+    /// It was opened. Not kept if it is closed already.
+    fn opened(&self, core: CoreClient) {
+        let mut phase = lock(&self.phase);
+        if let Phase::Opening = *phase {
+            *phase = Phase::Open(core);
+        }
+    }
+
+    fn core(&self) -> Result<CoreClient> {
+        match &*lock(&self.phase) {
+            Phase::Open(core) => Ok(core.clone()),
+            Phase::Closed => Err(failure(&ClientError::Closed).into()),
+            Phase::Planned(_) | Phase::Opening => {
+                Err(Failure::misuse("the client is not connected").into())
             }
         }
     }
@@ -191,8 +217,8 @@ impl Plan {
         }
         let address = address(&outlet, &channels);
         let connection = Arc::new(Connection {
-            plan: Mutex::new(Some((builder, address))),
-            ..Connection::default()
+            phase: Mutex::new(Phase::Planned(Box::new((builder, address)))),
+            running: Mutex::default(),
         });
         self.clients.enter(self.number, &connection);
         Ok(Client {
@@ -297,10 +323,11 @@ impl Client {
     /// Connects. The promise is told who the server is.
     #[napi(catch_unwind)]
     pub fn open(&self, promise: u32) -> Result<()> {
-        let plan = lock(&self.connection.plan).take();
-        let Some((builder, address)) = plan else {
-            return Err(Failure::misuse("the client was connected before").into());
+        let phase = std::mem::replace(&mut *lock(&self.connection.phase), Phase::Opening);
+        let Phase::Planned(plan) = phase else {
+            return Err(Failure::new("InternalError", "a client is opened once").into());
         };
+        let (builder, address) = *plan;
         let connection = self.connection.clone();
         let opening = self.task(promise, true, async move {
             match builder.connect(address).await {
@@ -311,8 +338,7 @@ impl Client {
                         "serverCapabilities": core.server_capabilities(),
                         "instructions": core.instructions(),
                     });
-                    // It is opened once.
-                    let _ = connection.core.set(core);
+                    connection.opened(core);
                     Settled::Json(Raw::from_trusted(opened.to_string()))
                 }
                 Err(error) => Settled::Failed(failure(&error)),
@@ -457,8 +483,7 @@ impl Client {
 
 impl Client {
     fn core(&self) -> Result<CoreClient> {
-        let core = self.connection.core.get().cloned();
-        core.ok_or_else(|| Failure::misuse("the client is not connected").into())
+        self.connection.core()
     }
 
     fn reply(&self, promise: u32) -> Reply {
