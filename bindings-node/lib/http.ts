@@ -222,19 +222,19 @@ export class HttpApp {
     if (!headers.has("host")) {
       lines.push("host", new URL(url).host);
     }
-    const isShort = length >= 0 && length <= this.#bodyLimit;
-    const body =
-      method === "GET" || method === "DELETE" || request.body === null
-        ? undefined
-        : isShort
-          ? new Uint8Array(await request.arrayBuffer())
-          : await bytesOf(request.body, this.#bodyLimit);
+    let body: Uint8Array | undefined;
+    if (method !== "GET" && method !== "DELETE") {
+      const isShort = length >= 0 && length <= this.#bodyLimit;
+      body = isShort ? new Uint8Array(await request.arrayBuffer()) : await bytesOf(request.body, this.#bodyLimit);
+    }
     const exchange = new Exchange(this.#native, this.#requests, request);
     const closed = () => {
       exchange.close();
     };
+    let isWatched = false;
     const answer = await new Promise<Answer>((answered, failed) => {
       const waits = () => {
+        isWatched = true;
         if (request.signal.aborted) {
           closed();
         } else {
@@ -243,17 +243,20 @@ export class HttpApp {
       };
       exchange.begin(method, url.slice(start), lines.join("\n"), body, { answered, failed, waits });
     });
-    const pairs: [string, string][] = [];
+    const pairs: Record<string, string> = {};
     for (let index = 0; index + 1 < answer.headers.length; index += 2) {
-      pairs.push([answer.headers[index] as string, answer.headers[index + 1] as string]);
+      // The core never says the same twice.
+      pairs[answer.headers[index] as string] = answer.headers[index + 1] as string;
     }
     const { status } = answer;
-    if (answer.isComplete) {
-      request.signal.removeEventListener("abort", closed);
-      return new Response(answer.body === "" ? null : answer.body, { status, headers: pairs });
+    if (!answer.isComplete) {
+      request.signal.addEventListener("abort", closed, { once: true });
+      return new Response(streamOf(exchange, answer.body), { status, headers: pairs });
     }
-    request.signal.addEventListener("abort", closed, { once: true });
-    return new Response(streamOf(exchange, answer.body), { status, headers: pairs });
+    if (isWatched as boolean) {
+      request.signal.removeEventListener("abort", closed);
+    }
+    return new Response(answer.body === "" ? null : answer.body, { status, headers: pairs });
   }
 
   /** Answers one request of `node:http`, Express or Connect; with Fastify, `request.raw` and `reply.raw`. */
@@ -407,7 +410,10 @@ function streamOf(exchange: Exchange, begun: string): ReadableStream<Uint8Array>
 }
 
 /** A body, or as much of it as is enough to be refused for. */
-async function bytesOf(body: ReadableStream<Uint8Array>, limit: number): Promise<Uint8Array> {
+async function bytesOf(body: ReadableStream<Uint8Array> | null, limit: number): Promise<Uint8Array | undefined> {
+  if (body === null) {
+    return undefined;
+  }
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of body) {
@@ -417,5 +423,5 @@ async function bytesOf(body: ReadableStream<Uint8Array>, limit: number): Promise
       break;
     }
   }
-  return chunks.length === 1 ? (chunks[0] as Uint8Array) : Buffer.concat(chunks);
+  return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks);
 }
