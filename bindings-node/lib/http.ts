@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 import { attempt, ClosedError } from "./errors.js";
-import { answers, attend, drain, hub, leave, nextNumber } from "./hub.js";
+import { answers, attend, drain, hold, hub, leave, nextNumber, release } from "./hub.js";
 import type { NativeHttpApp } from "./native.js";
 
 /** The head of an answer, and its body as far as it is there. */
@@ -47,6 +47,7 @@ class Exchange {
    */
   begin(method: string, target: string, headers: string, body: Uint8Array | undefined, recipient: Recipient): void {
     this.#recipient = recipient;
+    hold();
     this.#start = () => hub.beginExchange(this.app, this.number, method, target, headers, body, texts);
     if (begun.push(this) === 1) {
       setImmediate(beginAll);
@@ -142,6 +143,7 @@ class Exchange {
   /** Hands the answer over. */
   #take(status: number): void {
     this.#isAnswered = true;
+    release();
     const isComplete = answers[0] === 1;
     const [head = "", body = ""] = texts;
     const headers = head.split("\n");
@@ -153,7 +155,10 @@ class Exchange {
   }
 
   #fail(error: unknown): void {
-    this.#isAnswered = true;
+    if (!this.#isAnswered) {
+      this.#isAnswered = true;
+      release();
+    }
     this.#end();
     this.#recipient?.failed(error);
   }

@@ -231,7 +231,7 @@ export function flush(): void {
   }
 }
 
-/** Runs what has gathered. `local` says that calls have arrived on this thread, and ends them before it returns. */
+/** Runs what has gathered. `local` says that calls have arrived on this thread; all of them are run before it returns. */
 export function drain(local: boolean): void {
   if (isDraining) {
     // A handler has made an HTTP request of its own: its turn comes when the handler returns.
@@ -240,16 +240,20 @@ export function drain(local: boolean): void {
   }
   isDraining = true;
   try {
-    const rows = hub.drain(texts, local);
-    firstWaits = 0;
-    for (let row = 0; row < rows; row++) {
-      const text = texts[row] as string;
-      texts[row] = "";
-      dispatch(row * COLUMNS, text);
-      if (outNumbers.length > 0 && row + 1 < rows) {
-        hurry();
+    let rows;
+    do {
+      rows = hub.drain(texts, local);
+      firstWaits = 0;
+      for (let row = 0; row < rows; row++) {
+        const text = texts[row] as string;
+        texts[row] = "";
+        dispatch(row * COLUMNS, text);
+        if (outNumbers.length > 0 && row + 1 < rows) {
+          hurry();
+        }
       }
-    }
+      // The addon wakes us for the rest of other calls, so that the program has its turn in between.
+    } while (local && rows === ROWS);
   } finally {
     isDraining = false;
   }

@@ -1,0 +1,115 @@
+// Nothing is kept of calls that have ended: neither by a server nor by a client, however they ended.
+
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+/** How many calls of each kind a round makes; a leak of a few bytes each would show. */
+const CALLS = 20_000;
+const MIB = 1024 * 1024;
+
+/** Runs rounds of calls in a process of its own; returns what memory it had after the first and after the last. */
+function rounds(source) {
+  const program = `
+    import { Client, Server, ToolError } from "mcpline";
+    const server = new Server({ name: "leaks", version: "1" });
+    const input = { type: "object" };
+    server.tool("echo", { input }, ({ text }) => text);
+    server.tool("later", { input }, async ({ text }) => { await null; return { content: [{ type: "text", text }] }; });
+    server.tool("fail", { input }, async () => { throw new ToolError("no"); });
+    server.tool("report", { input }, async (_, ctx) => { ctx.progress(1); ctx.info("x"); void ctx.signal; return ""; });
+    const many = async (count, one) => {
+      for (let done = 0; done < count; done += 100) {
+        await Promise.all(Array.from({ length: 100 }, one));
+      }
+    };
+    const memory = () => { gc(); gc(); const { heapUsed, external, rss } = process.memoryUsage(); return { heap: heapUsed + external, rss }; };
+    const CALLS = ${CALLS};
+    ${source}
+    await round();
+    await round();
+    const before = memory();
+    for (let turn = 0; turn < 3; turn++) await round();
+    const after = memory();
+    await end?.();
+    console.log(JSON.stringify({ before, after }));
+  `;
+  const cwd = fileURLToPath(new URL("..", import.meta.url));
+  const done = spawnSync(process.execPath, ["--expose-gc", "--input-type=module", "--eval", program], {
+    cwd,
+    encoding: "utf8",
+  });
+  assert.equal(done.status, 0, done.stderr);
+  return JSON.parse(done.stdout);
+}
+
+function assertFlat({ before, after }) {
+  const heap = (after.heap - before.heap) / MIB;
+  const rss = (after.rss - before.rss) / MIB;
+  assert.ok(heap < 1, `the heap has grown by ${heap.toFixed(2)} MiB`);
+  // The allocator keeps some for itself.
+  assert.ok(rss < 24, `the process has grown by ${rss.toFixed(1)} MiB`);
+}
+
+test("calls over a connection in memory leave nothing behind, in the server or in the client", () => {
+  assertFlat(
+    rounds(`
+      const client = await Client.memory(server);
+      const end = () => client.close();
+      const round = async () => {
+        await many(CALLS, () => client.callTool("echo", { text: "x" }));
+        await many(CALLS, () => client.callTool("later", { text: "x" }));
+        await many(CALLS, () => client.callTool("fail"));
+        await many(CALLS, () => client.callTool("report", {}, { onProgress() {} }));
+        await many(CALLS / 10, () => {
+          const cancelling = new AbortController();
+          const call = client.callTool("later", { text: "x" }, { signal: cancelling.signal }).catch(() => {});
+          cancelling.abort();
+          return call;
+        });
+      };
+    `),
+  );
+});
+
+test("requests of a mounted server leave nothing behind", () => {
+  assertFlat(
+    rounds(`
+      const end = () => server.close();
+      const meta = { "io.modelcontextprotocol/protocolVersion": "2026-07-28", "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": { name: "peer", version: "1" } };
+      const post = (name) => {
+        const params = { name, arguments: { text: "x" }, _meta: meta };
+        const headers = { "content-type": "application/json", accept: "application/json, text/event-stream",
+          "mcp-protocol-version": "2026-07-28", "mcp-method": "tools/call", "mcp-name": name };
+        return new Request("http://localhost/mcp", { method: "POST", headers,
+          body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params }) });
+      };
+      const round = async () => {
+        for (const name of ["echo", "later", "fail"]) {
+          await many(CALLS / 10, async () => (await server.fetch(post(name))).text());
+        }
+      };
+    `),
+  );
+});
+
+test("servers and clients that are let go of are collected", () => {
+  assertFlat(
+    rounds(`
+      let end;
+      const round = async () => {
+        for (let turn = 0; turn < 300; turn++) {
+          const one = new Server({ name: "one", version: "1" });
+          one.tool("self", { input }, () => one.constructor.name);
+          const client = await Client.memory(one);
+          await client.callTool("self");
+          await client.close();
+          new Server({ name: "unused", version: "1" }).tool("echo", { input }, ({ text }) => text);
+        }
+        await new Promise(setImmediate);
+      };
+    `),
+  );
+});
