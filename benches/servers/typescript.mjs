@@ -74,8 +74,9 @@ if (port === undefined && isFirst) {
   const handler = two.createMcpHandler(made);
   createServer(adapted((request) => handler.fetch(request))).listen(port, "127.0.0.1");
 } else {
-  const find = sessions((options) => new two.WebStandardStreamableHTTPServerTransport(options));
-  createServer(
-    adapted(async (request) => (await find(request.headers.get("mcp-session-id"))).handleRequest(request)),
-  ).listen(port, "127.0.0.1");
+  const { NodeStreamableHTTPServerTransport } = await load("@modelcontextprotocol/node");
+  const find = sessions((options) => new NodeStreamableHTTPServerTransport(options));
+  createServer(async (request, response) => {
+    await (await find(request.headers["mcp-session-id"])).handleRequest(request, response);
+  }).listen(port, "127.0.0.1");
 }
