@@ -40,12 +40,15 @@ def clients(release: Path, interpreter: Callable[[str], str | None]) -> list[Cli
     rust = str(release / "bench-client-mcpline")
     python = (ours, str(HERE / "mcpline_python.py"))
     modern = (("MODERN", "1"),)
+    node = (environment.mcpline_node(), str(HERE / "mcpline_node.mjs"))
     found = [
         Client("bare", (str(release / "bench-client-bare"),)),
         Client("mcpline Rust", (rust,)),
         Client("mcpline Rust, 2026-07-28", (rust,), modern),
         Client("mcpline Python", python),
         Client("mcpline Python, 2026-07-28", python, modern),
+        Client("mcpline Node", node),
+        Client("mcpline Node, 2026-07-28", node, modern),
         Client("rmcp 3.9", (str(release / "bench-client-rmcp"),)),
     ]
     if peer := interpreter("mcp"):

@@ -61,9 +61,10 @@ function face() {
   writeFileSync(join(dist, "index.d.mts"), 'export * from "./index.js";\n');
 }
 
+// The old package stays usable until the addon is built, which takes longest.
+const library = addon();
 rmSync(dist, { recursive: true, force: true });
 mkdirSync(dist, { recursive: true });
-const library = addon();
 // By renaming, because a process may have the old one mapped.
 copyFileSync(library, join(dist, "mcpline.node.new"));
 if (profile === "release" && process.platform === "linux") {
