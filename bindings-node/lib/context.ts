@@ -1,7 +1,7 @@
 /** What a handler may do and know while it works. */
 
 import { attempt, ClosedError } from "./errors.js";
-import { ask, hub, watch } from "./hub.js";
+import { ask, hasReported, hub, watch } from "./hub.js";
 import type { NativeRequestInfo } from "./native.js";
 import type {
   ClientCapabilities,
@@ -78,13 +78,19 @@ export class Context {
    * are thinned, and the last report is always delivered.
    */
   progress(progress: number, total?: number, message?: string): void {
-    attempt(() => hub.progress(this.#call, progress, total, message));
+    attempt(() => {
+      hub.progress(this.#call, progress, total, message);
+    });
+    hasReported();
   }
 
   /** Sends a log message, if the client wants messages of this level (`server/utilities/logging`). `data` is any JSON value. */
   log(level: LogLevel, data: unknown, logger?: string): void {
     const json = JSON.stringify(data) as string | undefined;
-    attempt(() => hub.log(this.#call, level, logger, json ?? "null"));
+    attempt(() => {
+      hub.log(this.#call, level, logger, json ?? "null");
+    });
+    hasReported();
   }
 
   /** {@link log}, at level `debug`. */
@@ -188,6 +194,7 @@ export class Context {
     attempt(() => {
       hub.closeStream(this.#call);
     });
+    hasReported();
   }
 
   /** The client, as it names itself. */

@@ -167,7 +167,7 @@ const outNumbers: number[] = [];
 const outKinds: Kind[] = [];
 const outTexts: string[] = [];
 let isFlushScheduled = false;
-let hasAsked = false;
+let waitsForFlush = false;
 let firstWaits = 0;
 
 /** Ends a call, at the end of this turn. */
@@ -197,9 +197,19 @@ export function ask(
     disown(number);
     throw error;
   }
-  hasAsked = true;
-  scheduleFlush();
+  hasReported();
   return answered as Promise<string>;
+}
+
+/** Has what a handler has reported go out at the end of this turn, or at once if this turn is a long one. */
+export function hasReported(): void {
+  waitsForFlush = true;
+  if (isFlushScheduled) {
+    hurry();
+  } else {
+    firstWaits = performance.now();
+    scheduleFlush();
+  }
 }
 
 function scheduleFlush(): void {
@@ -213,8 +223,8 @@ function scheduleFlush(): void {
 /** Asks and ends what has waited for it. */
 export function flush(): void {
   isFlushScheduled = false;
-  while (outNumbers.length > 0 || hasAsked) {
-    hasAsked = false;
+  while (outNumbers.length > 0 || waitsForFlush) {
+    waitsForFlush = false;
     const numbers = outNumbers.splice(0, ROWS);
     const kinds = outKinds.splice(0, ROWS);
     const results = outTexts.splice(0, ROWS);

@@ -159,27 +159,24 @@ impl Hub {
         }
     }
 
-    /// Reports progress.
+    /// Reports progress, with the next flush.
     #[napi(catch_unwind)]
     pub fn progress(
-        &self,
+        &mut self,
         call: f64,
         progress: f64,
         total: Option<f64>,
         message: Option<String>,
-    ) -> Result<()> {
-        if let Some(context) = self.context(call) {
-            let runtime = self.shared.runtime()?;
-            let _entered = runtime.enter();
+    ) {
+        self.report(call, move |context| {
             context.progress(progress, total, message.as_deref());
-        }
-        Ok(())
+        });
     }
 
-    /// Sends a log message; `data` is JSON.
+    /// Sends a log message, with the next flush; `data` is JSON.
     #[napi(catch_unwind)]
     pub fn log(
-        &self,
+        &mut self,
         call: f64,
         level: String,
         logger: Option<String>,
@@ -187,23 +184,17 @@ impl Hub {
     ) -> Result<()> {
         let level = LoggingLevel::parse(&level)
             .ok_or_else(|| Failure::misuse(format!("{level} is no level")))?;
-        if let Some(context) = self.context(call) {
-            let runtime = self.shared.runtime()?;
-            let _entered = runtime.enter();
-            context.log(level, logger.as_deref(), &checked(data)?);
-        }
+        let data = checked(data)?;
+        self.report(call, move |context| {
+            context.log(level, logger.as_deref(), &data);
+        });
         Ok(())
     }
 
-    /// Closes the response stream while the call goes on.
+    /// Closes the response stream while the call goes on, with the next flush.
     #[napi(catch_unwind)]
-    pub fn close_stream(&self, call: f64) -> Result<()> {
-        if let Some(context) = self.context(call) {
-            let runtime = self.shared.runtime()?;
-            let _entered = runtime.enter();
-            context.close_stream();
-        }
-        Ok(())
+    pub fn close_stream(&mut self, call: f64) {
+        self.report(call, Context::close_stream);
     }
 
     /// Asks the client, with the next flush: questions of one turn go out together. The promise with this number is
@@ -232,6 +223,22 @@ impl Hub {
         });
         self.outgoing.push(Completion::Ask(context, ask, sink));
         Ok(())
+    }
+
+    /// Has something done in the course of a call, before whatever ends it.
+    fn report(&mut self, call: f64, run: impl FnOnce(&Context) + Send + 'static) {
+        let found = lock(&self.shared.open)
+            .get(call)
+            .map(|open| (open.call.context(), open.is_local));
+        let Some((context, is_local)) = found else {
+            return;
+        };
+        let run = Completion::Run(Box::new(move || run(&context)));
+        if is_local {
+            self.here.push(run);
+        } else {
+            self.outgoing.push(run);
+        }
     }
 
     fn context(&self, call: f64) -> Option<Context> {

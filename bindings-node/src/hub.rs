@@ -194,8 +194,10 @@ pub struct Hub {
     table: Table,
     /// Results on their way out, and whatever else is answered in numbers.
     answers: Table,
-    /// Results and questions on their way to the I/O thread, between flushes.
+    /// Results, reports and questions on their way to the I/O thread, between flushes.
     pub(crate) outgoing: Vec<Completion>,
+    /// Those of calls that have arrived on this thread, which are done here.
+    pub(crate) here: Vec<Completion>,
 }
 
 /// Memory of JavaScript's, kept alive by the package as long as the environment lasts.
@@ -272,6 +274,7 @@ impl Hub {
             table: Table(std::ptr::null_mut()),
             answers: Table(std::ptr::null_mut()),
             outgoing: Vec::new(),
+            here: Vec::new(),
         })
     }
 
@@ -375,11 +378,10 @@ impl Hub {
         Ok(rows as u32)
     }
 
-    /// Asks what was asked since the last time, and ends calls: the first `count` rows of the answers have a call's number and what the text beside it is. Returns
+    /// Does what was reported and asked since the last time, and ends calls: the first `count` rows of the answers have a call's number and what the text beside it is. Returns
     /// how many HTTP exchanges have something new; their numbers are in the answers then.
     #[napi(catch_unwind)]
     pub fn flush(&mut self, env: Env, texts: Array<'_>, count: u32) -> Result<u32> {
-        let mut here = Vec::new();
         for row in 0..(count as usize).min(ROWS) {
             let number = self.answers.get(row * COLUMNS);
             let Some(open) = lock(&self.shared.open).take(number) else {
@@ -394,7 +396,7 @@ impl Hub {
             };
             let completion = Completion::Reply(open.call, outcome);
             if open.is_local {
-                here.push(completion);
+                self.here.push(completion);
             } else {
                 self.outgoing.push(completion);
             }
@@ -403,13 +405,13 @@ impl Hub {
             let completions = self.shared.completions()?;
             completions.push_all(&mut self.outgoing);
         }
-        if here.is_empty() {
+        if self.here.is_empty() {
             return Ok(0);
         }
         let runtime = self.shared.runtime()?;
         let _entered = runtime.enter();
         self.shared.exchanges.collect(true);
-        for completion in here {
+        for completion in self.here.drain(..) {
             completion.run();
         }
         Ok(self.take_ready())
