@@ -20,5 +20,9 @@ export default tseslint.config(
       "@typescript-eslint/no-unused-vars": ["error", { varsIgnorePattern: "^_", argsIgnorePattern: "^_" }],
     },
   },
-  { files: ["**/*.mjs"], languageOptions: { globals: globals.node } },
+  {
+    files: ["**/*.mjs"],
+    languageOptions: { globals: globals.node },
+    rules: { "no-unused-vars": ["error", { varsIgnorePattern: "^_", argsIgnorePattern: "^_" }] },
+  },
 );
