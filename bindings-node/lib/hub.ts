@@ -58,6 +58,8 @@ export interface Listener {
 interface Waiting {
   resolve: (json: string | undefined) => void;
   reject: (error: Error) => void;
+  /** Whether the process lives on meanwhile. */
+  isHeld: boolean;
 }
 
 const table = new Float64Array(ROWS * COLUMNS);
@@ -130,21 +132,24 @@ export function unlisten(number: number): void {
   listeners.delete(number);
 }
 
-/** A promise that the addon settles, by its number, with JSON or nothing. The process lives on meanwhile. */
-export function promised(): [number, Promise<string | undefined>] {
+/**
+ * A promise that the addon settles, by its number, with JSON or nothing. The process lives on meanwhile, unless what waits
+ * is a handler: whoever called it, or serves it, is what the process lives on for.
+ */
+export function promised(isHeld = true): [number, Promise<string | undefined>] {
   const number = nextNumber();
-  hold();
+  if (isHeld) {
+    hold();
+  }
   const promise = new Promise<string | undefined>((resolve, reject) => {
-    waiting.set(number, { resolve, reject });
+    waiting.set(number, { resolve, reject, isHeld });
   });
   return [number, promise];
 }
 
 /** Forgets a promise that the addon won't settle. */
 export function disown(number: number): void {
-  if (waiting.delete(number)) {
-    release();
-  }
+  settle(number);
 }
 
 /** Calls `cancelled` when a call is cancelled, until it ends. */
@@ -188,7 +193,7 @@ export function ask(
   params: string | undefined,
   key: string | undefined,
 ): Promise<string> {
-  const [number, answered] = promised();
+  const [number, answered] = promised(false);
   try {
     attempt(() => {
       hub.ask(call, number, method, params, key);
@@ -335,7 +340,9 @@ function settle(number: number): Waiting | undefined {
   const entry = waiting.get(number);
   if (entry !== undefined) {
     waiting.delete(number);
-    release();
+    if (entry.isHeld) {
+      release();
+    }
   }
   return entry;
 }
