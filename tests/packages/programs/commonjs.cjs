@@ -1,0 +1,17 @@
+// The same in CommonJS, with what ESM has: both are one module, whose classes are the same.
+const assert = require("node:assert/strict");
+
+const { Client, Server, ToolError } = require("mcpline");
+
+async function main() {
+  const esm = await import("mcpline");
+  assert.equal(esm.Server, Server);
+  assert.equal(esm.ToolError, ToolError);
+
+  const host = await Client.spawn(process.execPath, [process.argv[2]]);
+  const sum = await host.callTool("add", { a: 2, b: 3 });
+  assert.equal(sum.content[0].text, "5");
+  await host.close();
+}
+
+main();
