@@ -324,7 +324,10 @@ export class Client {
   /** Sends any notification. */
   async notify(method: string, params?: object): Promise<void> {
     const json = params === undefined ? "" : JSON.stringify(params);
-    await this.#settled((promise) => this.#native.notify(promise, method, json));
+    await this.#settled((promise) => {
+      this.#native.notify(promise, method, json);
+      this.#flushSoon();
+    });
   }
 
   /**

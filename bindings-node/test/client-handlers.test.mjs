@@ -1,0 +1,199 @@
+// What servers ask and tell: handlers, notifications, and what becomes of handlers that fail.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { pathToFileURL } from "node:url";
+
+import { Client, RpcError, Server } from "mcpline";
+
+import { LEGACY, MODERN, reach, settable } from "./client-peer.mjs";
+
+const textOf = ({ content }) => content[0].text;
+
+for (const revision of [LEGACY, MODERN]) {
+  for (const way of ["memory", "http"]) {
+    test(`questions are answered by the handlers: ${way}, ${revision}`, async (t) => {
+      const asked = [];
+      const client = await reach(t, way, {
+        revision,
+        elicit: (question) => {
+          asked.push(question);
+          return question.mode === "url" ? "decline" : { action: "accept", content: { city: "Bergen" } };
+        },
+        sample: async ({ messages }) => `You said: ${messages[0].content.text}`,
+        roots: ["file:///home", new URL("file:///tmp"), { uri: "file:///etc", name: "settings" }, "/a path"],
+      });
+      assert.deepEqual(JSON.parse(textOf(await client.callTool("elicits"))), {
+        action: "accept",
+        content: { city: "Bergen" },
+      });
+      assert.equal(asked[0].mode, "form");
+      assert.equal(asked[0].message, "Where?");
+      assert.ok(asked[0].requestedSchema.properties.city);
+      assert.equal(textOf(await client.callTool("visits")), "decline");
+      assert.equal(asked[1].url, "https://example.com");
+      assert.equal(JSON.parse(textOf(await client.callTool("samples"))).text, "You said: Hi");
+      const roots = JSON.parse(textOf(await client.callTool("lists-roots")));
+      assert.deepEqual(roots, [
+        { uri: "file:///home" },
+        { uri: "file:///tmp" },
+        { uri: "file:///etc", name: "settings" },
+        { uri: pathToFileURL("/a path").href },
+      ]);
+    });
+
+    test(`what an accepted form leaves out gets its default: ${way}, ${revision}`, async (t) => {
+      const client = await reach(t, way, { revision, elicit: () => "accept" });
+      const { content } = JSON.parse(textOf(await client.callTool("elicits")));
+      assert.deepEqual(content, { city: "Oslo" });
+    });
+
+    test(`what a server tells is heard: ${way}, ${revision}`, async (t) => {
+      const heard = [];
+      const [changed, tools] = settable();
+      const [updated, resource] = settable();
+      const [logged, log] = settable();
+      const client = await reach(t, way, {
+        revision,
+        onNotification: ({ method }) => heard.push(method),
+        onToolsChanged: tools,
+        onResourceUpdated: resource,
+        onLog: log,
+      });
+      await client.subscribe("test://a");
+      await client.callTool("logs", {}, { logLevel: "debug" });
+      assert.deepEqual((await logged).data, { at: "work" });
+      assert.equal((await logged).logger, "peer");
+      assert.equal((await logged).level, "info");
+      await client.callTool("changes");
+      await changed;
+      assert.equal(await updated, "test://a");
+      assert.ok(heard.includes("notifications/tools/list_changed"));
+    });
+
+    test(`notifications can be iterated over from any time on: ${way}, ${revision}`, async (t) => {
+      const client = await reach(t, way, { revision });
+      const told = client.notifications();
+      const wanted = revision === MODERN ? "notifications/subscriptions/acknowledged" : undefined;
+      if (wanted !== undefined) {
+        assert.equal((await told.next()).value.method, wanted);
+      }
+      await client.callTool("changes");
+      for await (const { method } of told) {
+        if (method === "notifications/tools/list_changed") {
+          break;
+        }
+      }
+      assert.deepEqual(await told.next(), { done: true, value: undefined });
+    });
+  }
+}
+
+test("a log handler alone hears log messages once, with an iterator beside it", async (t) => {
+  const logs = [];
+  const client = await reach(t, "memory", { revision: LEGACY, onLog: ({ data }) => logs.push(data) });
+  const told = client.notifications();
+  await client.setLogLevel("debug");
+  await client.callTool("logs");
+  assert.equal((await told.next()).value.method, "notifications/message");
+  assert.deepEqual(logs, [{ at: "work" }]);
+});
+
+test("the end of the client ends its iterators", async (t) => {
+  const client = await reach(t, "memory", { revision: LEGACY });
+  const told = client.notifications();
+  const next = told.next();
+  await client.close();
+  assert.equal((await next).done, true);
+  assert.throws(() => client.notifications(), { code: "CLIENT_CLOSED" });
+});
+
+test("a user's refusal to let the model be asked is an error of its own", async (t) => {
+  const client = await reach(t, "memory", { revision: LEGACY, sample: () => null });
+  const result = await client.callTool("samples").catch((error) => error);
+  assert.match(result.message ?? textOf(result), /refused/);
+});
+
+test("an error of a handler tells the server nothing of its internals, unless it says so", async (t) => {
+  const server = new Server({ name: "asker", version: "1" });
+  server.tool("asks", {}, async (_, ctx) => {
+    try {
+      return (await ctx.elicit("?", { type: "object", properties: {} })).action;
+    } catch (error) {
+      return `${error.rpcCode}: ${error.message} ${JSON.stringify(error.data)}`;
+    }
+  });
+  let fail;
+  const options = { revisions: [LEGACY], elicit: () => fail() };
+  const client = await Client.memory(server, options);
+  t.after(() => client.close());
+  const [warned, warn] = settable();
+  process.once("warning", warn);
+  fail = () => {
+    throw new Error("the password is swordfish");
+  };
+  assert.equal(textOf(await client.callTool("asks")), "-32603: the handler of the host failed undefined");
+  assert.match((await warned).message, /swordfish/);
+  fail = async () => {
+    throw new RpcError(-32001, "not today", { until: "Monday" });
+  };
+  assert.equal(textOf(await client.callTool("asks")), '-32001: not today {"until":"Monday"}');
+  const [again, warnAgain] = settable();
+  process.once("warning", warnAgain);
+  fail = () => "maybe";
+  assert.equal(textOf(await client.callTool("asks")), "-32603: the handler of the host failed undefined");
+  assert.match((await again).message, /accept, decline or cancel/);
+});
+
+test("a handler of notifications that fails is reported, and the next ones are heard in order", async (t) => {
+  const heard = [];
+  const [done, finish] = settable();
+  const [warned, warn] = settable();
+  process.once("warning", warn);
+  const server = new Server({ name: "teller", version: "1" });
+  server.tool("tells", {}, (_, ctx) => {
+    for (let number = 0; number < 5; number++) {
+      ctx.info(number);
+    }
+  });
+  const client = await Client.memory(server, {
+    onLog: async ({ data }) => {
+      await new Promise((resolve) => setTimeout(resolve, 5 - data));
+      heard.push(data);
+      if (data === 1) {
+        throw new Error("deaf");
+      }
+      if (data === 4) {
+        finish();
+      }
+    },
+  });
+  t.after(() => client.close());
+  await client.callTool("tells", {}, { logLevel: "debug" });
+  await done;
+  assert.deepEqual(heard, [0, 1, 2, 3, 4]);
+  assert.match((await warned).message, /deaf/);
+});
+
+test("a question that is withdrawn aborts its handler", async (t) => {
+  const [asked, ask] = settable();
+  const [withdrawn, withdraw] = settable();
+  const client = await reach(t, "memory", {
+    revision: MODERN,
+    elicit: (_, { signal }) => {
+      ask();
+      return new Promise((_, reject) => {
+        signal.addEventListener("abort", () => {
+          withdraw();
+          reject(signal.reason);
+        });
+      });
+    },
+  });
+  const giving = new AbortController();
+  const call = client.callTool("elicits", {}, { signal: giving.signal });
+  await asked;
+  giving.abort();
+  await assert.rejects(call, { name: "AbortError" });
+  await withdrawn;
+});

@@ -1,0 +1,223 @@
+// What a client can ask for, over every transport and in both eras.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Client, Server, UsageError } from "mcpline";
+
+import { LEGACY, makeServer, MODERN, pipes, reach, settable, ways } from "./client-peer.mjs";
+
+for (const way of Object.keys(ways)) {
+  for (const revision of [LEGACY, MODERN]) {
+    test(`everything can be asked for: ${way}, ${revision}`, async (t) => {
+      const client = await reach(t, way, { revision });
+      assert.equal(client.protocolVersion, revision);
+      assert.equal(client.serverInfo.name, "peer");
+      assert.equal(client.serverInfo.version, "1.2.3");
+      assert.equal(client.instructions, "ask it");
+      assert.ok(client.serverCapabilities.tools);
+
+      const tools = (await client.listTools()).map(({ name }) => name);
+      assert.deepEqual(tools.slice(0, 3), ["echo", "sum", "fails"]);
+      assert.equal(tools.length, 11);
+      assert.equal((await client.listResources())[0].uri, "test://a");
+      assert.equal((await client.listResourceTemplates())[0].uriTemplate, "test://of/{name}");
+      assert.equal((await client.listPrompts())[0].name, "greet");
+
+      const { content, isError } = await client.callTool("echo", { text: "grüß \u{1F30D} \n" });
+      assert.deepEqual(content, [{ type: "text", text: "grüß \u{1F30D} \n" }]);
+      assert.ok(!isError);
+      assert.deepEqual((await client.callTool("sum")).structuredContent, { sum: 3 });
+      assert.equal((await client.callTool("fails")).isError, true);
+
+      assert.equal((await client.readResource("test://a")).contents[0].text, "the a");
+      assert.equal((await client.readResource(new URL("test://of/ada"))).contents[0].text, "ada");
+      const prompt = await client.getPrompt("greet", { who: "Ada" });
+      assert.deepEqual(prompt.messages[0], { role: "user", content: { type: "text", text: "Hello Ada" } });
+      const ofPrompt = await client.complete({ prompt: "greet" }, { name: "who", value: "Al" });
+      assert.deepEqual(ofPrompt.completion.values, ["Alan"]);
+      const known = { context: { other: "x" } };
+      const ofTemplate = await client.complete({ template: "test://of/{name}" }, { name: "name", value: "ad" }, known);
+      assert.deepEqual(ofTemplate.completion.values, ["ada"]);
+
+      await client.ping();
+      await client.setLogLevel("info");
+      await client.subscribe("test://a");
+      await client.unsubscribe("test://a");
+      await client.rootsChanged();
+      await client.notify("notifications/of/its/own", { a: 1 });
+      const result = await client.request("tools/call", { name: "echo", arguments: { text: "raw" } });
+      assert.equal(result.content[0].text, "raw");
+    });
+  }
+}
+
+test("pages are fetched when they are needed", async (t) => {
+  const client = await reach(t, "memory");
+  const names = [];
+  for await (const { name } of client.tools()) {
+    names.push(name);
+    if (names.length === 3) {
+      break;
+    }
+  }
+  assert.deepEqual(names, ["echo", "sum", "fails"]);
+  for await (const { uri } of client.resources()) {
+    assert.equal(uri, "test://a");
+  }
+});
+
+test("progress is heard in order, and awaited before the result", async (t) => {
+  const client = await reach(t, "http");
+  const heard = [];
+  const result = await client.callTool("reports", {}, { onProgress: (report) => heard.push(report) });
+  assert.equal(result.content[0].text, "done");
+  assert.deepEqual(heard.at(-1), { progress: 2, total: 2 });
+  const slow = [];
+  await client.callTool(
+    "reports",
+    {},
+    {
+      onProgress: async ({ progress }) => {
+        await new Promise((resolve) => setTimeout(resolve, progress === 1 ? 20 : 1));
+        slow.push(progress);
+      },
+    },
+  );
+  assert.equal(slow.at(-1), 2);
+  assert.deepEqual(slow, [...slow].sort());
+});
+
+test("who listens to progress may fail without harm", async (t) => {
+  const client = await reach(t, "memory");
+  const [warned, warn] = settable();
+  process.once("warning", warn);
+  const onProgress = () => {
+    throw new Error("deaf");
+  };
+  assert.equal((await client.callTool("reports", {}, { onProgress })).content[0].text, "done");
+  assert.match((await warned).message, /who listens to progress failed: Error: deaf/);
+});
+
+for (const way of ["memory", "http"]) {
+  test(`an aborted signal rejects with its reason and cancels at the server: ${way}`, async (t) => {
+    const [started, start] = settable();
+    const [cancelled, cancel] = settable();
+    const client = await reach(t, way, { seen: { started: start, cancelled: cancel } });
+    const giving = new AbortController();
+    const call = client.callTool("waits", {}, { signal: giving.signal });
+    await started;
+    const reason = new Error("enough");
+    giving.abort(reason);
+    await assert.rejects(call, reason);
+    await cancelled;
+    await assert.rejects(client.callTool("echo", {}, { signal: giving.signal }), reason);
+    await assert.rejects(client.ping({ signal: giving.signal }), reason);
+    const list = client.listTools({ signal: giving.signal });
+    await assert.rejects(list, reason);
+    await client.callTool("echo", {}, { signal: new AbortController().signal });
+  });
+}
+
+test("members of _meta reach the server, in options or in parameters", async (t) => {
+  const server = new Server({ name: "meta", version: "1" });
+  server.tool("meta", {}, (_, ctx) => JSON.stringify(ctx.meta ?? {}));
+  const client = await Client.memory(server);
+  t.after(() => client.close());
+  const told = async (result) => JSON.parse((await result).content[0].text)["example.com/a"];
+  assert.equal(await told(client.callTool("meta", {}, { meta: { "example.com/a": 1 } })), 1);
+  assert.equal(await told(client.request("tools/call", { name: "meta", _meta: { "example.com/a": 2 } })), 2);
+});
+
+test("results that ask for input can be answered by hand", async (t) => {
+  const client = await reach(t, "memory", { revision: MODERN, elicit: () => "decline" });
+  const asked = await client.callTool("elicits", {}, { byHand: true });
+  assert.equal(asked.resultType, "input_required");
+  const [[key, request]] = Object.entries(asked.inputRequests);
+  assert.equal(request.params.message, "Where?");
+  const inputResponses = { [key]: { action: "accept", content: { city: "Rome" } } };
+  const params = { name: "elicits", arguments: {}, inputResponses, requestState: asked.requestState };
+  const result = await client.request("tools/call", params);
+  assert.match(result.content[0].text, /Rome/);
+});
+
+test("arguments that are no JSON are rejected, and a lone surrogate is", async (t) => {
+  const client = await reach(t, "memory");
+  await assert.rejects(client.callTool("echo", { text: 1n }), TypeError);
+  await assert.rejects(client.callTool("echo", { text: "\ud800" }), UsageError);
+  assert.equal((await client.callTool("echo", { text: "\\ud800" })).content[0].text, "\\ud800");
+});
+
+test("what doesn't exist is refused", async () => {
+  const server = makeServer();
+  await assert.rejects(Client.memory(server, { time_out: 5 }), { name: "UsageError", message: /no option "time_out"/ });
+  await assert.rejects(Client.memory(server, { headers: {} }), UsageError);
+  await assert.rejects(Client.memory(server, { timeout: -1 }), UsageError);
+  await assert.rejects(Client.connect("http://127.0.0.1:1", { revisions: ["2020-01-01"] }), UsageError);
+  await assert.rejects(Client.connect("no url"), UsageError);
+  const client = await Client.memory(server);
+  await assert.rejects(client.callTool("echo", {}, { reissue: "often" }), UsageError);
+  await assert.rejects(client.setLogLevel("loud"), UsageError);
+  await assert.rejects(client.request("tools/list", [1]), UsageError);
+  await client.close();
+});
+
+test("many calls at once are all answered", async (t) => {
+  const client = await reach(t, "program");
+  const calls = Array.from({ length: 1000 }, (_, n) => client.callTool("echo", { text: String(n) }));
+  const texts = (await Promise.all(calls)).map(({ content }) => content[0].text);
+  assert.deepEqual(
+    texts,
+    texts.map((_, n) => String(n)),
+  );
+});
+
+test("a transport of one's own is opened anew when it was closed", async (t) => {
+  const seen = {};
+  const client = await Client.over(pipes(seen), { reconnectDelay: 1 });
+  t.after(() => client.close());
+  await client.callTool("echo", { text: "one" });
+  seen.child.kill("SIGKILL");
+  await new Promise((resolve) => seen.child.once("close", resolve));
+  // Of a tool that changes nothing; or it fails, if it was sent before the end was seen.
+  const again = await client.callTool("echo", { text: "two" }, { reissue: "always" });
+  assert.equal(again.content[0].text, "two");
+  assert.equal(seen.opened, 2);
+  await client.close();
+  assert.equal(seen.closed, 1);
+});
+
+test("a transport that can't be opened is a connection that failed", async () => {
+  const broken = {
+    open() {
+      throw new Error("no way");
+    },
+  };
+  await assert.rejects(Client.over(broken), { code: "CONNECTION_FAILED", message: /no way/ });
+  const late = { open: () => Promise.reject(new Error("no way either")) };
+  await assert.rejects(Client.over(late), { code: "CONNECTION_FAILED", message: /no way either/ });
+});
+
+test("headers and the environment reach whom they are for", async (t) => {
+  const server = new Server({ name: "headers", version: "1" });
+  server.tool("header", {}, (_, ctx) => ctx.headers.get("x-secret") ?? "none");
+  t.after(() => server.close());
+  const { url } = await server.listen();
+  for (const headers of [{ "X-Secret": "hush" }, [["X-Secret", "hush"]], new Headers({ "X-Secret": "hush" })]) {
+    const client = await Client.connect(url, { headers });
+    assert.equal((await client.callTool("header")).content[0].text, "hush");
+    await client.close();
+  }
+  const lines = [];
+  const [heard, hear] = settable();
+  const client = await reach(t, "program", {
+    env: { PEER_SAYS: "over there" },
+    stderr: (line) => {
+      lines.push(line);
+      hear();
+    },
+  });
+  await heard;
+  assert.deepEqual(lines, ["over there"]);
+  await client.close();
+});
