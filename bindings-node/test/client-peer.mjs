@@ -45,6 +45,11 @@ export function makeServer(seen = {}) {
     seen.cancelled?.();
     return "cancelled";
   });
+  server.tool("pid", {}, () => String(process.pid));
+  server.tool("soon", {}, async () => {
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    return "now";
+  });
   server.tool("changes", {}, () => {
     server.notifyResourceUpdated("test://a");
     server.removeTool("fails");
@@ -111,6 +116,18 @@ export async function reach(t, way, { revision, seen, ...options } = {}) {
   const client = await ways[way](t, { openTimeout: 60_000, probeTimeout: 60_000, ...chosen }, seen);
   t.after(() => client.close());
   return client;
+}
+
+/** Resolves when there is no such process any more. */
+export async function gone(pid) {
+  for (;;) {
+    try {
+      process.kill(pid, 0);
+    } catch {
+      return;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
 }
 
 /** A promise and what settles it. */

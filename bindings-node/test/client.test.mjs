@@ -19,7 +19,7 @@ for (const way of Object.keys(ways)) {
 
       const tools = (await client.listTools()).map(({ name }) => name);
       assert.deepEqual(tools.slice(0, 3), ["echo", "sum", "fails"]);
-      assert.equal(tools.length, 11);
+      assert.equal(tools.length, 13);
       assert.equal((await client.listResources())[0].uri, "test://a");
       assert.equal((await client.listResourceTemplates())[0].uriTemplate, "test://of/{name}");
       assert.equal((await client.listPrompts())[0].name, "greet");

@@ -1,0 +1,186 @@
+// When processes with clients live on and when they end; what their ends leave behind; workers; garbage.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { after, test } from "node:test";
+import { Worker } from "node:worker_threads";
+
+import { Client } from "mcpline";
+
+import { gone, makeServer } from "./client-peer.mjs";
+import { Child } from "./peer.mjs";
+
+const listening = await makeServer().listen();
+after(() => listening.close());
+
+const PEER = JSON.stringify(new URL("client-peer.mjs", import.meta.url).href);
+const PROGRAM = JSON.stringify(new URL("client-program.mjs", import.meta.url).pathname);
+const CONNECT = {
+  memory: "await Client.memory(makeServer(), options)",
+  http: `await Client.connect(${JSON.stringify(listening.url)}, options)`,
+  program: `await Client.spawn(process.execPath, [${PROGRAM}], options)`,
+};
+
+/** A program that has connected as `client` and then does as `body` says. */
+function connected(way, body, { options = "{}", args } = {}) {
+  const child = new Child(
+    `import { Client } from "mcpline";
+     import { makeServer } from ${PEER};
+     const options = ${options};
+     const client = ${CONNECT[way]};
+     const textOf = ({ content }) => content[0].text;
+     ${body}`,
+    { args },
+  );
+  after(() => child.process.kill("SIGKILL"));
+  return child;
+}
+
+for (const way of Object.keys(CONNECT)) {
+  test(`a client that nothing is asked of keeps no process alive: ${way}`, async () => {
+    const child = connected(way, `console.log(textOf(await client.callTool("pid")));`);
+    const pid = Number(await child.line());
+    assert.deepEqual(await child.ended, { code: 0, signal: null });
+    if (way === "program") {
+      await gone(pid);
+    }
+  });
+
+  test(`neither does one with handlers, nor one that was closed: ${way}`, async () => {
+    const options = "{ elicit: () => 'accept', onNotification: () => undefined, roots: [] }";
+    const idle = connected(way, `console.log(textOf(await client.callTool("elicits")));`, { options });
+    assert.match(await idle.line(), /accept/);
+    assert.deepEqual(await idle.ended, { code: 0, signal: null });
+    const closed = connected(way, `client.notifications(); await client.close();`, { options });
+    assert.deepEqual(await closed.ended, { code: 0, signal: null });
+  });
+
+  test(`a call that waits keeps the process alive until it is answered: ${way}`, async () => {
+    const child = connected(way, `client.callTool("soon").then((result) => console.log(textOf(result)));`);
+    assert.equal(await child.line(), "now");
+    assert.deepEqual(await child.ended, { code: 0, signal: null });
+  });
+
+  test(`process.exit ends a process with calls in flight, and whatever it started: ${way}`, async () => {
+    const body = `
+      client.callTool("waits").catch(() => undefined);
+      console.log(textOf(await client.callTool("pid")));
+      process.exit(7);`;
+    const child = connected(way, body);
+    const pid = Number(await child.line());
+    assert.deepEqual(await child.ended, { code: 7, signal: null });
+    if (way === "program") {
+      await gone(pid);
+    }
+  });
+
+  test(`so does an exception that nobody catches: ${way}`, async () => {
+    const body = `
+      client.callTool("waits").catch(() => undefined);
+      console.log(textOf(await client.callTool("pid")));
+      setImmediate(() => { throw new Error("uncaught"); });`;
+    const child = connected(way, body);
+    const pid = Number(await child.line());
+    assert.deepEqual(await child.ended, { code: 1, signal: null });
+    assert.match(child.stderr, /uncaught/);
+    if (way === "program") {
+      await gone(pid);
+    }
+  });
+
+  test(`a client that is let go of ends its connection, whatever its handlers know: ${way}`, async () => {
+    const body = `
+      globalThis.kept = client;
+      console.log(textOf(await client.callTool("pid")));
+      const letGo = new FinalizationRegistry((what) => console.log(what));
+      await (async () => {
+        const know = {};
+        const options = { elicit: () => know.client, onNotification: () => know.client };
+        const client = ${CONNECT[way]};
+        know.client = client;
+        letGo.register(client, "collected");
+        console.log(textOf(await client.callTool("pid")));
+        client.notifications();
+      })();
+      const collecting = setInterval(() => gc(), 10);
+      process.stdin.once("data", () => { clearInterval(collecting); process.stdin.unref(); });`;
+    const child = connected(way, body, { args: ["--expose-gc"] });
+    const [kept, dropped] = [Number(await child.line()), Number(await child.line())];
+    assert.equal(await child.line(), "collected");
+    if (way === "program") {
+      await gone(dropped);
+      process.kill(kept, 0);
+    }
+    child.process.stdin.write("x");
+    assert.deepEqual(await child.ended, { code: 0, signal: null });
+  });
+}
+
+test("whoever waits for a notification keeps the process alive", async () => {
+  const body = `
+    const told = client.notifications();
+    told.next().then(({ value }) => console.log(value.method));
+    setTimeout(() => client.callTool("changes"), 200).unref();`;
+  const child = connected("memory", body, { options: '{ revisions: ["2025-11-25"] }' });
+  assert.match(await child.line(), /^notifications\//);
+  assert.deepEqual(await child.ended, { code: 0, signal: null });
+});
+
+test("a killed process takes the programs with it that its clients have started", async () => {
+  const child = connected("program", `console.log(textOf(await client.callTool("pid"))); setInterval(() => 0, 1000);`);
+  const pid = Number(await child.line());
+  child.process.kill("SIGKILL");
+  await child.ended;
+  await gone(pid);
+});
+
+for (const way of Object.keys(CONNECT)) {
+  test(`the end of a worker ends its clients, and nobody else's: ${way}`, async (t) => {
+    const ours = await Client.connect(listening.url);
+    t.after(() => ours.close());
+    const call = ours.callTool("soon");
+    const source = `
+      const { parentPort } = require("node:worker_threads");
+      (async () => {
+        const { Client } = await import("mcpline");
+        const { makeServer } = await import(${PEER});
+        const options = {};
+        const client = ${CONNECT[way]};
+        client.callTool("waits").catch(() => undefined);
+        parentPort.postMessage((await client.callTool("pid")).content[0].text);
+      })();`;
+    for (let round = 0; round < 3; round++) {
+      const worker = new Worker(source, { eval: true });
+      const [pid] = await once(worker, "message");
+      await worker.terminate();
+      if (way === "program") {
+        await gone(Number(pid));
+      }
+    }
+    assert.equal((await call).content[0].text, "now");
+    assert.equal((await ours.callTool("echo", { text: "still here" })).content[0].text, "still here");
+  });
+}
+
+test("closing leaves no descriptor open, though the client is held", async () => {
+  if (process.platform !== "linux") {
+    return;
+  }
+  const { readdirSync } = await import("node:fs");
+  const open = () => readdirSync("/proc/self/fd").length;
+  const warm = await Client.connect(listening.url);
+  await warm.close();
+  const before = open();
+  const held = [];
+  for (let round = 0; round < 20; round++) {
+    const client = await Client.connect(listening.url);
+    await Promise.all([client.listTools(), client.callTool("echo"), client.ping()]);
+    await client.close();
+    held.push(client);
+  }
+  // Sockets are closed by tasks, and on both sides here.
+  while (open() > before + 2) {
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  assert.equal(held.length, 20);
+});
