@@ -262,12 +262,8 @@ impl Hub {
         });
         // Set once, here.
         let _ = shared.calls.set(queue);
-        let ending = Arc::downgrade(&shared);
-        env.add_env_cleanup_hook((), move |()| {
-            if let Some(shared) = ending.upgrade() {
-                shared.close();
-            }
-        })?;
+        let ending = shared.clone();
+        env.add_env_cleanup_hook((), move |()| ending.close())?;
         crate::log::install(&shared);
         Ok(Self {
             shared,

@@ -293,6 +293,51 @@ async fn questions_asked_together_share_a_round() {
 }
 
 #[tokio::test]
+async fn what_is_asked_while_a_round_is_out_goes_into_the_next() {
+    let mut settings = settings();
+    // A second suspension of the same handler would be one too many.
+    settings.suspended = 1;
+    let late = Arc::new(tokio::sync::Notify::new());
+    let asked = late.clone();
+    let server = Server::builder("asker", "1")
+        .settings(settings)
+        .build()
+        .expect("builds")
+        .tool(
+            "ask",
+            "Asks once, and once more when it is told to",
+            move |_: support::Nothing, ctx: Context| {
+                let late = late.clone();
+                async move {
+                    let ask = |key: &str| {
+                        ctx.ask(Ask::new(AskMethod::Elicit, form(key, "name")).with_key(key))
+                    };
+                    let second = async {
+                        late.notified().await;
+                        ask("two").await
+                    };
+                    let (one, two) = tokio::join!(ask("one"), second);
+                    one.and(two).map(|_| "both").map_err(HandlerError::from)
+                }
+            },
+        );
+    let mut client = Client::modern(&server);
+    let (keys, state) = ask_round(&mut client, json!({})).await;
+    assert_eq!(keys, ["one"]);
+    asked.notify_one();
+    // Long enough for the handler to have asked, and for a round that nobody waits for to have ended.
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    let extra = json!({"requestState": state, "inputResponses": {"one": accept("name", "a")}});
+    let (keys, state) = ask_round(&mut client, extra).await;
+    assert_eq!(keys, ["two"]);
+    let extra = json!({"requestState": state, "inputResponses": {"two": accept("name", "b")}});
+    let result = client.call_modern("ask", extra).await.expect("a result");
+    assert_eq!(text(&result), "both");
+}
+
+#[tokio::test]
 async fn a_replay_that_asks_something_else_is_a_typed_error() {
     let asker = |question: &'static str| {
         Server::builder("asker", "1")

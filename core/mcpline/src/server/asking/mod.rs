@@ -185,6 +185,10 @@ fn flush(call: &Arc<CallState>) {
         if book.pending.is_empty() || call.is_done() || call.is_cancelled() {
             return;
         }
+        if call.lock_seat().key.is_none() {
+            // A round is out: the retry that ends it asks what has come up meanwhile.
+            return;
+        }
         book.round += 1;
         let asked: Vec<Asked> = book.pending.iter().map(Pending::asked).collect();
         let requests: Vec<InputRequest> = book.pending.iter().map(Pending::request).collect();
