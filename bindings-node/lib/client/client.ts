@@ -82,7 +82,7 @@ export class Client {
     // The addon must not keep the handlers alive: they may know the client.
     const reference = new WeakRef(host);
     listen(number, { told: (about, number, json) => reference.deref()?.told(about, number, json) });
-    forgotten.register(this, number);
+    forgotten.register(this, number, this);
   }
 
   // Where the server is
@@ -364,12 +364,11 @@ export class Client {
     const [number, closed] = promised();
     try {
       attempt(() => this.#native.close(number));
+      await closed;
     } catch {
       // The thread is ending, and the connection with it.
       disown(number);
-      return;
     }
-    await closed;
     for (const taker of this.#host.takers) {
       taker.end();
     }

@@ -196,6 +196,27 @@ impl Plan {
         })
     }
 
+    #[cfg(unix)]
+    fn of_program(self, program: &str) -> Result<Client> {
+        let program: mcpline::foreign::options::ProgramOptions = read("the program", program)?;
+        let command = program.command().map_err(|error| Failure::core(&error))?;
+        let hears = self.offer.stderr;
+        self.client(|outlet, _| {
+            let outlet = outlet.clone();
+            Address::Command(match hears {
+                true => command.on_stderr(move |line| {
+                    outlet.tell(About::Stderr, 0, Some(Raw::string(line)));
+                }),
+                false => command,
+            })
+        })
+    }
+
+    #[cfg(not(unix))]
+    fn of_program(self, _: &str) -> Result<Client> {
+        Err(Failure::misuse("programs can't be started on this system yet").into())
+    }
+
     fn client(self, address: impl FnOnce(&Outlet, &Arc<Channels>) -> Address) -> Result<Client> {
         let outlet = Outlet {
             hub: self.clients.hub().clone(),
@@ -253,7 +274,6 @@ impl Client {
     }
 
     /// A client of a program, which it starts.
-    #[cfg(unix)]
     #[napi(factory, catch_unwind)]
     pub fn of_program(
         clients: &Clients,
@@ -262,19 +282,8 @@ impl Client {
         settings: String,
         program: String,
     ) -> Result<Self> {
-        let program: mcpline::foreign::options::ProgramOptions = read("the program", &program)?;
-        let command = program.command().map_err(|error| Failure::core(&error))?;
         let plan = Plan::new(clients, number, &offer, &settings)?;
-        let hears = plan.offer.stderr;
-        plan.client(|outlet, _| {
-            let outlet = outlet.clone();
-            Address::Command(match hears {
-                true => command.on_stderr(move |line| {
-                    outlet.tell(About::Stderr, 0, Some(Raw::string(line)));
-                }),
-                false => command,
-            })
-        })
+        plan.of_program(&program)
     }
 
     /// A client of a Unix socket.
