@@ -92,14 +92,24 @@ struct Events {
 impl Shared {
     /// Has something happen on the JavaScript thread. From any thread.
     pub(crate) fn post(self: &Arc<Self>, event: Event) {
-        let wake = {
-            let mut events = lock(&self.events);
-            events.list.push_back(event);
-            !std::mem::replace(&mut events.waking, true)
-        };
-        if wake {
+        if self.put(event) {
             self.wake_later();
         }
+    }
+
+    /// As [`Self::post`], from a thread that has nothing to do with this JavaScript thread. Wakes it at once: the runtime
+    /// that the caller is in may be another one's, and end before it comes to waking.
+    pub(crate) fn post_at_once(&self, event: Event) {
+        if self.put(event) {
+            self.wake.wake();
+        }
+    }
+
+    /// Returns whether the JavaScript thread has to be woken.
+    fn put(&self, event: Event) -> bool {
+        let mut events = lock(&self.events);
+        events.list.push_back(event);
+        !std::mem::replace(&mut events.waking, true)
     }
 
     /// Wakes after this scheduler turn, in which more may come.

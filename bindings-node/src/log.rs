@@ -42,7 +42,7 @@ impl Subscriber for Bridge {
         event.record(&mut text);
         let shared = lock(&THREADS).iter().find_map(Weak::upgrade);
         if let Some(shared) = shared {
-            shared.post(hub::Event::Warning(text.message + &text.fields));
+            shared.post_at_once(hub::Event::Warning(text.message + &text.fields));
         }
     }
 
