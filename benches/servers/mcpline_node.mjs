@@ -5,6 +5,8 @@
 
 import { Server } from "mcpline";
 
+import { adapted } from "./adapted.mjs";
+
 const given = new Set(process.argv);
 const port = given.has("--http") ? Number(process.argv[process.argv.indexOf("--http") + 1]) : undefined;
 const input = { type: "object", properties: { text: { type: "string" } }, required: ["text"] };
@@ -50,37 +52,13 @@ async function bareFetch(request) {
   return new Response(body, { status, headers });
 }
 
-/** Serves a fetch function from node:http: the least that can be done for it. */
-function adapted(fetch) {
-  return async (request, response) => {
-    const init = { method: request.method, headers: request.headers };
-    if (request.method === "POST") {
-      const chunks = [];
-      for await (const chunk of request) {
-        chunks.push(chunk);
-      }
-      init.body = Buffer.concat(chunks);
-    }
-    const answer = await fetch(new Request(`http://127.0.0.1:${port}${request.url}`, init));
-    response.writeHead(answer.status, Object.fromEntries(answer.headers));
-    if (answer.headers.get("content-type")?.startsWith("text/event-stream")) {
-      for await (const piece of answer.body) {
-        response.write(piece);
-      }
-      response.end();
-    } else {
-      response.end(await answer.text());
-    }
-  };
-}
-
 if (port === undefined) {
   await made().run();
 } else if (given.has("--handler") || given.has("--fetch")) {
   const { createServer } = await import("node:http");
   const isBare = given.has("--bare");
   const handler = isBare ? bareHandler : made().handler;
-  createServer(given.has("--fetch") ? adapted(isBare ? bareFetch : made().fetch) : handler).listen(port, "127.0.0.1");
+  createServer(given.has("--fetch") ? adapted(port, isBare ? bareFetch : made().fetch) : handler).listen(port, "127.0.0.1");
 } else {
   await made().listen({ port });
 }

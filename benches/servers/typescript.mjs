@@ -7,6 +7,8 @@ import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
 
+import { adapted } from "./adapted.mjs";
+
 const given = new Set(process.argv);
 const port = given.has("--http") ? Number(process.argv[process.argv.indexOf("--http") + 1]) : undefined;
 const { resolve } = createRequire(new URL("../../tests/realservers/node/package.json", import.meta.url));
@@ -23,23 +25,6 @@ function made() {
     content: [{ type: "text", text }],
   }));
   return server;
-}
-
-/** Serves a fetch function from node:http. */
-function adapted(fetch) {
-  return async (request, response) => {
-    const init = { method: request.method, headers: request.headers };
-    if (request.method === "POST") {
-      const chunks = [];
-      for await (const chunk of request) {
-        chunks.push(chunk);
-      }
-      init.body = Buffer.concat(chunks);
-    }
-    const answer = await fetch(new Request(`http://127.0.0.1:${port}${request.url}`, init));
-    response.writeHead(answer.status, Object.fromEntries(answer.headers));
-    response.end(await answer.text());
-  };
 }
 
 /** Finds or makes the transport of a request's session. */
@@ -72,7 +57,7 @@ if (port === undefined && isFirst) {
   }).listen(port, "127.0.0.1");
 } else if (given.has("--handler")) {
   const handler = two.createMcpHandler(made);
-  createServer(adapted((request) => handler.fetch(request))).listen(port, "127.0.0.1");
+  createServer(adapted(port, (request) => handler.fetch(request))).listen(port, "127.0.0.1");
 } else {
   const { NodeStreamableHTTPServerTransport } = await load("@modelcontextprotocol/node");
   const find = sessions((options) => new NodeStreamableHTTPServerTransport(options));
