@@ -3,7 +3,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 import { attempt, ClosedError } from "./errors.js";
-import { answers, attend, drain, hold, hub, leave, nextNumber, release } from "./hub.js";
+import { answers, attend, disown, drain, hold, hub, leave, nextNumber, promised, release } from "./hub.js";
 import type { NativeHttpApp } from "./native.js";
 
 /** The head of an answer, and its body as far as it is there. */
@@ -25,6 +25,46 @@ interface Recipient {
   waits(): void;
 }
 
+/** The longest time that a timer can wait, in ms. */
+const LONGEST = 0x7fff_ffff;
+
+/** The exchanges of an application that are open, by their numbers. */
+class OpenExchanges {
+  readonly #open = new Map<number, Exchange>();
+  #onEmpty: (() => void) | undefined;
+
+  get(exchange: number): Exchange | undefined {
+    return this.#open.get(exchange);
+  }
+
+  add(exchange: Exchange): void {
+    this.#open.set(exchange.number, exchange);
+  }
+
+  remove(exchange: Exchange): void {
+    this.#open.delete(exchange.number);
+    if (this.#open.size === 0) {
+      this.#onEmpty?.();
+    }
+  }
+
+  /** Waits until none is open, for `grace` ms at most; then ends those that are. */
+  async end(grace: number): Promise<void> {
+    if (this.#open.size > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, Math.min(grace, LONGEST));
+        this.#onEmpty = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    for (const exchange of [...this.#open.values()]) {
+      exchange.close(new ClosedError("the server is closed"));
+    }
+  }
+}
+
 /** One exchange, from the request to the end of its answer. */
 class Exchange {
   readonly number = nextNumber();
@@ -35,10 +75,11 @@ class Exchange {
 
   constructor(
     private readonly app: NativeHttpApp,
-    private readonly open: Map<number, unknown>,
-    request: unknown,
+    private readonly open: OpenExchanges,
+    /** As the program's own server has it. */
+    readonly request: unknown,
   ) {
-    open.set(this.number, request);
+    open.add(this);
   }
 
   /**
@@ -110,14 +151,14 @@ class Exchange {
     }
   }
 
-  /** Says that the client disconnected, or that nothing more is needed. */
-  close(): void {
+  /** Says that the client disconnected, or for what other reason nothing more is needed. */
+  close(reason = new ClosedError("the client has disconnected")): void {
     this.#start = undefined;
     this.#end();
     hub.dropExchange(this.number);
     this.#onPiece?.();
     if (!this.#isAnswered) {
-      this.#fail(new ClosedError("the client has disconnected"));
+      this.#fail(reason);
     }
   }
 
@@ -165,7 +206,7 @@ class Exchange {
 
   #end(): void {
     leave(this.number);
-    this.open.delete(this.number);
+    this.open.remove(this);
   }
 }
 
@@ -202,12 +243,15 @@ function waitAll(): void {
 export class HttpApp {
   readonly #native: NativeHttpApp;
   readonly #bodyLimit: number;
+  readonly #grace: number;
   readonly #closed: () => void;
-  readonly #requests = new Map<number, unknown>();
+  readonly #open = new OpenExchanges();
+  #closing: Promise<void> | undefined;
 
   /** @internal */
-  constructor(native: NativeHttpApp, closed: () => void) {
+  constructor(native: NativeHttpApp, grace: number, closed: () => void) {
     this.#native = native;
+    this.#grace = grace;
     this.#bodyLimit = native.bodyLimit;
     this.#closed = closed;
     this.fetch = this.fetch.bind(this);
@@ -232,7 +276,7 @@ export class HttpApp {
       const isShort = length >= 0 && length <= this.#bodyLimit;
       body = isShort ? new Uint8Array(await request.arrayBuffer()) : await bytesOf(request.body, this.#bodyLimit);
     }
-    const exchange = new Exchange(this.#native, this.#requests, request);
+    const exchange = new Exchange(this.#native, this.#open, request);
     const closed = () => {
       exchange.close();
     };
@@ -298,23 +342,38 @@ export class HttpApp {
     });
   }
 
-  /** Ends every session and stream of this application. */
-  close(): void {
+  /**
+   * Ends every session and stream of this application. Calls in flight are finished within the grace period, then given
+   * up. The program's own server is still to be closed.
+   */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    const [number, ended] = promised();
+    try {
+      attempt(() => {
+        this.#native.shutDown(this.#grace, number);
+      });
+    } catch (error) {
+      disown(number);
+      throw error;
+    }
+    await Promise.all([ended, this.#open.end(this.#grace)]);
     this.#closed();
-    attempt(() => {
-      this.#native.close();
-    });
   }
 
   /** The request of an exchange. @internal */
   request(exchange: number): unknown {
-    return this.#requests.get(exchange);
+    return this.#open.get(exchange)?.request;
   }
 
   #answer(request: IncomingMessage, response: ServerResponse, body: Buffer | undefined): void {
     const { originalUrl } = request as { originalUrl?: string };
     const target = originalUrl ?? request.url ?? "/";
-    const exchange = new Exchange(this.#native, this.#requests, request);
+    const exchange = new Exchange(this.#native, this.#open, request);
     const headers = request.rawHeaders.join("\n");
     exchange.begin(request.method ?? "GET", target, headers, body, new Delivery(exchange, response));
   }
@@ -358,7 +417,7 @@ class Delivery implements Recipient {
     this.#isSettled = true;
     const { response } = this;
     if (!response.headersSent && !response.destroyed) {
-      response.writeHead(400, { "content-type": "text/plain" });
+      response.writeHead(error instanceof ClosedError ? 503 : 400, { "content-type": "text/plain" });
       response.end(error instanceof Error ? error.message : String(error));
     }
   }

@@ -76,7 +76,7 @@ export interface NativeServing {
 /** A server as an HTTP application (`src/mount.rs`). */
 export interface NativeHttpApp {
   readonly bodyLimit: number;
-  close(): void;
+  shutDown(grace: number, ended: number): void;
 }
 
 /** The addon (`src/lib.rs`). */

@@ -178,6 +178,9 @@ export interface Listening {
 /** How one handler is called. */
 type Plan = (call: number, text: string) => void;
 
+/** The core's default of `shutdownGrace`, in ms. */
+const GRACE = 5000;
+
 interface Serving {
   native: NativeServing;
   ended: Promise<void>;
@@ -206,11 +209,14 @@ export class Server {
   readonly #names = new Map<string, number>();
   readonly #servings = new Set<Serving>();
   readonly #apps = new Set<HttpApp>();
+  /** How long calls in flight may go on when it closes, in ms. */
+  readonly #grace: number;
   #lastPlan = 0;
   #app: HttpApp | undefined;
 
   constructor(options: ServerOptions) {
     const { instructions, settings, ...info } = options;
+    this.#grace = settings?.shutdownGrace ?? GRACE;
     this.#number = register(this.#callee);
     this.#native = attempt(
       () => new native.Server(hub, this.#number, JSON.stringify(info), instructions, serverOptions(settings ?? {})),
@@ -447,7 +453,7 @@ export class Server {
    */
   httpApp(settings: HttpSettings = {}): HttpApp {
     const made = attempt(() => this.#native.httpApp(httpOptions(settings)));
-    const app = new HttpApp(made, () => {
+    const app = new HttpApp(made, this.#grace, () => {
       this.#apps.delete(app);
     });
     this.#apps.add(app);
@@ -469,15 +475,13 @@ export class Server {
 
   /** Ends whatever serves: calls in flight are finished within the grace period. */
   async close(): Promise<void> {
-    for (const app of this.#apps) {
-      app.close();
-    }
     this.#app = undefined;
     const servings = [...this.#servings];
     for (const { native } of servings) {
       native.stop();
     }
-    await Promise.allSettled(servings.map(({ ended }) => ended));
+    const apps = [...this.#apps].map((app) => app.close());
+    await Promise.allSettled([...apps, ...servings.map(({ ended }) => ended)]);
   }
 
   [Symbol.asyncDispose](): Promise<void> {

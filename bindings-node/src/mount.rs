@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::ThreadId;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
@@ -20,7 +21,7 @@ use napi::{Env, Result, sys};
 use napi_derive::napi;
 
 use crate::failure::Failure;
-use crate::hub::{Event, Hub, Shared, lock};
+use crate::hub::{Event, Hub, Settled, Shared, lock};
 use crate::text;
 use crate::wake::check;
 
@@ -118,12 +119,16 @@ impl HttpApp {
         self.body_limit as f64
     }
 
-    /// Ends every session and stream.
+    /// Lets the calls of sessions end, for `grace` ms at most; then ends every session and stream, which the promise with
+    /// this number is told.
     #[napi(catch_unwind)]
-    pub fn close(&self) -> Result<()> {
-        let runtime = self.shared.runtime()?;
-        let _entered = runtime.enter();
-        self.service.close();
+    pub fn shut_down(&self, grace: f64, ended: u32) -> Result<()> {
+        let grace = Duration::try_from_secs_f64(grace / 1000.0).unwrap_or(Duration::MAX);
+        let (service, shared) = (self.service.clone(), self.shared.clone());
+        self.shared.runtime()?.spawn(async move {
+            service.shut_down(grace).await;
+            shared.post(Event::Settled(ended, Settled::Done));
+        });
         Ok(())
     }
 }

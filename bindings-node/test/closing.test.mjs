@@ -1,0 +1,58 @@
+// Closing a server that is mounted in another one: what is in flight, and what is left of it.
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { test } from "node:test";
+
+import { Client, Server } from "mcpline";
+
+/** A mounted server whose tools wait for what the test decides, a client of it, and how to end both. */
+async function mounted(t, { shutdownGrace, revision }) {
+  const server = new Server({ name: "test", version: "1", settings: { shutdownGrace } });
+  let begun;
+  const started = new Promise((resolve) => (begun = resolve));
+  let end;
+  const ending = new Promise((resolve) => (end = resolve));
+  server.tool("slow", {}, async () => {
+    begun();
+    await ending;
+    return "ended by itself";
+  });
+  const app = createServer(server.handler);
+  app.listen(0, "127.0.0.1");
+  await once(app, "listening");
+  const client = await Client.connect(`http://127.0.0.1:${app.address().port}/mcp`, {
+    revisions: [revision],
+    reconnectAttempts: 0,
+  });
+  t.after(() => client.close());
+  const gone = async () => {
+    await server.close();
+    await client.close();
+    app.close();
+    await once(app, "close");
+  };
+  return { client, server, started, end, gone };
+}
+
+for (const revision of ["2025-11-25", "2026-07-28"]) {
+  test(`${revision}: a call that ends within the grace period is answered`, async (t) => {
+    const { client, started, end, server, gone } = await mounted(t, { shutdownGrace: 60_000, revision });
+    const call = client.callTool("slow");
+    await started;
+    const closed = server.close();
+    end();
+    assert.equal((await call).content[0].text, "ended by itself");
+    await closed;
+    await gone();
+  });
+
+  test(`${revision}: a call that doesn't is given up, and nothing is left open`, async (t) => {
+    const { client, started, gone } = await mounted(t, { shutdownGrace: 10, revision });
+    const call = client.callTool("slow");
+    await started;
+    const failed = assert.rejects(call);
+    await gone();
+    await failed;
+  });
+}
