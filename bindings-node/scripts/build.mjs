@@ -51,6 +51,20 @@ function addon() {
   return built.filenames.find((name) => /\.(so|dylib|dll)$/.test(name));
 }
 
+/** The compiler of TypeScript. npm runs this script before it has installed what a package in a folder is built with. */
+function compiler() {
+  const { resolve } = createRequire(import.meta.url);
+  const find = () => join(dirname(resolve("typescript/package.json")), "bin", "tsc");
+  try {
+    return find();
+  } catch {
+    const { npm_execpath: npm } = process.env;
+    const [program, first] = npm === undefined ? ["npm", []] : [process.execPath, [npm]];
+    run(program, [...first, "ci", "--ignore-scripts", "--prefix", root]);
+    return find();
+  }
+}
+
 /**
  * The ESM face: the same objects as `require` gives, by name. It requires, rather than imports, because an import reads
  * through every file for the names that it might export, which takes milliseconds.
@@ -68,6 +82,7 @@ function face() {
   writeFileSync(join(dist, "index.d.mts"), 'export * from "./index.js";\n');
 }
 
+const tsc = compiler();
 // The old package stays usable until the addon is built, which takes longest.
 const library = addon();
 rmSync(dist, { recursive: true, force: true });
@@ -78,7 +93,6 @@ if (profile === "release" && process.platform === "linux") {
   run("strip", ["--strip-unneeded", join(dist, "mcpline.node.new")]);
 }
 renameSync(join(dist, "mcpline.node.new"), join(dist, "mcpline.node"));
-const tsc = join(dirname(createRequire(import.meta.url).resolve("typescript/package.json")), "bin", "tsc");
 run(process.execPath, [tsc, "--project", root], { stdio: "inherit" });
 face();
 const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
