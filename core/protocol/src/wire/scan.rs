@@ -2,8 +2,9 @@
 //! parser reads the same way, and that finds the slices the caller wants.
 //!
 //! It refuses what RFC 8259 leaves open and parsers therefore disagree about: duplicate members (by
-//! decoded key, at any level), lone surrogate escapes, nesting beyond [`MAX_DEPTH`]. It allocates
-//! nothing unless objects are large or their keys are escaped.
+//! decoded key, at any level), lone surrogate escapes, nesting beyond [`MAX_DEPTH`]. It also refuses members
+//! by whose name `serde_json` marks values of its own, for its decoder takes such an object for something
+//! else than every other reader does. It allocates nothing unless objects are large or their keys are escaped.
 
 use std::borrow::Cow;
 
@@ -52,6 +53,9 @@ pub enum Problem {
     /// An object has two members of the same name.
     #[error("duplicate member")]
     Duplicate,
+    /// A member has a name that `serde_json` keeps for itself.
+    #[error("reserved member name")]
+    Reserved,
     /// An object has more than [`MAX_MEMBERS`] members.
     #[error("too many members")]
     Members,
@@ -199,6 +203,11 @@ impl Member {
     }
 }
 
+/// What the names begin with by which `serde_json` marks numbers and texts that it shall pass on as they are. Its
+/// decoder believes them of anyone: it would hand out the text inside the member as the value of the object, so
+/// that what is validated and what a handler reads were no longer the same.
+const RESERVED: &str = "$serde_json::private::";
+
 /// Up to this many members are compared pairwise; beyond, their keys are sorted.
 const PAIRWISE: usize = 16;
 
@@ -294,6 +303,11 @@ impl<'a> Scanner<'a> {
             loop {
                 let key = self.string()?;
                 escaped |= key.escaped;
+                if (key.escaped || key.head == const { head(RESERVED.as_bytes()) })
+                    && self.is_reserved(key)
+                {
+                    return Err(self.refuse(Problem::Reserved));
+                }
                 if self.keys.len() - outer == MAX_MEMBERS {
                     return Err(self.refuse(Problem::Members));
                 }
@@ -339,6 +353,15 @@ impl<'a> Scanner<'a> {
         }
         self.expect(b']')?;
         Ok(Span::new(start, self.at))
+    }
+
+    #[cold]
+    fn is_reserved(&self, key: Key) -> bool {
+        let text = self.text(key);
+        match key.escaped {
+            true => unescape(text).starts_with(RESERVED),
+            false => text.starts_with(RESERVED.as_bytes()),
+        }
     }
 
     /// Whether nothing but white space is left.

@@ -205,6 +205,24 @@ fn refuses_duplicates_in_objects_of_every_size() {
 }
 
 #[test]
+fn refuses_the_names_by_which_serde_json_marks_values() {
+    for text in [
+        r#"{"$serde_json::private::RawValue":"{\"path\":\"/etc\"}"}"#,
+        r#"{"a":[{"$serde_json::private::Number":"1"}]}"#,
+        r#"{"\u0024serde_json::private::RawValue":"1"}"#,
+    ] {
+        assert_eq!(problem(text), Some(Problem::Reserved), "{text}");
+    }
+    for text in [
+        r#"{"$serde_json":1,"$serde_json::public":2}"#,
+        r#"{"a":"$serde_json::private::RawValue"}"#,
+        r#"["$serde_json::private::RawValue"]"#,
+    ] {
+        assert_eq!(problem(text), None, "{text}");
+    }
+}
+
+#[test]
 fn the_number_of_members_is_limited() {
     let object = |count: usize| {
         let members: Vec<_> = (0..count).map(|key| format!("\"{key}\":0")).collect();
