@@ -195,24 +195,29 @@ impl HttpClientOptions {
     }
 }
 
-/// A [`Command`] as foreign code gives it.
+/// A [`Command`] as foreign code gives it. The program has to be given; whatever else is absent keeps the default.
 #[cfg(unix)]
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramOptions {
     program: String,
+    #[serde(default)]
     arguments: Vec<String>,
+    #[serde(default)]
     env: HashMap<String, String>,
+    #[serde(default)]
     inherit_env: bool,
     cwd: Option<String>,
+    #[serde(default)]
     stderr: Stream,
     grace: Option<f64>,
 }
 
 #[cfg(unix)]
-#[derive(Deserialize, Clone, Copy)]
+#[derive(Deserialize, Clone, Copy, Default)]
 #[serde(rename_all = "lowercase")]
 enum Stream {
+    #[default]
     Capture,
     Inherit,
     Null,

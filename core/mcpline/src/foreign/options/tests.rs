@@ -18,6 +18,16 @@ fn absent_options_keep_the_defaults() {
     assert!(options.sse_paths.is_some() && options.health_path.is_some());
 }
 
+#[cfg(unix)]
+#[test]
+fn a_program_needs_nothing_but_its_name() {
+    let program: ProgramOptions = read("the program", br#"{"program":"true"}"#).unwrap();
+    let command = format!("{:?}", program.command().unwrap());
+    let default = format!("{:?}", crate::client::Command::new("true"));
+    assert_eq!(command, default);
+    assert!(read::<ProgramOptions>("the program", b"{}").is_err());
+}
+
 #[test]
 fn times_are_seconds_and_an_endless_one_is_for_ever() {
     let options: ClientOptions = read(
