@@ -1,15 +1,13 @@
 //! From what a handler's result was written as to the core's reply.
 
-use mcpline::protocol::session::Need;
-use mcpline::protocol::vocabulary::{CacheHints, CacheScope, ElicitParams};
+use mcpline::foreign::results;
+use mcpline::protocol::vocabulary::ElicitParams;
 use mcpline::protocol::wire::Raw;
-use mcpline::server::{CompletionReply, InputRequest, PromptReply, ResourceReply};
-use mcpline::{HandlerError, InputRequired, Reply, RpcError, ToolReply};
+use mcpline::{HandlerError, Reply, RpcError, ToolReply};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use crate::calls::ask_method;
 use crate::text::may_be_ill_formed;
 
 /// What a call ended with.
@@ -89,45 +87,11 @@ fn read(kind: Kind, text: &[u8]) -> Result<Outcome, String> {
             structured: Some(written(text)?),
             ..ToolReply::default()
         }),
-        Kind::ToolResult => {
-            let result = written(text)?;
-            tool(ToolReply {
-                content: result.member("content"),
-                structured: result.member("structuredContent"),
-                is_error: result
-                    .member("isError")
-                    .is_some_and(|flag| flag.as_bytes() == b"true"),
-                meta: result.member("_meta"),
-            })
-        }
-        Kind::ResourceResult => {
-            let result = written(text)?;
-            let contents = result.member("contents");
-            Ok(Ok(Reply::Resource(ResourceReply {
-                contents: contents.ok_or("contents are missing")?,
-                cache: cache(&result)?,
-                meta: result.member("_meta"),
-            })))
-        }
-        Kind::PromptResult => {
-            let result = written(text)?;
-            Ok(Ok(Reply::Prompt(PromptReply {
-                messages: result.member("messages").ok_or("messages are missing")?,
-                description: result
-                    .member("description")
-                    .and_then(|text| text.string_value().map(Into::into)),
-                meta: result.member("_meta"),
-            })))
-        }
-        Kind::Completion => {
-            let completion: Completion = decoded(text)?;
-            Ok(Ok(Reply::Completion(CompletionReply {
-                values: completion.values,
-                total: completion.total,
-                has_more: completion.has_more,
-            })))
-        }
-        Kind::Questions => questions(text),
+        Kind::ToolResult => Ok(Ok(results::tool_result(&written(text)?))),
+        Kind::ResourceResult => replied(results::resource_result(&written(text)?)),
+        Kind::PromptResult => replied(results::prompt_result(&written(text)?)),
+        Kind::Completion => replied(results::completion(text)),
+        Kind::Questions => replied(results::questions(text)),
         Kind::ToolFailure => Ok(Err(HandlerError::Tool(string(text)?.to_owned()))),
         Kind::RpcFailure => {
             let failure: RpcFailure = decoded(text)?;
@@ -142,33 +106,16 @@ fn read(kind: Kind, text: &[u8]) -> Result<Outcome, String> {
         Kind::InternalFailure => Ok(Err(HandlerError::Internal(string(text)?.to_owned()))),
         Kind::Unsupported => {
             let failure: Unsupported = decoded(text)?;
-            let need = [
-                Need::ElicitForm,
-                Need::ElicitUrl,
-                Need::Sampling,
-                Need::SamplingTools,
-                Need::Roots,
-            ]
-            .into_iter()
-            .find(|need| need.required() == failure.required);
-            Ok(Err(match need {
-                Some(need) => HandlerError::Unsupported(need),
-                None => HandlerError::Tool(failure.message),
-            }))
+            Ok(Err(results::unsupported(
+                &failure.required,
+                failure.message,
+            )))
         }
         Kind::Visits => {
             let visits: Vec<ElicitParams> = decoded(text)?;
             Ok(Err(HandlerError::UrlElicitationRequired(visits)))
         }
     }
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Completion {
-    values: Vec<String>,
-    total: Option<u64>,
-    has_more: Option<bool>,
 }
 
 #[derive(Deserialize)]
@@ -184,38 +131,8 @@ struct Unsupported {
     required: Value,
 }
 
-#[derive(Deserialize)]
-struct Questions {
-    requests: Vec<(String, String, Option<Value>)>,
-    state: Option<String>,
-}
-
-fn questions(text: &[u8]) -> Result<Outcome, String> {
-    let questions: Questions = decoded(text)?;
-    let requests = questions.requests.into_iter().map(|(key, method, params)| {
-        let params = params.as_ref().map(Raw::from_serialize).transpose();
-        Ok(InputRequest {
-            key,
-            method: ask_method(&method).map_err(|error| error.reason.clone())?,
-            params: params.map_err(|error| error.to_string())?,
-        })
-    });
-    Ok(Ok(Reply::InputRequired(InputRequired {
-        requests: requests.collect::<Result<_, String>>()?,
-        state: questions.state,
-    })))
-}
-
-fn cache(result: &Raw) -> Result<Option<CacheHints>, String> {
-    let Some(ttl) = result.member("ttlMs") else {
-        return Ok(None);
-    };
-    let ttl: u64 = ttl.decode().map_err(|error| format!("ttlMs: {error}"))?;
-    let scope = match result.member("cacheScope") {
-        Some(scope) if scope.as_bytes() == b"\"public\"" => CacheScope::Public,
-        _ => CacheScope::Private,
-    };
-    Ok(Some(CacheHints::new(ttl, scope)))
+fn replied(reply: Result<Reply, mcpline::Error>) -> Result<Outcome, String> {
+    reply.map(Ok).map_err(|error| error.to_string())
 }
 
 fn string(text: &[u8]) -> Result<&str, String> {

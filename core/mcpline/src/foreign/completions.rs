@@ -87,6 +87,18 @@ impl Completions {
         }
     }
 
+    /// As [`Self::push`], for a thread that calls [`Self::wake`] when it has handed over all that it has.
+    pub fn leave(&self, completion: Completion) {
+        self.shared.lock().push(completion);
+    }
+
+    /// Has done what was [left](Self::leave).
+    pub fn wake(&self) {
+        if !self.shared.lock().is_empty() {
+            self.shared.filled.notify_one();
+        }
+    }
+
     /// As [`Self::push`], for a thread that calls [`Self::run`] soon: wakes the runtime only if another thread
     /// is in it.
     pub fn put(&self, completion: Completion) {

@@ -11,12 +11,13 @@
 //! ```
 //!
 //! What foreign code says and is told is read and written here too, so that it is the same in every language:
-//! [`options`] are read from JSON, a [`Failure`] is written as JSON.
+//! [`options`] and [`results`] are read from JSON, a [`Failure`] is written as JSON.
 
 mod completions;
 mod failure;
 pub mod options;
 mod queue;
+pub mod results;
 
 pub use completions::{AskSink, Completion, Completions};
 pub use failure::{Failure, FailureClass, FailureDetails, FailureMembers, failure_examples};

@@ -1,0 +1,136 @@
+//! Results as handlers in other languages write them, JSON of the protocol's shapes, as the core's replies.
+
+use mcpline_protocol::session::Need;
+use mcpline_protocol::vocabulary::{CacheHints, CacheScope};
+use mcpline_protocol::wire::Raw;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::error::Error;
+use crate::server::{
+    AskMethod, CompletionReply, HandlerError, InputRequest, InputRequired, PromptReply, Reply,
+    ResourceReply, ToolReply,
+};
+
+use super::options::read;
+
+/// The reply that a `CallToolResult` is.
+pub fn tool_result(result: &Raw) -> Reply {
+    Reply::Tool(ToolReply {
+        content: result.member("content"),
+        structured: result.member("structuredContent"),
+        is_error: result
+            .member("isError")
+            .is_some_and(|flag| flag.as_bytes() == b"true"),
+        meta: result.member("_meta"),
+    })
+}
+
+/// The reply that a `ReadResourceResult` is.
+///
+/// # Errors
+///
+/// Misuse: it is none.
+pub fn resource_result(result: &Raw) -> Result<Reply, Error> {
+    let contents = result.member("contents");
+    Ok(Reply::Resource(ResourceReply {
+        contents: contents.ok_or_else(|| Error::misuse("contents are missing"))?,
+        cache: cache(result)?,
+        meta: result.member("_meta"),
+    }))
+}
+
+/// The reply that a `GetPromptResult` is.
+///
+/// # Errors
+///
+/// Misuse: it is none.
+pub fn prompt_result(result: &Raw) -> Result<Reply, Error> {
+    let messages = result.member("messages");
+    Ok(Reply::Prompt(PromptReply {
+        messages: messages.ok_or_else(|| Error::misuse("messages are missing"))?,
+        description: result
+            .member("description")
+            .and_then(|text| text.string_value().map(Into::into)),
+        meta: result.member("_meta"),
+    }))
+}
+
+/// The reply that the `completion` of a `CompleteResult` is: `values`, `total` and `hasMore`.
+///
+/// # Errors
+///
+/// Misuse: it is none.
+pub fn completion(json: &[u8]) -> Result<Reply, Error> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Completion {
+        values: Vec<String>,
+        total: Option<u64>,
+        has_more: Option<bool>,
+    }
+    let completion: Completion = read("the completion", json)?;
+    Ok(Reply::Completion(CompletionReply {
+        values: completion.values,
+        total: completion.total,
+        has_more: completion.has_more,
+    }))
+}
+
+/// The reply that questions are which a handler returns: `requests`, an array of key, method and parameters, and
+/// `state`.
+///
+/// # Errors
+///
+/// Misuse: they are none.
+pub fn questions(json: &[u8]) -> Result<Reply, Error> {
+    #[derive(Deserialize)]
+    struct Questions {
+        requests: Vec<(String, String, Option<Value>)>,
+        state: Option<String>,
+    }
+    let questions: Questions = read("the questions", json)?;
+    let requests = questions.requests.into_iter().map(|(key, method, params)| {
+        let params = params.as_ref().map(Raw::from_serialize).transpose();
+        Ok(InputRequest {
+            key,
+            method: AskMethod::parse(&method)
+                .ok_or_else(|| Error::misuse(format!("{method} is no question")))?,
+            params: params.map_err(|error| Error::misuse(error.to_string()))?,
+        })
+    });
+    Ok(Reply::InputRequired(InputRequired {
+        requests: requests.collect::<Result<_, Error>>()?,
+        state: questions.state,
+    }))
+}
+
+/// What a handler fails with whose client lacks what is `required`; the message is for capabilities that the core
+/// doesn't know.
+pub fn unsupported(required: &Value, message: String) -> HandlerError {
+    let need = [
+        Need::ElicitForm,
+        Need::ElicitUrl,
+        Need::Sampling,
+        Need::SamplingTools,
+        Need::Roots,
+    ]
+    .into_iter()
+    .find(|need| need.required() == *required);
+    match need {
+        Some(need) => HandlerError::Unsupported(need),
+        None => HandlerError::Tool(message),
+    }
+}
+
+fn cache(result: &Raw) -> Result<Option<CacheHints>, Error> {
+    let Some(ttl) = result.member("ttlMs") else {
+        return Ok(None);
+    };
+    let ttl: u64 = read("ttlMs", ttl.as_bytes())?;
+    let scope = match result.member("cacheScope") {
+        Some(scope) if scope.as_bytes() == b"\"public\"" => CacheScope::Public,
+        _ => CacheScope::Private,
+    };
+    Ok(Some(CacheHints::new(ttl, scope)))
+}
