@@ -1,0 +1,217 @@
+//! Questions to the client in the middle of a call.
+
+use std::ffi::{c_char, c_void};
+use std::sync::Arc;
+
+use mcpline::foreign::Completion;
+use mcpline::protocol::session::AskError;
+use mcpline::protocol::wire::Raw;
+use mcpline::{Ask, AskMethod};
+
+use crate::call::{OpenCall, mcpl_call};
+use crate::mcpl_status::MCPL_CLOSED;
+use crate::owner::Latch;
+use crate::place;
+use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
+use crate::text::{self, Out, Text};
+use crate::user::{UserData, mcpl_finalizer};
+
+/// What a client can be asked.
+#[repr(i32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum mcpl_ask {
+    /// Input from the user, by a form or by a visit to a URL: `elicitation/create` (`client/elicitation`).
+    MCPL_ASK_ELICIT = 0,
+    /// A completion by the client's model: `sampling/createMessage` (`client/sampling`).
+    MCPL_ASK_SAMPLE = 1,
+    /// The client's root directories: `roots/list` (`client/roots`).
+    MCPL_ASK_LIST_ROOTS = 2,
+}
+
+/// Is given the answer to a question, exactly once: `error` is `NULL` and `result` the client's result, JSON of `length`
+/// bytes which a zero byte follows (`ElicitResult`, `CreateMessageResult` or `ListRootsResult`); or `error` says why there
+/// is none, and `result` is `NULL`. Both are valid until it returns. A user who declines is no error.
+pub type mcpl_answer = Option<
+    unsafe extern "C" fn(
+        call: *mut mcpl_call,
+        error: *const mcpl_error,
+        result: *const c_char,
+        length: usize,
+        user: *mut c_void,
+    ),
+>;
+
+/// What an answer is before C gets it.
+type Answer = Result<Raw, AskError>;
+
+/// # Safety
+///
+/// As for [`text::bytes`].
+unsafe fn question(
+    key: *const c_char,
+    ask: i32,
+    params: *const c_char,
+    length: usize,
+) -> Done<Ask> {
+    let method = match ask {
+        0 => AskMethod::Elicit,
+        1 => AskMethod::Sample,
+        2 => AskMethod::ListRoots,
+        other => return Err(Fault::invalid(format!("{other} is no question"))),
+    };
+    // SAFETY: as the caller promises.
+    unsafe {
+        let mut question = Ask::new(
+            method,
+            text::optional_json("the parameters", params, length)?,
+        );
+        question.key = text::optional("the key", key)?.map(str::to_owned);
+        Ok(question)
+    }
+}
+
+/// Asks the client in the middle of a call, on every revision, and has `answer` called with the answer, where callbacks
+/// run. The call stays open meanwhile, and the handler may return.
+///
+/// `ask` is an `mcpl_ask`. `params` is a JSON object of `length` bytes, the parameters of the request by that name, or
+/// `NULL` for none. `key` names the answer, `NULL` numbers it.
+///
+/// Toward clients of revisions with a handshake the question is a request. On 2026-07-28 the call is answered with
+/// `input_required` and goes on with the client's retry; if that reaches another process, the handler is run again there
+/// and gets the recorded answers, so what it asks must depend on its arguments and earlier answers alone. Questions that
+/// are asked at the same time share one round.
+///
+/// Returns `MCPL_ENDED` if the call has ended; `answer` is not called then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_call_ask(
+    call: *mut mcpl_call,
+    key: *const c_char,
+    ask: i32,
+    params: *const c_char,
+    length: usize,
+    answer: mcpl_answer,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let data = UserData::new(user, finalize);
+    entry(|| {
+        let answer = answer.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
+        let open = OpenCall::get(call)?;
+        // SAFETY: the header demands it.
+        let question = unsafe { question(key, ask, params, length)? };
+        open.owner().keep(&data);
+        let pending = open
+            .owner()
+            .enter()
+            .ok_or_else(|| Fault::closed("server"))?;
+        let open_call = open.clone();
+        let sink = Box::new(move |given: Answer| {
+            let owner = pending.owner().clone();
+            owner.run(place::Job::Run(Box::new(move || {
+                pending.run(|| give(&open_call, answer, &data, given));
+            })));
+        });
+        open.deliver(Completion::Ask(open.context().clone(), question, sink));
+        Ok(())
+    })
+}
+
+fn give(
+    open: &Arc<OpenCall>,
+    answer: unsafe extern "C" fn(
+        *mut mcpl_call,
+        *const mcpl_error,
+        *const c_char,
+        usize,
+        *mut c_void,
+    ),
+    data: &UserData,
+    given: Answer,
+) {
+    match given {
+        Ok(result) => {
+            let result = Text::new(result.as_bytes());
+            // SAFETY: the result outlives the call, and the data is released after the last callback.
+            unsafe {
+                answer(
+                    open.handle(),
+                    std::ptr::null(),
+                    result.as_ptr(),
+                    result.len(),
+                    data.pointer(),
+                );
+            }
+        }
+        Err(error) => {
+            let error = mcpl_error::from(Fault::from(&error));
+            // SAFETY: as above.
+            unsafe {
+                answer(
+                    open.handle(),
+                    &raw const error,
+                    std::ptr::null(),
+                    0,
+                    data.pointer(),
+                )
+            }
+        }
+    }
+}
+
+/// As `mcpl_call_ask`, and waits for the answer, which is to be released with `mcpl_string_free`.
+///
+/// Allowed on worker threads, of which another then takes the place of this one, and on threads of the host's. Returns
+/// `MCPL_WOULD_BLOCK` on the I/O thread (in handlers that run inline) and within `mcpl_loop_dispatch`. The wait is bounded
+/// by the server's options `ask_idle_timeout` and `ask_timeout`, and ends when the request is cancelled
+/// (`MCPL_CANCELLED`).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_call_ask_wait(
+    call: *mut mcpl_call,
+    key: *const c_char,
+    ask: i32,
+    params: *const c_char,
+    length: usize,
+    result: *mut *mut c_char,
+    result_length: *mut usize,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    let out = unsafe { Out::new(result, result_length) };
+    entry(|| {
+        place::may_wait()?;
+        let open = OpenCall::get(call)?;
+        // SAFETY: the header demands it.
+        let question = unsafe { question(key, ask, params, length)? };
+        let latch = Latch::<Answer>::new();
+        let giving = Giving(Some(latch.clone()));
+        let sink = Box::new(move |given| giving.give(given));
+        open.deliver(Completion::Ask(open.context().clone(), question, sink));
+        let answer = open.owner().wait(&latch, None)?;
+        match answer {
+            Some(Ok(answer)) => {
+                out.give(answer.as_bytes());
+                Ok(())
+            }
+            Some(Err(error)) => Err(Fault::from(&error)),
+            None => Err(Fault::new(MCPL_CLOSED, "the server was closed")),
+        }
+    })
+}
+
+/// Gives an answer to whoever waits for it; that there is none, if it is dropped.
+struct Giving(Option<Latch<Answer>>);
+
+impl Giving {
+    fn give(mut self, answer: Answer) {
+        if let Some(latch) = self.0.take() {
+            latch.set(answer);
+        }
+    }
+}
+
+impl Drop for Giving {
+    fn drop(&mut self) {
+        if let Some(latch) = self.0.take() {
+            latch.set(Err(AskError::Closed));
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A server's handlers: what C has registered, as the core calls it.
+
+use std::ffi::{c_char, c_void};
+use std::sync::Arc;
+
+use mcpline::foreign::QueueFull;
+use mcpline::protocol::RpcError;
+use mcpline::server::Handler;
+use mcpline::{Call, HandlerError};
+
+use crate::call::{self, mcpl_call};
+use crate::owner::{Entered, Owner};
+use crate::place::{CALLS_WAITING, Job, Refused};
+use crate::user::UserData;
+
+/// Handles one call: of a tool, a resource, a prompt or a completion.
+///
+/// `arguments` is a JSON object of `length` bytes, which a zero byte follows; it is valid until the handler has returned
+/// and the call has ended. The call is ended by one of the functions `mcpl_call_reply_…` and `mcpl_call_fail…`, exactly
+/// once, from any thread, now or later; a handler that returns without it keeps the call open.
+pub type mcpl_handler = Option<
+    unsafe extern "C" fn(
+        call: *mut mcpl_call,
+        arguments: *const c_char,
+        length: usize,
+        user: *mut c_void,
+    ),
+>;
+
+/// What is called.
+pub(crate) type Run = unsafe extern "C" fn(*mut mcpl_call, *const c_char, usize, *mut c_void);
+
+/// One registered handler.
+pub(crate) struct Registered {
+    pub(crate) run: Run,
+    pub(crate) data: Arc<UserData>,
+    pub(crate) owner: Arc<Owner>,
+    /// It runs on the I/O thread.
+    pub(crate) inline: bool,
+    /// The type of what it gives, if its definition says.
+    pub(crate) mime_type: Option<String>,
+}
+
+impl Registered {
+    /// Runs the handler, here and now.
+    pub(crate) fn run(self: &Arc<Self>, call: Call, entered: &Entered) {
+        if call.context().is_cancelled() {
+            // Nobody waits for it any more.
+            self.end(call, HandlerError::Tool("the request was cancelled".into()));
+            return;
+        }
+        match call::open(call, self.clone()) {
+            Ok(open) => entered.run(|| {
+                let (arguments, user) = (open.arguments(), self.data.pointer());
+                // SAFETY: the arguments outlive this call, and the data is released after the last callback.
+                unsafe { (self.run)(open.handle(), arguments.as_ptr(), arguments.len(), user) }
+            }),
+            Err((call, fault)) => self.end(call, HandlerError::Internal(fault.message)),
+        }
+    }
+
+    fn end(&self, call: Call, error: HandlerError) {
+        call::deliver_reply(&self.owner, call, Err(error));
+    }
+}
+
+/// A registered handler as the core's.
+pub(crate) struct Queued(pub(crate) Arc<Registered>);
+
+impl Handler for Queued {
+    fn call(&self, call: Call) {
+        let registered = &self.0;
+        let Some(entered) = registered.owner.enter() else {
+            call.reply(Err(HandlerError::Internal("the server is closed".into())));
+            return;
+        };
+        if registered.inline {
+            registered.run(call, &entered);
+            return;
+        }
+        match registered
+            .owner
+            .place()
+            .run(Job::Call(registered.clone(), call, entered))
+        {
+            Err(Refused::Full(Job::Call(_, call, _))) => {
+                let full = QueueFull {
+                    capacity: CALLS_WAITING,
+                };
+                call.reply(Err(HandlerError::Rpc(RpcError::busy(full.to_string()))));
+            }
+            // A call that is dropped is answered.
+            Err(refused) => drop(refused),
+            Ok(()) => {}
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What the library has to say to developers, and settings of the library as a whole.
+
+use std::ffi::{c_char, c_void};
+use std::fmt::{self, Write};
+use std::sync::{Arc, Once, PoisonError, RwLock};
+
+use mcpline::protocol::vocabulary::LoggingLevel;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+use crate::pool;
+use crate::status::{Done, Fault, entry, mcpl_status};
+use crate::text::terminated;
+use crate::user::{UserData, mcpl_finalizer};
+
+/// How severe a message is, from the least to the most (RFC 5424).
+#[repr(i32)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum mcpl_log_level {
+    /// For developers.
+    MCPL_LOG_DEBUG = 0,
+    /// Something has happened.
+    MCPL_LOG_INFO = 1,
+    /// Something unusual has happened.
+    MCPL_LOG_NOTICE = 2,
+    /// Something may be wrong.
+    MCPL_LOG_WARNING = 3,
+    /// Something has failed.
+    MCPL_LOG_ERROR = 4,
+    /// Something that others depend on has failed.
+    MCPL_LOG_CRITICAL = 5,
+    /// Somebody must act at once.
+    MCPL_LOG_ALERT = 6,
+    /// Nothing works any more.
+    MCPL_LOG_EMERGENCY = 7,
+}
+
+use mcpl_log_level::*;
+
+/// The protocol's level of this number.
+pub(crate) fn level(number: i32) -> Done<LoggingLevel> {
+    const LEVELS: [LoggingLevel; 8] = [
+        LoggingLevel::Debug,
+        LoggingLevel::Info,
+        LoggingLevel::Notice,
+        LoggingLevel::Warning,
+        LoggingLevel::Error,
+        LoggingLevel::Critical,
+        LoggingLevel::Alert,
+        LoggingLevel::Emergency,
+    ];
+    let level = usize::try_from(number)
+        .ok()
+        .and_then(|number| LEVELS.get(number).copied());
+    level.ok_or_else(|| Fault::invalid(format!("{number} is no log level")))
+}
+
+/// Is given a message of the library. `target` names the part that it is from. Both are valid until it returns.
+pub type mcpl_diagnostics = Option<
+    unsafe extern "C" fn(
+        level: mcpl_log_level,
+        target: *const c_char,
+        message: *const c_char,
+        user: *mut c_void,
+    ),
+>;
+
+/// Who is told, and from which level on.
+struct Sink {
+    least: mcpl_log_level,
+    write: unsafe extern "C" fn(mcpl_log_level, *const c_char, *const c_char, *mut c_void),
+    data: Arc<UserData>,
+}
+
+static SINK: RwLock<Option<Sink>> = RwLock::new(None);
+
+/// Has `write` told what the library has to say to developers: refused messages, handlers that failed, transports that
+/// broke. Replaces what was told before; `NULL` for nobody, as at first.
+///
+/// `least` is an `mcpl_log_level`. `write` is called from any thread, also while functions of this library run, and must
+/// call none of them. Messages to clients are another thing: `mcpl_call_log`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_set_diagnostics(
+    least: i32,
+    write: mcpl_diagnostics,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    static INSTALLED: Once = Once::new();
+    let data = UserData::new(user, finalize);
+    entry(|| {
+        level(least)?;
+        let least = [
+            MCPL_LOG_DEBUG,
+            MCPL_LOG_INFO,
+            MCPL_LOG_NOTICE,
+            MCPL_LOG_WARNING,
+        ]
+        .into_iter()
+        .find(|level| *level as i32 == least)
+        .unwrap_or(MCPL_LOG_ERROR);
+        let sink = write.map(|write| Sink { least, write, data });
+        // Nobody is being told while this is replaced, so the data of the one before can be released.
+        let before = std::mem::replace(
+            &mut *SINK.write().unwrap_or_else(PoisonError::into_inner),
+            sink,
+        );
+        drop(before);
+        // Only another copy of this library within the process can have taken it.
+        INSTALLED.call_once(|| drop(tracing::subscriber::set_global_default(Bridge)));
+        Ok(())
+    })
+}
+
+/// Sets how many callbacks run on worker threads at once, before the first server, client or loop is made; 0 is the
+/// default: one per processor, at least four. Callbacks that wait in `mcpl_call_ask_wait` and in functions of a client are
+/// not counted.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_set_worker_threads(most: u32) -> mcpl_status {
+    entry(|| {
+        pool::set_most(most);
+        Ok(())
+    })
+}
+
+/// The version of the library, such as `"1.2.3"`. The string lives as long as the library.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_version() -> *const c_char {
+    concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
+}
+
+struct Bridge;
+
+fn severity(level: Level) -> mcpl_log_level {
+    match level {
+        Level::ERROR => MCPL_LOG_ERROR,
+        Level::WARN => MCPL_LOG_WARNING,
+        Level::INFO => MCPL_LOG_INFO,
+        _ => MCPL_LOG_DEBUG,
+    }
+}
+
+impl Subscriber for Bridge {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        metadata.is_event()
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let severity = severity(*event.metadata().level());
+        let sink = SINK.read().unwrap_or_else(PoisonError::into_inner);
+        let Some(sink) = &*sink else { return };
+        if (severity as i32) < sink.least as i32 {
+            return;
+        }
+        let mut text = Line::default();
+        event.record(&mut text);
+        let message = terminated(&(text.message + &text.fields));
+        let target = terminated(event.metadata().target());
+        // SAFETY: both texts outlive the call; the data is released when nobody is told any more.
+        unsafe {
+            (sink.write)(
+                severity,
+                target.as_ptr(),
+                message.as_ptr(),
+                sink.data.pointer(),
+            )
+        }
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// An event as a line: the message, then its fields.
+#[derive(Default)]
+struct Line {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.record_debug(field, &format_args!("{value}"));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // Writing to a string never fails.
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, " {name}={value:?}"),
+        };
+    }
+}

@@ -1,0 +1,331 @@
+//! The host's own event loop: a descriptor to poll, and callbacks that run when the host says so.
+
+use std::collections::VecDeque;
+use std::ffi::c_int;
+use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+use crate::handles::{Table, Token};
+use crate::library::{self, Library};
+use crate::place::{self, CALLS_WAITING, Job, Refused};
+use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
+use crate::text::put;
+
+/// A queue of callbacks that run on the thread that dispatches it, for programs that have an event loop of their own.
+///
+/// Servers and clients use it after `mcpl_server_use_loop` or `mcpl_client_use_loop`: all their callbacks run within
+/// `mcpl_loop_dispatch`, and within functions that wait, when these are called on the thread that dispatches.
+pub struct mcpl_loop {
+    _token: [u8; 0],
+}
+
+static LOOPS: Table<Arc<Loop>> = Table::new("loop");
+
+/// What waits for one loop.
+pub(crate) struct Loop {
+    state: Mutex<State>,
+    /// Something was queued, or what somebody waits for has come.
+    stirred: Condvar,
+    library: Arc<Library>,
+    /// Readable while something is queued.
+    poll: UnixStream,
+    signal: UnixStream,
+}
+
+struct State {
+    jobs: VecDeque<Job>,
+    calls: usize,
+    signalled: bool,
+    closed: bool,
+    /// The host's thread: the one that has made the loop, or has dispatched it last.
+    thread: ThreadId,
+    dispatching: bool,
+    /// How often something has happened that somebody may wait for.
+    stirs: u64,
+}
+
+impl Loop {
+    /// The loop with this handle.
+    pub(crate) fn get(handle: *const mcpl_loop) -> Done<Arc<Self>> {
+        LOOPS.get(handle)
+    }
+
+    /// Queues a job.
+    pub(crate) fn push(&self, job: Job) -> Result<(), Refused> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(Refused::Closed(job));
+        }
+        if let Job::Call(..) = &job {
+            if state.calls >= CALLS_WAITING {
+                return Err(Refused::Full(job));
+            }
+            state.calls += 1;
+        }
+        state.jobs.push_back(job);
+        if !state.signalled {
+            state.signalled = true;
+            // Never waits, for it is the only byte there.
+            let _ = (&self.signal).write(&[1]);
+        }
+        self.stir(state);
+        Ok(())
+    }
+
+    /// What somebody waits for while dispatching may have come.
+    pub(crate) fn poke(&self) {
+        self.stir(self.lock());
+    }
+
+    /// Whether this is the thread that dispatches this loop, and may do so now.
+    pub(crate) fn is_mine(&self) -> bool {
+        let state = self.lock();
+        state.thread == std::thread::current().id() && !state.dispatching && !state.closed
+    }
+
+    /// Dispatches until `ready` says so. On the loop's thread.
+    ///
+    /// Returns whether it did, in time.
+    pub(crate) fn dispatch_until(
+        &self,
+        ready: impl Fn() -> bool,
+        until: Option<Instant>,
+    ) -> Done<bool> {
+        loop {
+            let before = self.lock().stirs;
+            if ready() {
+                return Ok(true);
+            }
+            if self.dispatch(0)? == 0 && !self.rest(before, until) {
+                return Ok(ready());
+            }
+        }
+    }
+
+    /// Runs what is queued now, at most so many; 0 for all.
+    fn dispatch(&self, most: u32) -> Done<u32> {
+        if place::is_io_thread() || place::is_dispatching() {
+            return Err(Fault::would_block());
+        }
+        let count = {
+            let mut state = self.lock();
+            if state.dispatching {
+                return Err(Fault::invalid("another thread dispatches this loop"));
+            }
+            if state.closed {
+                return Err(Fault::ended("loop"));
+            }
+            state.dispatching = true;
+            state.thread = std::thread::current().id();
+            match most {
+                0 => state.jobs.len(),
+                most => state.jobs.len().min(most as usize),
+            }
+        };
+        let _over = place::dispatching();
+        let mut done = 0;
+        while (done as usize) < count {
+            let job = {
+                let mut state = self.lock();
+                let job = state.jobs.pop_front();
+                if let Some(Job::Call(..)) = &job {
+                    state.calls -= 1;
+                }
+                job
+            };
+            let Some(job) = job else { break };
+            job.run();
+            done += 1;
+        }
+        {
+            let mut state = self.lock();
+            state.dispatching = false;
+            if state.jobs.is_empty() && state.signalled {
+                state.signalled = false;
+                // It is there: it was written before `signalled` was set.
+                let _ = (&self.poll).read(&mut [0]);
+            }
+            self.stir(state);
+        }
+        self.library.completions().wake();
+        Ok(done)
+    }
+
+    /// Until something happens after `seen`, or the time is over: then `false`.
+    fn rest(&self, seen: u64, until: Option<Instant>) -> bool {
+        let mut state = self.lock();
+        while state.stirs == seen {
+            state = match until {
+                None => self
+                    .stirred
+                    .wait(state)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return false;
+                    }
+                    let waited = self.stirred.wait_timeout(state, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        true
+    }
+
+    fn stir(&self, mut state: MutexGuard<'_, State>) {
+        state.stirs += 1;
+        drop(state);
+        self.stirred.notify_all();
+    }
+
+    /// Nobody dispatches it any more: what was queued runs on the pool.
+    fn close(&self) {
+        let jobs = {
+            let mut state = self.lock();
+            state.closed = true;
+            std::mem::take(&mut state.jobs)
+        };
+        self.poke();
+        for job in jobs {
+            // The pool closes after the last loop.
+            drop(self.library.pool().push(job));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// When a wait of so many milliseconds is over; `None` for never.
+pub(crate) fn deadline(timeout_ms: i64) -> Option<Instant> {
+    let timeout = u64::try_from(timeout_ms).ok()?;
+    // What is too far away to be told is never.
+    Instant::now().checked_add(Duration::from_millis(timeout))
+}
+
+/// Makes a loop. Release it with `mcpl_loop_free`.
+///
+/// Returns `NULL` if the system has no descriptors or threads left; see `mcpl_last_error`.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_loop_new() -> *mut mcpl_loop {
+    entry_or(std::ptr::null_mut(), || {
+        let library = library::enter()?;
+        let made = UnixStream::pair().and_then(|(poll, signal)| {
+            poll.set_nonblocking(true)?;
+            signal.set_nonblocking(true)?;
+            Ok((poll, signal))
+        });
+        let (poll, signal) = match made {
+            Ok(pair) => pair,
+            Err(error) => {
+                library::leave();
+                return Err(Fault::new(mcpl_status::MCPL_TRANSPORT, error.to_string()));
+            }
+        };
+        let mut token = None;
+        LOOPS
+            .open(|its| {
+                token = Some(its);
+                Arc::new(Loop {
+                    state: Mutex::new(State {
+                        jobs: VecDeque::new(),
+                        calls: 0,
+                        signalled: false,
+                        closed: false,
+                        thread: std::thread::current().id(),
+                        dispatching: false,
+                        stirs: 0,
+                    }),
+                    stirred: Condvar::new(),
+                    library,
+                    poll,
+                    signal,
+                })
+            })
+            .inspect_err(|_| library::leave())?;
+        Ok(token.map_or(std::ptr::null_mut(), Token::handle))
+    })
+}
+
+/// A descriptor that is readable while callbacks wait for `mcpl_loop_dispatch`. For `poll`, `select`, `epoll` and the
+/// like; it is only to be polled, neither read nor closed, and lives as long as the loop.
+///
+/// Returns -1 if the loop is `NULL` or was freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_loop_fd(events: *mut mcpl_loop) -> c_int {
+    entry_or(-1, || Ok(Loop::get(events)?.poll.as_raw_fd()))
+}
+
+/// Runs the callbacks that wait, on this thread: at most `most` of them, or with 0 all that wait at the moment. Never
+/// waits for more. `count`, which may be `NULL`, is told how many there were.
+///
+/// One thread at a time dispatches a loop. Within a callback, functions that wait return `MCPL_WOULD_BLOCK`, as does
+/// this one.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_loop_dispatch(
+    events: *mut mcpl_loop,
+    most: u32,
+    count: *mut u32,
+) -> mcpl_status {
+    // SAFETY: as the caller promises.
+    unsafe { put(count, 0) };
+    entry(|| {
+        let done = Loop::get(events)?.dispatch(most)?;
+        // SAFETY: as the caller promises.
+        unsafe { put(count, done) };
+        Ok(())
+    })
+}
+
+/// Waits until callbacks wait for `mcpl_loop_dispatch`, at most `timeout_ms` milliseconds, or without limit if that is
+/// negative. For programs that have nothing else to poll.
+///
+/// Returns `MCPL_TIMED_OUT` when the time is over, `MCPL_WOULD_BLOCK` within a callback that the loop dispatches.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_loop_wait(events: *mut mcpl_loop, timeout_ms: i64) -> mcpl_status {
+    entry(|| {
+        let one = Loop::get(events)?;
+        place::may_wait()?;
+        let until = deadline(timeout_ms);
+        loop {
+            let before = {
+                let state = one.lock();
+                if state.closed {
+                    return Err(Fault::ended("loop"));
+                }
+                if !state.jobs.is_empty() {
+                    return Ok(());
+                }
+                state.stirs
+            };
+            if !one.rest(before, until) {
+                return Err(Fault::new(
+                    mcpl_status::MCPL_TIMED_OUT,
+                    "nothing is to be dispatched",
+                ));
+            }
+        }
+    })
+}
+
+/// Releases a loop, on the thread that dispatches it and not within a callback. Callbacks that still wait, and those of
+/// servers and clients that still use it, run on worker threads from then on. `NULL` is nothing.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_loop_free(events: *mut mcpl_loop) {
+    if events.is_null() {
+        return;
+    }
+    entry(|| {
+        let one = LOOPS.end(events)?;
+        one.close();
+        drop(one);
+        library::leave();
+        Ok(())
+    });
+}

@@ -1,0 +1,47 @@
+//! mcpline for C: what `mcpline.h` declares. Not for use from Rust, which has the crate `mcpline`.
+//!
+//! ```text
+//!   I/O thread (library)                        callback threads (place): the pool, or the host's loop
+//!   the core calls a handler (callback) ──────► Job ─► C
+//!   Completions ◄─────────────────────────────── mcpl_call_reply_…, from any thread (call)
+//! ```
+//!
+//! - `status`, `text`, `handles`, `user`: what C gives and is given: failures, strings, handles, data with its finalizer.
+//! - `library`, `pool`, `event_loop`, `place`, `owner`: threads, and who runs on which.
+//! - `server`, `callback`, `call`, `ask`, `channel`; `client`; `json`: the features.
+
+#![allow(non_camel_case_types, reason = "the names are those of the C header")]
+#![allow(
+    clippy::missing_safety_doc,
+    reason = "the header says once for all: pointers are NULL or valid"
+)]
+
+mod ask;
+mod call;
+mod callback;
+mod channel;
+mod diagnostics;
+mod event_loop;
+mod handles;
+mod library;
+mod outcome;
+mod owner;
+mod place;
+mod pool;
+mod server;
+mod serving;
+mod status;
+mod text;
+mod user;
+
+pub use ask::*;
+pub use call::*;
+pub use callback::mcpl_handler;
+pub use channel::*;
+pub use diagnostics::*;
+pub use event_loop::*;
+pub use server::*;
+pub use serving::*;
+pub use status::*;
+pub use text::{MCPL_AUTO_LENGTH, mcpl_string_free};
+pub use user::mcpl_finalizer;

@@ -1,0 +1,140 @@
+//! What all servers, clients and loops of the process share: the I/O thread and the worker pool. They start with the
+//! first of them and end with the last.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use mcpline::foreign::Completions;
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
+use crate::mcpl_status::MCPL_TRANSPORT;
+use crate::place;
+use crate::pool::Pool;
+use crate::status::{Done, Fault};
+
+/// The I/O thread and the pool.
+pub(crate) struct Library {
+    handle: Handle,
+    completions: Completions,
+    pool: Arc<Pool>,
+    ending: Mutex<Option<Ending>>,
+}
+
+/// What ends the I/O thread.
+struct Ending {
+    stop: oneshot::Sender<()>,
+    thread: JoinHandle<()>,
+}
+
+/// The library in use, and by how many servers, clients and loops.
+static CURRENT: Mutex<(usize, Option<Arc<Library>>)> = Mutex::new((0, None));
+
+/// One more uses the library.
+///
+/// # Errors
+///
+/// Transport: the system has no descriptors or threads left.
+pub(crate) fn enter() -> Done<Arc<Library>> {
+    let mut current = current();
+    if current.1.is_none() {
+        let started = Library::start();
+        let started = started.map_err(|error| Fault::new(MCPL_TRANSPORT, error.to_string()))?;
+        current.1 = Some(started);
+    }
+    match &current.1 {
+        Some(library) => {
+            let library = library.clone();
+            current.0 += 1;
+            Ok(library)
+        }
+        None => Err(Fault::closed("library")),
+    }
+}
+
+/// One less. With the last the threads end, and have ended when this returns, unless it is called on one of them.
+pub(crate) fn leave() {
+    let last = {
+        let mut current = current();
+        current.0 -= 1;
+        match current.0 {
+            0 => current.1.take(),
+            _ => None,
+        }
+    };
+    let Some(last) = last else { return };
+    if place::is_ours() || place::is_dispatching() {
+        // A thread can't wait for its own end.
+        std::thread::spawn(move || last.end());
+    } else {
+        last.end();
+    }
+}
+
+fn current() -> MutexGuard<'static, (usize, Option<Arc<Library>>)> {
+    CURRENT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Library {
+    fn start() -> std::io::Result<Arc<Self>> {
+        let resting = Arc::new(Mutex::new(None::<Arc<Pool>>));
+        let rests = resting.clone();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .on_thread_park(move || {
+                let pool = rests.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(pool) = &*pool {
+                    pool.io_rests();
+                }
+            })
+            .build()?;
+        let handle = runtime.handle().clone();
+        let completions = Completions::start(&handle);
+        let pool = Pool::new(handle.clone(), completions.clone());
+        *resting.lock().unwrap_or_else(PoisonError::into_inner) = Some(pool.clone());
+        let (stop, stopped) = oneshot::channel();
+        let thread = std::thread::Builder::new()
+            .name("mcpline-io".into())
+            .spawn(move || {
+                place::become_io_thread();
+                // It ends with the sender, too.
+                let _ = runtime.block_on(stopped);
+                *resting.lock().unwrap_or_else(PoisonError::into_inner) = None;
+                // Without waiting for a read that blocks: at a terminal that would be until somebody presses Enter.
+                runtime.shutdown_background();
+            })?;
+        Ok(Arc::new(Self {
+            handle,
+            completions,
+            pool,
+            ending: Mutex::new(Some(Ending { stop, thread })),
+        }))
+    }
+
+    pub(crate) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    pub(crate) fn completions(&self) -> &Completions {
+        &self.completions
+    }
+
+    pub(crate) fn pool(&self) -> &Arc<Pool> {
+        &self.pool
+    }
+
+    /// Ends the threads: first the pool, whose last results still reach the I/O thread.
+    fn end(&self) {
+        self.pool.close();
+        let ending = self
+            .ending
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(Ending { stop, thread }) = ending {
+            drop(stop);
+            // What has panicked has been told by its own thread.
+            let _ = thread.join();
+        }
+    }
+}

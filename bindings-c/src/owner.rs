@@ -1,0 +1,296 @@
+//! Who has callbacks: a server or a client. It knows where they run, how many run, and when none runs any more.
+
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Instant;
+
+use crate::event_loop::Loop;
+use crate::library::Library;
+use crate::place::{self, Job, Place, Refused};
+use crate::status::{Done, Fault};
+use crate::user::UserData;
+
+/// The callbacks of one server or client.
+pub(crate) struct Owner {
+    library: Arc<Library>,
+    /// The host's loop, if it has one.
+    events: OnceLock<Arc<Loop>>,
+    gate: Mutex<Gate>,
+    emptied: Condvar,
+    /// All that callbacks were given, to be released when they can't run any more.
+    data: Mutex<Vec<Weak<UserData>>>,
+    this: Weak<Self>,
+}
+
+#[derive(Default)]
+struct Gate {
+    /// How many callbacks run or are about to.
+    running: usize,
+    /// Somebody waits for none to.
+    closing: bool,
+    closed: bool,
+}
+
+/// A callback that runs or is about to. The gate waits for it.
+pub(crate) struct Entered(Arc<Owner>);
+
+impl Entered {
+    pub(crate) fn owner(&self) -> &Arc<Owner> {
+        &self.0
+    }
+
+    /// Runs the callback.
+    pub(crate) fn run<T>(&self, callback: impl FnOnce() -> T) -> T {
+        place::running(self.0.number(), callback)
+    }
+}
+
+impl Owner {
+    pub(crate) fn new(library: Arc<Library>) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            library,
+            events: OnceLock::new(),
+            gate: Mutex::default(),
+            emptied: Condvar::new(),
+            data: Mutex::default(),
+            this: this.clone(),
+        })
+    }
+
+    pub(crate) fn library(&self) -> &Arc<Library> {
+        &self.library
+    }
+
+    /// Has callbacks run on this loop from now on.
+    ///
+    /// # Errors
+    ///
+    /// Invalid: there is one already.
+    pub(crate) fn use_loop(&self, events: Arc<Loop>) -> Done {
+        let set = self.events.set(events);
+        set.map_err(|_| Fault::invalid("a loop is used already"))
+    }
+
+    /// Where callbacks run.
+    pub(crate) fn place(&self) -> Place {
+        let pool = self.library.pool().clone();
+        match self.events.get() {
+            Some(events) => Place::Loop(events.clone(), pool),
+            None => Place::Pool(pool),
+        }
+    }
+
+    /// Has it run where callbacks run; here if nothing runs there any more. Closing doesn't wait for it.
+    pub(crate) fn run(&self, job: Job) {
+        match self.place().run(job) {
+            Ok(()) => {}
+            Err(Refused::Closed(job) | Refused::Full(job)) => job.run(),
+        }
+    }
+
+    /// Has a callback run, unless the owner is closed; closing waits for it. Returns whether it will run.
+    pub(crate) fn call_back(&self, callback: impl FnOnce() + Send + 'static) -> bool {
+        let Some(entered) = self.enter() else {
+            return false;
+        };
+        self.run(Job::Run(Box::new(move || entered.run(callback))));
+        true
+    }
+
+    /// Keeps data for a callback, which is released when the owner closes at the latest.
+    pub(crate) fn keep(&self, data: &Arc<UserData>) {
+        data.belong(&self.this);
+        let mut kept = self.data.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() == kept.capacity() {
+            kept.retain(|data| data.strong_count() > 0);
+        }
+        kept.push(Arc::downgrade(data));
+    }
+
+    /// Lets a callback run, unless the owner is closed.
+    pub(crate) fn enter(&self) -> Option<Entered> {
+        let mut gate = self.gate();
+        if gate.closed {
+            return None;
+        }
+        gate.running += 1;
+        drop(gate);
+        self.this.upgrade().map(Entered)
+    }
+
+    /// Whether this thread may wait for the owner's callbacks to end.
+    ///
+    /// # Errors
+    ///
+    /// Would block: this is within one of them, or a thread that must not wait at all.
+    pub(crate) fn may_close(&self) -> Done {
+        place::may_wait()?;
+        if place::runs_here(self.number()) {
+            return Err(Fault::would_block());
+        }
+        Ok(())
+    }
+
+    /// Waits until no callback runs or is about to, then lets none run any more, and releases what they were given. On
+    /// the thread of the owner's loop, dispatches it meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::may_close`].
+    pub(crate) fn close(&self) -> Done {
+        self.may_close()?;
+        self.gate().closing = true;
+        match self.events.get() {
+            Some(events) if events.is_mine() => {
+                events.dispatch_until(|| self.shut_if_empty(), None)?;
+            }
+            _ => {
+                let waited = self.library.pool().waiting(|| {
+                    let mut gate = self.gate();
+                    while gate.running > 0 {
+                        gate = self
+                            .emptied
+                            .wait(gate)
+                            .unwrap_or_else(PoisonError::into_inner);
+                    }
+                    gate.closed = true;
+                });
+                waited?;
+            }
+        }
+        let data = std::mem::take(&mut *self.data.lock().unwrap_or_else(PoisonError::into_inner));
+        data.iter()
+            .filter_map(Weak::upgrade)
+            .for_each(|data| data.finish());
+        Ok(())
+    }
+
+    fn shut_if_empty(&self) -> bool {
+        let mut gate = self.gate();
+        gate.closed |= gate.running == 0;
+        gate.closed
+    }
+
+    /// Lets no callback run any more, without waiting. What they were given is released with the last that holds it.
+    pub(crate) fn shut(&self) {
+        self.gate().closed = true;
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.gate().closed
+    }
+
+    /// Waits until a latch is set, or the time is over: then `None`. On the thread of the owner's loop, dispatches it
+    /// meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Would block; busy.
+    pub(crate) fn wait<T>(&self, latch: &Latch<T>, until: Option<Instant>) -> Done<Option<T>> {
+        place::may_wait()?;
+        match self.events.get() {
+            Some(events) if events.is_mine() => {
+                latch.watch(events);
+                events.dispatch_until(|| latch.is_set(), until)?;
+                Ok(latch.try_take())
+            }
+            _ => self.library.pool().waiting(|| latch.take(until)),
+        }
+    }
+
+    fn gate(&self) -> MutexGuard<'_, Gate> {
+        self.gate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells owners apart.
+    fn number(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        let mut gate = self.0.gate();
+        gate.running -= 1;
+        let wake = gate.closing && gate.running == 0;
+        drop(gate);
+        if wake {
+            self.0.emptied.notify_all();
+            if let Some(events) = self.0.events.get() {
+                events.poke();
+            }
+        }
+    }
+}
+
+/// Something that one thread waits for and another gives. Clones are the same.
+pub(crate) struct Latch<T>(Arc<Inner<T>>);
+
+struct Inner<T> {
+    value: Mutex<Option<T>>,
+    set: Condvar,
+    /// Who has to be told besides.
+    watcher: OnceLock<Arc<Loop>>,
+}
+
+impl<T> Clone for Latch<T> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
+    }
+}
+
+impl<T> Latch<T> {
+    pub(crate) fn new() -> Self {
+        Self(Arc::new(Inner {
+            value: Mutex::new(None),
+            set: Condvar::new(),
+            watcher: OnceLock::new(),
+        }))
+    }
+
+    pub(crate) fn set(&self, value: T) {
+        *self.lock() = Some(value);
+        self.0.set.notify_all();
+        if let Some(watcher) = self.0.watcher.get() {
+            watcher.poke();
+        }
+    }
+
+    fn watch(&self, watcher: &Arc<Loop>) {
+        // One thread waits for a latch, so it is set once.
+        let _ = self.0.watcher.set(watcher.clone());
+    }
+
+    fn is_set(&self) -> bool {
+        self.lock().is_some()
+    }
+
+    fn try_take(&self) -> Option<T> {
+        self.lock().take()
+    }
+
+    fn take(&self, until: Option<Instant>) -> Option<T> {
+        let mut value = self.lock();
+        while value.is_none() {
+            value = match until {
+                None => self
+                    .0
+                    .set
+                    .wait(value)
+                    .unwrap_or_else(PoisonError::into_inner),
+                Some(until) => {
+                    let left = until.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        break;
+                    }
+                    let waited = self.0.set.wait_timeout(value, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        value.take()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<T>> {
+        self.0.value.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

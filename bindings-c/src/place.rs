@@ -1,0 +1,144 @@
+//! Where callbacks run, and what a thread may do there.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use mcpline::Call;
+
+use crate::callback::Registered;
+use crate::event_loop::Loop;
+use crate::owner::Entered;
+use crate::pool::Pool;
+use crate::status::{Done, Fault};
+
+/// How many calls may wait for a thread: enough for every client of a busy server to have one waiting, and few enough
+/// that what they hold in memory stays small beside the process.
+pub(crate) const CALLS_WAITING: usize = 65_536;
+
+/// Something for a callback thread to do.
+pub(crate) enum Job {
+    /// A call of a server's handler.
+    Call(Arc<Registered>, Call, Entered),
+    /// Anything else.
+    Run(Box<dyn FnOnce() + Send>),
+}
+
+impl Job {
+    pub(crate) fn run(self) {
+        match self {
+            Self::Call(registered, call, entered) => registered.run(call, &entered),
+            Self::Run(run) => run(),
+        }
+    }
+}
+
+/// Where the callbacks of one server or client run.
+#[derive(Clone)]
+pub(crate) enum Place {
+    Pool(Arc<Pool>),
+    /// The host's loop, and who takes over when that is gone.
+    Loop(Arc<Loop>, Arc<Pool>),
+}
+
+impl Place {
+    /// Has it run there, after what was given before.
+    ///
+    /// # Errors
+    ///
+    /// The job itself: nothing runs any more, or too many calls wait.
+    pub(crate) fn run(&self, job: Job) -> Result<(), Refused> {
+        match self {
+            Self::Pool(pool) => pool.push(job),
+            Self::Loop(one, pool) => match one.push(job) {
+                Err(Refused::Closed(job)) => pool.push(job),
+                done => done,
+            },
+        }
+    }
+}
+
+/// Why a job was not taken.
+pub(crate) enum Refused {
+    /// Nothing runs there any more.
+    Closed(Job),
+    /// As many calls wait as may.
+    Full(Job),
+}
+
+thread_local! {
+    static IO: Cell<bool> = const { Cell::new(false) };
+    static WORKER: Cell<bool> = const { Cell::new(false) };
+    static DISPATCHING: Cell<bool> = const { Cell::new(false) };
+    /// The gates of the owners whose callbacks run on this thread, innermost last.
+    static RUNNING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// This thread is the I/O thread from now on.
+pub(crate) fn become_io_thread() {
+    IO.set(true);
+}
+
+pub(crate) fn is_io_thread() -> bool {
+    IO.get()
+}
+
+/// This thread is one of the pool's from now on.
+pub(crate) fn become_worker() {
+    WORKER.set(true);
+}
+
+pub(crate) fn is_worker() -> bool {
+    WORKER.get()
+}
+
+/// Whether this thread is one that the library has started, and so can't wait for the end of.
+pub(crate) fn is_ours() -> bool {
+    is_io_thread() || is_worker()
+}
+
+pub(crate) fn is_dispatching() -> bool {
+    DISPATCHING.get()
+}
+
+/// Marks this thread as dispatching until the guard is dropped.
+pub(crate) fn dispatching() -> impl Drop {
+    struct Over;
+    impl Drop for Over {
+        fn drop(&mut self) {
+            DISPATCHING.set(false);
+        }
+    }
+    DISPATCHING.set(true);
+    Over
+}
+
+/// Whether this thread may wait.
+///
+/// # Errors
+///
+/// Would block: it is the I/O thread, or it dispatches.
+pub(crate) fn may_wait() -> Done {
+    if is_io_thread() || is_dispatching() {
+        return Err(Fault::would_block());
+    }
+    Ok(())
+}
+
+/// Runs a callback of the owner with this gate.
+pub(crate) fn running<T>(gate: usize, run: impl FnOnce() -> T) -> T {
+    struct Over;
+    impl Drop for Over {
+        fn drop(&mut self) {
+            // A thread that ends runs no callbacks.
+            let _ = RUNNING.try_with(|running| running.borrow_mut().pop());
+        }
+    }
+    RUNNING.with_borrow_mut(|running| running.push(gate));
+    let _over = Over;
+    run()
+}
+
+/// Whether a callback of the owner with this gate runs on this thread.
+pub(crate) fn runs_here(gate: usize) -> bool {
+    RUNNING.with_borrow(|running| running.contains(&gate))
+}

@@ -1,0 +1,348 @@
+//! Serving: transports that run in the background, and waiting for their end.
+
+use std::ffi::{c_char, c_void};
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use mcpline::foreign::options::{self, HttpServingOptions};
+use mcpline::transport::{self, Stop, Transport};
+
+use crate::event_loop::deadline;
+use crate::mcpl_status::MCPL_TIMED_OUT;
+use crate::owner::{Latch, Owner};
+use crate::place;
+use crate::server::{Server, mcpl_server};
+use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
+use crate::text::{self, put};
+use crate::user::{UserData, mcpl_finalizer};
+
+/// Is told that the last transport of a server has ended: in order if `error` is `NULL`, which is valid until it returns.
+pub type mcpl_server_ended = Option<
+    unsafe extern "C" fn(server: *mut mcpl_server, error: *const mcpl_error, user: *mut c_void),
+>;
+
+/// What is served of one server.
+pub(crate) struct Serving(Mutex<State>);
+
+struct State {
+    /// Told to whatever runs now.
+    stop: Stop,
+    running: usize,
+    /// What went wrong first since somebody was told.
+    failed: Option<Fault>,
+    waiting: Vec<Latch<()>>,
+    ended: Option<(
+        unsafe extern "C" fn(*mut mcpl_server, *const mcpl_error, *mut c_void),
+        Arc<UserData>,
+    )>,
+}
+
+impl Serving {
+    pub(crate) fn new() -> Self {
+        Self(Mutex::new(State {
+            stop: Stop::new(),
+            running: 0,
+            failed: None,
+            waiting: Vec::new(),
+            ended: None,
+        }))
+    }
+
+    /// Has what runs now come to an end.
+    pub(crate) fn stop(&self) {
+        let stop = std::mem::take(&mut self.lock().stop);
+        stop.stop();
+    }
+
+    /// Waits until nothing runs: what went wrong, if anything did. `None` is without limit.
+    pub(crate) fn wait(&self, owner: &Owner, timeout_ms: Option<i64>) -> Done {
+        place::may_wait()?;
+        let latch = {
+            let mut state = self.lock();
+            if state.running == 0 {
+                return state.failed.take().map_or(Ok(()), Err);
+            }
+            let latch = Latch::new();
+            state.waiting.push(latch.clone());
+            latch
+        };
+        match owner.wait(&latch, timeout_ms.and_then(deadline))? {
+            Some(()) => self.lock().failed.take().map_or(Ok(()), Err),
+            None => Err(Fault::new(MCPL_TIMED_OUT, "the server is still served")),
+        }
+    }
+
+    /// Begins to serve: what is to be stopped by the signal that it returns, and ends with the guard.
+    fn begin(&self, server: &Arc<Server>) -> Done<(Stop, Running)> {
+        if server.owner.is_closed() {
+            return Err(Fault::closed("server"));
+        }
+        let mut state = self.lock();
+        state.running += 1;
+        Ok((state.stop.clone(), Running(server.clone())))
+    }
+
+    fn end(&self, server: &Arc<Server>) {
+        let (waiting, ended, failed) = {
+            let mut state = self.lock();
+            state.running -= 1;
+            if state.running > 0 {
+                return;
+            }
+            let ended = state.ended.clone();
+            (
+                std::mem::take(&mut state.waiting),
+                ended,
+                state.failed.clone(),
+            )
+        };
+        if let Some((ended, data)) = ended {
+            let token = server.token;
+            server.owner.call_back(move || {
+                let error = failed.map(mcpl_error::from);
+                let error = error.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
+                // SAFETY: the error outlives the call, and the data is released after the last callback.
+                unsafe { ended(token.handle(), error, data.pointer()) }
+            });
+        }
+        waiting.iter().for_each(|latch| latch.set(()));
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// One transport that runs. It has ended when this is dropped.
+struct Running(Arc<Server>);
+
+impl Running {
+    fn failed(&self, fault: Fault) {
+        self.0.serving.lock().failed.get_or_insert(fault);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.serving.end(&self.0);
+    }
+}
+
+impl Server {
+    /// Has the I/O thread serve by this until the end.
+    pub(crate) fn spawn<F: Future<Output = Result<(), Fault>> + Send>(
+        self: &Arc<Self>,
+        serve: impl FnOnce(mcpline::Server, Stop) -> F + Send + 'static,
+    ) -> Done
+    where
+        F: 'static,
+    {
+        let (stop, running) = self.serving.begin(self)?;
+        let core = self.core.clone();
+        self.owner.library().handle().spawn(async move {
+            if let Err(fault) = serve(core, stop).await {
+                running.failed(fault);
+            }
+        });
+        Ok(())
+    }
+
+    fn start_stdio(self: &Arc<Self>) -> Done {
+        self.spawn(|core, stop| async move { serve(core, transport::stdio(), stop).await })
+    }
+
+    fn start_http(
+        self: &Arc<Self>,
+        host: String,
+        port: u16,
+        options: HttpServingOptions,
+    ) -> Done<u16> {
+        place::may_wait()?;
+        let options = options.options()?;
+        let bound = Latch::<Done<u16>>::new();
+        let giving = bound.clone();
+        self.spawn(move |core, stop| async move {
+            match transport::http::http((host, port), options).await {
+                Ok(http) => {
+                    giving.set(Ok(http.address().port()));
+                    serve(core, http, stop).await
+                }
+                Err(error) => {
+                    giving.set(Err(error.into()));
+                    Ok(())
+                }
+            }
+        })?;
+        match self.owner.wait(&bound, None)? {
+            Some(bound) => bound,
+            None => Err(Fault::closed("server")),
+        }
+    }
+}
+
+async fn serve(core: mcpline::Server, transport: impl Transport, stop: Stop) -> Result<(), Fault> {
+    core.serve_until(transport, stop).await.map_err(Fault::from)
+}
+
+/// Serves over this process's standard input and output until the client is gone or `mcpl_server_stop`, and waits for the
+/// end (`basic/transports`, stdio).
+///
+/// Meanwhile the process's own standard input is empty and its standard output is its standard error, so that nothing
+/// that is printed gets between the messages. With a loop, callbacks are dispatched here if this is the loop's thread.
+/// Returns `MCPL_WOULD_BLOCK` where it must not wait.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_server_run_stdio(server: *mut mcpl_server) -> mcpl_status {
+    entry(|| {
+        let server = Server::get(server)?;
+        place::may_wait()?;
+        server.start_stdio()?;
+        server.serving.wait(&server.owner, None)
+    })
+}
+
+/// Serves over HTTP until `mcpl_server_stop`, and waits for the end: every revision at once, Streamable HTTP at `/mcp`,
+/// HTTP+SSE at `/sse` with `/messages`, and `/health` (`basic/transports`).
+///
+/// `host` is a name or an address to listen at, such as `"127.0.0.1"`. `options` is a JSON object that ends with a zero
+/// byte, or `NULL` for the defaults; its members, all optional (times in seconds, sizes in bytes): `path`, `sse_paths`
+/// (an array of two), `serve_sse`, `health_path`, `serve_health`, `proxy_prefix`; `allowed_hosts`, `allowed_origins`;
+/// `body_limit`, `read_timeout`, `write_timeout`, `connections`; `sessions`, `session_idle`, `silence`; `keep_alive`,
+/// `retry`, `kept_events`, `kept_bytes` of event streams.
+///
+/// Returns `MCPL_TRANSPORT` if it can't listen there, `MCPL_WOULD_BLOCK` where it must not wait.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_run_http(
+    server: *mut mcpl_server,
+    host: *const c_char,
+    port: u16,
+    options: *const c_char,
+) -> mcpl_status {
+    entry(|| {
+        let server = Server::get(server)?;
+        // SAFETY: the header demands it.
+        let (host, options) = unsafe { address(host, options)? };
+        server.start_http(host, port, options)?;
+        server.serving.wait(&server.owner, None)
+    })
+}
+
+/// As `mcpl_server_run_stdio`, without waiting for the end.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_server_start_stdio(server: *mut mcpl_server) -> mcpl_status {
+    entry(|| Server::get(server)?.start_stdio())
+}
+
+/// As `mcpl_server_run_http`, but returns as soon as it listens. `bound_port`, which may be `NULL`, is told the port: the
+/// system chooses one if `port` is 0.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_start_http(
+    server: *mut mcpl_server,
+    host: *const c_char,
+    port: u16,
+    options: *const c_char,
+    bound_port: *mut u16,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe { put(bound_port, 0) };
+    entry(|| {
+        let server = Server::get(server)?;
+        // SAFETY: the header demands it.
+        let (host, options) = unsafe { address(host, options)? };
+        let port = server.start_http(host, port, options)?;
+        // SAFETY: the header demands it.
+        unsafe { put(bound_port, port) };
+        Ok(())
+    })
+}
+
+/// # Safety
+///
+/// As for [`text::name`].
+unsafe fn address(
+    host: *const c_char,
+    options: *const c_char,
+) -> Done<(String, HttpServingOptions)> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let host = text::name("the host", host)?.to_owned();
+        let options = match text::optional("the options", options)? {
+            None => HttpServingOptions::default(),
+            Some(given) => options::read("the options", given.as_bytes())?,
+        };
+        Ok((host, options))
+    }
+}
+
+/// From now on SIGINT and SIGTERM stop the server, as `mcpl_server_stop` does. For programs that are nothing but the
+/// server: these signals end the process in no other way any more, even after the server is freed.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_server_stop_on_signals(server: *mut mcpl_server) -> mcpl_status {
+    entry(|| {
+        use tokio::signal::unix::{SignalKind, signal};
+        let server = Server::get(server)?;
+        let _entered = server.owner.library().handle().enter();
+        let taken = signal(SignalKind::interrupt()).and_then(|interrupt| {
+            let terminate = signal(SignalKind::terminate())?;
+            Ok((interrupt, terminate))
+        });
+        let (mut interrupt, mut terminate) =
+            taken.map_err(|error| Fault::new(mcpl_status::MCPL_TRANSPORT, error.to_string()))?;
+        let server = Arc::downgrade(&server);
+        tokio::spawn(async move {
+            loop {
+                tokio::select! {
+                    Some(()) = interrupt.recv() => {}
+                    Some(()) = terminate.recv() => {}
+                    else => return,
+                }
+                let Some(server) = Weak::upgrade(&server) else {
+                    return;
+                };
+                server.serving.stop();
+            }
+        });
+        Ok(())
+    })
+}
+
+/// Has whatever is served now come to an end, without waiting for it: calls in flight get the grace period (option
+/// `shutdown_grace`). The server can be served again.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_server_stop(server: *mut mcpl_server) -> mcpl_status {
+    entry(|| {
+        Server::get(server)?.serving.stop();
+        Ok(())
+    })
+}
+
+/// Waits until nothing is served any more, at most `timeout_ms` milliseconds, or without limit if that is negative.
+///
+/// Returns `MCPL_TIMED_OUT` when the time is over, `MCPL_TRANSPORT` if a transport has failed, `MCPL_WOULD_BLOCK` where it
+/// must not wait.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_server_wait(server: *mut mcpl_server, timeout_ms: i64) -> mcpl_status {
+    entry(|| {
+        let server = Server::get(server)?;
+        server.serving.wait(&server.owner, Some(timeout_ms))
+    })
+}
+
+/// Has `ended` called each time that the last transport of the server has ended, where callbacks run. Replaces what was
+/// called before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_on_end(
+    server: *mut mcpl_server,
+    ended: mcpl_server_ended,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let data = UserData::new(user, finalize);
+    entry(|| {
+        let server = Server::get(server)?;
+        let ended = ended.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
+        server.owner.keep(&data);
+        let before = server.serving.lock().ended.replace((ended, data));
+        drop(before);
+        Ok(())
+    })
+}

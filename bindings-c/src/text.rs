@@ -1,0 +1,233 @@
+//! Texts on their way in and out: pointers are checked, UTF-8 is checked, JSON is checked.
+
+use std::ffi::{CStr, CString, c_char};
+
+use bytes::Bytes;
+use mcpline::protocol::wire::Raw;
+
+use crate::status::{Done, Fault};
+
+/// The length of a text that ends with a zero byte, in place of counting it.
+pub const MCPL_AUTO_LENGTH: usize = usize::MAX;
+
+/// A short text that ends with a zero byte. `what` names it in the error.
+///
+/// # Safety
+///
+/// `text` is `NULL` or such a text, for as long as the result is used.
+pub(crate) unsafe fn name<'a>(what: &str, text: *const c_char) -> Done<&'a str> {
+    // SAFETY: as the caller promises.
+    unsafe { optional(what, text)? }.ok_or_else(|| Fault::invalid(format!("{what} is NULL")))
+}
+
+/// As [`name`], where `NULL` is none.
+///
+/// # Safety
+///
+/// As for [`name`].
+pub(crate) unsafe fn optional<'a>(what: &str, text: *const c_char) -> Done<Option<&'a str>> {
+    if text.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: as the caller promises.
+    let text = unsafe { CStr::from_ptr(text) };
+    let text = text.to_str();
+    text.map(Some)
+        .map_err(|error| Fault::invalid(format!("{what} is not UTF-8: {error}")))
+}
+
+/// Bytes of this length; `NULL` is fine where there are none.
+///
+/// # Safety
+///
+/// `data` is `NULL` or points to `length` bytes, or to a text that ends with a zero byte if the length is
+/// [`MCPL_AUTO_LENGTH`], for as long as the result is used.
+pub(crate) unsafe fn bytes<'a>(what: &str, data: *const c_char, length: usize) -> Done<&'a [u8]> {
+    if data.is_null() {
+        return match length {
+            0 => Ok(&[]),
+            _ => Err(Fault::invalid(format!("{what} is NULL"))),
+        };
+    }
+    if length == MCPL_AUTO_LENGTH {
+        // SAFETY: as the caller promises.
+        return Ok(unsafe { CStr::from_ptr(data) }.to_bytes());
+    }
+    if isize::try_from(length).is_err() {
+        return Err(Fault::invalid(format!("{what} has no such length")));
+    }
+    // SAFETY: as the caller promises; the length was checked.
+    Ok(unsafe { std::slice::from_raw_parts(data.cast(), length) })
+}
+
+/// A text of this length.
+///
+/// # Safety
+///
+/// As for [`bytes`].
+pub(crate) unsafe fn text<'a>(what: &str, data: *const c_char, length: usize) -> Done<&'a str> {
+    // SAFETY: as the caller promises.
+    let bytes = unsafe { bytes(what, data, length)? };
+    if data.is_null() {
+        return Err(Fault::invalid(format!("{what} is NULL")));
+    }
+    std::str::from_utf8(bytes)
+        .map_err(|error| Fault::invalid(format!("{what} is not UTF-8: {error}")))
+}
+
+/// JSON of this length, copied.
+///
+/// # Safety
+///
+/// As for [`bytes`].
+pub(crate) unsafe fn json(what: &str, data: *const c_char, length: usize) -> Done<Raw> {
+    // SAFETY: as the caller promises.
+    let given = unsafe { optional_json(what, data, length)? };
+    given.ok_or_else(|| Fault::invalid(format!("{what} is NULL")))
+}
+
+/// As [`json`], where `NULL` is none, whatever its length.
+///
+/// # Safety
+///
+/// As for [`bytes`].
+pub(crate) unsafe fn optional_json(
+    what: &str,
+    data: *const c_char,
+    length: usize,
+) -> Done<Option<Raw>> {
+    if data.is_null() {
+        return Ok(None);
+    }
+    // SAFETY: as the caller promises.
+    let bytes = unsafe { bytes(what, data, length)? };
+    let json = Raw::parse(Bytes::copy_from_slice(bytes));
+    json.map(Some)
+        .map_err(|error| Fault::invalid(format!("{what} is no JSON: {error}")))
+}
+
+/// A list of short texts.
+///
+/// # Safety
+///
+/// `list` is `NULL` or points to `count` pointers, each to a text that ends with a zero byte.
+pub(crate) unsafe fn list(
+    what: &str,
+    list: *const *const c_char,
+    count: usize,
+) -> Done<Vec<String>> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    if list.is_null() || isize::try_from(count.saturating_mul(size_of::<usize>())).is_err() {
+        return Err(Fault::invalid(format!("{what} is NULL")));
+    }
+    // SAFETY: as the caller promises.
+    let list = unsafe { std::slice::from_raw_parts(list, count) };
+    let texts = list.iter().map(|text| {
+        // SAFETY: as the caller promises.
+        unsafe { name(what, *text) }.map(str::to_owned)
+    });
+    texts.collect()
+}
+
+/// Something to write to, which may be `NULL` if nobody wants to know.
+///
+/// # Safety
+///
+/// `place` is `NULL` or can be written to.
+pub(crate) unsafe fn put<T>(place: *mut T, value: T) {
+    if !place.is_null() {
+        // SAFETY: as the caller promises.
+        unsafe { place.write(value) };
+    }
+}
+
+/// Where a text is given back; emptied until it is.
+pub(crate) struct Out {
+    text: *mut *mut c_char,
+    length: *mut usize,
+}
+
+impl Out {
+    /// # Safety
+    ///
+    /// Both are `NULL` or can be written to, for as long as this is used.
+    pub(crate) unsafe fn new(text: *mut *mut c_char, length: *mut usize) -> Self {
+        // SAFETY: as the caller promises.
+        unsafe {
+            put(text, std::ptr::null_mut());
+            put(length, 0);
+        }
+        Self { text, length }
+    }
+
+    /// Gives a text, which the caller then owns. Nothing is made of it if nobody wants it.
+    pub(crate) fn give(self, text: &[u8]) {
+        // SAFETY: both can be written to, as was promised to `new`.
+        unsafe {
+            put(self.length, text.len());
+            if !self.text.is_null() {
+                self.text.write(owned(text));
+            }
+        }
+    }
+}
+
+/// A text that C owns from now on, until `mcpl_string_free`. Zero bytes in it are kept: its length tells its end.
+pub(crate) fn owned(text: &[u8]) -> *mut c_char {
+    // Before the text is its size, which releasing it needs.
+    let size = text.len() + 1;
+    let mut memory = Vec::with_capacity(HEAD + size);
+    memory.extend_from_slice(&size.to_ne_bytes());
+    memory.extend_from_slice(text);
+    memory.push(0);
+    let memory = Box::into_raw(memory.into_boxed_slice());
+    // SAFETY: the memory begins with the head.
+    unsafe { memory.cast::<c_char>().add(HEAD) }
+}
+
+const HEAD: usize = size_of::<usize>();
+
+/// Releases a string that a function has given back. `NULL` is nothing.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_string_free(text: *mut c_char) {
+    if text.is_null() {
+        return;
+    }
+    // SAFETY: `owned` made it, with its head in front.
+    unsafe {
+        let memory = text.cast::<u8>().sub(HEAD);
+        let size = usize::from_ne_bytes(memory.cast::<[u8; HEAD]>().read());
+        drop(Box::from_raw(std::ptr::slice_from_raw_parts_mut(
+            memory,
+            HEAD + size,
+        )));
+    }
+}
+
+/// A text for a callback: a zero byte follows it, which its length doesn't count.
+#[derive(Debug)]
+pub(crate) struct Text(Box<[u8]>);
+
+impl Text {
+    pub(crate) fn new(text: &[u8]) -> Self {
+        let mut copy = Vec::with_capacity(text.len() + 1);
+        copy.extend_from_slice(text);
+        copy.push(0);
+        Self(copy.into_boxed_slice())
+    }
+
+    pub(crate) fn as_ptr(&self) -> *const c_char {
+        self.0.as_ptr().cast()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len() - 1
+    }
+}
+
+/// A text without its zero bytes, for where C looks for the end by itself.
+pub(crate) fn terminated(text: &str) -> CString {
+    CString::new(text.replace('\0', "\u{fffd}")).unwrap_or_default()
+}

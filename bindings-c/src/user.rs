@@ -1,0 +1,89 @@
+//! What a host gives along with a callback, and what releases it.
+
+use std::ffi::c_void;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+
+use crate::owner::Owner;
+use crate::place::{Job, is_io_thread};
+
+/// Releases what was given along with a callback. Called exactly once, when no callback that was given it runs or will
+/// run any more: also when the function that was to register the callback fails. It runs where callbacks run, or on the
+/// thread of the function that ended the registration.
+pub type mcpl_finalizer = Option<unsafe extern "C" fn(user: *mut c_void)>;
+
+/// A host's data. Released with the last that holds it, or by [`UserData::finish`].
+pub(crate) struct UserData {
+    user: *mut c_void,
+    finalize: Mutex<mcpl_finalizer>,
+    owner: OnceLock<Weak<Owner>>,
+}
+
+// SAFETY: the header says that data given along with callbacks must be usable from any thread.
+unsafe impl Send for UserData {}
+// SAFETY: as above.
+unsafe impl Sync for UserData {}
+
+/// A pointer of the host's and what releases it, on their way to another thread.
+struct Release(*mut c_void, unsafe extern "C" fn(*mut c_void));
+
+// SAFETY: as for `UserData`.
+unsafe impl Send for Release {}
+
+impl Release {
+    fn run(self) {
+        // SAFETY: the host gave both together, and nothing uses the pointer any more.
+        unsafe { (self.1)(self.0) }
+    }
+}
+
+impl UserData {
+    /// Of nobody yet: made before anything is checked, so that it is released however that ends.
+    pub(crate) fn new(user: *mut c_void, finalize: mcpl_finalizer) -> Arc<Self> {
+        Arc::new(Self {
+            user,
+            finalize: Mutex::new(finalize),
+            owner: OnceLock::new(),
+        })
+    }
+
+    /// The pointer that callbacks get. Only while the owner's gate is held open.
+    pub(crate) fn pointer(&self) -> *mut c_void {
+        self.user
+    }
+
+    /// From now on of this owner, who finishes it when it closes.
+    pub(crate) fn belong(&self, owner: &Weak<Owner>) {
+        // Set once: data is registered once.
+        let _ = self.owner.set(owner.clone());
+    }
+
+    /// Releases it, here and now, unless it has been.
+    pub(crate) fn finish(&self) {
+        if let Some(release) = self.release() {
+            release.run();
+        }
+    }
+
+    fn release(&self) -> Option<Release> {
+        let finalize = self
+            .finalize
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        finalize.map(|finalize| Release(self.user, finalize))
+    }
+}
+
+impl Drop for UserData {
+    fn drop(&mut self) {
+        let Some(release) = self.release() else {
+            return;
+        };
+        // Foreign code has no place on the I/O thread unless it asked for one.
+        let owner = self.owner.get().and_then(Weak::upgrade);
+        match owner {
+            Some(owner) if is_io_thread() => owner.run(Job::Run(Box::new(|| release.run()))),
+            _ => release.run(),
+        }
+    }
+}
