@@ -97,8 +97,6 @@ pub(crate) fn deliver_reply(owner: &Owner, call: Call, outcome: Result<Reply, Ha
 /// Has the core do something, after what it was told before.
 fn deliver(owner: &Owner, completion: Completion) {
     if place::is_io_thread() {
-        // What another thread has left for this one comes first.
-        owner.library().completions().run();
         completion.run();
     } else {
         owner.library().completions().push(completion);

@@ -2,8 +2,10 @@
 
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use bytes::Bytes;
+use mcpline::transport::Memory;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::handles::{Table, Token};
@@ -18,6 +20,9 @@ use crate::user::{UserData, mcpl_finalizer};
 /// How many messages that C hands over may wait for the I/O thread: it takes them at once unless it is busy, and what
 /// waits is held in memory.
 const WAITING: usize = 1_024;
+
+/// How long calls in flight may still take when a server's channel is stopped: as on stdio.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// A connection over a transport of the host's own: messages of JSON-RPC, one at a time, over whatever it is that the host
 /// has.
@@ -152,6 +157,13 @@ impl Channel {
         .await;
     }
 
+    /// Has C send a message of the server's, and what else there is by now.
+    async fn send_all(self: &Arc<Self>, first: Bytes, memory: &Memory) {
+        let mut messages = vec![first];
+        messages.extend(std::iter::from_fn(|| memory.try_receive()));
+        self.send(messages).await;
+    }
+
     /// The channel is needed no more. After whatever was called before.
     pub(crate) fn close(self: &Arc<Self>) {
         *self.lock() = State::default();
@@ -225,14 +237,24 @@ pub unsafe extern "C" fn mcpl_server_serve_channel(
                         None => break,
                     },
                     message = memory.receive() => match message {
-                        Some(message) => {
-                            let mut messages = vec![message];
-                            messages.extend(std::iter::from_fn(|| memory.try_receive()));
-                            serving.send(messages).await;
-                        }
+                        Some(message) => serving.send_all(message, &memory).await,
                         None => break,
                     },
-                    () = &mut stopped => break,
+                    () = &mut stopped => {
+                        memory.wind_down();
+                        let rest = async {
+                            while !memory.is_idle() {
+                                let Some(message) = memory.receive().await else { break };
+                                serving.send_all(message, &memory).await;
+                            }
+                            if let Some(message) = memory.try_receive() {
+                                serving.send_all(message, &memory).await;
+                            }
+                        };
+                        // Out of time, or done: it is closed now.
+                        let _ = tokio::time::timeout(GRACE, rest).await;
+                        break;
+                    }
                 }
             }
             memory.close();

@@ -25,6 +25,8 @@ pub(crate) struct Owner {
 struct Gate {
     /// How many callbacks run or are about to.
     running: usize,
+    /// How many finalizers have not run.
+    unreleased: usize,
     /// Somebody waits for none to.
     closing: bool,
     closed: bool,
@@ -98,12 +100,23 @@ impl Owner {
 
     /// Keeps data for a callback, which is released when the owner closes at the latest.
     pub(crate) fn keep(&self, data: &Arc<UserData>) {
-        data.belong(&self.this);
+        let Some(this) = self.this.upgrade() else {
+            return;
+        };
+        if !data.belong(&this) {
+            return;
+        }
+        self.gate().unreleased += 1;
         let mut kept = self.data.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() == kept.capacity() {
             kept.retain(|data| data.strong_count() > 0);
         }
         kept.push(Arc::downgrade(data));
+    }
+
+    /// Some data was released.
+    pub(crate) fn released(&self) {
+        self.less(|gate| gate.unreleased -= 1);
     }
 
     /// Lets a callback run, unless the owner is closed.
@@ -139,35 +152,49 @@ impl Owner {
     pub(crate) fn close(&self) -> Done {
         self.may_close()?;
         self.gate().closing = true;
-        match self.events.get() {
-            Some(events) if events.is_mine() => {
-                events.dispatch_until(|| self.shut_if_empty(), None)?;
-            }
-            _ => {
-                let waited = self.library.pool().waiting(|| {
-                    let mut gate = self.gate();
-                    while gate.running > 0 {
-                        gate = self
-                            .emptied
-                            .wait(gate)
-                            .unwrap_or_else(PoisonError::into_inner);
-                    }
-                    gate.closed = true;
-                });
-                waited?;
-            }
-        }
+        self.wait_for(|gate| {
+            gate.closed |= gate.running == 0;
+            gate.closed
+        })?;
         let data = std::mem::take(&mut *self.data.lock().unwrap_or_else(PoisonError::into_inner));
         data.iter()
             .filter_map(Weak::upgrade)
             .for_each(|data| data.finish());
-        Ok(())
+        // What another thread is about to release is waited for.
+        self.wait_for(|gate| gate.unreleased == 0)
     }
 
-    fn shut_if_empty(&self) -> bool {
-        let mut gate = self.gate();
-        gate.closed |= gate.running == 0;
-        gate.closed
+    /// Waits until the gate is this. On the thread of the owner's loop, dispatches it meanwhile.
+    fn wait_for(&self, is: impl Fn(&mut Gate) -> bool) -> Done {
+        match self.events.get() {
+            Some(events) if events.is_mine() => events
+                .dispatch_until(|| is(&mut self.gate()), None)
+                .map(drop),
+            _ => self.library.pool().waiting(|| {
+                let mut gate = self.gate();
+                while !is(&mut gate) {
+                    gate = self
+                        .emptied
+                        .wait(gate)
+                        .unwrap_or_else(PoisonError::into_inner);
+                }
+            }),
+        }
+    }
+
+    /// There is less of something that somebody may wait for the end of.
+    fn less(&self, change: impl FnOnce(&mut Gate)) {
+        let wake = {
+            let mut gate = self.gate();
+            change(&mut gate);
+            gate.closing
+        };
+        if wake {
+            self.emptied.notify_all();
+            if let Some(events) = self.events.get() {
+                events.poke();
+            }
+        }
     }
 
     /// Lets no callback run any more, without waiting. What they were given is released with the last that holds it.
@@ -209,16 +236,7 @@ impl Owner {
 
 impl Drop for Entered {
     fn drop(&mut self) {
-        let mut gate = self.0.gate();
-        gate.running -= 1;
-        let wake = gate.closing && gate.running == 0;
-        drop(gate);
-        if wake {
-            self.0.emptied.notify_all();
-            if let Some(events) = self.0.events.get() {
-                events.poke();
-            }
-        }
+        self.0.less(|gate| gate.running -= 1);
     }
 }
 

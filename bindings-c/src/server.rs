@@ -69,7 +69,7 @@ impl Server {
     fn close(&self) -> Done {
         self.owner.may_close()?;
         self.serving.stop();
-        self.serving.wait(&self.owner, None)?;
+        self.serving.wait(&self.owner, -1)?;
         call::end_all(&self.owner);
         self.owner.close()
     }

@@ -54,22 +54,27 @@ impl Serving {
         stop.stop();
     }
 
-    /// Waits until nothing runs: what went wrong, if anything did. `None` is without limit.
-    pub(crate) fn wait(&self, owner: &Owner, timeout_ms: Option<i64>) -> Done {
+    /// Waits until nothing runs; `false` if the time is over before. A negative time is without limit.
+    pub(crate) fn wait(&self, owner: &Owner, timeout_ms: i64) -> Done<bool> {
         place::may_wait()?;
         let latch = {
             let mut state = self.lock();
             if state.running == 0 {
-                return state.failed.take().map_or(Ok(()), Err);
+                return Ok(true);
             }
             let latch = Latch::new();
             state.waiting.push(latch.clone());
             latch
         };
-        match owner.wait(&latch, timeout_ms.and_then(deadline))? {
-            Some(()) => self.lock().failed.take().map_or(Ok(()), Err),
-            None => Err(Fault::new(MCPL_TIMED_OUT, "the server is still served")),
+        Ok(owner.wait(&latch, deadline(timeout_ms))?.is_some())
+    }
+
+    /// As [`Self::wait`], and fails with what went wrong, if anything did.
+    fn outcome(&self, owner: &Owner, timeout_ms: i64) -> Done {
+        if !self.wait(owner, timeout_ms)? {
+            return Err(Fault::new(MCPL_TIMED_OUT, "the server is still served"));
         }
+        self.lock().failed.take().map_or(Ok(()), Err)
     }
 
     /// Begins to serve: what is to be stopped by the signal that it returns, and ends with the guard.
@@ -196,7 +201,7 @@ pub extern "C" fn mcpl_server_run_stdio(server: *mut mcpl_server) -> mcpl_status
         let server = Server::get(server)?;
         place::may_wait()?;
         server.start_stdio()?;
-        server.serving.wait(&server.owner, None)
+        server.serving.outcome(&server.owner, -1)
     })
 }
 
@@ -222,7 +227,7 @@ pub unsafe extern "C" fn mcpl_server_run_http(
         // SAFETY: the header demands it.
         let (host, options) = unsafe { address(host, options)? };
         server.start_http(host, port, options)?;
-        server.serving.wait(&server.owner, None)
+        server.serving.outcome(&server.owner, -1)
     })
 }
 
@@ -323,7 +328,7 @@ pub extern "C" fn mcpl_server_stop(server: *mut mcpl_server) -> mcpl_status {
 pub extern "C" fn mcpl_server_wait(server: *mut mcpl_server, timeout_ms: i64) -> mcpl_status {
     entry(|| {
         let server = Server::get(server)?;
-        server.serving.wait(&server.owner, Some(timeout_ms))
+        server.serving.outcome(&server.owner, timeout_ms)
     })
 }
 

@@ -1,7 +1,7 @@
 //! What a host gives along with a callback, and what releases it.
 
 use std::ffi::c_void;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::owner::Owner;
 use crate::place::{Job, is_io_thread};
@@ -15,7 +15,7 @@ pub type mcpl_finalizer = Option<unsafe extern "C" fn(user: *mut c_void)>;
 pub(crate) struct UserData {
     user: *mut c_void,
     finalize: Mutex<mcpl_finalizer>,
-    owner: OnceLock<Weak<Owner>>,
+    owner: OnceLock<Arc<Owner>>,
 }
 
 // SAFETY: the header says that data given along with callbacks must be usable from any thread.
@@ -51,39 +51,50 @@ impl UserData {
         self.user
     }
 
-    /// From now on of this owner, who finishes it when it closes.
-    pub(crate) fn belong(&self, owner: &Weak<Owner>) {
+    /// From now on of this owner, who releases it when it closes at the latest. Returns whether there is anything to
+    /// release.
+    pub(crate) fn belong(&self, owner: &Arc<Owner>) -> bool {
         // Set once: data is registered once.
         let _ = self.owner.set(owner.clone());
+        self.lock().is_some()
     }
 
     /// Releases it, here and now, unless it has been.
     pub(crate) fn finish(&self) {
-        if let Some(release) = self.release() {
-            release.run();
+        let finalize = self.lock().take();
+        if let Some(finalize) = finalize {
+            Release(self.user, finalize).run();
+            if let Some(owner) = self.owner.get() {
+                owner.released();
+            }
         }
     }
 
-    fn release(&self) -> Option<Release> {
-        let finalize = self
-            .finalize
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        finalize.map(|finalize| Release(self.user, finalize))
+    fn lock(&self) -> MutexGuard<'_, mcpl_finalizer> {
+        self.finalize.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for UserData {
     fn drop(&mut self) {
-        let Some(release) = self.release() else {
+        let Some(finalize) = self.lock().take() else {
             return;
         };
-        // Foreign code has no place on the I/O thread unless it asked for one.
-        let owner = self.owner.get().and_then(Weak::upgrade);
-        match owner {
-            Some(owner) if is_io_thread() => owner.run(Job::Run(Box::new(|| release.run()))),
-            _ => release.run(),
+        let release = Release(self.user, finalize);
+        match self.owner.take() {
+            // Foreign code has no place on the I/O thread unless it asked for one.
+            Some(owner) if is_io_thread() => {
+                let place = owner.clone();
+                place.run(Job::Run(Box::new(move || {
+                    release.run();
+                    owner.released();
+                })));
+            }
+            Some(owner) => {
+                release.run();
+                owner.released();
+            }
+            None => release.run(),
         }
     }
 }

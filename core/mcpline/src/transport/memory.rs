@@ -119,6 +119,18 @@ impl Memory {
         state.messages.pop_front()
     }
 
+    /// Begins an orderly end: questions to the client fail, listening ends, calls in flight go on. Receive until
+    /// [`Memory::is_idle`], then close.
+    pub fn wind_down(&self) {
+        self.connection.end_listening();
+        self.connection.fail_asks();
+    }
+
+    /// Whether nothing is in flight.
+    pub fn is_idle(&self) -> bool {
+        self.connection.is_idle()
+    }
+
     /// Ends the connection. What is in flight is cancelled.
     pub fn close(&self) {
         self.connection.close();
