@@ -6,12 +6,11 @@ use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
 use crate::handles::{Table, Token};
 use crate::library::{self, Library};
-use crate::place::{self, CALLS_WAITING, Job, Refused};
+use crate::place::{self, CALLS_WAITING, Job, Refused, ThreadNumber};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text::put;
 
@@ -42,7 +41,7 @@ struct State {
     signalled: bool,
     closed: bool,
     /// The host's thread: the one that has made the loop, or has dispatched it last.
-    thread: ThreadId,
+    thread: ThreadNumber,
     dispatching: bool,
     /// How often something has happened that somebody may wait for.
     stirs: u64,
@@ -84,7 +83,7 @@ impl Loop {
     /// Whether this is the thread that dispatches this loop, and may do so now.
     pub(crate) fn is_mine(&self) -> bool {
         let state = self.lock();
-        state.thread == std::thread::current().id() && !state.dispatching && !state.closed
+        state.thread == place::this_thread() && !state.dispatching && !state.closed
     }
 
     /// Dispatches until `ready` says so. On the loop's thread.
@@ -120,7 +119,7 @@ impl Loop {
                 return Err(Fault::ended("loop"));
             }
             state.dispatching = true;
-            state.thread = std::thread::current().id();
+            state.thread = place::this_thread();
             match most {
                 0 => state.jobs.len(),
                 most => state.jobs.len().min(most as usize),
@@ -238,7 +237,7 @@ pub extern "C" fn mcpl_loop_new() -> *mut mcpl_loop {
                         calls: 0,
                         signalled: false,
                         closed: false,
-                        thread: std::thread::current().id(),
+                        thread: place::this_thread(),
                         dispatching: false,
                         stirs: 0,
                     }),

@@ -1,7 +1,7 @@
 //! What all servers, clients and loops of the process share: the I/O thread and the worker pool. They start with the
 //! first of them and end with the last.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 
 use mcpline::foreign::Completions;
@@ -9,6 +9,7 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::mcpl_status::MCPL_TRANSPORT;
+use crate::owner::Latch;
 use crate::place;
 use crate::pool::Pool;
 use crate::status::{Done, Fault};
@@ -77,32 +78,15 @@ fn current() -> MutexGuard<'static, (usize, Option<Arc<Library>>)> {
 
 impl Library {
     fn start() -> std::io::Result<Arc<Self>> {
-        let resting = Arc::new(Mutex::new(None::<Arc<Pool>>));
-        let rests = resting.clone();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .on_thread_park(move || {
-                let pool = rests.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(pool) = &*pool {
-                    pool.io_rests();
-                }
-            })
-            .build()?;
-        let handle = runtime.handle().clone();
-        let completions = Completions::start(&handle);
-        let pool = Pool::new(handle.clone(), completions.clone());
-        *resting.lock().unwrap_or_else(PoisonError::into_inner) = Some(pool.clone());
+        let started = Latch::new();
+        let starting = started.clone();
         let (stop, stopped) = oneshot::channel();
         let thread = std::thread::Builder::new()
             .name("mcpline-io".into())
-            .spawn(move || {
-                place::become_io_thread();
-                // It ends with the sender, too.
-                let _ = runtime.block_on(stopped);
-                *resting.lock().unwrap_or_else(PoisonError::into_inner) = None;
-                // Without waiting for a read that blocks: at a terminal that would be until somebody presses Enter.
-                runtime.shutdown_background();
-            })?;
+            .spawn(move || run(&starting, stopped))?;
+        let started = started.take(None);
+        let (handle, completions, pool) = started
+            .unwrap_or_else(|| Err(std::io::Error::other("the I/O thread has not started")))?;
         Ok(Arc::new(Self {
             handle,
             completions,
@@ -137,4 +121,35 @@ impl Library {
             let _ = thread.join();
         }
     }
+}
+
+type Started = std::io::Result<(Handle, Completions, Arc<Pool>)>;
+
+/// What the I/O thread does. All of the runtime is made here: a thread of the host's is to keep nothing of it.
+fn run(started: &Latch<Started>, stopped: oneshot::Receiver<()>) {
+    place::become_io_thread();
+    let resting = Arc::new(OnceLock::<Weak<Pool>>::new());
+    let rests = resting.clone();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .on_thread_park(move || {
+            if let Some(pool) = rests.get().and_then(Weak::upgrade) {
+                pool.io_rests();
+            }
+        })
+        .build();
+    let runtime = match runtime {
+        Ok(runtime) => runtime,
+        Err(error) => return started.set(Err(error)),
+    };
+    let handle = runtime.handle().clone();
+    let completions = Completions::start(&handle);
+    let pool = Pool::new(handle.clone(), completions.clone());
+    // Set once, here.
+    let _ = resting.set(Arc::downgrade(&pool));
+    started.set(Ok((handle, completions, pool)));
+    // It ends with the sender, too.
+    let _ = runtime.block_on(stopped);
+    // Without waiting for a read that blocks: at a terminal that would be until somebody presses Enter.
+    runtime.shutdown_background();
 }

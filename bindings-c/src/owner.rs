@@ -286,7 +286,8 @@ impl<T> Latch<T> {
         self.lock().take()
     }
 
-    fn take(&self, until: Option<Instant>) -> Option<T> {
+    /// Waits until it is set, or the time is over: then `None`.
+    pub(crate) fn take(&self, until: Option<Instant>) -> Option<T> {
         let mut value = self.lock();
         while value.is_none() {
             value = match until {

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use mcpline::Call;
 
@@ -65,12 +66,26 @@ pub(crate) enum Refused {
     Full(Job),
 }
 
+/// Tells threads apart. Not the standard library's, which keeps memory for every thread that asks, threads of the host's
+/// too.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct ThreadNumber(u64);
+
 thread_local! {
+    static NUMBER: ThreadNumber = {
+        static LAST: AtomicU64 = AtomicU64::new(0);
+        ThreadNumber(LAST.fetch_add(1, Ordering::Relaxed))
+    };
     static IO: Cell<bool> = const { Cell::new(false) };
     static WORKER: Cell<bool> = const { Cell::new(false) };
     static DISPATCHING: Cell<bool> = const { Cell::new(false) };
     /// The gates of the owners whose callbacks run on this thread, innermost last.
     static RUNNING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The number of this thread.
+pub(crate) fn this_thread() -> ThreadNumber {
+    NUMBER.with(|number| *number)
 }
 
 /// This thread is the I/O thread from now on.

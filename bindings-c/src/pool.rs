@@ -167,7 +167,7 @@ impl Pool {
         Ok(waited)
     }
 
-    /// Does what is left, and ends the workers. Waits for their end, but not for its own.
+    /// Does what is left, and ends the workers. Waits for their end: not to be called by one of them.
     pub(crate) fn close(&self) {
         let threads = {
             let mut state = self.lock();
@@ -178,12 +178,9 @@ impl Pool {
             std::mem::take(&mut state.threads)
         };
         self.filled.notify_all();
-        let own = std::thread::current().id();
         for thread in threads {
-            if thread.thread().id() != own {
-                // What has panicked has been told by its own thread.
-                let _ = thread.join();
-            }
+            // What has panicked has been told by its own thread.
+            let _ = thread.join();
         }
     }
 
