@@ -210,6 +210,35 @@ typedef int32_t mcpl_log_level;
 #endif // __cplusplus
 
 /**
+ * What a client can be asked.
+ */
+enum mcpl_ask
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * Input from the user, by a form or by a visit to a URL: `elicitation/create` (`client/elicitation`).
+     */
+    MCPL_ASK_ELICIT = 0,
+    /**
+     * A completion by the client's model: `sampling/createMessage` (`client/sampling`).
+     */
+    MCPL_ASK_SAMPLE = 1,
+    /**
+     * The client's root directories: `roots/list` (`client/roots`).
+     */
+    MCPL_ASK_LIST_ROOTS = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum mcpl_ask mcpl_ask;
+#else
+typedef int32_t mcpl_ask;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * A call of a handler, until it is ended.
  *
  * A token that may be used from any thread at any time: once the call has ended, functions return `MCPL_ENDED`. It is
