@@ -298,3 +298,71 @@ async fn watch_over(pool: Weak<Pool>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use super::*;
+    use crate::library;
+    use crate::owner::Latch;
+
+    fn job(run: impl FnOnce() + Send + 'static) -> Job {
+        Job::Run(Box::new(run))
+    }
+
+    /// Long beside anything that is waited for here; only a guard against waiting for ever.
+    fn guard() -> Option<Instant> {
+        Instant::now().checked_add(Duration::from_secs(60))
+    }
+
+    #[test]
+    fn a_slow_callback_holds_nobody_up() {
+        let library = library::enter().unwrap();
+        let (first, second) = (Latch::new(), Latch::new());
+        let (waiting, giving) = (first.clone(), second.clone());
+        // From the I/O thread, as calls come: both are there before a worker is woken.
+        let pool = library.pool().clone();
+        library.handle().spawn(async move {
+            drop(pool.push(job(move || {
+                waiting.take(guard());
+            })));
+            drop(pool.push(job(move || giving.set(()))));
+        });
+        assert_eq!(second.take(guard()), Some(()));
+        first.set(());
+        library::leave();
+    }
+
+    #[test]
+    fn a_callback_that_waits_is_replaced() {
+        let library = library::enter().unwrap();
+        let pool = library.pool().clone();
+        let many = pool.most * 2;
+        let all = Latch::new();
+        let go = Arc::new((Mutex::new(false), Condvar::new()));
+        let left = Arc::new(Mutex::new(many));
+        for _ in 0..many {
+            let (pool, go, all, left) = (pool.clone(), go.clone(), all.clone(), left.clone());
+            let waiting = move || {
+                let mut left = left.lock().unwrap();
+                *left -= 1;
+                if *left == 0 {
+                    all.set(());
+                }
+                drop(left);
+                pool.waiting(|| {
+                    let gone = go.0.lock().unwrap();
+                    drop(go.1.wait_while(gone, |gone| !*gone).unwrap());
+                })
+                .unwrap();
+            };
+            assert!(library.pool().push(job(waiting)).is_ok());
+        }
+        // All of them have begun though none has ended.
+        assert_eq!(all.take(guard()), Some(()));
+        *go.0.lock().unwrap() = true;
+        go.1.notify_all();
+        library::leave();
+    }
+}
