@@ -1,13 +1,11 @@
 //! What the library has to say to developers, and settings of the library as a whole.
 
 use std::ffi::{c_char, c_void};
-use std::fmt::{self, Write};
 use std::sync::{Arc, Once, PoisonError, RwLock};
 
+use mcpline::foreign::diagnostics::{self, Diagnostic};
 use mcpline::protocol::vocabulary::LoggingLevel;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::Level;
 
 use crate::pool;
 use crate::status::{Done, Fault, entry, mcpl_status};
@@ -108,7 +106,9 @@ pub unsafe extern "C" fn mcpl_set_diagnostics(
         );
         drop(before);
         // Only another copy of this library within the process can have taken it.
-        INSTALLED.call_once(|| drop(tracing::subscriber::set_global_default(Bridge)));
+        INSTALLED.call_once(|| {
+            diagnostics::listen(Level::TRACE, tell);
+        });
         Ok(())
     })
 }
@@ -130,8 +130,6 @@ pub extern "C" fn mcpl_version() -> *const c_char {
     concat!(env!("CARGO_PKG_VERSION"), "\0").as_ptr().cast()
 }
 
-struct Bridge;
-
 fn severity(level: Level) -> mcpl_log_level {
     match level {
         Level::ERROR => MCPL_LOG_ERROR,
@@ -141,63 +139,21 @@ fn severity(level: Level) -> mcpl_log_level {
     }
 }
 
-impl Subscriber for Bridge {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        metadata.is_event()
+fn tell(said: Diagnostic<'_>) {
+    let severity = severity(said.level);
+    let sink = SINK.read().unwrap_or_else(PoisonError::into_inner);
+    let Some(sink) = &*sink else { return };
+    if (severity as i32) < sink.least as i32 {
+        return;
     }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let severity = severity(*event.metadata().level());
-        let sink = SINK.read().unwrap_or_else(PoisonError::into_inner);
-        let Some(sink) = &*sink else { return };
-        if (severity as i32) < sink.least as i32 {
-            return;
-        }
-        let mut text = Line::default();
-        event.record(&mut text);
-        let message = terminated(&(text.message + &text.fields));
-        let target = terminated(event.metadata().target());
-        // SAFETY: both texts outlive the call; the data is released when nobody is told any more.
-        unsafe {
-            (sink.write)(
-                severity,
-                target.as_ptr(),
-                message.as_ptr(),
-                sink.data.pointer(),
-            )
-        }
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
-/// An event as a line: the message, then its fields.
-#[derive(Default)]
-struct Line {
-    message: String,
-    fields: String,
-}
-
-impl Visit for Line {
-    fn record_str(&mut self, field: &Field, value: &str) {
-        self.record_debug(field, &format_args!("{value}"));
-    }
-
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // Writing to a string never fails.
-        let _ = match field.name() {
-            "message" => write!(self.message, "{value:?}"),
-            name => write!(self.fields, " {name}={value:?}"),
-        };
+    let (message, target) = (terminated(&said.text), terminated(said.target));
+    // SAFETY: both texts outlive the call; the data is released when nobody is told any more.
+    unsafe {
+        (sink.write)(
+            severity,
+            target.as_ptr(),
+            message.as_ptr(),
+            sink.data.pointer(),
+        );
     }
 }

@@ -3,14 +3,12 @@
 //! The core's threads must not wait for Python, so a thread of its own hands the warnings over. It is started
 //! with the first one: most servers never need it.
 
-use std::fmt::{self, Write};
 use std::sync::Mutex;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
+use mcpline::foreign::diagnostics;
 use pyo3::prelude::*;
-use tracing::field::{Field, Visit};
-use tracing::span::{Attributes, Id, Record};
-use tracing::{Event, Level, Metadata, Subscriber};
+use tracing::Level;
 
 use crate::event_loop::lock;
 
@@ -25,54 +23,13 @@ static THREAD: Mutex<Option<(u32, SyncSender<Warning>)>> = Mutex::new(None);
 /// Sends the core's warnings to `logging` from now on, unless the process has another use for them.
 pub(crate) fn install() {
     // Taken means that whoever embeds this interpreter gathers what is traced.
-    let _ = tracing::subscriber::set_global_default(Bridge);
-}
-
-struct Bridge;
-
-impl Subscriber for Bridge {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
-        *metadata.level() <= Level::WARN && metadata.is_event()
-    }
-
-    fn new_span(&self, _: &Attributes<'_>) -> Id {
-        Id::from_u64(1)
-    }
-
-    fn record(&self, _: &Id, _: &Record<'_>) {}
-
-    fn record_follows_from(&self, _: &Id, _: &Id) {}
-
-    fn event(&self, event: &Event<'_>) {
-        let mut text = Text::default();
-        event.record(&mut text);
-        let level = match *event.metadata().level() {
+    diagnostics::listen(Level::WARN, |said| {
+        let level = match said.level {
             Level::ERROR => 40,
             _ => 30,
         };
-        send((level, text.message + &text.fields));
-    }
-
-    fn enter(&self, _: &Id) {}
-
-    fn exit(&self, _: &Id) {}
-}
-
-/// An event as a line: the message, then its fields.
-#[derive(Default)]
-struct Text {
-    message: String,
-    fields: String,
-}
-
-impl Visit for Text {
-    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        // Writing to a string never fails.
-        let _ = match field.name() {
-            "message" => write!(self.message, "{value:?}"),
-            name => write!(self.fields, " {name}={value:?}"),
-        };
-    }
+        send((level, said.text));
+    });
 }
 
 fn send(warning: Warning) {

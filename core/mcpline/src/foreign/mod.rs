@@ -11,9 +11,11 @@
 //! ```
 //!
 //! What foreign code says and is told is read and written here too, so that it is the same in every language:
-//! [`options`] and [`results`] are read from JSON, a [`Failure`] is written as JSON.
+//! [`options`] and [`results`] are read from JSON, a [`Failure`] is written as JSON, [`diagnostics`] are
+//! lines for a log.
 
 mod completions;
+pub mod diagnostics;
 mod failure;
 pub mod options;
 mod queue;

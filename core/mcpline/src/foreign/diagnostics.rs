@@ -1,0 +1,79 @@
+//! What the core has to say to developers, as lines for a language's own log.
+
+use std::fmt::{self, Write};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Level, Metadata, Subscriber};
+
+/// Something that the core has to say.
+#[derive(Debug)]
+pub struct Diagnostic<'a> {
+    /// How severe it is.
+    pub level: Level,
+    /// The module that it is from.
+    pub target: &'a str,
+    /// The message, then its fields.
+    pub text: String,
+}
+
+/// Has `told` hear of what is at least so severe from now on, from any thread. Once per process: `false`, and nothing
+/// happens, if somebody gathers what is traced already.
+pub fn listen(least: Level, told: impl Fn(Diagnostic<'_>) + Send + Sync + 'static) -> bool {
+    tracing::subscriber::set_global_default(Bridge { least, told }).is_ok()
+}
+
+struct Bridge<F> {
+    least: Level,
+    told: F,
+}
+
+impl<F: Fn(Diagnostic<'_>) + Send + Sync + 'static> Subscriber for Bridge<F> {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        *metadata.level() <= self.least && metadata.is_event()
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        let mut line = Line::default();
+        event.record(&mut line);
+        (self.told)(Diagnostic {
+            level: *event.metadata().level(),
+            target: event.metadata().target(),
+            text: line.message + &line.fields,
+        });
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+/// An event as a line.
+#[derive(Default)]
+struct Line {
+    message: String,
+    fields: String,
+}
+
+impl Visit for Line {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        // As it is: stack traces have lines.
+        self.record_debug(field, &format_args!("{value}"));
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        // Writing to a string never fails.
+        let _ = match field.name() {
+            "message" => write!(self.message, "{value:?}"),
+            name => write!(self.fields, " {name}={value:?}"),
+        };
+    }
+}
