@@ -210,6 +210,47 @@ typedef int32_t mcpl_log_level;
 #endif // __cplusplus
 
 /**
+ * What kind of value JSON is.
+ */
+enum mcpl_json_kind
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+    /**
+     * `null`
+     */
+    MCPL_JSON_NULL = 0,
+    /**
+     * `true` or `false`
+     */
+    MCPL_JSON_BOOL = 1,
+    /**
+     * A number.
+     */
+    MCPL_JSON_NUMBER = 2,
+    /**
+     * A string.
+     */
+    MCPL_JSON_STRING = 3,
+    /**
+     * An array.
+     */
+    MCPL_JSON_ARRAY = 4,
+    /**
+     * An object.
+     */
+    MCPL_JSON_OBJECT = 5,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum mcpl_json_kind mcpl_json_kind;
+#else
+typedef int32_t mcpl_json_kind;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+/**
  * What a client can be asked.
  */
 enum mcpl_ask
@@ -256,9 +297,42 @@ typedef struct mcpl_call mcpl_call;
 typedef struct mcpl_channel mcpl_channel;
 
 /**
+ * A client: a connection to one server, which it opens anew where it was lost.
+ *
+ * Made by `mcpl_client_new`; told how and where to connect by the functions that say "before connecting"; connected by
+ * `mcpl_client_open`, `mcpl_client_connect` or `mcpl_client_spawn`; ended by `mcpl_client_close`; released by
+ * `mcpl_client_free`.
+ *
+ * A token that may be used from any thread at any time: once it was released, functions return `MCPL_ENDED`. Its
+ * callbacks run on worker threads, or on the thread that dispatches the loop that it uses (`mcpl_client_use_loop`).
+ */
+typedef struct mcpl_client mcpl_client;
+
+/**
  * What went wrong. Given by `mcpl_last_error` and to callbacks; never released by the caller.
  */
 typedef struct mcpl_error mcpl_error;
+
+/**
+ * Writes JSON piece by piece, for programs that have no JSON library.
+ *
+ * Made by `mcpl_json_new`, released by `mcpl_json_free`. Unlike what the other types of this library point to, it is
+ * nothing that the library keeps: to use one that was released is undefined, and only one thread may use it at a time.
+ *
+ * One value is written, as a rule an object:
+ *
+ * ```c
+ * mcpl_json_begin_object(json);
+ * mcpl_json_name(json, "sum");
+ * mcpl_json_put_int64(json, 5);
+ * mcpl_json_end_object(json);
+ * mcpl_json_text(json, &text, &length);
+ * ```
+ *
+ * The functions that write give no status: the first mistake is remembered, whatever follows is ignored, and
+ * `mcpl_json_text` tells what it was.
+ */
+typedef struct mcpl_json mcpl_json;
 
 /**
  * A queue of callbacks that run on the thread that dispatches it, for programs that have an event loop of their own.
@@ -267,6 +341,22 @@ typedef struct mcpl_error mcpl_error;
  * `mcpl_loop_dispatch`, and within functions that wait, when these are called on the thread that dispatches.
  */
 typedef struct mcpl_loop mcpl_loop;
+
+/**
+ * A question of a server, until it is answered, refused, or withdrawn.
+ *
+ * A token that may be used from any thread at any time: once it has ended, functions return `MCPL_ENDED`. It is not
+ * released by anybody. Questions that are still open when the client closes are withdrawn.
+ */
+typedef struct mcpl_question mcpl_question;
+
+/**
+ * A request of a client that was made by a function `…_async` and has not ended.
+ *
+ * A token that may be used from any thread at any time: once the request has ended, functions return `MCPL_ENDED`. It
+ * is not released by anybody.
+ */
+typedef struct mcpl_request mcpl_request;
 
 /**
  * A server: tools, resources, prompts and completions with handlers in C, served over any number of transports.
@@ -321,6 +411,145 @@ typedef struct {
      */
     void (*close)(mcpl_channel *channel, void *user);
 } mcpl_channel_functions;
+
+/**
+ * Hears of the progress of a request (every revision, `basic/utilities/progress`), where callbacks run; of one request
+ * one at a time and in order, and not any more once the end of the request is told.
+ *
+ * - `request`: which; `NULL` for a request that its function waits for.
+ * - `progress`: how far it is; increases from one to the next.
+ * - `total`: how far it will be in the end; `NAN` if that is not known.
+ * - `message`: what is going on, or `NULL`. Valid until the callback returns.
+ * - `user`: what the options hold.
+ */
+typedef void (*mcpl_progress)(mcpl_request *request,
+                              double progress,
+                              double total,
+                              const char *message,
+                              void *user);
+
+/**
+ * How one request is sent. Set all to zero but `size`, then what is to be otherwise: in C
+ * `mcpl_request_options options = {sizeof options};`. It is read, with what it points to, before the function that it is
+ * given to returns.
+ */
+typedef struct {
+    /**
+     * `sizeof(mcpl_request_options)`.
+     */
+    size_t size;
+    /**
+     * How many milliseconds to wait without a sign of life, such as progress: 0 for what the client has been set to (a
+     * minute by default), less than 0 for no limit.
+     */
+    int64_t timeout_ms;
+    /**
+     * How many milliseconds to wait in all, whatever the progress: 0 for what the client has been set to (an hour by
+     * default), less than 0 for no limit.
+     */
+    int64_t total_timeout_ms;
+    /**
+     * More, as a JSON object that ends with a zero byte, or `NULL`. Its members, of which all may be left out:
+     *
+     * - `meta`: an object, whose members the request's `_meta` gets.
+     * - `log_level`: the least severe level of log messages wanted in its course, since 2026-07-28: `"debug"` …
+     *   `"emergency"`.
+     * - `reissue`: whether it is sent again if the connection is lost before the answer came: `"if-safe"` (the default:
+     *   what only reads, and tools that say of themselves that twice does no harm), `"always"` or `"never"`.
+     * - `fresh`: `true` if a result that the client has kept won't do.
+     * - `by_hand`: `true` if a result that asks for input is to be returned as it is, since 2026-07-28.
+     * - `timeout`, `total_timeout`: as the members above, in seconds.
+     */
+    const char *json;
+    /**
+     * Hears of progress, which the server is asked for only if this is not `NULL`.
+     */
+    mcpl_progress progress;
+    /**
+     * Given to `progress`. It has to live until the function that waits returns, or until the request's `mcpl_done` is
+     * called.
+     */
+    void *user;
+} mcpl_request_options;
+
+/**
+ * Is told the end of a request, exactly once, where callbacks run.
+ *
+ * - `request`: which; it has ended.
+ * - `error`: `NULL` if there is a result, else why there is none: `MCPL_CANCELLED` after `mcpl_request_cancel`,
+ *   `MCPL_CLOSED` if the client was closed. Valid until the callback returns.
+ * - `result`, `length`: the result as JSON, of `length` bytes which a zero byte follows; `""` where the function says that
+ *   there is no result. `NULL` and 0 if there is an error. Valid until the callback returns.
+ * - `user`: what was given to the function that made the request. Nothing of this library uses it after this.
+ *
+ * It is called after the last callback that told of the request's progress has returned, and possibly before the
+ * function that made the request returns. It is not called if that function has failed. It may call any function but
+ * those that wait for its own end: `mcpl_client_close` of its client returns `MCPL_WOULD_BLOCK`.
+ */
+typedef void (*mcpl_done)(mcpl_request *request,
+                          const mcpl_error *error,
+                          const char *result,
+                          size_t length,
+                          void *user);
+
+/**
+ * Answers a question of the server, where callbacks run; any number of them at the same time.
+ *
+ * - `question`: what to answer, by `mcpl_question_answer` or `mcpl_question_refuse`, from any thread, now or later; the
+ *   callback may return before.
+ * - `params`, `length`: the parameters as JSON, of `length` bytes which a zero byte follows; `"{}"` if there are none. Valid
+ *   until the callback returns.
+ * - `user`: what was given along with the callback.
+ */
+typedef void (*mcpl_question_handler)(mcpl_question *question, const char *params, size_t length, void *user);
+
+/**
+ * Hears of a notification, where callbacks run: all of one client one at a time, in the order of their arrival.
+ *
+ * - `client`: whose server it is.
+ * - `method`: such as `"notifications/tools/list_changed"`. Valid until the callback returns.
+ * - `params`, `length`: its parameters as JSON, of `length` bytes which a zero byte follows; `"{}"` if there are none. Valid
+ *   until the callback returns.
+ * - `user`: what was given along with the callback.
+ */
+typedef void (*mcpl_notification_listener)(mcpl_client *client,
+                                           const char *method,
+                                           const char *params,
+                                           size_t length,
+                                           void *user);
+
+/**
+ * Hears of a log message (`server/utilities/logging`), where callbacks run: one at a time, in order, also with
+ * notifications.
+ *
+ * - `client`: whose server it is.
+ * - `level`: how severe it is.
+ * - `logger`: who logs, or `NULL`. Valid until the callback returns.
+ * - `data`, `length`: what is logged, any JSON, of `length` bytes which a zero byte follows. Valid until the callback
+ *   returns.
+ * - `user`: what was given along with the callback.
+ */
+typedef void (*mcpl_log_listener)(mcpl_client *client,
+                                  mcpl_log_level level,
+                                  const char *logger,
+                                  const char *data,
+                                  size_t length,
+                                  void *user);
+
+/**
+ * Hears of a line that a server's process wrote to its stderr, where callbacks run: one at a time, in order.
+ *
+ * - `client`: whose server it is.
+ * - `line`, `length`: the line in UTF-8 without its end, of `length` bytes which a zero byte follows. Valid until the
+ *   callback returns.
+ * - `user`: what was given along with the callback.
+ */
+typedef void (*mcpl_line_listener)(mcpl_client *client, const char *line, size_t length, void *user);
+
+/**
+ * Is told that nobody waits for the answer to a question any more.
+ */
+typedef void (*mcpl_withdrawn)(mcpl_question *question, void *user);
 
 /**
  * Is given a message of the library. `target` names the part that it is from. Both are valid until it returns.
@@ -632,6 +861,826 @@ mcpl_status mcpl_channel_receive(mcpl_channel *channel,
 mcpl_status mcpl_channel_hang_up(mcpl_channel *channel, const char *reason);
 
 /**
+ * Sends any request, and waits for its result.
+ *
+ * - `method`: such as `"tools/call"`, ended with a zero byte.
+ * - `params`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for none. It may have a `_meta`;
+ *   what the protocol demands in it is added.
+ * - `options`: how it is sent, or `NULL` for the client's settings.
+ * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
+ *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+ *
+ * The result is JSON, as the server sent it.
+ *
+ * Any thread but those that must not wait. It waits as long as the client's `timeout` and `total_timeout` say, or the
+ * options; a function `…_async` doesn't. Returns
+ *
+ * - `MCPL_SERVER_ERROR` if the server answered with an error: see `mcpl_error_rpc_code` and `mcpl_error_details`;
+ * - `MCPL_TIMED_OUT`, `MCPL_HTTP_ERROR`, `MCPL_CONNECTION_FAILED` or `MCPL_SERVER_EXITED` if no answer came:
+ *   `mcpl_error_details` tells whether asking again is safe;
+ * - `MCPL_INVALID_ANSWER` if the answer is not what the protocol demands;
+ * - `MCPL_QUESTION_UNANSWERED` if the server asked for input that the host has not given (2026-07-28);
+ * - `MCPL_NOT_SUPPORTED` if the server or the revision doesn't have it;
+ * - `MCPL_OPEN_FAILED` or `MCPL_OPEN_TIMED_OUT` if the connection was lost and can't be opened anew;
+ * - `MCPL_INVALID_ARGUMENT` if an argument can't be or the client is not connected, `MCPL_CLOSED` if it is closed, also
+ *   meanwhile;
+ * - `MCPL_WOULD_BLOCK` on the I/O thread and within a dispatch, where nothing is asked.
+ */
+mcpl_status mcpl_client_request(mcpl_client *client,
+                                const char *method,
+                                const char *params,
+                                size_t length,
+                                const mcpl_request_options *options,
+                                char **result,
+                                size_t *result_length);
+
+/**
+ * As `mcpl_client_request`, without waiting.
+ *
+ * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
+ * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ *
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ */
+mcpl_status mcpl_client_request_async(mcpl_client *client,
+                                      const char *method,
+                                      const char *params,
+                                      size_t length,
+                                      const mcpl_request_options *options,
+                                      mcpl_done done,
+                                      void *user,
+                                      mcpl_request **request);
+
+/**
+ * Calls a tool (`tools/call`; `server/tools`), and waits for its result.
+ *
+ * - `name`: the tool's, ended with a zero byte.
+ * - `arguments`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for none.
+ * - `options`: how it is sent, or `NULL` for the client's settings.
+ * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
+ *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+ *
+ * The result is a `CallToolResult`, as JSON. One with `isError` is a result: it is for the model to read.
+ *
+ * It waits, and fails, as `mcpl_client_request` does.
+ * `MCPL_INVALID_ANSWER` is also told if the structured content doesn't fit the output schema that the tool was listed with.
+ */
+mcpl_status mcpl_client_call_tool(mcpl_client *client,
+                                  const char *name,
+                                  const char *arguments,
+                                  size_t length,
+                                  const mcpl_request_options *options,
+                                  char **result,
+                                  size_t *result_length);
+
+/**
+ * As `mcpl_client_call_tool`, without waiting.
+ *
+ * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
+ * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ *
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ */
+mcpl_status mcpl_client_call_tool_async(mcpl_client *client,
+                                        const char *name,
+                                        const char *arguments,
+                                        size_t length,
+                                        const mcpl_request_options *options,
+                                        mcpl_done done,
+                                        void *user,
+                                        mcpl_request **request);
+
+/**
+ * Reads a resource (`resources/read`; `server/resources`), and waits for its contents.
+ *
+ * - `uri`: the resource's, ended with a zero byte.
+ * - `options`: how it is sent, or `NULL` for the client's settings.
+ * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
+ *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+ *
+ * The result is a `ReadResourceResult`, as JSON.
+ *
+ * It waits, and fails, as `mcpl_client_request` does.
+ */
+mcpl_status mcpl_client_read_resource(mcpl_client *client,
+                                      const char *uri,
+                                      const mcpl_request_options *options,
+                                      char **result,
+                                      size_t *result_length);
+
+/**
+ * As `mcpl_client_read_resource`, without waiting.
+ *
+ * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
+ * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ *
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ */
+mcpl_status mcpl_client_read_resource_async(mcpl_client *client,
+                                            const char *uri,
+                                            const mcpl_request_options *options,
+                                            mcpl_done done,
+                                            void *user,
+                                            mcpl_request **request);
+
+/**
+ * Gets a prompt, filled in with arguments (`prompts/get`; `server/prompts`), and waits for it.
+ *
+ * - `name`: the prompt's, ended with a zero byte.
+ * - `arguments`, `length`: a JSON object whose members are strings, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for
+ *   none.
+ * - `options`: how it is sent, or `NULL` for the client's settings.
+ * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
+ *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+ *
+ * The result is a `GetPromptResult`, as JSON.
+ *
+ * It waits, and fails, as `mcpl_client_request` does.
+ */
+mcpl_status mcpl_client_get_prompt(mcpl_client *client,
+                                   const char *name,
+                                   const char *arguments,
+                                   size_t length,
+                                   const mcpl_request_options *options,
+                                   char **result,
+                                   size_t *result_length);
+
+/**
+ * As `mcpl_client_get_prompt`, without waiting.
+ *
+ * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
+ * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ *
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ */
+mcpl_status mcpl_client_get_prompt_async(mcpl_client *client,
+                                         const char *name,
+                                         const char *arguments,
+                                         size_t length,
+                                         const mcpl_request_options *options,
+                                         mcpl_done done,
+                                         void *user,
+                                         mcpl_request **request);
+
+/**
+ * Asks for candidates for an argument of a prompt or of a resource template (`completion/complete`;
+ * `server/utilities/completion`), and waits for them.
+ *
+ * - `params`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`): `ref`, what to complete an argument of,
+ *   `argument`, its `name` and the `value` so far, and maybe `context`.
+ * - `options`: how it is sent, or `NULL` for the client's settings.
+ * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
+ *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+ *
+ * The result is a `CompleteResult`, as JSON.
+ *
+ * It waits, and fails, as `mcpl_client_request` does.
+ */
+mcpl_status mcpl_client_complete(mcpl_client *client,
+                                 const char *params,
+                                 size_t length,
+                                 const mcpl_request_options *options,
+                                 char **result,
+                                 size_t *result_length);
+
+/**
+ * As `mcpl_client_complete`, without waiting.
+ *
+ * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
+ * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ *
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ */
+mcpl_status mcpl_client_complete_async(mcpl_client *client,
+                                       const char *params,
+                                       size_t length,
+                                       const mcpl_request_options *options,
+                                       mcpl_done done,
+                                       void *user,
+                                       mcpl_request **request);
+
+/**
+ * The server is reached over a transport of the host's own, written in C. Before connecting; replaces what was set before.
+ *
+ * - `functions`: what the transport does; copied. `open` is called for each conversation, with a channel of its own, and
+ *   answered by `mcpl_channel_opened`; `send` with each message to the server; `close` when the conversation is over, as
+ *   the last. Messages from the server are handed over by `mcpl_channel_receive`, its end by `mcpl_channel_hang_up`.
+ * - `user`, `finalize`: given to all of them, and what releases it once none is called any more: when the client closes,
+ *   another target is set, or this function fails.
+ *
+ * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the functions or `send` are `NULL`, their size is not set or the client
+ * connects already.
+ */
+mcpl_status mcpl_client_set_channel(mcpl_client *client,
+                                    const mcpl_channel_functions *functions,
+                                    void *user,
+                                    mcpl_finalizer finalize);
+
+/**
+ * Makes a client, which is not connected yet.
+ *
+ * - `name`, `version`: the host's, as servers get to see them. `mcpl_client_set_options` says more.
+ *
+ * Any thread. Release it with `mcpl_client_free`. Returns `NULL` if a text is `NULL` or not UTF-8, or the system has no
+ * threads left; see `mcpl_last_error`.
+ */
+mcpl_client *mcpl_client_new(const char *name,
+                             const char *version);
+
+/**
+ * Ends a client: its connection as the page of its transport says (a process gets time to leave, then it is killed),
+ * then whatever is in flight, which fails with `MCPL_CLOSED`. Waits until nothing of the connection is left and no
+ * callback runs, and calls the finalizers of all that callbacks were given: nothing is called after it.
+ *
+ * Any thread but those that must not wait, any number of times; the handle stays until `mcpl_client_free`. On the thread
+ * of the client's loop it dispatches the loop meanwhile; elsewhere that thread has to, for as long as this waits.
+ *
+ * Returns `MCPL_WOULD_BLOCK`, and does nothing, within one of the client's own callbacks, on the I/O thread and within a
+ * dispatch.
+ */
+mcpl_status mcpl_client_close(mcpl_client *client);
+
+/**
+ * Releases a client, and closes it before if that was not done. `NULL` is nothing.
+ *
+ * Where `mcpl_client_close` would return `MCPL_WOULD_BLOCK`, within one of its own callbacks for example, it is closed in
+ * the background: callbacks that are about to run may still, then finalizers are called.
+ */
+void mcpl_client_free(mcpl_client *client);
+
+/**
+ * Has `handler` answer the server's questions to the user, and declares that capability: forms, and visits to URLs
+ * (`elicitation/create`; `client/elicitation`). Before connecting.
+ *
+ * On every revision the handler is the same, whether the question comes as a request or in a result (since 2026-07-28).
+ *
+ * - `handler`: is called with each question; see `mcpl_question_handler`.
+ * - `user`, `finalize`: given to it, and what releases it once it is not called any more: when the client closes, a further
+ *   call of this function replaces the handler, or this one fails.
+ *
+ * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the handler is `NULL` or the client connects already.
+ */
+mcpl_status mcpl_client_on_elicit(mcpl_client *client,
+                                  mcpl_question_handler handler,
+                                  void *user,
+                                  mcpl_finalizer finalize);
+
+/**
+ * Has `handler` answer the server's requests for a completion by the host's model, and declares that capability
+ * (`sampling/createMessage`; `client/sampling`). A user's refusal is code -1. Before connecting.
+ *
+ * For the parameters, and what it returns, see `mcpl_client_on_elicit`.
+ */
+mcpl_status mcpl_client_on_sample(mcpl_client *client,
+                                  mcpl_question_handler handler,
+                                  void *user,
+                                  mcpl_finalizer finalize);
+
+/**
+ * Has `handler` tell the server the host's root directories, and declares that capability (`roots/list`;
+ * `client/roots`). `mcpl_client_roots_changed` tells that they have changed. Before connecting.
+ *
+ * For the parameters, and what it returns, see `mcpl_client_on_elicit`.
+ */
+mcpl_status mcpl_client_on_list_roots(mcpl_client *client,
+                                      mcpl_question_handler handler,
+                                      void *user,
+                                      mcpl_finalizer finalize);
+
+/**
+ * Has `heard` hear every notification of the server: changes of lists and resources, log messages, and whatever else
+ * comes (but progress, which the request's options say who hears of). On 2026-07-28 changes are asked for
+ * (`subscriptions/listen`) because somebody hears them. Before connecting.
+ *
+ * - `heard`: is called with each notification, one at a time, in order; see `mcpl_notification_listener`.
+ * - `user`, `finalize`: given to it, and what releases it once it is not called any more: when the client closes, a further
+ *   call of this function replaces the callback, or this one fails.
+ *
+ * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the callback is `NULL` or the client connects already.
+ */
+mcpl_status mcpl_client_on_notification(mcpl_client *client,
+                                        mcpl_notification_listener heard,
+                                        void *user,
+                                        mcpl_finalizer finalize);
+
+/**
+ * Has `heard` hear the server's log messages (`notifications/message`; `server/utilities/logging`).
+ * `mcpl_client_set_log_level` says how severe they have to be. Before connecting.
+ *
+ * For the parameters, and what it returns, see `mcpl_client_on_notification`, which hears them too.
+ */
+mcpl_status mcpl_client_on_log(mcpl_client *client,
+                               mcpl_log_listener heard,
+                               void *user,
+                               mcpl_finalizer finalize);
+
+/**
+ * Has `heard` hear each line that the server's process writes to its stderr. Only of a server that is started
+ * (`mcpl_client_set_command`, `mcpl_client_spawn`), unless its options send its stderr elsewhere. Before connecting.
+ *
+ * For the parameters, and what it returns, see `mcpl_client_on_notification`.
+ */
+mcpl_status mcpl_client_on_stderr(mcpl_client *client,
+                                  mcpl_line_listener heard,
+                                  void *user,
+                                  mcpl_finalizer finalize);
+
+/**
+ * Lists all tools of a server (`tools/list`; `server/tools`), and waits for the list.
+ *
+ * - `options`: how each page is asked for, or `NULL` for the client's settings.
+ * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
+ *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+ *
+ * The result is an array of `Tool`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
+ * with `MCPL_INVALID_ANSWER` also if the pages never end. A list that the client has kept, as its server allowed it (since
+ * 2026-07-28), is not asked for again unless the options say `fresh`.
+ */
+mcpl_status mcpl_client_list_tools(mcpl_client *client,
+                                   const mcpl_request_options *options,
+                                   char **result,
+                                   size_t *result_length);
+
+/**
+ * As `mcpl_client_list_tools`, without waiting.
+ *
+ * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
+ * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ *
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ */
+mcpl_status mcpl_client_list_tools_async(mcpl_client *client,
+                                         const mcpl_request_options *options,
+                                         mcpl_done done,
+                                         void *user,
+                                         mcpl_request **request);
+
+/**
+ * Lists all resources of a server (`resources/list`; `server/resources`), and waits for the list.
+ *
+ * - `options`: how each page is asked for, or `NULL` for the client's settings.
+ * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
+ *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+ *
+ * The result is an array of `Resource`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
+ * with `MCPL_INVALID_ANSWER` also if the pages never end. A list that the client has kept, as its server allowed it (since
+ * 2026-07-28), is not asked for again unless the options say `fresh`.
+ */
+mcpl_status mcpl_client_list_resources(mcpl_client *client,
+                                       const mcpl_request_options *options,
+                                       char **result,
+                                       size_t *result_length);
+
+/**
+ * As `mcpl_client_list_resources`, without waiting.
+ *
+ * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
+ * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ *
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ */
+mcpl_status mcpl_client_list_resources_async(mcpl_client *client,
+                                             const mcpl_request_options *options,
+                                             mcpl_done done,
+                                             void *user,
+                                             mcpl_request **request);
+
+/**
+ * Lists all resource templates of a server (`resources/templates/list`; `server/resources`), and waits for the list.
+ *
+ * - `options`: how each page is asked for, or `NULL` for the client's settings.
+ * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
+ *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+ *
+ * The result is an array of `ResourceTemplate`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
+ * with `MCPL_INVALID_ANSWER` also if the pages never end. A list that the client has kept, as its server allowed it (since
+ * 2026-07-28), is not asked for again unless the options say `fresh`.
+ */
+mcpl_status mcpl_client_list_resource_templates(mcpl_client *client,
+                                                const mcpl_request_options *options,
+                                                char **result,
+                                                size_t *result_length);
+
+/**
+ * As `mcpl_client_list_resource_templates`, without waiting.
+ *
+ * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
+ * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ *
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ */
+mcpl_status mcpl_client_list_resource_templates_async(mcpl_client *client,
+                                                      const mcpl_request_options *options,
+                                                      mcpl_done done,
+                                                      void *user,
+                                                      mcpl_request **request);
+
+/**
+ * Lists all prompts of a server (`prompts/list`; `server/prompts`), and waits for the list.
+ *
+ * - `options`: how each page is asked for, or `NULL` for the client's settings.
+ * - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
+ *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+ *
+ * The result is an array of `Prompt`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
+ * with `MCPL_INVALID_ANSWER` also if the pages never end. A list that the client has kept, as its server allowed it (since
+ * 2026-07-28), is not asked for again unless the options say `fresh`.
+ */
+mcpl_status mcpl_client_list_prompts(mcpl_client *client,
+                                     const mcpl_request_options *options,
+                                     char **result,
+                                     size_t *result_length);
+
+/**
+ * As `mcpl_client_list_prompts`, without waiting.
+ *
+ * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
+ * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ *
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ */
+mcpl_status mcpl_client_list_prompts_async(mcpl_client *client,
+                                           const mcpl_request_options *options,
+                                           mcpl_done done,
+                                           void *user,
+                                           mcpl_request **request);
+
+/**
+ * Connects to what was set (`mcpl_client_set_url` and others), and waits until that is done: a server is found out to
+ * speak with a handshake or without (2026-07-28), whatever its revision.
+ *
+ * Waits as long as the options `probe_timeout` and `open_timeout` say. Any thread but those that must not wait. A client
+ * that could not connect can be told to do so again. Once it is connected it connects anew by itself where the connection
+ * is lost.
+ *
+ * Returns `MCPL_INVALID_ARGUMENT` if nothing was set or it is connected already, `MCPL_CONNECTION_FAILED` if the server can't
+ * be reached, `MCPL_SERVER_EXITED`, `MCPL_HTTP_ERROR`, `MCPL_OPEN_FAILED` if it speaks nothing that the client may speak,
+ * `MCPL_OPEN_TIMED_OUT`, `MCPL_CLOSED` if the client is closed, also meanwhile, and `MCPL_WOULD_BLOCK` where it must not
+ * wait.
+ */
+mcpl_status mcpl_client_open(mcpl_client *client);
+
+/**
+ * As `mcpl_client_open`, without waiting: `done` is called when it is connected, with no result, or with why not.
+ *
+ * - `user`: given to `done`.
+ * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ *
+ * Any thread. `done` is not called if this function fails: `MCPL_INVALID_ARGUMENT` if it is `NULL`, nothing was set, or the
+ * client connects already or has; `MCPL_CLOSED` if it is closed.
+ */
+mcpl_status mcpl_client_open_async(mcpl_client *client,
+                                   mcpl_done done,
+                                   void *user,
+                                   mcpl_request **request);
+
+/**
+ * Connects to a server behind a URL: `mcpl_client_set_url` without options, and `mcpl_client_open`. It waits, and fails, as
+ * they do.
+ */
+mcpl_status mcpl_client_connect(mcpl_client *client,
+                                const char *url);
+
+/**
+ * Starts a server and connects to it: `mcpl_client_set_command` without options, and `mcpl_client_open`. It waits, and
+ * fails, as they do.
+ */
+mcpl_status mcpl_client_spawn(mcpl_client *client,
+                              const char *const *argv,
+                              size_t count);
+
+/**
+ * What a client is connected to, as it was when it connected first.
+ *
+ * - `json`, `length`: set to a JSON object and its length in bytes; release it with `mcpl_string_free`. On failure `NULL` and
+ *   0. Its members: `protocolVersion`, the revision that is spoken; `serverInfo`, the server's `Implementation`, or `null`;
+ *   `serverCapabilities`; `instructions`, how to use it, for the model, or `null`.
+ *
+ * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the client is not connected, `MCPL_CLOSED` if it is closed.
+ */
+mcpl_status mcpl_client_info(mcpl_client *client,
+                             char **json,
+                             size_t *length);
+
+/**
+ * Answers a question.
+ *
+ * - `result`, `length`: the result as a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`): `ElicitResult`,
+ *   `CreateMessageResult` or `ListRootsResult` of the specification (`client/elicitation`, `client/sampling`,
+ *   `client/roots`). It is copied. A user who declines or cancels is an `ElicitResult` too. Fields that an accepted form
+ *   leaves out get the defaults that the server gave.
+ *
+ * Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the question was answered, refused or withdrawn, and
+ * `MCPL_INVALID_ARGUMENT` if the result is no JSON object; the question stays open then.
+ */
+mcpl_status mcpl_question_answer(mcpl_question *question,
+                                 const char *result,
+                                 size_t length);
+
+/**
+ * Refuses a question with a JSON-RPC error.
+ *
+ * - `code`: the error's, such as -1 for a user's refusal of sampling (`client/sampling`), -32603 for a failure.
+ * - `message`: what to tell the server.
+ * - `data`, `data_length`: more, as JSON, or `NULL`. Everything is copied.
+ *
+ * Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the question was answered, refused or withdrawn, and
+ * `MCPL_INVALID_ARGUMENT` if a text is not what it has to be; the question stays open then.
+ */
+mcpl_status mcpl_question_refuse(mcpl_question *question,
+                                 int64_t code,
+                                 const char *message,
+                                 const char *data,
+                                 size_t data_length);
+
+/**
+ * Whether nobody waits for the answer to a question any more: the server has withdrawn it, its request was given up, or
+ * the client is closed. Also if it was answered.
+ *
+ * Any thread; never fails.
+ */
+bool mcpl_question_is_withdrawn(mcpl_question *question);
+
+/**
+ * Has `withdrawn` called when nobody waits for the answer to a question any more, so that a dialog can be closed: at most
+ * once, where callbacks run. It is not called if the question is answered or refused.
+ *
+ * - `user`, `finalize`: given to the callback, and what releases it once the question has ended. A further call of this
+ *   function replaces the callback, and releases what the one before was given.
+ *
+ * Any thread. Returns `MCPL_ENDED` if the question has ended already; the callback is not called then.
+ */
+mcpl_status mcpl_question_on_withdrawn(mcpl_question *question,
+                                       mcpl_withdrawn withdrawn,
+                                       void *user,
+                                       mcpl_finalizer finalize);
+
+/**
+ * Gives up a request: the server hears of it (every revision, `basic/utilities/cancellation`), and the request's callback
+ * is called with `MCPL_CANCELLED`.
+ *
+ * Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the request has ended: then its callback was or
+ * will be called with how that was.
+ */
+mcpl_status mcpl_request_cancel(mcpl_request *request);
+
+/**
+ * Sets options. Before connecting.
+ *
+ * - `json`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`), which is copied. All members may be left
+ *   out, and have their defaults then; times are in seconds:
+ *   - `info`: more that the host says of itself, an `Implementation`: `title`, `icons`, `websiteUrl` and so on. Its members
+ *     are added to name and version, or replace them.
+ *   - `capabilities`: more that the host can do, beyond what callbacks declare, in its place member by member; `null` takes
+ *     one away.
+ *   - `revisions`: an array of the revisions that may be spoken, such as `["2025-11-25"]`; all five by default.
+ *   - `era`: what the server spoke the last time, where the host remembers it: `"legacy"` (with a handshake) or `"modern"`.
+ *   - `probe_timeout` (3), `open_timeout` (30): how long opening waits for the answer to a probe, and to what follows.
+ *   - `timeout` (60), `total_timeout` (3600): how long requests wait without a sign of life, and in all.
+ *   - `max_rounds` (10): how often a server may ask for input in the course of one request.
+ *   - `check_output` (`true`): whether structured content is held against the output schema of its tool.
+ *   - `cache` (`true`): whether lists and reads are kept for as long as their server says (2026-07-28).
+ *   - `reconnect_attempts` (5), `reconnect_delay` (0.2), `reconnect_max_delay` (10): what happens when the connection is
+ *     lost; with 0 attempts it stays lost.
+ *   - `listen` (`true`): whether to listen for changes on 2026-07-28 while there is a callback for notifications.
+ *
+ * A further call replaces all of them but `info`, whose members stay until they are replaced.
+ *
+ * Any thread. Returns `MCPL_INVALID_ARGUMENT`, and changes nothing, if the options are not these or the client connects
+ * already.
+ */
+mcpl_status mcpl_client_set_options(mcpl_client *client,
+                                    const char *json,
+                                    size_t length);
+
+/**
+ * Has all callbacks of a client run on the thread that dispatches this loop. Before connecting, once.
+ *
+ * Any thread. The loop should outlive the client: once it is freed, callbacks run on worker threads. Returns
+ * `MCPL_INVALID_ARGUMENT` if the client uses a loop already or connects already.
+ */
+mcpl_status mcpl_client_use_loop(mcpl_client *client, mcpl_loop *loop_);
+
+/**
+ * The server is behind a URL, over HTTP: Streamable HTTP of every revision, or HTTP+SSE where nothing else is served
+ * (every revision, `basic/transports`). Before connecting; replaces what was set before.
+ *
+ * - `url`: such as `"https://example.org/mcp"`.
+ * - `options`: a JSON object that ends with a zero byte, or `NULL` for defaults; times are in seconds:
+ *   - `headers`: an array of pairs that each request gets, `[["authorization", "Bearer …"]]`.
+ *   - `proxy`: a URL, or `"direct"` for none; by default what the environment says.
+ *   - `tls_roots`: more certificates to trust, as PEM; `only_these_roots` (`false`): whether to trust no others.
+ *   - `connect_timeout` (10), `max_redirects` (5), `body_limit` (16 MiB): limits.
+ *   - `resume_attempts` (5), `resume_delay` (0.5), `resume_max_delay` (30): how streams that broke are resumed.
+ *
+ * Both are copied. Any thread. Returns `MCPL_INVALID_ARGUMENT` if the options are not these or the client connects already;
+ * a URL that is none is told when it connects.
+ */
+mcpl_status mcpl_client_set_url(mcpl_client *client,
+                                const char *url,
+                                const char *options);
+
+/**
+ * The server is a program that is started, and spoken to over its stdin and stdout (every revision,
+ * `basic/transports`, stdio). It ends with the connection: first its stdin is closed, after a while it is told to end,
+ * then killed, with its children; also when this process ends in whatever way. Before connecting; replaces what was set
+ * before.
+ *
+ * - `argv`, `count`: the program, by path or by a name to be found in `PATH`, and its arguments, each ended with a zero
+ *   byte.
+ * - `options`: a JSON object that ends with a zero byte, or `NULL` for defaults:
+ *   - `env`: an object of environment variables. Of this process's own it gets only what is not secret by custom (`PATH`,
+ *     `HOME`, `LANG` and the like), or with `inherit_env` all.
+ *   - `cwd`: its working directory.
+ *   - `stderr`: `"capture"` (the default: its last lines are part of the error when it ends, and `mcpl_client_on_stderr`
+ *     hears them), `"inherit"` or `"null"`.
+ *   - `grace` (2): how many seconds it has to leave.
+ *
+ * All is copied. Any thread. Returns `MCPL_INVALID_ARGUMENT` if there is no program, the options are not these or the
+ * client connects already; that a program can't be started is told when the client connects.
+ */
+mcpl_status mcpl_client_set_command(mcpl_client *client,
+                                    const char *const *argv,
+                                    size_t count,
+                                    const char *options);
+
+/**
+ * The server listens on a Unix socket, for messages that end with a line break. Before connecting; replaces what was set
+ * before.
+ *
+ * - `path`: the socket's, which is copied.
+ *
+ * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the path is `NULL` or not UTF-8, or the client connects already.
+ */
+mcpl_status mcpl_client_set_socket(mcpl_client *client,
+                                   const char *path);
+
+/**
+ * The server is one in this process, which needn't be served otherwise. Before connecting; replaces what was set before.
+ *
+ * Any thread. The server should outlive the client: requests to a server that is closed fail. Returns `MCPL_ENDED` if it
+ * was freed, and `MCPL_INVALID_ARGUMENT` if the client connects already.
+ */
+mcpl_status mcpl_client_set_server(mcpl_client *client,
+                                   mcpl_server *server);
+
+/**
+ * Asks the server for a sign of life, and waits for it: `ping` (`basic/utilities/ping`), or since 2026-07-28, which has
+ * none, `server/discover`.
+ *
+ * It waits, and fails, as `mcpl_client_request` does.
+ */
+mcpl_status mcpl_client_ping(mcpl_client *client);
+
+/**
+ * As `mcpl_client_ping`, without waiting.
+ *
+ * - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
+ * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ *
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ */
+mcpl_status mcpl_client_ping_async(mcpl_client *client,
+                                   mcpl_done done,
+                                   void *user,
+                                   mcpl_request **request);
+
+/**
+ * Says how severe log messages have to be for the server to send them (`server/utilities/logging`): for the session, or
+ * since 2026-07-28 with each further request. It holds on new connections too.
+ *
+ * - `level`: the least severe, an `mcpl_log_level`.
+ *
+ * It waits, and fails, as `mcpl_client_request` does.
+ */
+mcpl_status mcpl_client_set_log_level(mcpl_client *client,
+                                      int32_t level);
+
+/**
+ * As `mcpl_client_set_log_level`, without waiting.
+ *
+ * - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
+ * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ *
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ */
+mcpl_status mcpl_client_set_log_level_async(mcpl_client *client,
+                                            int32_t level,
+                                            mcpl_done done,
+                                            void *user,
+                                            mcpl_request **request);
+
+/**
+ * Has the server tell of changes of a resource from now on, on new connections too (`server/resources`, subscriptions):
+ * `notifications/resources/updated`, which `mcpl_client_on_notification` hears.
+ *
+ * - `uri`: the resource's, ended with a zero byte.
+ *
+ * It waits, and fails, as `mcpl_client_request` does.
+ */
+mcpl_status mcpl_client_subscribe(mcpl_client *client,
+                                  const char *uri);
+
+/**
+ * As `mcpl_client_subscribe`, without waiting.
+ *
+ * - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
+ * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ *
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ */
+mcpl_status mcpl_client_subscribe_async(mcpl_client *client,
+                                        const char *uri,
+                                        mcpl_done done,
+                                        void *user,
+                                        mcpl_request **request);
+
+/**
+ * Has the server tell of changes of a resource no more.
+ *
+ * - `uri`: the resource's, ended with a zero byte.
+ *
+ * It waits, and fails, as `mcpl_client_request` does.
+ */
+mcpl_status mcpl_client_unsubscribe(mcpl_client *client, const char *uri);
+
+/**
+ * As `mcpl_client_unsubscribe`, without waiting.
+ *
+ * - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
+ * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ *
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ */
+mcpl_status mcpl_client_unsubscribe_async(mcpl_client *client,
+                                          const char *uri,
+                                          mcpl_done done,
+                                          void *user,
+                                          mcpl_request **request);
+
+/**
+ * Tells the server that the host's root directories have changed (`client/roots`). Since 2026-07-28 there is no such
+ * message, and nothing is sent.
+ *
+ * It waits, and fails, as `mcpl_client_request` does.
+ */
+mcpl_status mcpl_client_roots_changed(mcpl_client *client);
+
+/**
+ * As `mcpl_client_roots_changed`, without waiting.
+ *
+ * - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
+ * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ *
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ */
+mcpl_status mcpl_client_roots_changed_async(mcpl_client *client,
+                                            mcpl_done done,
+                                            void *user,
+                                            mcpl_request **request);
+
+/**
+ * Sends any notification, and waits until it is on its way.
+ *
+ * - `method`: such as `"notifications/x-mine"`, ended with a zero byte.
+ * - `params`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for none.
+ *
+ * It waits, and fails, as `mcpl_client_request` does.
+ */
+mcpl_status mcpl_client_notify(mcpl_client *client, const char *method, const char *params, size_t length);
+
+/**
+ * As `mcpl_client_notify`, without waiting.
+ *
+ * - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
+ * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+ *
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * be or the client is not connected, `MCPL_CLOSED` if it is closed.
+ */
+mcpl_status mcpl_client_notify_async(mcpl_client *client,
+                                     const char *method,
+                                     const char *params,
+                                     size_t length,
+                                     mcpl_done done,
+                                     void *user,
+                                     mcpl_request **request);
+
+/**
  * Has `write` told what the library has to say to developers: refused messages, handlers that failed, transports that
  * broke. Replaces what was told before; `NULL` for nobody, as at first.
  *
@@ -695,6 +1744,258 @@ mcpl_status mcpl_loop_wait(mcpl_loop *events,
  * servers and clients that still use it, run on worker threads from then on. `NULL` is nothing.
  */
 void mcpl_loop_free(mcpl_loop *events);
+
+/**
+ * Finds a value in a JSON text.
+ *
+ * - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte. It is checked as a whole.
+ * - `pointer`: a JSON pointer (RFC 6901), such as `"/content/0/text"`. `""` is the whole text; `~1` stands for a
+ *   slash and `~0` for a tilde in the name of a member.
+ * - `value`, `value_length`: set to where the value lies in `json` itself, without white space around it, and to its
+ *   length in bytes. Nothing is copied, nothing has to be released, and no zero byte follows: what is found lives as
+ *   long as the text. Either may be `NULL`. On failure they are set to `NULL` and 0.
+ *
+ * What was found can be given to the other functions of this kind. Any thread.
+ *
+ * Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_INVALID_ARGUMENT` if the text is not JSON (two
+ * members of one name in an object are not) or the pointer is none.
+ */
+mcpl_status mcpl_json_find(const char *json,
+                           size_t length,
+                           const char *pointer,
+                           const char **value,
+                           size_t *value_length);
+
+/**
+ * Tells what kind of value a JSON text is.
+ *
+ * - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
+ * - `kind`: set to its kind; left as it is on failure.
+ *
+ * Any thread. Fails with `MCPL_INVALID_ARGUMENT` if the text is not JSON.
+ */
+mcpl_status mcpl_json_kind_of(const char *json, size_t length, mcpl_json_kind *kind);
+
+/**
+ * Reads an integer.
+ *
+ * - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
+ * - `pointer`: where the number is in it, as for `mcpl_json_find`.
+ * - `number`: set to the number; left as it is on failure.
+ *
+ * A number that is whole is an integer however it is written: `7`, `7.0` and `7e0` are the same. Any thread.
+ *
+ * Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_INVALID_ARGUMENT` if it is not an integer of 64
+ * bits, or as `mcpl_json_find` does.
+ */
+mcpl_status mcpl_json_int64(const char *json,
+                            size_t length,
+                            const char *pointer,
+                            int64_t *number);
+
+/**
+ * Reads a number.
+ *
+ * - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
+ * - `pointer`: where the number is in it, as for `mcpl_json_find`.
+ * - `number`: set to the nearest double; left as it is on failure.
+ *
+ * Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_INVALID_ARGUMENT` if it is no number or
+ * beyond what a double holds, or as `mcpl_json_find` does.
+ */
+mcpl_status mcpl_json_double(const char *json,
+                             size_t length,
+                             const char *pointer,
+                             double *number);
+
+/**
+ * Reads `true` or `false`.
+ *
+ * - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
+ * - `pointer`: where the value is in it, as for `mcpl_json_find`.
+ * - `value`: set to it; left as it is on failure.
+ *
+ * Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_INVALID_ARGUMENT` if it is of another
+ * kind, or as `mcpl_json_find` does.
+ */
+mcpl_status mcpl_json_bool(const char *json,
+                           size_t length,
+                           const char *pointer,
+                           bool *value);
+
+/**
+ * Reads a string, its escapes resolved.
+ *
+ * - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
+ * - `pointer`: where the string is in it, as for `mcpl_json_find`.
+ * - `text`: set to a copy in UTF-8, followed by a zero byte; release it with `mcpl_string_free`. On failure `NULL`.
+ * - `text_length`: set to its length in bytes, without the zero byte; on failure 0. May be `NULL`, but a string may hold
+ *   zero bytes of its own (`\u0000`), where C functions take it to end.
+ *
+ * Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_INVALID_ARGUMENT` if it is of another
+ * kind, or as `mcpl_json_find` does.
+ */
+mcpl_status mcpl_json_string(const char *json,
+                             size_t length,
+                             const char *pointer,
+                             char **text,
+                             size_t *text_length);
+
+/**
+ * Counts the members of an object, or the elements of an array.
+ *
+ * - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
+ * - `pointer`: where the object or array is in it, as for `mcpl_json_find`.
+ * - `count`: set to how many it has; left as it is on failure.
+ *
+ * Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_INVALID_ARGUMENT` if it is of another
+ * kind, or as `mcpl_json_find` does.
+ */
+mcpl_status mcpl_json_count(const char *json,
+                            size_t length,
+                            const char *pointer,
+                            size_t *count);
+
+/**
+ * Gives one member of an object, or one element of an array, by its place in the order in which they are written.
+ *
+ * To visit all, count up from 0 until it fails with `MCPL_NOT_FOUND`. Each call passes over what comes before.
+ *
+ * - `json`, `length`: the object or array, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
+ * - `index`: which one, from 0.
+ * - `name`: set to the member's name, followed by a zero byte; release it with `mcpl_string_free`. `NULL` for an element,
+ *   and on failure. May be `NULL`.
+ * - `value`, `value_length`: set to where the value lies in `json`, as `mcpl_json_find` does.
+ *
+ * Any thread. Fails with `MCPL_NOT_FOUND` if there are not so many, and with `MCPL_INVALID_ARGUMENT` if the text is not
+ * JSON, or neither an object nor an array.
+ */
+mcpl_status mcpl_json_item(const char *json,
+                           size_t length,
+                           size_t index,
+                           char **name,
+                           const char **value,
+                           size_t *value_length);
+
+/**
+ * Makes a writer, of which nothing is written yet. Release it with `mcpl_json_free`. Any thread.
+ *
+ * `NULL` only for a defect of the library.
+ */
+mcpl_json *mcpl_json_new(void);
+
+/**
+ * Begins an object: members follow, each a name (`mcpl_json_name`) and a value, then `mcpl_json_end_object`.
+ *
+ * It is a mistake where no value can be, or more than 127 levels deep. One thread at a time.
+ */
+void mcpl_json_begin_object(mcpl_json *json);
+
+/**
+ * Ends the object that was begun last. It is a mistake if that was an array, or if a name has no value yet. One thread
+ * at a time.
+ */
+void mcpl_json_end_object(mcpl_json *json);
+
+/**
+ * Begins an array: values follow, then `mcpl_json_end_array`.
+ *
+ * It is a mistake where no value can be, or more than 127 levels deep. One thread at a time.
+ */
+void mcpl_json_begin_array(mcpl_json *json);
+
+/**
+ * Ends the array that was begun last. It is a mistake if that was an object. One thread at a time.
+ */
+void mcpl_json_end_array(mcpl_json *json);
+
+/**
+ * Names the next value of an object. The name is copied. One thread at a time.
+ *
+ * It is a mistake outside of an object, where another name has no value yet, and if it is `NULL` or not UTF-8. That an
+ * object has a name twice is told by `mcpl_json_text`.
+ */
+void mcpl_json_name(mcpl_json *json,
+                    const char *name);
+
+/**
+ * Writes a string.
+ *
+ * - `text`, `length`: the text in UTF-8, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte. It is copied, and what
+ *   has to be escaped is.
+ *
+ * It is a mistake where no value can be, and if the text is `NULL` or not UTF-8. One thread at a time.
+ */
+void mcpl_json_put_string(mcpl_json *json,
+                          const char *text,
+                          size_t length);
+
+/**
+ * Writes an integer. It is a mistake where no value can be. One thread at a time.
+ */
+void mcpl_json_put_int64(mcpl_json *json, int64_t number);
+
+/**
+ * Writes a number, so that the same double is read back. It is a mistake where no value can be, and if it is not finite:
+ * JSON has no such numbers. One thread at a time.
+ */
+void mcpl_json_put_double(mcpl_json *json,
+                          double number);
+
+/**
+ * Writes `true` or `false`. It is a mistake where no value can be. One thread at a time.
+ */
+void mcpl_json_put_bool(mcpl_json *json, bool value);
+
+/**
+ * Writes `null`. It is a mistake where no value can be. One thread at a time.
+ */
+void mcpl_json_put_null(mcpl_json *json);
+
+/**
+ * Writes a value that is JSON already.
+ *
+ * - `value`, `length`: the JSON text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte. It is copied.
+ *
+ * It is a mistake where no value can be, and if the text is not JSON. One thread at a time.
+ */
+void mcpl_json_put_json(mcpl_json *json, const char *value, size_t length);
+
+/**
+ * Writes bytes as a string in base64 (RFC 4648, section 4): what `data` of images and sounds, and `blob` of resources,
+ * have to be.
+ *
+ * - `data`, `length`: the bytes, which are copied. `NULL` is fine for none.
+ *
+ * It is a mistake where no value can be. One thread at a time.
+ */
+void mcpl_json_put_base64(mcpl_json *json,
+                          const void *data,
+                          size_t length);
+
+/**
+ * Gives what was written.
+ *
+ * - `text`: set to the JSON text, followed by a zero byte. It belongs to the writer and lives until the writer is used
+ *   again or released. On failure `NULL`. May be `NULL`.
+ * - `length`: set to its length in bytes; on failure 0. May be `NULL`.
+ *
+ * One thread at a time. Fails with `MCPL_INVALID_ARGUMENT` if what was written is not one whole value, or something went
+ * wrong before: `mcpl_last_error` then tells the first mistake.
+ */
+mcpl_status mcpl_json_text(mcpl_json *json,
+                           const char **text,
+                           size_t *length);
+
+/**
+ * Forgets what was written, mistakes too: the writer is as new. One thread at a time.
+ */
+void mcpl_json_clear(mcpl_json *json);
+
+/**
+ * Releases a writer, and what it gave. `NULL` is nothing.
+ */
+void mcpl_json_free(mcpl_json *json);
 
 /**
  * Makes a server with this name and version. Release it with `mcpl_server_free`.

@@ -36,6 +36,21 @@ pub enum mcpl_log_level {
 
 use mcpl_log_level::*;
 
+impl From<LoggingLevel> for mcpl_log_level {
+    fn from(level: LoggingLevel) -> Self {
+        match level {
+            LoggingLevel::Debug => MCPL_LOG_DEBUG,
+            LoggingLevel::Info => MCPL_LOG_INFO,
+            LoggingLevel::Notice => MCPL_LOG_NOTICE,
+            LoggingLevel::Warning => MCPL_LOG_WARNING,
+            LoggingLevel::Error => MCPL_LOG_ERROR,
+            LoggingLevel::Critical => MCPL_LOG_CRITICAL,
+            LoggingLevel::Alert => MCPL_LOG_ALERT,
+            LoggingLevel::Emergency => MCPL_LOG_EMERGENCY,
+        }
+    }
+}
+
 /// The protocol's level of this number.
 pub(crate) fn level(number: i32) -> Done<LoggingLevel> {
     const LEVELS: [LoggingLevel; 8] = [

@@ -1,0 +1,457 @@
+//! What C calls to ask a server: each request in a form that waits, and in one that doesn't.
+
+use std::ffi::{c_char, c_void};
+use std::future::Future;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mcpline::client::{Client as CoreClient, RequestOptions};
+use mcpline::protocol::wire::{Kind, Raw};
+
+use crate::owner::Latch;
+use crate::place;
+use crate::status::{Done, Fault, entry, mcpl_status};
+use crate::text::{self, Out, put};
+
+use super::handle::{Client, mcpl_client};
+use super::opening::callback;
+use super::options::{mcpl_request_options, read_options};
+use super::request::{Request, Sink, mcpl_done, mcpl_request};
+
+/// Something to ask for.
+pub(super) struct Wanted {
+    method: String,
+    params: Option<Raw>,
+}
+
+impl Wanted {
+    fn new(method: &str, params: Option<Raw>) -> Self {
+        Self {
+            method: method.to_owned(),
+            params,
+        }
+    }
+
+    /// A request of this method about something with a name, with arguments.
+    fn named(method: &str, name: &str, arguments: Option<&Raw>) -> Self {
+        let name = Raw::string(name);
+        let params = match arguments {
+            Some(arguments) => format!(r#"{{"name":{name},"arguments":{arguments}}}"#),
+            None => format!(r#"{{"name":{name}}}"#),
+        };
+        Self::new(method, Some(Raw::from_trusted(params)))
+    }
+
+    async fn ask(self, core: CoreClient, options: RequestOptions) -> Done<Bytes> {
+        let result = core
+            .request(&self.method, self.params.as_ref(), &options)
+            .await;
+        Ok(result?.into_bytes())
+    }
+}
+
+/// JSON that has to be an object, or `NULL` for none.
+///
+/// # Safety
+///
+/// As for [`text::bytes`].
+pub(super) unsafe fn object(what: &str, json: *const c_char, length: usize) -> Done<Option<Raw>> {
+    // SAFETY: as the caller promises.
+    let json = unsafe { text::optional_json(what, json, length)? };
+    match json {
+        Some(json) if json.kind() != Kind::Object => {
+            Err(Fault::invalid(format!("{what} have to be a JSON object")))
+        }
+        json => Ok(json),
+    }
+}
+
+/// Asks, and waits for the result.
+///
+/// # Safety
+///
+/// The pointers are as the header demands.
+pub(super) unsafe fn wait<W>(
+    client: *mut mcpl_client,
+    options: *const mcpl_request_options,
+    result: *mut *mut c_char,
+    result_length: *mut usize,
+    work: impl FnOnce() -> Done<W>,
+) -> mcpl_status
+where
+    W: Work,
+{
+    // SAFETY: as the caller promises.
+    let out = unsafe { Out::new(result, result_length) };
+    entry(|| {
+        let client = Client::get(client)?;
+        place::may_wait()?;
+        let work = work()?;
+        // SAFETY: as the caller promises.
+        let options = unsafe { read_options(options, || client.timeouts())? };
+        let latch = Latch::new();
+        let sink = Sink::Thread(latch.clone());
+        let request = client.ask(
+            sink,
+            options,
+            |_| {},
+            |core, options| work.run(core, options),
+        )?;
+        out.give(&client.await_end(&latch, &request)?);
+        Ok(())
+    })
+}
+
+/// Asks, and has `done` called with the result.
+///
+/// # Safety
+///
+/// The pointers are as the header demands.
+pub(super) unsafe fn begin<W>(
+    client: *mut mcpl_client,
+    options: *const mcpl_request_options,
+    (done, user): (mcpl_done, *mut c_void),
+    request: *mut *mut mcpl_request,
+    work: impl FnOnce() -> Done<W>,
+) -> mcpl_status
+where
+    W: Work,
+{
+    // SAFETY: as the caller promises.
+    unsafe { put(request, std::ptr::null_mut()) };
+    entry(|| {
+        let client: Arc<Client> = Client::get(client)?;
+        let sink = callback(done, user)?;
+        let work = work()?;
+        // SAFETY: as the caller promises.
+        let options = unsafe { read_options(options, || client.timeouts())? };
+        // SAFETY: as the caller promises.
+        let known = |made: &Request| unsafe { put(request, made.handle()) };
+        client.ask(sink, options, known, |core, options| {
+            work.run(core, options)
+        })?;
+        Ok(())
+    })
+}
+
+/// What is done on the I/O thread for a result.
+pub(super) trait Work {
+    /// Does it.
+    fn run(
+        self,
+        core: CoreClient,
+        options: RequestOptions,
+    ) -> impl Future<Output = Done<Bytes>> + Send + 'static;
+}
+
+impl Work for Wanted {
+    fn run(
+        self,
+        core: CoreClient,
+        options: RequestOptions,
+    ) -> impl Future<Output = Done<Bytes>> + Send + 'static {
+        self.ask(core, options)
+    }
+}
+
+/// Sends any request, and waits for its result.
+///
+/// - `method`: such as `"tools/call"`, ended with a zero byte.
+/// - `params`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for none. It may have a `_meta`;
+///   what the protocol demands in it is added.
+/// - `options`: how it is sent, or `NULL` for the client's settings.
+/// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
+///   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+///
+/// The result is JSON, as the server sent it.
+///
+/// Any thread but those that must not wait. It waits as long as the client's `timeout` and `total_timeout` say, or the
+/// options; a function `…_async` doesn't. Returns
+///
+/// - `MCPL_SERVER_ERROR` if the server answered with an error: see `mcpl_error_rpc_code` and `mcpl_error_details`;
+/// - `MCPL_TIMED_OUT`, `MCPL_HTTP_ERROR`, `MCPL_CONNECTION_FAILED` or `MCPL_SERVER_EXITED` if no answer came:
+///   `mcpl_error_details` tells whether asking again is safe;
+/// - `MCPL_INVALID_ANSWER` if the answer is not what the protocol demands;
+/// - `MCPL_QUESTION_UNANSWERED` if the server asked for input that the host has not given (2026-07-28);
+/// - `MCPL_NOT_SUPPORTED` if the server or the revision doesn't have it;
+/// - `MCPL_OPEN_FAILED` or `MCPL_OPEN_TIMED_OUT` if the connection was lost and can't be opened anew;
+/// - `MCPL_INVALID_ARGUMENT` if an argument can't be or the client is not connected, `MCPL_CLOSED` if it is closed, also
+///   meanwhile;
+/// - `MCPL_WOULD_BLOCK` on the I/O thread and within a dispatch, where nothing is asked.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_request(
+    client: *mut mcpl_client,
+    method: *const c_char,
+    params: *const c_char,
+    length: usize,
+    options: *const mcpl_request_options,
+    result: *mut *mut c_char,
+    result_length: *mut usize,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        wait(client, options, result, result_length, || {
+            let params = object("the parameters", params, length)?;
+            Ok(Wanted::new(text::name("the method", method)?, params))
+        })
+    }
+}
+
+/// As `mcpl_client_request`, without waiting.
+///
+/// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
+/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+///
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_request_async(
+    client: *mut mcpl_client,
+    method: *const c_char,
+    params: *const c_char,
+    length: usize,
+    options: *const mcpl_request_options,
+    done: mcpl_done,
+    user: *mut c_void,
+    request: *mut *mut mcpl_request,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        begin(client, options, (done, user), request, || {
+            let params = object("the parameters", params, length)?;
+            Ok(Wanted::new(text::name("the method", method)?, params))
+        })
+    }
+}
+
+/// Calls a tool (`tools/call`; `server/tools`), and waits for its result.
+///
+/// - `name`: the tool's, ended with a zero byte.
+/// - `arguments`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for none.
+/// - `options`: how it is sent, or `NULL` for the client's settings.
+/// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
+///   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+///
+/// The result is a `CallToolResult`, as JSON. One with `isError` is a result: it is for the model to read.
+///
+/// It waits, and fails, as `mcpl_client_request` does.
+/// `MCPL_INVALID_ANSWER` is also told if the structured content doesn't fit the output schema that the tool was listed with.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_call_tool(
+    client: *mut mcpl_client,
+    name: *const c_char,
+    arguments: *const c_char,
+    length: usize,
+    options: *const mcpl_request_options,
+    result: *mut *mut c_char,
+    result_length: *mut usize,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        wait(client, options, result, result_length, || {
+            let arguments = object("the arguments", arguments, length)?;
+            let arguments = arguments.unwrap_or(Raw::EMPTY_OBJECT);
+            let name = text::name("the name", name)?;
+            Ok(Wanted::named("tools/call", name, Some(&arguments)))
+        })
+    }
+}
+
+/// As `mcpl_client_call_tool`, without waiting.
+///
+/// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
+/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+///
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_call_tool_async(
+    client: *mut mcpl_client,
+    name: *const c_char,
+    arguments: *const c_char,
+    length: usize,
+    options: *const mcpl_request_options,
+    done: mcpl_done,
+    user: *mut c_void,
+    request: *mut *mut mcpl_request,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        begin(client, options, (done, user), request, || {
+            let arguments = object("the arguments", arguments, length)?;
+            let arguments = arguments.unwrap_or(Raw::EMPTY_OBJECT);
+            let name = text::name("the name", name)?;
+            Ok(Wanted::named("tools/call", name, Some(&arguments)))
+        })
+    }
+}
+
+/// Reads a resource (`resources/read`; `server/resources`), and waits for its contents.
+///
+/// - `uri`: the resource's, ended with a zero byte.
+/// - `options`: how it is sent, or `NULL` for the client's settings.
+/// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
+///   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+///
+/// The result is a `ReadResourceResult`, as JSON.
+///
+/// It waits, and fails, as `mcpl_client_request` does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_read_resource(
+    client: *mut mcpl_client,
+    uri: *const c_char,
+    options: *const mcpl_request_options,
+    result: *mut *mut c_char,
+    result_length: *mut usize,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        wait(client, options, result, result_length, || {
+            let uri = Raw::string(text::name("the URI", uri)?);
+            let params = Raw::from_trusted(format!(r#"{{"uri":{uri}}}"#));
+            Ok(Wanted::new("resources/read", Some(params)))
+        })
+    }
+}
+
+/// As `mcpl_client_read_resource`, without waiting.
+///
+/// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
+/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+///
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_read_resource_async(
+    client: *mut mcpl_client,
+    uri: *const c_char,
+    options: *const mcpl_request_options,
+    done: mcpl_done,
+    user: *mut c_void,
+    request: *mut *mut mcpl_request,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        begin(client, options, (done, user), request, || {
+            let uri = Raw::string(text::name("the URI", uri)?);
+            let params = Raw::from_trusted(format!(r#"{{"uri":{uri}}}"#));
+            Ok(Wanted::new("resources/read", Some(params)))
+        })
+    }
+}
+
+/// Gets a prompt, filled in with arguments (`prompts/get`; `server/prompts`), and waits for it.
+///
+/// - `name`: the prompt's, ended with a zero byte.
+/// - `arguments`, `length`: a JSON object whose members are strings, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for
+///   none.
+/// - `options`: how it is sent, or `NULL` for the client's settings.
+/// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
+///   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+///
+/// The result is a `GetPromptResult`, as JSON.
+///
+/// It waits, and fails, as `mcpl_client_request` does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_get_prompt(
+    client: *mut mcpl_client,
+    name: *const c_char,
+    arguments: *const c_char,
+    length: usize,
+    options: *const mcpl_request_options,
+    result: *mut *mut c_char,
+    result_length: *mut usize,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        wait(client, options, result, result_length, || {
+            let arguments = object("the arguments", arguments, length)?;
+            let name = text::name("the name", name)?;
+            Ok(Wanted::named("prompts/get", name, arguments.as_ref()))
+        })
+    }
+}
+
+/// As `mcpl_client_get_prompt`, without waiting.
+///
+/// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
+/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+///
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_get_prompt_async(
+    client: *mut mcpl_client,
+    name: *const c_char,
+    arguments: *const c_char,
+    length: usize,
+    options: *const mcpl_request_options,
+    done: mcpl_done,
+    user: *mut c_void,
+    request: *mut *mut mcpl_request,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        begin(client, options, (done, user), request, || {
+            let arguments = object("the arguments", arguments, length)?;
+            let name = text::name("the name", name)?;
+            Ok(Wanted::named("prompts/get", name, arguments.as_ref()))
+        })
+    }
+}
+
+/// Asks for candidates for an argument of a prompt or of a resource template (`completion/complete`;
+/// `server/utilities/completion`), and waits for them.
+///
+/// - `params`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`): `ref`, what to complete an argument of,
+///   `argument`, its `name` and the `value` so far, and maybe `context`.
+/// - `options`: how it is sent, or `NULL` for the client's settings.
+/// - `result`, `result_length`: set to the result and its length in bytes; a zero byte follows. Release it with
+///   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
+///
+/// The result is a `CompleteResult`, as JSON.
+///
+/// It waits, and fails, as `mcpl_client_request` does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_complete(
+    client: *mut mcpl_client,
+    params: *const c_char,
+    length: usize,
+    options: *const mcpl_request_options,
+    result: *mut *mut c_char,
+    result_length: *mut usize,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        wait(client, options, result, result_length, || {
+            let params = text::json("the parameters", params, length)?;
+            Ok(Wanted::new("completion/complete", Some(params)))
+        })
+    }
+}
+
+/// As `mcpl_client_complete`, without waiting.
+///
+/// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
+/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+///
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_complete_async(
+    client: *mut mcpl_client,
+    params: *const c_char,
+    length: usize,
+    options: *const mcpl_request_options,
+    done: mcpl_done,
+    user: *mut c_void,
+    request: *mut *mut mcpl_request,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        begin(client, options, (done, user), request, || {
+            let params = text::json("the parameters", params, length)?;
+            Ok(Wanted::new("completion/complete", Some(params)))
+        })
+    }
+}

@@ -1,0 +1,392 @@
+//! One client: made, opened, closed, and what is in flight meanwhile.
+
+use std::collections::HashMap;
+use std::ffi::c_char;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use bytes::Bytes;
+use mcpline::client::{Client as CoreClient, RequestOptions};
+use mcpline::protocol::client::CallTimeouts;
+
+use crate::handles::{Table, Token};
+use crate::library;
+use crate::owner::{Latch, Owner};
+use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
+use crate::text;
+
+use super::options::Hears;
+use super::plan::Plan;
+use super::request::{Request, Sink};
+
+/// A client: a connection to one server, which it opens anew where it was lost.
+///
+/// Made by `mcpl_client_new`; told how and where to connect by the functions that say "before connecting"; connected by
+/// `mcpl_client_open`, `mcpl_client_connect` or `mcpl_client_spawn`; ended by `mcpl_client_close`; released by
+/// `mcpl_client_free`.
+///
+/// A token that may be used from any thread at any time: once it was released, functions return `MCPL_ENDED`. Its
+/// callbacks run on worker threads, or on the thread that dispatches the loop that it uses (`mcpl_client_use_loop`).
+pub struct mcpl_client {
+    _token: [u8; 0],
+}
+
+static CLIENTS: Table<Arc<Client>> = Table::new("client");
+
+/// One client.
+pub(super) struct Client {
+    token: Token,
+    owner: Arc<Owner>,
+    state: Mutex<State>,
+    this: Weak<Self>,
+}
+
+struct State {
+    phase: Phase,
+    plan: Plan,
+    timeouts: CallTimeouts,
+    /// What has not ended, by its number.
+    running: HashMap<u64, Arc<Request>>,
+    last: u64,
+}
+
+/// How far the connection is.
+enum Phase {
+    Planned,
+    Opening,
+    Open(CoreClient),
+    /// With what is closed, for others who wait for that.
+    Closed(Option<CoreClient>),
+}
+
+impl Client {
+    /// The client with this handle.
+    pub(super) fn get(handle: *const mcpl_client) -> Done<Arc<Self>> {
+        CLIENTS.get(handle)
+    }
+
+    pub(super) fn handle(&self) -> *mut mcpl_client {
+        self.token.handle()
+    }
+
+    pub(super) fn owner(&self) -> &Arc<Owner> {
+        &self.owner
+    }
+
+    /// Changes how it is to connect. What `change` returns is dropped where nothing is locked.
+    ///
+    /// # Errors
+    ///
+    /// It connects already, or has; whatever `change` finds.
+    pub(super) fn plan<T>(&self, change: impl FnOnce(&mut Plan) -> Done<T>) -> Done<T> {
+        let mut state = self.lock();
+        match state.phase {
+            Phase::Planned => change(&mut state.plan),
+            Phase::Closed(_) => Err(Fault::closed("client")),
+            Phase::Opening | Phase::Open(_) => Err(Fault::invalid(
+                "the client connects already: this is to be said before",
+            )),
+        }
+    }
+
+    /// How long requests wait that don't say otherwise.
+    pub(super) fn timeouts(&self) -> CallTimeouts {
+        self.lock().timeouts
+    }
+
+    /// The connection.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub(super) fn core(&self) -> Done<CoreClient> {
+        self.lock().core()
+    }
+
+    /// A request was ended.
+    pub(super) fn forget(&self, number: u64) {
+        let request = self.lock().running.remove(&number);
+        drop(request);
+    }
+
+    /// Makes a request, and has it do what gives its result.
+    ///
+    /// # Errors
+    ///
+    /// There is no connection; busy.
+    pub(super) fn ask<W>(
+        self: &Arc<Self>,
+        sink: Sink,
+        (mut options, hears): (RequestOptions, Option<Hears>),
+        known: impl FnOnce(&Request),
+        work: impl FnOnce(CoreClient, RequestOptions) -> W,
+    ) -> Done<Arc<Request>>
+    where
+        W: Future<Output = Done<Bytes>> + Send + 'static,
+    {
+        let (request, core) = self.enter(sink, hears, State::core)?;
+        known(&request);
+        options.progress = request.listener();
+        request.start(work(core, options));
+        Ok(request)
+    }
+
+    /// Connects: makes a request that ends when that is done.
+    ///
+    /// # Errors
+    ///
+    /// It connects already, or has; how and where to was not said, or can't be; busy.
+    pub(super) fn open(
+        self: &Arc<Self>,
+        sink: Sink,
+        known: impl FnOnce(&Request),
+    ) -> Done<Arc<Request>> {
+        let (request, (builder, address, timeouts)) = self.enter(sink, None, |state| {
+            match state.phase {
+                Phase::Planned => {}
+                Phase::Closed(_) => return Err(Fault::closed("client")),
+                Phase::Opening => return Err(Fault::invalid("the client connects already")),
+                Phase::Open(_) => return Err(Fault::invalid("the client is connected already")),
+            }
+            let planned = state.plan.planned(self)?;
+            state.phase = Phase::Opening;
+            Ok(planned)
+        })?;
+        known(&request);
+        let client = self.clone();
+        let unopened = Unopened(self.clone());
+        request.start(async move {
+            let core = builder.connect(address).await?;
+            drop(unopened);
+            match client.opened(core, timeouts) {
+                Ok(()) => Ok(nothing()),
+                Err(core) => {
+                    core.close().await;
+                    Err(Fault::closed("client"))
+                }
+            }
+        });
+        Ok(request)
+    }
+
+    /// Enters a request among those that run, if `admit` lets it.
+    fn enter<T>(
+        self: &Arc<Self>,
+        sink: Sink,
+        hears: Option<Hears>,
+        admit: impl FnOnce(&mut State) -> Done<T>,
+    ) -> Done<(Arc<Request>, T)> {
+        let number = {
+            let mut state = self.lock();
+            state.last += 1;
+            state.last
+        };
+        let request = Request::new(self, number, sink, hears)?;
+        let admitted = {
+            let mut state = self.lock();
+            let admitted = admit(&mut state);
+            if admitted.is_ok() {
+                state.running.insert(request.number(), request.clone());
+            }
+            admitted
+        };
+        match admitted {
+            Ok(admitted) => Ok((request, admitted)),
+            Err(fault) => {
+                request.forget();
+                Err(fault)
+            }
+        }
+    }
+
+    /// Waits for what was asked for with this latch; gives up if this thread can't wait.
+    pub(super) fn await_end(
+        &self,
+        latch: &Latch<Done<Bytes>>,
+        request: &Arc<Request>,
+    ) -> Done<Bytes> {
+        match self.owner.wait(latch, None) {
+            Ok(Some(outcome)) => outcome,
+            Ok(None) => Err(Fault::closed("client")),
+            Err(fault) => {
+                request.give_up(fault.clone());
+                Err(fault)
+            }
+        }
+    }
+
+    /// It is connected. What was closed meanwhile is given back.
+    fn opened(&self, core: CoreClient, timeouts: CallTimeouts) -> Result<(), CoreClient> {
+        let mut state = self.lock();
+        if let Phase::Closed(_) = state.phase {
+            return Err(core);
+        }
+        state.timeouts = timeouts;
+        state.phase = Phase::Open(core);
+        Ok(())
+    }
+
+    /// Ends the connection and whatever is in flight, and waits until no callback runs any more.
+    fn close(&self) -> Done {
+        self.owner.may_close()?;
+        let core = {
+            let mut state = self.lock();
+            let core = match std::mem::replace(&mut state.phase, Phase::Closed(None)) {
+                Phase::Open(core) | Phase::Closed(Some(core)) => Some(core),
+                Phase::Planned | Phase::Opening | Phase::Closed(None) => None,
+            };
+            state.phase = Phase::Closed(core.clone());
+            core
+        };
+        let latch = Latch::new();
+        let (ended, client) = (latch.clone(), self.this.upgrade());
+        self.owner.library().handle().spawn(async move {
+            if let Some(core) = core {
+                core.close().await;
+            }
+            if let Some(client) = client {
+                client.end_all();
+            }
+            ended.set(());
+        });
+        self.owner.wait(&latch, None)?;
+        self.owner.close()?;
+        let plan = {
+            let mut state = self.lock();
+            state.phase = Phase::Closed(None);
+            std::mem::take(&mut state.plan)
+        };
+        drop(plan);
+        Ok(())
+    }
+
+    /// Ends what the end of the connection has left: what was being opened, or waits to be tried again.
+    fn end_all(&self) {
+        let left: Vec<_> = self.lock().running.values().cloned().collect();
+        for request in left {
+            request.give_up(Fault::closed("client"));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn core(&mut self) -> Done<CoreClient> {
+        match &self.phase {
+            Phase::Open(core) => Ok(core.clone()),
+            Phase::Closed(_) => Err(Fault::closed("client")),
+            Phase::Planned | Phase::Opening => Err(Fault::invalid("the client is not connected")),
+        }
+    }
+}
+
+/// Lets a client that could not be opened be opened again.
+struct Unopened(Arc<Client>);
+
+impl Drop for Unopened {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        if let Phase::Opening = state.phase {
+            state.phase = Phase::Planned;
+        }
+    }
+}
+
+/// The result of what has none.
+pub(super) fn nothing() -> Bytes {
+    Bytes::new()
+}
+
+/// Makes a client, which is not connected yet.
+///
+/// - `name`, `version`: the host's, as servers get to see them. `mcpl_client_set_options` says more.
+///
+/// Any thread. Release it with `mcpl_client_free`. Returns `NULL` if a text is `NULL` or not UTF-8, or the system has no
+/// threads left; see `mcpl_last_error`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_new(
+    name: *const c_char,
+    version: *const c_char,
+) -> *mut mcpl_client {
+    entry_or(std::ptr::null_mut(), || {
+        // SAFETY: the header demands it.
+        let plan = unsafe {
+            Plan::new(
+                text::name("the name", name)?,
+                text::name("the version", version)?,
+            )
+        };
+        let owner = Owner::new(library::enter()?);
+        let opened = CLIENTS.open(|token| {
+            Arc::new_cyclic(|this| Client {
+                token,
+                owner,
+                state: Mutex::new(State {
+                    phase: Phase::Planned,
+                    plan,
+                    timeouts: CallTimeouts::default(),
+                    running: HashMap::new(),
+                    last: 0,
+                }),
+                this: this.clone(),
+            })
+        });
+        match opened {
+            Ok(client) => Ok(client.handle()),
+            Err(fault) => {
+                library::leave();
+                Err(fault)
+            }
+        }
+    })
+}
+
+/// Ends a client: its connection as the page of its transport says (a process gets time to leave, then it is killed),
+/// then whatever is in flight, which fails with `MCPL_CLOSED`. Waits until nothing of the connection is left and no
+/// callback runs, and calls the finalizers of all that callbacks were given: nothing is called after it.
+///
+/// Any thread but those that must not wait, any number of times; the handle stays until `mcpl_client_free`. On the thread
+/// of the client's loop it dispatches the loop meanwhile; elsewhere that thread has to, for as long as this waits.
+///
+/// Returns `MCPL_WOULD_BLOCK`, and does nothing, within one of the client's own callbacks, on the I/O thread and within a
+/// dispatch.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_client_close(client: *mut mcpl_client) -> mcpl_status {
+    entry(|| Client::get(client)?.close())
+}
+
+/// Releases a client, and closes it before if that was not done. `NULL` is nothing.
+///
+/// Where `mcpl_client_close` would return `MCPL_WOULD_BLOCK`, within one of its own callbacks for example, it is closed in
+/// the background: callbacks that are about to run may still, then finalizers are called.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_client_free(client: *mut mcpl_client) {
+    if client.is_null() {
+        return;
+    }
+    entry(|| {
+        let client = CLIENTS.end(client)?;
+        if client.owner.may_close().is_ok() {
+            release(&client);
+            return Ok(());
+        }
+        let closing = std::thread::Builder::new().name("mcpline-close".into());
+        let closing = closing.spawn(move || release(&client));
+        closing.map(drop).map_err(|error| {
+            Fault::new(
+                mcpl_status::MCPL_TRANSPORT,
+                format!("no thread to close the client: {error}"),
+            )
+        })
+    });
+}
+
+fn release(client: &Client) {
+    if let Err(fault) = client.close() {
+        tracing::warn!("a client could not be closed: {}", fault.message);
+    }
+    library::leave();
+}

@@ -1,0 +1,159 @@
+//! What C calls, before connecting, to have its callbacks hear and answer what a server says.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use crate::status::{Fault, entry, mcpl_status};
+use crate::user::{UserData, mcpl_finalizer};
+
+use super::handle::{Client, mcpl_client};
+use super::hearing::{Lines, mcpl_line_listener, mcpl_log_listener, mcpl_notification_listener};
+use super::plan::Plan;
+use super::question::{Answerers, Asked, mcpl_question_handler};
+
+/// Registers a callback; `set` returns what was registered before, which is released where nothing is locked.
+fn register<F, B>(
+    client: *mut mcpl_client,
+    callback: Option<F>,
+    (user, finalize): (*mut c_void, mcpl_finalizer),
+    set: impl FnOnce(&mut Plan, &Client, F, Arc<UserData>) -> B,
+) -> mcpl_status {
+    // First of all: it is released however this ends.
+    let data = UserData::new(user, finalize);
+    entry(|| {
+        let callback = callback.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
+        let client = Client::get(client)?;
+        client.owner().keep(&data);
+        let before = client.plan(|plan| Ok(set(plan, &client, callback, data)));
+        before.map(drop)
+    })
+}
+
+fn answer(
+    client: *mut mcpl_client,
+    handler: mcpl_question_handler,
+    given: (*mut c_void, mcpl_finalizer),
+    place: impl FnOnce(&mut Answerers) -> &mut Option<Arc<Asked>>,
+) -> mcpl_status {
+    register(client, handler, given, |plan, client, ask, data| {
+        let asked = Asked {
+            ask,
+            data,
+            owner: client.owner().clone(),
+        };
+        place(&mut plan.answerers).replace(Arc::new(asked))
+    })
+}
+
+/// Has `handler` answer the server's questions to the user, and declares that capability: forms, and visits to URLs
+/// (`elicitation/create`; `client/elicitation`). Before connecting.
+///
+/// On every revision the handler is the same, whether the question comes as a request or in a result (since 2026-07-28).
+///
+/// - `handler`: is called with each question; see `mcpl_question_handler`.
+/// - `user`, `finalize`: given to it, and what releases it once it is not called any more: when the client closes, a further
+///   call of this function replaces the handler, or this one fails.
+///
+/// Any thread. Returns `MCPL_INVALID_ARGUMENT` if the handler is `NULL` or the client connects already.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_on_elicit(
+    client: *mut mcpl_client,
+    handler: mcpl_question_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    answer(client, handler, (user, finalize), |answerers| {
+        &mut answerers.elicit
+    })
+}
+
+/// Has `handler` answer the server's requests for a completion by the host's model, and declares that capability
+/// (`sampling/createMessage`; `client/sampling`). A user's refusal is code -1. Before connecting.
+///
+/// For the parameters, and what it returns, see `mcpl_client_on_elicit`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_on_sample(
+    client: *mut mcpl_client,
+    handler: mcpl_question_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    answer(client, handler, (user, finalize), |answerers| {
+        &mut answerers.sample
+    })
+}
+
+/// Has `handler` tell the server the host's root directories, and declares that capability (`roots/list`;
+/// `client/roots`). `mcpl_client_roots_changed` tells that they have changed. Before connecting.
+///
+/// For the parameters, and what it returns, see `mcpl_client_on_elicit`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_on_list_roots(
+    client: *mut mcpl_client,
+    handler: mcpl_question_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    answer(client, handler, (user, finalize), |answerers| {
+        &mut answerers.list_roots
+    })
+}
+
+/// Has `heard` hear every notification of the server: changes of lists and resources, log messages, and whatever else
+/// comes (but progress, which the request's options say who hears of). On 2026-07-28 changes are asked for
+/// (`subscriptions/listen`) because somebody hears them. Before connecting.
+///
+/// - `heard`: is called with each notification, one at a time, in order; see `mcpl_notification_listener`.
+/// - `user`, `finalize`: given to it, and what releases it once it is not called any more: when the client closes, a further
+///   call of this function replaces the callback, or this one fails.
+///
+/// Any thread. Returns `MCPL_INVALID_ARGUMENT` if the callback is `NULL` or the client connects already.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_on_notification(
+    client: *mut mcpl_client,
+    heard: mcpl_notification_listener,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    register(client, heard, (user, finalize), |plan, _, hear, data| {
+        plan.ears.notification.replace((hear, data))
+    })
+}
+
+/// Has `heard` hear the server's log messages (`notifications/message`; `server/utilities/logging`).
+/// `mcpl_client_set_log_level` says how severe they have to be. Before connecting.
+///
+/// For the parameters, and what it returns, see `mcpl_client_on_notification`, which hears them too.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_on_log(
+    client: *mut mcpl_client,
+    heard: mcpl_log_listener,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    register(client, heard, (user, finalize), |plan, _, hear, data| {
+        plan.ears.log.replace((hear, data))
+    })
+}
+
+/// Has `heard` hear each line that the server's process writes to its stderr. Only of a server that is started
+/// (`mcpl_client_set_command`, `mcpl_client_spawn`), unless its options send its stderr elsewhere. Before connecting.
+///
+/// For the parameters, and what it returns, see `mcpl_client_on_notification`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_on_stderr(
+    client: *mut mcpl_client,
+    heard: mcpl_line_listener,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    register(
+        client,
+        heard,
+        (user, finalize),
+        |plan, client, hear, data| {
+            let lines = Lines::new(client.handle(), client.owner(), hear, data);
+            plan.lines.replace(Arc::new(lines))
+        },
+    )
+}

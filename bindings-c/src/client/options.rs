@@ -1,0 +1,205 @@
+//! How one request is sent.
+
+use std::ffi::{c_char, c_void};
+
+use mcpline::client::RequestOptions;
+use mcpline::foreign::options::{CallOptions, read};
+use mcpline::protocol::client::CallTimeouts;
+
+use crate::status::{Done, Fault};
+use crate::text;
+
+use super::request::mcpl_request;
+
+/// Hears of the progress of a request (every revision, `basic/utilities/progress`), where callbacks run; of one request
+/// one at a time and in order, and not any more once the end of the request is told.
+///
+/// - `request`: which; `NULL` for a request that its function waits for.
+/// - `progress`: how far it is; increases from one to the next.
+/// - `total`: how far it will be in the end; `NAN` if that is not known.
+/// - `message`: what is going on, or `NULL`. Valid until the callback returns.
+/// - `user`: what the options hold.
+pub type mcpl_progress = Option<
+    unsafe extern "C" fn(
+        request: *mut mcpl_request,
+        progress: f64,
+        total: f64,
+        message: *const c_char,
+        user: *mut c_void,
+    ),
+>;
+
+/// How one request is sent. Set all to zero but `size`, then what is to be otherwise: in C
+/// `mcpl_request_options options = {sizeof options};`. It is read, with what it points to, before the function that it is
+/// given to returns.
+#[repr(C)]
+pub struct mcpl_request_options {
+    /// `sizeof(mcpl_request_options)`.
+    pub size: usize,
+    /// How many milliseconds to wait without a sign of life, such as progress: 0 for what the client has been set to (a
+    /// minute by default), less than 0 for no limit.
+    pub timeout_ms: i64,
+    /// How many milliseconds to wait in all, whatever the progress: 0 for what the client has been set to (an hour by
+    /// default), less than 0 for no limit.
+    pub total_timeout_ms: i64,
+    /// More, as a JSON object that ends with a zero byte, or `NULL`. Its members, of which all may be left out:
+    ///
+    /// - `meta`: an object, whose members the request's `_meta` gets.
+    /// - `log_level`: the least severe level of log messages wanted in its course, since 2026-07-28: `"debug"` …
+    ///   `"emergency"`.
+    /// - `reissue`: whether it is sent again if the connection is lost before the answer came: `"if-safe"` (the default:
+    ///   what only reads, and tools that say of themselves that twice does no harm), `"always"` or `"never"`.
+    /// - `fresh`: `true` if a result that the client has kept won't do.
+    /// - `by_hand`: `true` if a result that asks for input is to be returned as it is, since 2026-07-28.
+    /// - `timeout`, `total_timeout`: as the members above, in seconds.
+    pub json: *const c_char,
+    /// Hears of progress, which the server is asked for only if this is not `NULL`.
+    pub progress: mcpl_progress,
+    /// Given to `progress`. It has to live until the function that waits returns, or until the request's `mcpl_done` is
+    /// called.
+    pub user: *mut c_void,
+}
+
+/// A pointer of the host's that is only handed back.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct User(*mut c_void);
+
+// SAFETY: the header says that data given along with callbacks must be usable from any thread.
+unsafe impl Send for User {}
+// SAFETY: as above.
+unsafe impl Sync for User {}
+
+impl User {
+    pub(super) fn new(user: *mut c_void) -> Self {
+        Self(user)
+    }
+
+    pub(super) fn pointer(self) -> *mut c_void {
+        self.0
+    }
+}
+
+/// Who hears of progress.
+#[derive(Clone, Copy)]
+pub(super) struct Hears {
+    pub(super) tell: unsafe extern "C" fn(*mut mcpl_request, f64, f64, *const c_char, *mut c_void),
+    pub(super) user: User,
+}
+
+/// The core's options, and who hears of progress. `defaults` are the client's.
+///
+/// # Safety
+///
+/// `options` is `NULL` or begins with its size; its `json` is `NULL` or a text that ends with a zero byte.
+pub(super) unsafe fn read_options(
+    options: *const mcpl_request_options,
+    defaults: impl FnOnce() -> CallTimeouts,
+) -> Done<(RequestOptions, Option<Hears>)> {
+    if options.is_null() {
+        return Ok((RequestOptions::new(), None));
+    }
+    // SAFETY: as the caller promises. A later version's are more, and begin as these.
+    let size = unsafe { (&raw const (*options).size).read() };
+    if size < size_of::<mcpl_request_options>() {
+        return Err(Fault::invalid("the size of the options is not set"));
+    }
+    // SAFETY: they have the size.
+    let options = unsafe { &*options };
+    // SAFETY: as the caller promises.
+    let json = unsafe { text::optional("the options", options.json)? };
+    let mut more: CallOptions = match json {
+        Some(json) => read("the options", json.as_bytes())?,
+        None => CallOptions::default(),
+    };
+    more.timeout = seconds(options.timeout_ms).or(more.timeout);
+    more.total_timeout = seconds(options.total_timeout_ms).or(more.total_timeout);
+    let hears = options.progress.map(|tell| Hears {
+        tell,
+        user: User::new(options.user),
+    });
+    Ok((more.options(defaults())?, hears))
+}
+
+/// A time in milliseconds, as seconds; `None` for 0.
+fn seconds(milliseconds: i64) -> Option<f64> {
+    match milliseconds {
+        0 => None,
+        ..0 => Some(f64::INFINITY),
+        #[expect(
+            clippy::cast_precision_loss,
+            reason = "not within the next 285,000 years"
+        )]
+        1.. => Some(milliseconds as f64 / 1000.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::status::mcpl_status::MCPL_INVALID_ARGUMENT;
+
+    fn options() -> mcpl_request_options {
+        mcpl_request_options {
+            size: size_of::<mcpl_request_options>(),
+            timeout_ms: 0,
+            total_timeout_ms: 0,
+            json: std::ptr::null(),
+            progress: None,
+            user: std::ptr::null_mut(),
+        }
+    }
+
+    fn told(options: &mcpl_request_options) -> Done<RequestOptions> {
+        // SAFETY: they have their size.
+        unsafe { read_options(options, CallTimeouts::default) }.map(|(options, _)| options)
+    }
+
+    #[test]
+    fn what_is_left_out_is_the_clients() {
+        assert!(told(&options()).unwrap().timeouts.is_none());
+        // SAFETY: NULL may be given.
+        let none = unsafe { read_options(std::ptr::null(), CallTimeouts::default) };
+        assert!(none.is_ok_and(|(_, hears)| hears.is_none()));
+    }
+
+    #[test]
+    fn times_are_milliseconds_and_less_than_none_is_for_ever() {
+        let given = mcpl_request_options {
+            timeout_ms: 250,
+            total_timeout_ms: -1,
+            ..options()
+        };
+        let timeouts = told(&given).unwrap().timeouts.unwrap();
+        assert_eq!(timeouts.idle, Duration::from_millis(250));
+        assert_eq!(timeouts.total, Duration::MAX);
+    }
+
+    #[test]
+    fn more_is_said_as_json() {
+        let given = mcpl_request_options {
+            json: c"{\"fresh\":true,\"meta\":{\"a\":1},\"timeout\":2}".as_ptr(),
+            ..options()
+        };
+        let told = told(&given).unwrap();
+        assert!(told.fresh);
+        assert_eq!(told.meta.unwrap().as_str(), "{\"a\":1}");
+        assert_eq!(told.timeouts.unwrap().idle, Duration::from_secs(2));
+    }
+
+    #[test]
+    fn options_that_cannot_be_are_refused() {
+        let sizeless = mcpl_request_options {
+            size: 8,
+            ..options()
+        };
+        let unread = mcpl_request_options {
+            json: c"{\"frehs\":true}".as_ptr(),
+            ..options()
+        };
+        for given in [sizeless, unread] {
+            assert_eq!(told(&given).unwrap_err().status, MCPL_INVALID_ARGUMENT);
+        }
+    }
+}

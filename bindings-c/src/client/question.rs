@@ -1,0 +1,296 @@
+//! What a server asks its client: each question is answered once, from any thread, unless nobody waits any more.
+
+use std::ffi::{c_char, c_void};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mcpline::RpcError;
+use mcpline::client::{Answer, Answerer};
+use mcpline::protocol::ErrorCode;
+use mcpline::protocol::wire::{Kind, Raw};
+use tokio::sync::oneshot;
+
+use crate::handles::{Table, Token};
+use crate::owner::Owner;
+use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
+use crate::text::{self, Text};
+use crate::user::{UserData, mcpl_finalizer};
+
+/// A question of a server, until it is answered, refused, or withdrawn.
+///
+/// A token that may be used from any thread at any time: once it has ended, functions return `MCPL_ENDED`. It is not
+/// released by anybody. Questions that are still open when the client closes are withdrawn.
+pub struct mcpl_question {
+    _token: [u8; 0],
+}
+
+/// Answers a question of the server, where callbacks run; any number of them at the same time.
+///
+/// - `question`: what to answer, by `mcpl_question_answer` or `mcpl_question_refuse`, from any thread, now or later; the
+///   callback may return before.
+/// - `params`, `length`: the parameters as JSON, of `length` bytes which a zero byte follows; `"{}"` if there are none. Valid
+///   until the callback returns.
+/// - `user`: what was given along with the callback.
+pub type mcpl_question_handler = Option<
+    unsafe extern "C" fn(
+        question: *mut mcpl_question,
+        params: *const c_char,
+        length: usize,
+        user: *mut c_void,
+    ),
+>;
+
+/// Is told that nobody waits for the answer to a question any more.
+pub type mcpl_withdrawn =
+    Option<unsafe extern "C" fn(question: *mut mcpl_question, user: *mut c_void)>;
+
+type Ask = unsafe extern "C" fn(*mut mcpl_question, *const c_char, usize, *mut c_void);
+type Withdrawn = unsafe extern "C" fn(*mut mcpl_question, *mut c_void);
+
+static QUESTIONS: Table<Arc<Question>> = Table::new("question");
+
+/// Who answers questions, if anybody does.
+#[derive(Default)]
+pub(super) struct Answerers {
+    pub(super) elicit: Option<Arc<Asked>>,
+    pub(super) sample: Option<Arc<Asked>>,
+    pub(super) list_roots: Option<Arc<Asked>>,
+}
+
+/// A handler of questions.
+pub(super) struct Asked {
+    pub(super) ask: Ask,
+    pub(super) data: Arc<UserData>,
+    pub(super) owner: Arc<Owner>,
+}
+
+impl Answerers {
+    /// Who answers questions of this method, for the core.
+    pub(super) fn answerer(&self, method: &str) -> Answerer {
+        let asked = match method {
+            "elicitation/create" => &self.elicit,
+            "sampling/createMessage" => &self.sample,
+            _ => &self.list_roots,
+        };
+        let asked = asked.clone();
+        Arc::new(move |params| match &asked {
+            Some(asked) => asked.answer(params),
+            None => Box::pin(async { Err(gone()) }),
+        })
+    }
+}
+
+impl Asked {
+    fn answer(self: &Arc<Self>, params: Option<Raw>) -> Answer {
+        let (sender, receiver) = oneshot::channel();
+        let opened = QUESTIONS.open(|token| {
+            Arc::new(Question {
+                token,
+                owner: self.owner.clone(),
+                state: Mutex::new(State::Waiting {
+                    answer: sender,
+                    on_withdrawn: None,
+                }),
+            })
+        });
+        let question = match opened {
+            Ok(question) => question,
+            Err(fault) => return Box::pin(async { Err(RpcError::internal_error(fault.message)) }),
+        };
+        let open = Open(question.clone());
+        let asked = self.clone();
+        let params = params.unwrap_or(Raw::EMPTY_OBJECT);
+        self.owner.call_back(move || {
+            if question.is_waiting() {
+                let (ask, params) = (asked.ask, Text::new(params.as_bytes()));
+                // SAFETY: the parameters outlive the call, and the data is released after the last callback.
+                unsafe {
+                    ask(
+                        question.handle(),
+                        params.as_ptr(),
+                        params.len(),
+                        asked.data.pointer(),
+                    );
+                }
+            }
+        });
+        Box::pin(async move {
+            let answer = receiver.await;
+            drop(open);
+            answer.unwrap_or_else(|_| Err(gone()))
+        })
+    }
+}
+
+fn gone() -> RpcError {
+    RpcError::internal_error("the host is gone")
+}
+
+/// One question.
+struct Question {
+    token: Token,
+    owner: Arc<Owner>,
+    state: Mutex<State>,
+}
+
+enum State {
+    Waiting {
+        answer: oneshot::Sender<Result<Raw, RpcError>>,
+        on_withdrawn: Option<(Withdrawn, Arc<UserData>)>,
+    },
+    Over,
+}
+
+impl Question {
+    fn handle(&self) -> *mut mcpl_question {
+        self.token.handle()
+    }
+
+    fn is_waiting(&self) -> bool {
+        matches!(*self.lock(), State::Waiting { .. })
+    }
+
+    /// Ends it. `None` if it has ended.
+    fn end(&self) -> Option<State> {
+        let state = std::mem::replace(&mut *self.lock(), State::Over);
+        QUESTIONS.take(self.token);
+        match state {
+            State::Waiting { .. } => Some(state),
+            State::Over => None,
+        }
+    }
+
+    fn answer(&self, outcome: Result<Raw, RpcError>) -> Done {
+        match self.end() {
+            Some(State::Waiting { answer, .. }) => {
+                // Nobody may want it any more, from this moment on.
+                let _ = answer.send(outcome);
+                Ok(())
+            }
+            _ => Err(Fault::ended("question")),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Withdraws a question, unless it is answered, when the core drops it.
+struct Open(Arc<Question>);
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        let Some(State::Waiting {
+            on_withdrawn: Some((withdrawn, data)),
+            ..
+        }) = self.0.end()
+        else {
+            return;
+        };
+        let handle = self.0.token;
+        // A client that is closed tells nothing any more.
+        self.0.owner.call_back(move || {
+            // SAFETY: the data is released after the last callback.
+            unsafe { withdrawn(handle.handle(), data.pointer()) }
+        });
+    }
+}
+
+fn get(question: *const mcpl_question) -> Done<Arc<Question>> {
+    QUESTIONS.get(question)
+}
+
+/// Answers a question.
+///
+/// - `result`, `length`: the result as a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`): `ElicitResult`,
+///   `CreateMessageResult` or `ListRootsResult` of the specification (`client/elicitation`, `client/sampling`,
+///   `client/roots`). It is copied. A user who declines or cancels is an `ElicitResult` too. Fields that an accepted form
+///   leaves out get the defaults that the server gave.
+///
+/// Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the question was answered, refused or withdrawn, and
+/// `MCPL_INVALID_ARGUMENT` if the result is no JSON object; the question stays open then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_question_answer(
+    question: *mut mcpl_question,
+    result: *const c_char,
+    length: usize,
+) -> mcpl_status {
+    entry(|| {
+        let question = get(question)?;
+        // SAFETY: the header demands it.
+        let result = unsafe { text::json("the result", result, length)? };
+        if result.kind() != Kind::Object {
+            return Err(Fault::invalid("the result is no JSON object"));
+        }
+        question.answer(Ok(result))
+    })
+}
+
+/// Refuses a question with a JSON-RPC error.
+///
+/// - `code`: the error's, such as -1 for a user's refusal of sampling (`client/sampling`), -32603 for a failure.
+/// - `message`: what to tell the server.
+/// - `data`, `data_length`: more, as JSON, or `NULL`. Everything is copied.
+///
+/// Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the question was answered, refused or withdrawn, and
+/// `MCPL_INVALID_ARGUMENT` if a text is not what it has to be; the question stays open then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_question_refuse(
+    question: *mut mcpl_question,
+    code: i64,
+    message: *const c_char,
+    data: *const c_char,
+    data_length: usize,
+) -> mcpl_status {
+    entry(|| {
+        let question = get(question)?;
+        // SAFETY: the header demands it.
+        let (message, data) = unsafe {
+            (
+                text::name("the message", message)?,
+                text::optional_json("the data", data, data_length)?,
+            )
+        };
+        let mut error = RpcError::new(ErrorCode(code), message.to_owned());
+        error.data = data;
+        question.answer(Err(error))
+    })
+}
+
+/// Whether nobody waits for the answer to a question any more: the server has withdrawn it, its request was given up, or
+/// the client is closed. Also if it was answered.
+///
+/// Any thread; never fails.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_question_is_withdrawn(question: *mut mcpl_question) -> bool {
+    entry_or(true, || Ok(!get(question)?.is_waiting()))
+}
+
+/// Has `withdrawn` called when nobody waits for the answer to a question any more, so that a dialog can be closed: at most
+/// once, where callbacks run. It is not called if the question is answered or refused.
+///
+/// - `user`, `finalize`: given to the callback, and what releases it once the question has ended. A further call of this
+///   function replaces the callback, and releases what the one before was given.
+///
+/// Any thread. Returns `MCPL_ENDED` if the question has ended already; the callback is not called then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_question_on_withdrawn(
+    question: *mut mcpl_question,
+    withdrawn: mcpl_withdrawn,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let data = UserData::new(user, finalize);
+    entry(|| {
+        let withdrawn = withdrawn.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
+        let question = get(question)?;
+        question.owner.keep(&data);
+        let before = match &mut *question.lock() {
+            State::Waiting { on_withdrawn, .. } => on_withdrawn.replace((withdrawn, data)),
+            State::Over => return Err(Fault::ended("question")),
+        };
+        // Releases what it was given, which must not happen while something is locked.
+        drop(before);
+        Ok(())
+    })
+}

@@ -1,0 +1,293 @@
+//! One request in flight, from any thread: it ends exactly once, whatever happens to it first.
+
+use std::ffi::{c_char, c_void};
+use std::future::Future;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use mcpline::client::ProgressListener;
+use mcpline::protocol::vocabulary::Progress;
+use tokio::task::AbortHandle;
+
+use crate::handles::{Table, Token};
+use crate::owner::{Entered, Latch};
+use crate::status::mcpl_status::{MCPL_CANCELLED, MCPL_INTERNAL};
+use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
+use crate::text::{Text, terminated};
+
+use super::handle::Client;
+use super::lane::Lane;
+use super::options::{Hears, User};
+
+/// A request of a client that was made by a function `…_async` and has not ended.
+///
+/// A token that may be used from any thread at any time: once the request has ended, functions return `MCPL_ENDED`. It
+/// is not released by anybody.
+pub struct mcpl_request {
+    _token: [u8; 0],
+}
+
+/// Is told the end of a request, exactly once, where callbacks run.
+///
+/// - `request`: which; it has ended.
+/// - `error`: `NULL` if there is a result, else why there is none: `MCPL_CANCELLED` after `mcpl_request_cancel`,
+///   `MCPL_CLOSED` if the client was closed. Valid until the callback returns.
+/// - `result`, `length`: the result as JSON, of `length` bytes which a zero byte follows; `""` where the function says that
+///   there is no result. `NULL` and 0 if there is an error. Valid until the callback returns.
+/// - `user`: what was given to the function that made the request. Nothing of this library uses it after this.
+///
+/// It is called after the last callback that told of the request's progress has returned, and possibly before the
+/// function that made the request returns. It is not called if that function has failed. It may call any function but
+/// those that wait for its own end: `mcpl_client_close` of its client returns `MCPL_WOULD_BLOCK`.
+pub type mcpl_done = Option<
+    unsafe extern "C" fn(
+        request: *mut mcpl_request,
+        error: *const mcpl_error,
+        result: *const c_char,
+        length: usize,
+        user: *mut c_void,
+    ),
+>;
+
+/// An `mcpl_done` that is there.
+pub(super) type TellEnd =
+    unsafe extern "C" fn(*mut mcpl_request, *const mcpl_error, *const c_char, usize, *mut c_void);
+
+static REQUESTS: Table<Arc<Request>> = Table::new("request");
+
+/// Who is told the end.
+pub(super) enum Sink {
+    Callback(TellEnd, User),
+    /// A thread that waits.
+    Thread(Latch<Done<Bytes>>),
+}
+
+/// One request.
+pub(super) struct Request {
+    client: Arc<Client>,
+    /// Among the client's.
+    number: u64,
+    /// Of those that C can refer to.
+    token: Option<Token>,
+    hears: Option<Hears>,
+    /// Progress, then the end.
+    lane: Lane,
+    flight: Mutex<Flight>,
+    /// Its end has been told.
+    is_over: AtomicBool,
+}
+
+struct Flight {
+    /// Until it has ended. The client's gate is held open for the telling.
+    sink: Option<(Sink, Entered)>,
+    task: Option<AbortHandle>,
+}
+
+impl Request {
+    /// A request that was not sent yet, of which nobody knows yet.
+    ///
+    /// # Errors
+    ///
+    /// Closed; busy.
+    pub(super) fn new(
+        client: &Arc<Client>,
+        number: u64,
+        sink: Sink,
+        hears: Option<Hears>,
+    ) -> Done<Arc<Self>> {
+        let entered = client.owner().enter();
+        let entered = entered.ok_or_else(|| Fault::closed("client"))?;
+        let has_token = matches!(sink, Sink::Callback(..));
+        let make = |token| {
+            Arc::new(Self {
+                client: client.clone(),
+                number,
+                token,
+                hears,
+                lane: Lane::new(client.owner()),
+                flight: Mutex::new(Flight {
+                    sink: Some((sink, entered)),
+                    task: None,
+                }),
+                is_over: AtomicBool::new(false),
+            })
+        };
+        match has_token {
+            true => REQUESTS.open(|token| make(Some(token))),
+            false => Ok(make(None)),
+        }
+    }
+
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// The handle that C knows it by.
+    pub(super) fn handle(&self) -> *mut mcpl_request {
+        self.token.map_or(std::ptr::null_mut(), Token::handle)
+    }
+
+    /// Who hears of its progress on the core's side.
+    pub(super) fn listener(self: &Arc<Self>) -> Option<ProgressListener> {
+        self.hears?;
+        let request = self.clone();
+        Some(Arc::new(move |progress| request.told(progress)))
+    }
+
+    /// Has the I/O thread do what gives the result.
+    pub(super) fn start(
+        self: &Arc<Self>,
+        work: impl Future<Output = Done<Bytes>> + Send + 'static,
+    ) {
+        let given_up = GivenUp(self.clone());
+        let runtime = self.client.owner().library().handle();
+        let task = runtime.spawn(async move {
+            let outcome = work.await;
+            given_up.0.end(outcome);
+        });
+        let mut flight = self.flight();
+        if flight.sink.is_some() {
+            flight.task = Some(task.abort_handle());
+        }
+    }
+
+    /// It is not to be sent after all: nobody is told.
+    pub(super) fn forget(&self) {
+        let sink = self.flight().sink.take();
+        self.token.and_then(|token| REQUESTS.take(token));
+        drop(sink);
+    }
+
+    /// Ends it, unless it has ended: returns whether it had not.
+    pub(super) fn end(self: &Arc<Self>, outcome: Done<Bytes>) -> bool {
+        let Some((sink, entered)) = self.flight().sink.take() else {
+            return false;
+        };
+        self.token.and_then(|token| REQUESTS.take(token));
+        self.client.forget(self.number);
+        let telling = Telling {
+            request: self.clone(),
+            left: Some((sink, outcome)),
+        };
+        match (&telling.left, self.hears) {
+            // A thread that hears nothing else needn't wait for its turn.
+            (Some((Sink::Thread(_), _)), None) => drop((telling, entered)),
+            _ => self.lane.put(entered, move || drop(telling)),
+        }
+        true
+    }
+
+    /// Ends it with this, and has the server hear that nobody waits any more.
+    pub(super) fn give_up(self: &Arc<Self>, why: Fault) -> bool {
+        let task = self.flight().task.take();
+        let ended = self.end(Err(why));
+        if let Some(task) = task {
+            task.abort();
+        }
+        ended
+    }
+
+    fn told(self: &Arc<Self>, progress: Progress) {
+        let request = self.clone();
+        // A client that is closed tells nothing any more.
+        let _ = self.lane.call_back(move || {
+            let Some(hears) = request.hears else { return };
+            if !request.is_over.load(Ordering::Acquire) {
+                let message = progress.message.as_deref().map(terminated);
+                let message = message
+                    .as_ref()
+                    .map_or(std::ptr::null(), |text| text.as_ptr());
+                let total = progress.total.unwrap_or(f64::NAN);
+                let (tell, user) = (hears.tell, hears.user.pointer());
+                // SAFETY: the message outlives the call, and the end of the request was not told yet.
+                unsafe { tell(request.handle(), progress.progress, total, message, user) }
+            }
+        });
+    }
+
+    fn flight(&self) -> MutexGuard<'_, Flight> {
+        self.flight.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Ends a request whose task ends without a result: it was given up, or has panicked.
+struct GivenUp(Arc<Request>);
+
+impl Drop for GivenUp {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0
+                .end(Err(Fault::new(MCPL_INTERNAL, "a defect of mcpline")));
+        } else {
+            self.0.end(Err(Fault::closed("client")));
+        }
+    }
+}
+
+/// Tells the end of a request when it is dropped: it can't get lost.
+struct Telling {
+    request: Arc<Request>,
+    left: Option<(Sink, Done<Bytes>)>,
+}
+
+impl Drop for Telling {
+    fn drop(&mut self) {
+        self.request.is_over.store(true, Ordering::Release);
+        match self.left.take() {
+            Some((Sink::Thread(latch), outcome)) => latch.set(outcome),
+            Some((Sink::Callback(tell, user), outcome)) => {
+                tell_end(tell, self.request.handle(), outcome, user);
+            }
+            None => {}
+        }
+    }
+}
+
+fn tell_end(tell: TellEnd, request: *mut mcpl_request, outcome: Done<Bytes>, user: User) {
+    match outcome {
+        Ok(result) => {
+            let result = Text::new(&result);
+            // SAFETY: the result outlives the call; the host gave the function and its data together.
+            unsafe {
+                tell(
+                    request,
+                    std::ptr::null(),
+                    result.as_ptr(),
+                    result.len(),
+                    user.pointer(),
+                );
+            }
+        }
+        Err(fault) => {
+            let error = mcpl_error::from(fault);
+            // SAFETY: as above.
+            unsafe {
+                tell(
+                    request,
+                    &raw const error,
+                    std::ptr::null(),
+                    0,
+                    user.pointer(),
+                )
+            }
+        }
+    }
+}
+
+/// Gives up a request: the server hears of it (every revision, `basic/utilities/cancellation`), and the request's callback
+/// is called with `MCPL_CANCELLED`.
+///
+/// Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the request has ended: then its callback was or
+/// will be called with how that was.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_request_cancel(request: *mut mcpl_request) -> mcpl_status {
+    entry(|| {
+        let request = REQUESTS.get(request)?;
+        let cancelled = Fault::new(MCPL_CANCELLED, "the request was cancelled");
+        match request.give_up(cancelled) {
+            true => Ok(()),
+            false => Err(Fault::ended("request")),
+        }
+    })
+}

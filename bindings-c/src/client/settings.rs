@@ -1,0 +1,174 @@
+//! What C calls, before connecting, to say how and where to.
+
+use std::ffi::c_char;
+
+use crate::event_loop::{Loop, mcpl_loop};
+use crate::server::{Server, mcpl_server};
+use crate::status::{Done, entry, mcpl_status};
+use crate::text;
+
+use super::handle::{Client, mcpl_client};
+use super::plan::Target;
+
+/// Sets options. Before connecting.
+///
+/// - `json`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`), which is copied. All members may be left
+///   out, and have their defaults then; times are in seconds:
+///   - `info`: more that the host says of itself, an `Implementation`: `title`, `icons`, `websiteUrl` and so on. Its members
+///     are added to name and version, or replace them.
+///   - `capabilities`: more that the host can do, beyond what callbacks declare, in its place member by member; `null` takes
+///     one away.
+///   - `revisions`: an array of the revisions that may be spoken, such as `["2025-11-25"]`; all five by default.
+///   - `era`: what the server spoke the last time, where the host remembers it: `"legacy"` (with a handshake) or `"modern"`.
+///   - `probe_timeout` (3), `open_timeout` (30): how long opening waits for the answer to a probe, and to what follows.
+///   - `timeout` (60), `total_timeout` (3600): how long requests wait without a sign of life, and in all.
+///   - `max_rounds` (10): how often a server may ask for input in the course of one request.
+///   - `check_output` (`true`): whether structured content is held against the output schema of its tool.
+///   - `cache` (`true`): whether lists and reads are kept for as long as their server says (2026-07-28).
+///   - `reconnect_attempts` (5), `reconnect_delay` (0.2), `reconnect_max_delay` (10): what happens when the connection is
+///     lost; with 0 attempts it stays lost.
+///   - `listen` (`true`): whether to listen for changes on 2026-07-28 while there is a callback for notifications.
+///
+/// A further call replaces all of them but `info`, whose members stay until they are replaced.
+///
+/// Any thread. Returns `MCPL_INVALID_ARGUMENT`, and changes nothing, if the options are not these or the client connects
+/// already.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_set_options(
+    client: *mut mcpl_client,
+    json: *const c_char,
+    length: usize,
+) -> mcpl_status {
+    entry(|| {
+        let client = Client::get(client)?;
+        // SAFETY: the header demands it.
+        let options = unsafe { text::json("the options", json, length)? };
+        client.plan(|plan| plan.set_options(options.as_str()))
+    })
+}
+
+/// Has all callbacks of a client run on the thread that dispatches this loop. Before connecting, once.
+///
+/// Any thread. The loop should outlive the client: once it is freed, callbacks run on worker threads. Returns
+/// `MCPL_INVALID_ARGUMENT` if the client uses a loop already or connects already.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_client_use_loop(
+    client: *mut mcpl_client,
+    loop_: *mut mcpl_loop,
+) -> mcpl_status {
+    entry(|| {
+        let client = Client::get(client)?;
+        let events = Loop::get(loop_)?;
+        client.plan(|_| client.owner().use_loop(events))
+    })
+}
+
+/// The server is behind a URL, over HTTP: Streamable HTTP of every revision, or HTTP+SSE where nothing else is served
+/// (every revision, `basic/transports`). Before connecting; replaces what was set before.
+///
+/// - `url`: such as `"https://example.org/mcp"`.
+/// - `options`: a JSON object that ends with a zero byte, or `NULL` for defaults; times are in seconds:
+///   - `headers`: an array of pairs that each request gets, `[["authorization", "Bearer …"]]`.
+///   - `proxy`: a URL, or `"direct"` for none; by default what the environment says.
+///   - `tls_roots`: more certificates to trust, as PEM; `only_these_roots` (`false`): whether to trust no others.
+///   - `connect_timeout` (10), `max_redirects` (5), `body_limit` (16 MiB): limits.
+///   - `resume_attempts` (5), `resume_delay` (0.5), `resume_max_delay` (30): how streams that broke are resumed.
+///
+/// Both are copied. Any thread. Returns `MCPL_INVALID_ARGUMENT` if the options are not these or the client connects already;
+/// a URL that is none is told when it connects.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_set_url(
+    client: *mut mcpl_client,
+    url: *const c_char,
+    options: *const c_char,
+) -> mcpl_status {
+    entry(|| {
+        let client = Client::get(client)?;
+        // SAFETY: the header demands it.
+        let (url, options) = unsafe {
+            (
+                text::name("the URL", url)?,
+                text::optional("the options", options)?,
+            )
+        };
+        set_target(&client, Target::url(url, options)?)
+    })
+}
+
+/// The server is a program that is started, and spoken to over its stdin and stdout (every revision,
+/// `basic/transports`, stdio). It ends with the connection: first its stdin is closed, after a while it is told to end,
+/// then killed, with its children; also when this process ends in whatever way. Before connecting; replaces what was set
+/// before.
+///
+/// - `argv`, `count`: the program, by path or by a name to be found in `PATH`, and its arguments, each ended with a zero
+///   byte.
+/// - `options`: a JSON object that ends with a zero byte, or `NULL` for defaults:
+///   - `env`: an object of environment variables. Of this process's own it gets only what is not secret by custom (`PATH`,
+///     `HOME`, `LANG` and the like), or with `inherit_env` all.
+///   - `cwd`: its working directory.
+///   - `stderr`: `"capture"` (the default: its last lines are part of the error when it ends, and `mcpl_client_on_stderr`
+///     hears them), `"inherit"` or `"null"`.
+///   - `grace` (2): how many seconds it has to leave.
+///
+/// All is copied. Any thread. Returns `MCPL_INVALID_ARGUMENT` if there is no program, the options are not these or the
+/// client connects already; that a program can't be started is told when the client connects.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_set_command(
+    client: *mut mcpl_client,
+    argv: *const *const c_char,
+    count: usize,
+    options: *const c_char,
+) -> mcpl_status {
+    entry(|| {
+        let client = Client::get(client)?;
+        // SAFETY: the header demands it.
+        let (command, options) = unsafe {
+            (
+                text::list("the command", argv, count)?,
+                text::optional("the options", options)?,
+            )
+        };
+        set_target(&client, Target::program(command, options)?)
+    })
+}
+
+/// The server listens on a Unix socket, for messages that end with a line break. Before connecting; replaces what was set
+/// before.
+///
+/// - `path`: the socket's, which is copied.
+///
+/// Any thread. Returns `MCPL_INVALID_ARGUMENT` if the path is `NULL` or not UTF-8, or the client connects already.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_set_socket(
+    client: *mut mcpl_client,
+    path: *const c_char,
+) -> mcpl_status {
+    entry(|| {
+        let client = Client::get(client)?;
+        // SAFETY: the header demands it.
+        let path = unsafe { text::name("the path", path)? };
+        set_target(&client, Target::Socket(path.into()))
+    })
+}
+
+/// The server is one in this process, which needn't be served otherwise. Before connecting; replaces what was set before.
+///
+/// Any thread. The server should outlive the client: requests to a server that is closed fail. Returns `MCPL_ENDED` if it
+/// was freed, and `MCPL_INVALID_ARGUMENT` if the client connects already.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_client_set_server(
+    client: *mut mcpl_client,
+    server: *mut mcpl_server,
+) -> mcpl_status {
+    entry(|| {
+        let client = Client::get(client)?;
+        let server = Server::get(server)?;
+        set_target(&client, Target::Server(server.core.clone()))
+    })
+}
+
+/// What was set before is released where nothing is locked.
+pub(super) fn set_target(client: &Client, target: Target) -> Done {
+    let before = client.plan(|plan| Ok(plan.target.replace(target)));
+    before.map(drop)
+}

@@ -1,0 +1,289 @@
+//! What C calls to have a server do or know something that has no result.
+
+use std::ffi::{c_char, c_void};
+use std::future::Future;
+use std::ptr;
+
+use bytes::Bytes;
+use mcpline::client::{Client as CoreClient, RequestOptions};
+use mcpline::protocol::vocabulary::LoggingLevel;
+use mcpline::protocol::wire::Raw;
+
+use crate::diagnostics;
+use crate::status::{Done, mcpl_status};
+use crate::text;
+
+use super::asking::{Work, begin, object, wait};
+use super::handle::{mcpl_client, nothing};
+use super::request::{mcpl_done, mcpl_request};
+
+/// What has no result.
+enum Deed {
+    Ping,
+    SetLogLevel(LoggingLevel),
+    Subscribe(String),
+    Unsubscribe(String),
+    RootsChanged,
+    Notify(String, Option<Raw>),
+}
+
+impl Work for Deed {
+    fn run(
+        self,
+        core: CoreClient,
+        _: RequestOptions,
+    ) -> impl Future<Output = Done<Bytes>> + Send + 'static {
+        async move {
+            match self {
+                Self::Ping => core.ping().await,
+                Self::SetLogLevel(level) => core.set_log_level(level).await,
+                Self::Subscribe(uri) => core.subscribe(&uri).await,
+                Self::Unsubscribe(uri) => core.unsubscribe(&uri).await,
+                Self::RootsChanged => core.roots_changed().await,
+                Self::Notify(method, params) => core.notify(&method, params.as_ref()).await,
+            }?;
+            Ok(nothing())
+        }
+    }
+}
+
+/// Does it, and waits until it is done.
+fn wait_until(client: *mut mcpl_client, deed: impl FnOnce() -> Done<Deed>) -> mcpl_status {
+    // SAFETY: NULL may be given.
+    unsafe { wait(client, ptr::null(), ptr::null_mut(), ptr::null_mut(), deed) }
+}
+
+/// # Safety
+///
+/// `uri` is `NULL` or a text that ends with a zero byte.
+unsafe fn uri(uri: *const c_char) -> Done<String> {
+    // SAFETY: as the caller promises.
+    unsafe { text::name("the URI", uri) }.map(str::to_owned)
+}
+
+/// # Safety
+///
+/// As for [`object`] and [`text::name`].
+unsafe fn notification(method: *const c_char, params: *const c_char, length: usize) -> Done<Deed> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let params = object("the parameters", params, length)?;
+        Ok(Deed::Notify(
+            text::name("the method", method)?.to_owned(),
+            params,
+        ))
+    }
+}
+
+/// Asks the server for a sign of life, and waits for it: `ping` (`basic/utilities/ping`), or since 2026-07-28, which has
+/// none, `server/discover`.
+///
+/// It waits, and fails, as `mcpl_client_request` does.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_client_ping(client: *mut mcpl_client) -> mcpl_status {
+    wait_until(client, || Ok(Deed::Ping))
+}
+
+/// As `mcpl_client_ping`, without waiting.
+///
+/// - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
+/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+///
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_ping_async(
+    client: *mut mcpl_client,
+    done: mcpl_done,
+    user: *mut c_void,
+    request: *mut *mut mcpl_request,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        begin(client, ptr::null(), (done, user), request, || {
+            Ok(Deed::Ping)
+        })
+    }
+}
+
+/// Says how severe log messages have to be for the server to send them (`server/utilities/logging`): for the session, or
+/// since 2026-07-28 with each further request. It holds on new connections too.
+///
+/// - `level`: the least severe, an `mcpl_log_level`.
+///
+/// It waits, and fails, as `mcpl_client_request` does.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_client_set_log_level(client: *mut mcpl_client, level: i32) -> mcpl_status {
+    wait_until(client, || Ok(Deed::SetLogLevel(diagnostics::level(level)?)))
+}
+
+/// As `mcpl_client_set_log_level`, without waiting.
+///
+/// - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
+/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+///
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_set_log_level_async(
+    client: *mut mcpl_client,
+    level: i32,
+    done: mcpl_done,
+    user: *mut c_void,
+    request: *mut *mut mcpl_request,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        begin(client, ptr::null(), (done, user), request, || {
+            Ok(Deed::SetLogLevel(diagnostics::level(level)?))
+        })
+    }
+}
+
+/// Has the server tell of changes of a resource from now on, on new connections too (`server/resources`, subscriptions):
+/// `notifications/resources/updated`, which `mcpl_client_on_notification` hears.
+///
+/// - `uri`: the resource's, ended with a zero byte.
+///
+/// It waits, and fails, as `mcpl_client_request` does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_subscribe(
+    client: *mut mcpl_client,
+    uri: *const c_char,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    wait_until(client, || Ok(Deed::Subscribe(unsafe { self::uri(uri)? })))
+}
+
+/// As `mcpl_client_subscribe`, without waiting.
+///
+/// - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
+/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+///
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_subscribe_async(
+    client: *mut mcpl_client,
+    uri: *const c_char,
+    done: mcpl_done,
+    user: *mut c_void,
+    request: *mut *mut mcpl_request,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        begin(client, ptr::null(), (done, user), request, || {
+            Ok(Deed::Subscribe(self::uri(uri)?))
+        })
+    }
+}
+
+/// Has the server tell of changes of a resource no more.
+///
+/// - `uri`: the resource's, ended with a zero byte.
+///
+/// It waits, and fails, as `mcpl_client_request` does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_unsubscribe(
+    client: *mut mcpl_client,
+    uri: *const c_char,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    wait_until(client, || Ok(Deed::Unsubscribe(unsafe { self::uri(uri)? })))
+}
+
+/// As `mcpl_client_unsubscribe`, without waiting.
+///
+/// - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
+/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+///
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_unsubscribe_async(
+    client: *mut mcpl_client,
+    uri: *const c_char,
+    done: mcpl_done,
+    user: *mut c_void,
+    request: *mut *mut mcpl_request,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        begin(client, ptr::null(), (done, user), request, || {
+            Ok(Deed::Unsubscribe(self::uri(uri)?))
+        })
+    }
+}
+
+/// Tells the server that the host's root directories have changed (`client/roots`). Since 2026-07-28 there is no such
+/// message, and nothing is sent.
+///
+/// It waits, and fails, as `mcpl_client_request` does.
+#[unsafe(no_mangle)]
+pub extern "C" fn mcpl_client_roots_changed(client: *mut mcpl_client) -> mcpl_status {
+    wait_until(client, || Ok(Deed::RootsChanged))
+}
+
+/// As `mcpl_client_roots_changed`, without waiting.
+///
+/// - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
+/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+///
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_roots_changed_async(
+    client: *mut mcpl_client,
+    done: mcpl_done,
+    user: *mut c_void,
+    request: *mut *mut mcpl_request,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        begin(client, ptr::null(), (done, user), request, || {
+            Ok(Deed::RootsChanged)
+        })
+    }
+}
+
+/// Sends any notification, and waits until it is on its way.
+///
+/// - `method`: such as `"notifications/x-mine"`, ended with a zero byte.
+/// - `params`, `length`: a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`), or `NULL` for none.
+///
+/// It waits, and fails, as `mcpl_client_request` does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_notify(
+    client: *mut mcpl_client,
+    method: *const c_char,
+    params: *const c_char,
+    length: usize,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    wait_until(client, || unsafe { notification(method, params, length) })
+}
+
+/// As `mcpl_client_notify`, without waiting.
+///
+/// - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
+/// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
+///
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// be or the client is not connected, `MCPL_CLOSED` if it is closed.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_notify_async(
+    client: *mut mcpl_client,
+    method: *const c_char,
+    params: *const c_char,
+    length: usize,
+    done: mcpl_done,
+    user: *mut c_void,
+    request: *mut *mut mcpl_request,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        begin(client, ptr::null(), (done, user), request, || {
+            notification(method, params, length)
+        })
+    }
+}

@@ -1,0 +1,313 @@
+//! Reading JSON where it lies: values are found by JSON pointers and given out as slices of the caller's own text.
+
+use std::borrow::Cow;
+use std::marker::PhantomData;
+
+use bytes::Bytes;
+use mcpline::protocol::wire::{Kind, Raw};
+
+use crate::status::mcpl_status::MCPL_NOT_FOUND;
+use crate::status::{Done, Fault};
+
+/// One JSON text that lies in the caller's memory, checked once.
+pub(crate) struct Value<'t> {
+    /// Its bytes are the caller's: it must not be given out, nor outlive this.
+    raw: Raw,
+    lies: PhantomData<&'t [u8]>,
+}
+
+/// The caller's memory as [`Bytes`], which are never copied and free nothing.
+struct Lent(*const u8, usize);
+
+// SAFETY: what it points to is only read, and outlives it: `Value` has the lifetime of what was lent.
+unsafe impl Send for Lent {}
+
+impl AsRef<[u8]> for Lent {
+    fn as_ref(&self) -> &[u8] {
+        // SAFETY: made of a slice that outlives it.
+        unsafe { std::slice::from_raw_parts(self.0, self.1) }
+    }
+}
+
+impl<'t> Value<'t> {
+    /// Checks that this is JSON.
+    pub(crate) fn new(json: &'t [u8]) -> Done<Self> {
+        let lent = Bytes::from_owner(Lent(json.as_ptr(), json.len()));
+        match Raw::parse(lent) {
+            Ok(raw) => Ok(Self {
+                raw,
+                lies: PhantomData,
+            }),
+            Err(error) => Err(Fault::invalid(format!("this is no JSON: {error}"))),
+        }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.raw.kind()
+    }
+
+    /// The text of the value itself, without white space around it.
+    pub(crate) fn bytes(&self) -> &'t [u8] {
+        let bytes = self.raw.as_bytes();
+        // SAFETY: the bytes are the caller's, which live as long as `'t`, not this object's.
+        unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) }
+    }
+
+    /// The value that an RFC 6901 pointer leads to.
+    pub(crate) fn find(self, pointer: &str) -> Done<Self> {
+        if pointer.is_empty() {
+            return Ok(self);
+        }
+        let Some(tokens) = pointer.strip_prefix('/') else {
+            let text = format!("{pointer:?} is no JSON pointer: it has to begin with a slash");
+            return Err(Fault::invalid(text));
+        };
+        let mut raw = self.raw;
+        for token in tokens.split('/') {
+            let token = unescaped(pointer, token)?;
+            let found = match raw.kind() {
+                Kind::Object => raw.member(&token),
+                Kind::Array => index(&token).and_then(|index| raw.elements()?.nth(index)),
+                _ => None,
+            };
+            raw = found.ok_or_else(|| missing(format!("there is no {pointer}")))?;
+        }
+        Ok(Self {
+            raw,
+            lies: PhantomData,
+        })
+    }
+
+    /// A number that is whole, however it is written: `1`, `1.0`, `1e0`.
+    pub(crate) fn int64(&self) -> Done<i64> {
+        if let Ok(number) = self.raw.decode::<i64>() {
+            return Ok(number);
+        }
+        let number = self.double()?;
+        // Beyond this, a double no longer tells neighbours apart.
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        if number.fract() == 0.0 && number.abs() <= EXACT {
+            #[expect(clippy::cast_possible_truncation, reason = "it is whole and fits")]
+            return Ok(number as i64);
+        }
+        Err(Fault::invalid(format!(
+            "{} is no integer of 64 bits",
+            self.raw.as_str()
+        )))
+    }
+
+    pub(crate) fn double(&self) -> Done<f64> {
+        self.expect(Kind::Number)?;
+        let number = self.raw.decode::<f64>();
+        number.map_err(|_| Fault::invalid(format!("{} is beyond doubles", self.raw.as_str())))
+    }
+
+    pub(crate) fn bool(&self) -> Done<bool> {
+        self.expect(Kind::Bool)?;
+        Ok(self.raw.as_bytes() == b"true")
+    }
+
+    /// The text of a string, its escapes resolved.
+    pub(crate) fn string(&self) -> Done<String> {
+        self.expect(Kind::String)?;
+        let text = self.raw.string_value();
+        Ok(text.map(Cow::into_owned).unwrap_or_default())
+    }
+
+    /// How many members or elements it has.
+    pub(crate) fn count(&self) -> Done<usize> {
+        match (self.raw.members(), self.raw.elements()) {
+            (Some(members), _) => Ok(members.count()),
+            (_, Some(elements)) => Ok(elements.count()),
+            (None, None) => Err(self.unlike("an object or an array")),
+        }
+    }
+
+    /// The member, with its name, or the element at this place.
+    pub(crate) fn item(self, index: usize) -> Done<(Option<String>, Self)> {
+        let item = match (self.raw.members(), self.raw.elements()) {
+            (Some(mut members), _) => {
+                let member = members.nth(index);
+                member.map(|(name, value)| (Some(name.into_owned()), value))
+            }
+            (_, Some(mut elements)) => elements.nth(index).map(|value| (None, value)),
+            (None, None) => return Err(self.unlike("an object or an array")),
+        };
+        let (name, raw) = item.ok_or_else(|| missing(format!("there is no item {index}")))?;
+        let value = Self {
+            raw,
+            lies: PhantomData,
+        };
+        Ok((name, value))
+    }
+
+    fn expect(&self, kind: Kind) -> Done<()> {
+        match self.kind() == kind {
+            true => Ok(()),
+            false => Err(self.unlike(name_of(kind))),
+        }
+    }
+
+    fn unlike(&self, wanted: &str) -> Fault {
+        Fault::invalid(format!("this is {}, not {wanted}", name_of(self.kind())))
+    }
+}
+
+fn missing(text: String) -> Fault {
+    Fault::new(MCPL_NOT_FOUND, text)
+}
+
+fn name_of(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Null => "null",
+        Kind::Bool => "a boolean",
+        Kind::Number => "a number",
+        Kind::String => "a string",
+        Kind::Array => "an array",
+        Kind::Object => "an object",
+    }
+}
+
+/// One token of a pointer: `~1` is a slash, `~0` a tilde, and nothing else may follow a tilde.
+fn unescaped<'p>(pointer: &str, token: &'p str) -> Done<Cow<'p, str>> {
+    if !token.contains('~') {
+        return Ok(Cow::Borrowed(token));
+    }
+    let mut parts = token.split('~');
+    let mut out = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (escaped, rest) = match (part.strip_prefix('0'), part.strip_prefix('1')) {
+            (Some(rest), _) => ('~', rest),
+            (_, Some(rest)) => ('/', rest),
+            (None, None) => {
+                let text = format!("{pointer:?} is no JSON pointer: a tilde needs 0 or 1 after it");
+                return Err(Fault::invalid(text));
+            }
+        };
+        out.push(escaped);
+        out.push_str(rest);
+    }
+    Ok(Cow::Owned(out))
+}
+
+/// An array's index as RFC 6901 writes it: digits without a leading zero. `-`, the place after the last, is none.
+fn index(token: &str) -> Option<usize> {
+    let plain = token.bytes().all(|byte| byte.is_ascii_digit());
+    let leads = token.len() > 1 && token.starts_with('0');
+    match plain && !leads {
+        true => token.parse().ok(),
+        false => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status::mcpl_status::{self, MCPL_INVALID_ARGUMENT};
+
+    const SAMPLE: &str =
+        r#" {"a":{"b":[10,20,{"c":"d\u00e9\n"}]},"":1,"x/y":2,"m~n":3,"esc\u0061pe":4} "#;
+
+    fn text(json: &str) -> Value<'_> {
+        Value::new(json.as_bytes()).unwrap()
+    }
+
+    /// The value that a pointer leads to in the sample, or why it leads nowhere.
+    fn at(pointer: &str) -> Result<&'static str, mcpl_status> {
+        let found = text(SAMPLE).find(pointer).map_err(|fault| fault.status)?;
+        Ok(std::str::from_utf8(found.bytes()).unwrap())
+    }
+
+    fn refusal<T>(outcome: Done<T>) -> (mcpl_status, String) {
+        let fault = outcome.err().unwrap();
+        (fault.status, fault.message)
+    }
+
+    #[test]
+    fn pointers_lead_to_slices_of_the_callers_own_text() {
+        let found = text(SAMPLE).find("/a/b/2/c").unwrap().bytes();
+        assert!(SAMPLE.as_bytes().as_ptr_range().contains(&found.as_ptr()));
+        assert_eq!(found, br#""d\u00e9\n""#);
+    }
+
+    #[test]
+    fn pointers_follow_rfc_6901() {
+        assert_eq!(at(""), Ok(SAMPLE.trim()));
+        assert_eq!(at("/a/b/0"), Ok("10"));
+        assert_eq!(at("/"), Ok("1"));
+        assert_eq!(at("/x~1y"), Ok("2"));
+        assert_eq!(at("/m~0n"), Ok("3"));
+        assert_eq!(at("/escape"), Ok("4"));
+        for missing in [
+            "/b", "/a/b/3", "/a/b/01", "/a/b/-", "/a/b/+1", "/a/b/", "/a/b/0/0",
+        ] {
+            assert_eq!(at(missing), Err(MCPL_NOT_FOUND), "{missing}");
+        }
+        for unfit in ["a", "/x~2", "/x~"] {
+            assert_eq!(at(unfit), Err(MCPL_INVALID_ARGUMENT), "{unfit}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_is_told_with_its_place() {
+        let (status, message) = refusal(Value::new(b"{\"a\":1,\"a\":2}"));
+        assert_eq!(status, MCPL_INVALID_ARGUMENT);
+        assert_eq!(message, "this is no JSON: duplicate member at byte 8");
+        assert!(Value::new(b"").is_err() && Value::new(b"\"\xff\"").is_err());
+    }
+
+    #[test]
+    fn whole_numbers_are_integers_however_they_are_written() {
+        for json in ["7", "7.0", "7e0", "0.7e1"] {
+            assert_eq!(text(json).int64().ok(), Some(7), "{json}");
+        }
+        let extremes = [
+            ("-9223372036854775808", i64::MIN),
+            ("9223372036854775807", i64::MAX),
+        ];
+        for (json, number) in extremes {
+            assert_eq!(text(json).int64().ok(), Some(number));
+        }
+        for json in [
+            "7.5",
+            "9223372036854775808",
+            "1e300",
+            "1e999",
+            "\"7\"",
+            "null",
+        ] {
+            assert_eq!(
+                refusal(text(json).int64()).0,
+                MCPL_INVALID_ARGUMENT,
+                "{json}"
+            );
+        }
+    }
+
+    #[test]
+    fn values_are_read_as_what_they_are_and_nothing_else() {
+        assert_eq!(text("-1.5e2").double().ok(), Some(-150.0));
+        assert!(text("1e999").double().is_err());
+        assert_eq!(text("true").bool().ok(), Some(true));
+        assert_eq!(text("false").bool().ok(), Some(false));
+        assert_eq!(text(r#""a\u0000\ud83d\ude00""#).string().unwrap(), "a\0😀");
+        assert_eq!(
+            refusal(text("[]").string()).1,
+            "this is an array, not a string"
+        );
+        assert!(text("1").bool().is_err() && text("true").double().is_err());
+    }
+
+    #[test]
+    fn items_are_told_in_the_order_they_are_written() {
+        assert_eq!(text(r#"{"b":1,"a":2}"#).count().ok(), Some(2));
+        assert_eq!(text("[]").count().ok(), Some(0));
+        let (name, value) = text(r#"{"b":1,"a":[2]}"#).item(1).unwrap();
+        assert_eq!((name.as_deref(), value.bytes()), (Some("a"), &b"[2]"[..]));
+        let (name, value) = text("[1, 2 ]").item(1).unwrap();
+        assert_eq!((name, value.bytes()), (None, &b"2"[..]));
+        assert_eq!(refusal(text("[1]").item(1)).0, MCPL_NOT_FOUND);
+        assert_eq!(refusal(text("1").item(0)).0, MCPL_INVALID_ARGUMENT);
+        assert_eq!(refusal(text("1").count()).0, MCPL_INVALID_ARGUMENT);
+    }
+}

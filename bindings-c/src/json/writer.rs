@@ -1,0 +1,277 @@
+//! Writing JSON piece by piece, so that what comes out is always JSON.
+
+use base64::Engine as _;
+use mcpline::protocol::limits::MAX_DEPTH;
+use mcpline::protocol::wire::{Raw, json_string};
+
+/// Writes one JSON value. The first mistake sticks: nothing is written after it.
+#[derive(Debug, Default)]
+pub(crate) struct Writer {
+    out: Vec<u8>,
+    /// What is begun and not ended, the outermost first.
+    open: Vec<Open>,
+    mistake: Option<String>,
+}
+
+/// An object or array that is being written.
+#[derive(Debug, Clone, Copy)]
+struct Open {
+    is_object: bool,
+    /// Something is in it already.
+    is_filled: bool,
+    /// A name is written whose value is to follow.
+    is_named: bool,
+}
+
+impl Writer {
+    pub(crate) fn begin(&mut self, is_object: bool) {
+        if self.open.len() >= MAX_DEPTH {
+            self.fail(format!(
+                "more than {MAX_DEPTH} levels can't be read by anybody"
+            ));
+        }
+        if !self.value() {
+            return;
+        }
+        self.out.push(if is_object { b'{' } else { b'[' });
+        self.open.push(Open {
+            is_object,
+            is_filled: false,
+            is_named: false,
+        });
+    }
+
+    pub(crate) fn end(&mut self, is_object: bool) {
+        let what = if is_object { "an object" } else { "an array" };
+        match self.open.last() {
+            _ if self.mistake.is_some() => {}
+            Some(open) if open.is_object == is_object && !open.is_named => {
+                self.open.pop();
+                self.out.push(if is_object { b'}' } else { b']' });
+            }
+            Some(open) if open.is_named => self.fail("a name without a value".to_owned()),
+            _ => self.fail(format!("{what} is ended that isn't the innermost begun")),
+        }
+    }
+
+    pub(crate) fn name(&mut self, name: &str) {
+        if self.mistake.is_some() {
+            return;
+        }
+        match self.open.last_mut() {
+            Some(open) if open.is_object && !open.is_named => {
+                if std::mem::replace(&mut open.is_filled, true) {
+                    self.out.push(b',');
+                }
+                open.is_named = true;
+                json_string(&mut self.out, name);
+                self.out.push(b':');
+            }
+            _ => self.fail(format!("the name {name:?} where no name can be")),
+        }
+    }
+
+    pub(crate) fn string(&mut self, text: &str) {
+        if self.value() {
+            json_string(&mut self.out, text);
+        }
+    }
+
+    pub(crate) fn int64(&mut self, number: i64) {
+        self.plain(&number.to_string());
+    }
+
+    pub(crate) fn double(&mut self, number: f64) {
+        match serde_json::Number::from_f64(number) {
+            Some(number) => self.plain(&number.to_string()),
+            None => self.fail(format!("JSON has no {number}")),
+        }
+    }
+
+    pub(crate) fn bool(&mut self, value: bool) {
+        self.plain(if value { "true" } else { "false" });
+    }
+
+    pub(crate) fn null(&mut self) {
+        self.plain("null");
+    }
+
+    /// A value that is JSON already.
+    pub(crate) fn json(&mut self, json: Raw) {
+        self.plain(json.as_str());
+    }
+
+    /// Bytes, as a string in base64.
+    pub(crate) fn base64(&mut self, bytes: &[u8]) {
+        // Its alphabet needs no escapes.
+        let text = base64::engine::general_purpose::STANDARD.encode(bytes);
+        if self.value() {
+            self.out.push(b'"');
+            self.out.extend_from_slice(text.as_bytes());
+            self.out.push(b'"');
+        }
+    }
+
+    /// Notes a mistake, unless there was one before.
+    pub(crate) fn fail(&mut self, mistake: String) {
+        self.mistake.get_or_insert(mistake);
+    }
+
+    /// What is written, if it is one whole value.
+    pub(crate) fn text(&self) -> Result<Raw, String> {
+        if let Some(mistake) = &self.mistake {
+            return Err(mistake.clone());
+        }
+        if !self.open.is_empty() {
+            return Err("an object or array is not ended yet".to_owned());
+        }
+        if self.out.is_empty() {
+            return Err("nothing is written yet".to_owned());
+        }
+        // Finds names that come twice, too.
+        Raw::parse(self.out.clone()).map_err(|error| format!("this is no JSON: {error}"))
+    }
+
+    /// Forgets everything.
+    pub(crate) fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    fn plain(&mut self, json: &str) {
+        if self.value() {
+            self.out.extend_from_slice(json.as_bytes());
+        }
+    }
+
+    /// Whether a value can be written here; then everything before it is.
+    fn value(&mut self) -> bool {
+        if self.mistake.is_some() {
+            return false;
+        }
+        match self.open.last_mut() {
+            None if self.out.is_empty() => true,
+            None => {
+                self.fail("a second value after the whole".to_owned());
+                false
+            }
+            Some(open) if open.is_object => {
+                let named = std::mem::replace(&mut open.is_named, false);
+                if !named {
+                    self.fail("a value without a name in an object".to_owned());
+                }
+                named
+            }
+            Some(open) => {
+                if std::mem::replace(&mut open.is_filled, true) {
+                    self.out.push(b',');
+                }
+                true
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(write: impl FnOnce(&mut Writer)) -> Result<String, String> {
+        let mut writer = Writer::default();
+        write(&mut writer);
+        writer.text().map(|raw| raw.as_str().to_owned())
+    }
+
+    #[test]
+    fn what_is_written_is_json() {
+        let json = written(|to| {
+            to.begin(true);
+            to.name("a \"name\"");
+            to.begin(false);
+            to.int64(i64::MIN);
+            to.double(1.0);
+            to.double(-2.5e300);
+            to.bool(true);
+            to.null();
+            to.string("line\nbreak \u{1} \0 é");
+            to.base64(&[0, 255, 254]);
+            to.begin(false);
+            to.end(false);
+            to.end(false);
+            to.name("raw");
+            to.json(Raw::parse("{\"x\": [1]}").unwrap());
+            to.name("");
+            to.begin(true);
+            to.end(true);
+            to.end(true);
+        });
+        assert_eq!(
+            json.unwrap(),
+            r#"{"a \"name\"":[-9223372036854775808,1.0,-2.5e+300,true,null,"line\nbreak \u0001 \u0000 é","AP/+",[]],"raw":{"x": [1]},"":{}}"#
+        );
+        assert_eq!(written(|to| to.string("")).unwrap(), "\"\"");
+    }
+
+    #[test]
+    fn the_first_mistake_sticks() {
+        let mistake = written(|to| {
+            to.begin(true);
+            to.int64(1);
+            to.double(f64::NAN);
+            to.end(false);
+        });
+        assert_eq!(mistake.unwrap_err(), "a value without a name in an object");
+    }
+
+    #[test]
+    fn whatever_would_not_be_json_is_a_mistake() {
+        type Writing = fn(&mut Writer);
+        let mistakes: [(Writing, &str); 12] = [
+            (|_| {}, "nothing is written yet"),
+            (|to| to.begin(true), "an object or array is not ended yet"),
+            (
+                |to| (to.null(), to.null()).0,
+                "a second value after the whole",
+            ),
+            (
+                |to| to.end(true),
+                "an object is ended that isn't the innermost begun",
+            ),
+            (
+                |to| (to.begin(true), to.end(false)).0,
+                "an array is ended that isn't the innermost begun",
+            ),
+            (|to| to.name("a"), "the name \"a\" where no name can be"),
+            (
+                |to| (to.begin(false), to.name("a")).0,
+                "the name \"a\" where no name can be",
+            ),
+            (
+                |to| (to.begin(true), to.name("a"), to.name("b")).0,
+                "the name \"b\" where no name can be",
+            ),
+            (
+                |to| (to.begin(true), to.name("a"), to.end(true)).0,
+                "a name without a value",
+            ),
+            (|to| to.double(f64::INFINITY), "JSON has no inf"),
+            (
+                |to| {
+                    to.begin(true);
+                    to.name("a");
+                    to.null();
+                    to.name("a");
+                    to.null();
+                    to.end(true);
+                },
+                "this is no JSON: duplicate member at byte 11",
+            ),
+            (
+                |to| (0..=MAX_DEPTH).for_each(|_| to.begin(false)),
+                "more than 127 levels can't be read by anybody",
+            ),
+        ];
+        for (write, mistake) in mistakes {
+            assert_eq!(written(write).unwrap_err(), mistake);
+        }
+    }
+}
