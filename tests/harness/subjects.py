@@ -24,16 +24,19 @@ class Subject:
         return self.source.exists()
 
 
+def _c_program(makefile: Path, name: str) -> list[str]:
+    """The command of a C program, which `make` builds with the library if it isn't up to date."""
+    environment.say(f"make {makefile.parent.relative_to(ROOT)} …")
+    environment.checked(["make", "--silent", "-C", str(makefile.parent)], f"building the C {name}")
+    return [str(makefile.parent / "build" / name)]
+
+
 def _subjects(kind: str) -> dict[str, Subject]:
     """`kind` is `server` or `client`: the folders and names are alike for both."""
     folder = ROOT / "tests" / f"{kind}s"
     python = folder / "python" / f"everything_{kind}.py"
     javascript = folder / "node" / f"everything-{kind}.mjs"
     c_makefile = folder / "c" / "Makefile"
-
-    def c_command() -> list[str]:
-        environment.checked(["make", "--silent", "-C", str(c_makefile.parent)], f"building the C everything-{kind}")
-        return [str(c_makefile.parent / "build" / f"everything-{kind}")]
 
     return {
         "rust": Subject(
@@ -42,7 +45,7 @@ def _subjects(kind: str) -> dict[str, Subject]:
         ),
         "python": Subject(python, lambda: [str(environment.mcpline_python()), str(python)]),
         "node": Subject(javascript, lambda: [environment.mcpline_node(), str(javascript)]),
-        "c": Subject(c_makefile, c_command),
+        "c": Subject(c_makefile, lambda: _c_program(c_makefile, f"everything-{kind}")),
     }
 
 
@@ -51,6 +54,7 @@ def _drivers() -> dict[str, Subject]:
     folder = ROOT / "tests" / "clients"
     python = folder / "python" / "driver.py"
     javascript = folder / "node" / "driver.mjs"
+    c_makefile = folder / "c" / "Makefile"
     # Its memory is measured: what V8 lets the young generation grow to is nothing of ours.
     small = "--max-semi-space-size=1"
     return {
@@ -60,6 +64,7 @@ def _drivers() -> dict[str, Subject]:
         ),
         "python": Subject(python, lambda: [str(environment.mcpline_python()), str(python)]),
         "node": Subject(javascript, lambda: [environment.mcpline_node(), small, str(javascript)]),
+        "c": Subject(c_makefile, lambda: _c_program(c_makefile, "driver")),
     }
 
 

@@ -1,0 +1,49 @@
+#include "everything.h"
+
+#include "fixtures.h"
+
+void everything_make(everything *everything, long page_size) {
+    const char *info =
+        JSON({"name": "mcpline-everything", "title": "mcpline everything server", "version": "1.0.0"});
+    mcpl_json *options = mcpl_json_new();
+    mcpl_json_begin_object(options);
+    mcpl_json_name(options, "instructions");
+    mcpl_json_put_string(options, "Fixture server of the mcpline tests.", MCPL_AUTO_LENGTH);
+    if (page_size > 0) {
+        mcpl_json_name(options, "page_size");
+        mcpl_json_put_int64(options, page_size);
+    }
+    mcpl_json_end_object(options);
+    const char *text = NULL;
+    size_t length = 0;
+    must(mcpl_json_text(options, &text, &length), "the options");
+    everything->server = mcpl_server_new_with(info, MCPL_AUTO_LENGTH, text, length);
+    must(everything->server == NULL ? mcpl_error_status(mcpl_last_error()) : MCPL_OK, "making the server");
+    mcpl_json_free(options);
+
+    doors_make(&everything->gates);
+    doors_make(&everything->cancellations);
+    doors_make(&everything->visits);
+    everything->version = 1;
+    pthread_mutex_init(&everything->changing, NULL);
+
+    add_content_tools(everything);
+    add_schema_tools(everything);
+    add_failure_tools(everything);
+    add_running_tools(everything);
+    add_asking_tools(everything);
+    add_visit_tools(everything);
+    add_returning_tools(everything);
+    add_caller_tools(everything);
+    add_changing_tools(everything);
+    add_prompts(everything);
+    add_resources(everything);
+}
+
+void everything_free(everything *everything) {
+    mcpl_server_free(everything->server);
+    doors_free(&everything->gates);
+    doors_free(&everything->cancellations);
+    doors_free(&everything->visits);
+    pthread_mutex_destroy(&everything->changing);
+}
