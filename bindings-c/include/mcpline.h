@@ -1403,8 +1403,8 @@ mcpl_status mcpl_question_refuse(mcpl_question *question,
                                  size_t data_length);
 
 /**
- * Whether nobody waits for the answer to a question any more: the server has withdrawn it, its request was given up, or
- * the client is closed. Also if it was answered.
+ * Whether nobody waits for the answer to a question any more: the server has withdrawn it, or (since 2026-07-28) the
+ * request was given up in whose course it was asked, or the client is closed. Also if it was answered.
  *
  * Any thread; never fails.
  */

@@ -135,6 +135,12 @@ impl Channel {
             .unwrap_or_else(|_| Err("the channel was closed".into()))
     }
 
+    /// Nobody waits for it to be opened any more: `open` resolves as soon as what it has called has returned.
+    pub(crate) fn give_up(&self) {
+        let opening = self.lock().opening.take();
+        drop(opening);
+    }
+
     /// Has C send these, one after the other; resolves when it has.
     pub(crate) async fn send(self: &Arc<Self>, messages: Vec<Bytes>) {
         let Some(send) = self.functions.send else {

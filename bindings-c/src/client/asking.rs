@@ -41,13 +41,6 @@ impl Wanted {
         };
         Self::new(method, Some(Raw::from_trusted(params)))
     }
-
-    async fn ask(self, core: CoreClient, options: RequestOptions) -> Done<Bytes> {
-        let result = core
-            .request(&self.method, self.params.as_ref(), &options)
-            .await;
-        Ok(result?.into_bytes())
-    }
 }
 
 /// JSON that has to be an object, or `NULL` for none.
@@ -145,12 +138,10 @@ pub(super) trait Work {
 }
 
 impl Work for Wanted {
-    fn run(
-        self,
-        core: CoreClient,
-        options: RequestOptions,
-    ) -> impl Future<Output = Done<Bytes>> + Send + 'static {
-        self.ask(core, options)
+    async fn run(self, core: CoreClient, options: RequestOptions) -> Done<Bytes> {
+        let params = self.params.as_ref();
+        let result = core.request(&self.method, params, &options).await;
+        Ok(result?.into_bytes())
     }
 }
 

@@ -3,15 +3,15 @@
 use std::ffi::c_void;
 use std::future::Future;
 use std::io;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 
 use bytes::Bytes;
 use mcpline::client::{Channel as CoreChannel, Dial};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::channel::{Channel, mcpl_channel_functions};
-use crate::owner::Owner;
+use crate::owner::{Entered, Owner};
 use crate::status::{entry, mcpl_status};
 use crate::user::{UserData, mcpl_finalizer};
 
@@ -24,24 +24,35 @@ pub(super) struct Dialler {
     owner: Arc<Owner>,
     functions: mcpl_channel_functions,
     data: Arc<UserData>,
+    /// Whether all channels are to end.
+    ending: watch::Sender<bool>,
+}
+
+impl Dialler {
+    /// Ends all channels, also those that are being opened: nobody needs them any more.
+    pub(super) fn end(&self) {
+        self.ending.send_replace(true);
+    }
 }
 
 impl Dial for Dialler {
     fn dial(&self) -> Pin<Box<dyn Future<Output = io::Result<CoreChannel>> + Send + '_>> {
         Box::pin(async {
+            // The client closes after the channel, whose last callback still runs.
+            let entered = self.owner.enter();
+            let entered = entered.ok_or_else(|| io::Error::other("the client is closed"))?;
             let made = Channel::new(&self.owner, self.functions, self.data.clone());
             let (channel, from_server) = made.map_err(|fault| io::Error::other(fault.message))?;
             let (to_server, messages) = mpsc::unbounded_channel();
+            let (opening, opened) = oneshot::channel();
+            let serving = Serving {
+                channel,
+                ending: self.ending.subscribe(),
+                _entered: entered,
+            };
             // A task of its own, so that its callbacks stay in order if nobody waits for the channel any more.
-            let (opening, opened) = tokio::sync::oneshot::channel();
-            self.owner.library().handle().spawn(async move {
-                let outcome = channel.open().await;
-                let is_open = outcome.is_ok();
-                if opening.send(outcome).is_ok() && is_open {
-                    send_all(&channel, messages).await;
-                }
-                channel.close();
-            });
+            let runtime = self.owner.library().handle();
+            runtime.spawn(serving.run(opening, messages));
             let outcome = opened.await;
             let outcome = outcome.unwrap_or_else(|_| Err("the client is gone".to_owned()));
             outcome.map_err(io::Error::other)?;
@@ -53,14 +64,64 @@ impl Dial for Dialler {
     }
 }
 
-/// Sends what comes until the client has no more.
-async fn send_all(channel: &Arc<Channel>, mut messages: mpsc::UnboundedReceiver<Bytes>) {
-    while let Some(first) = messages.recv().await {
-        let mut batch = vec![first];
-        while let Ok(next) = messages.try_recv() {
-            batch.push(next);
+/// One channel, from its opening to its end. Dropped, it is closed.
+struct Serving {
+    channel: Arc<Channel>,
+    ending: watch::Receiver<bool>,
+    _entered: Entered,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.channel.close();
+    }
+}
+
+impl Serving {
+    /// Has it opened, tells how that went, and has it send what comes until the client has no more.
+    async fn run(
+        mut self,
+        mut opening: oneshot::Sender<Result<(), String>>,
+        mut messages: mpsc::UnboundedReceiver<Bytes>,
+    ) {
+        let outcome = {
+            let mut open = pin!(self.channel.open());
+            tokio::select! {
+                biased;
+                outcome = &mut open => outcome,
+                () = either(opening.closed(), ended(&mut self.ending)) => {
+                    self.channel.give_up();
+                    open.await
+                }
+            }
+        };
+        let is_open = outcome.is_ok();
+        if opening.send(outcome).is_err() || !is_open {
+            return;
         }
-        channel.send(batch).await;
+        loop {
+            let first = tokio::select! {
+                biased;
+                message = messages.recv() => message,
+                () = ended(&mut self.ending) => None,
+            };
+            let Some(first) = first else { return };
+            let rest = std::iter::from_fn(|| messages.try_recv().ok());
+            let batch = std::iter::once(first).chain(rest).collect();
+            self.channel.send(batch).await;
+        }
+    }
+}
+
+async fn ended(ending: &mut watch::Receiver<bool>) {
+    // An error is the dialler being gone, and the client with it.
+    let _ = ending.wait_for(|ending| *ending).await;
+}
+
+async fn either(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
+    tokio::select! {
+        () = one => {}
+        () = other => {}
     }
 }
 
@@ -91,6 +152,7 @@ pub unsafe extern "C" fn mcpl_client_set_channel(
             owner: client.owner().clone(),
             functions,
             data,
+            ending: watch::Sender::new(false),
         };
         set_target(&client, Target::Channel(Arc::new(dialler)))
     })

@@ -17,6 +17,7 @@ use crate::text;
 
 use super::options::Hears;
 use super::plan::Plan;
+use super::question::withdraw_all;
 use super::request::{Request, Sink};
 
 /// A client: a connection to one server, which it opens anew where it was lost.
@@ -250,6 +251,7 @@ impl Client {
             ended.set(());
         });
         self.owner.wait(&latch, None)?;
+        withdraw_all(&self.owner);
         self.owner.close()?;
         let plan = {
             let mut state = self.lock();
@@ -262,7 +264,13 @@ impl Client {
 
     /// Ends what the end of the connection has left: what was being opened, or waits to be tried again.
     fn end_all(&self) {
-        let left: Vec<_> = self.lock().running.values().cloned().collect();
+        let left: Vec<_> = {
+            let state = self.lock();
+            if let Some(target) = &state.plan.target {
+                target.end();
+            }
+            state.running.values().cloned().collect()
+        };
         for request in left {
             request.give_up(Fault::closed("client"));
         }

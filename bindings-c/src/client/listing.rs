@@ -1,7 +1,6 @@
 //! What C calls to list what a server offers: all pages, one after the other.
 
 use std::ffi::{c_char, c_void};
-use std::future::Future;
 
 use bytes::Bytes;
 use mcpline::client::{Client as CoreClient, ClientError, Cursors, RequestOptions};
@@ -39,12 +38,8 @@ const PROMPTS: List = List {
 };
 
 impl Work for List {
-    fn run(
-        self,
-        core: CoreClient,
-        options: RequestOptions,
-    ) -> impl Future<Output = Done<Bytes>> + Send + 'static {
-        async move { Ok(self.all(&core, &options).await?) }
+    async fn run(self, core: CoreClient, options: RequestOptions) -> Done<Bytes> {
+        Ok(self.all(&core, &options).await?)
     }
 }
 

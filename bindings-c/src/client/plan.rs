@@ -151,6 +151,13 @@ impl Target {
         Ok(target)
     }
 
+    /// What is left of the connection is to end.
+    pub(super) fn end(&self) {
+        if let Self::Channel(dialler) = self {
+            dialler.end();
+        }
+    }
+
     fn address(&self, lines: Option<&Arc<Lines>>) -> Done<Address> {
         Ok(match self {
             Self::Url { url, options } => {

@@ -170,6 +170,23 @@ impl Question {
         }
     }
 
+    /// Nobody waits for the answer any more.
+    fn withdraw(&self) {
+        let Some(State::Waiting {
+            on_withdrawn: Some((withdrawn, data)),
+            ..
+        }) = self.end()
+        else {
+            return;
+        };
+        let token = self.token;
+        // A client that is closed tells nothing any more.
+        self.owner.call_back(move || {
+            // SAFETY: the data is released after the last callback.
+            unsafe { withdrawn(token.handle(), data.pointer()) }
+        });
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -180,19 +197,14 @@ struct Open(Arc<Question>);
 
 impl Drop for Open {
     fn drop(&mut self) {
-        let Some(State::Waiting {
-            on_withdrawn: Some((withdrawn, data)),
-            ..
-        }) = self.0.end()
-        else {
-            return;
-        };
-        let handle = self.0.token;
-        // A client that is closed tells nothing any more.
-        self.0.owner.call_back(move || {
-            // SAFETY: the data is released after the last callback.
-            unsafe { withdrawn(handle.handle(), data.pointer()) }
-        });
+        self.0.withdraw();
+    }
+}
+
+/// Withdraws all questions that a client leaves open: its connection has ended.
+pub(super) fn withdraw_all(owner: &Arc<Owner>) {
+    for question in QUESTIONS.all(|question| Arc::ptr_eq(&question.owner, owner)) {
+        question.withdraw();
     }
 }
 
@@ -257,8 +269,8 @@ pub unsafe extern "C" fn mcpl_question_refuse(
     })
 }
 
-/// Whether nobody waits for the answer to a question any more: the server has withdrawn it, its request was given up, or
-/// the client is closed. Also if it was answered.
+/// Whether nobody waits for the answer to a question any more: the server has withdrawn it, or (since 2026-07-28) the
+/// request was given up in whose course it was asked, or the client is closed. Also if it was answered.
 ///
 /// Any thread; never fails.
 #[unsafe(no_mangle)]

@@ -1,7 +1,6 @@
 //! What C calls to have a server do or know something that has no result.
 
 use std::ffi::{c_char, c_void};
-use std::future::Future;
 use std::ptr;
 
 use bytes::Bytes;
@@ -28,22 +27,16 @@ enum Deed {
 }
 
 impl Work for Deed {
-    fn run(
-        self,
-        core: CoreClient,
-        _: RequestOptions,
-    ) -> impl Future<Output = Done<Bytes>> + Send + 'static {
-        async move {
-            match self {
-                Self::Ping => core.ping().await,
-                Self::SetLogLevel(level) => core.set_log_level(level).await,
-                Self::Subscribe(uri) => core.subscribe(&uri).await,
-                Self::Unsubscribe(uri) => core.unsubscribe(&uri).await,
-                Self::RootsChanged => core.roots_changed().await,
-                Self::Notify(method, params) => core.notify(&method, params.as_ref()).await,
-            }?;
-            Ok(nothing())
-        }
+    async fn run(self, core: CoreClient, _: RequestOptions) -> Done<Bytes> {
+        match self {
+            Self::Ping => core.ping().await,
+            Self::SetLogLevel(level) => core.set_log_level(level).await,
+            Self::Subscribe(uri) => core.subscribe(&uri).await,
+            Self::Unsubscribe(uri) => core.unsubscribe(&uri).await,
+            Self::RootsChanged => core.roots_changed().await,
+            Self::Notify(method, params) => core.notify(&method, params.as_ref()).await,
+        }?;
+        Ok(nothing())
     }
 }
 

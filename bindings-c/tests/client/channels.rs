@@ -1,0 +1,225 @@
+//! A client over a transport of the host's own.
+
+use std::ffi::{c_char, c_void};
+use std::ptr::{null, null_mut};
+use std::sync::Mutex;
+
+use mcpline_c::mcpl_status::*;
+use mcpline_c::*;
+
+use crate::host::{Ear, Host, Told, c, done, hung_up, last_error, ok, opening, release, sent};
+use crate::service::{Count, Service, count};
+
+const ALL: usize = MCPL_AUTO_LENGTH;
+
+static FUNCTIONS: mcpl_channel_functions = mcpl_channel_functions {
+    size: size_of::<mcpl_channel_functions>(),
+    open: Some(opening),
+    send: Some(sent),
+    close: Some(hung_up),
+};
+
+fn channel(told: &Told) -> *mut mcpl_channel {
+    match told {
+        Told::Opening(channel) => std::ptr::without_provenance_mut(*channel),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// A wire between a client and a server, each by a channel: what one sends the other receives.
+#[derive(Default)]
+struct Wire {
+    service: Mutex<usize>,
+    client: Mutex<usize>,
+    server: Mutex<usize>,
+    closed: Mutex<Vec<&'static str>>,
+}
+
+impl Wire {
+    fn of<'w>(user: *mut c_void) -> &'w Self {
+        // SAFETY: the tests give no other data.
+        unsafe { &*user.cast() }
+    }
+
+    fn forward(end: &Mutex<usize>, message: *const c_char, length: usize) {
+        let channel = std::ptr::without_provenance_mut(*end.lock().unwrap());
+        // SAFETY: it is a message of this length. The other end may be closed already.
+        unsafe { mcpl_channel_receive(channel, message, length) };
+    }
+}
+
+unsafe extern "C" fn dial(channel: *mut mcpl_channel, user: *mut c_void) {
+    let wire = Wire::of(user);
+    *wire.client.lock().unwrap() = channel.addr();
+    let functions = mcpl_channel_functions {
+        open: None,
+        send: Some(to_client),
+        close: Some(server_closed),
+        ..FUNCTIONS
+    };
+    let server = std::ptr::without_provenance_mut(*wire.service.lock().unwrap());
+    // SAFETY: the wire outlives both channels.
+    unsafe {
+        let end = mcpl_server_serve_channel(server, &raw const functions, user, None);
+        assert!(!end.is_null());
+        *wire.server.lock().unwrap() = end.addr();
+        ok(mcpl_channel_opened(channel, null()));
+        assert_eq!(mcpl_channel_opened(channel, null()), MCPL_INVALID_ARGUMENT);
+    }
+}
+
+unsafe extern "C" fn to_server(
+    _: *mut mcpl_channel,
+    message: *const c_char,
+    length: usize,
+    user: *mut c_void,
+) {
+    Wire::forward(&Wire::of(user).server, message, length);
+}
+
+unsafe extern "C" fn to_client(
+    _: *mut mcpl_channel,
+    message: *const c_char,
+    length: usize,
+    user: *mut c_void,
+) {
+    Wire::forward(&Wire::of(user).client, message, length);
+}
+
+unsafe extern "C" fn client_closed(_: *mut mcpl_channel, user: *mut c_void) {
+    let wire = Wire::of(user);
+    wire.closed.lock().unwrap().push("client");
+    let server = std::ptr::without_provenance_mut(*wire.server.lock().unwrap());
+    // SAFETY: it is a handle.
+    unsafe { mcpl_channel_hang_up(server, null()) };
+}
+
+unsafe extern "C" fn server_closed(_: *mut mcpl_channel, user: *mut c_void) {
+    Wire::of(user).closed.lock().unwrap().push("server");
+}
+
+#[test]
+fn a_client_speaks_to_a_server_over_a_wire_of_the_hosts_own() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let wire = Wire::default();
+        let service = Service::new();
+        *wire.service.lock().unwrap() = service.server.addr();
+        let host = Host::new();
+        host.speak(revision);
+        let functions = mcpl_channel_functions {
+            open: Some(dial),
+            send: Some(to_server),
+            close: Some(client_closed),
+            ..FUNCTIONS
+        };
+        let user = (&raw const wire).cast_mut().cast();
+        // SAFETY: the wire outlives the client.
+        ok(unsafe { mcpl_client_set_channel(host.0, &raw const functions, user, None) });
+        ok(mcpl_client_open(host.0));
+        for number in 0..50 {
+            let arguments = format!(r#"{{"n":{number}}}"#);
+            let result = host.call("echo", &arguments).unwrap();
+            assert_eq!(result["content"][0]["text"], arguments);
+        }
+        ok(mcpl_client_close(host.0));
+        assert_eq!(wire.closed.lock().unwrap()[0], "client");
+        drop(service);
+        assert_eq!(*wire.closed.lock().unwrap(), ["client", "server"]);
+    }
+}
+
+#[test]
+fn a_channel_that_cannot_be_opened_says_why_and_is_tried_again() {
+    let host = Host::new();
+    let (ear, end) = (Ear::new(), Ear::new());
+    // SAFETY: the data is released by its finalizer.
+    ok(unsafe {
+        mcpl_client_set_channel(host.0, &raw const FUNCTIONS, ear.given(), Some(release))
+    });
+    let mut last = null_mut();
+    for _ in 0..2 {
+        // SAFETY: the ear outlives the request.
+        ok(unsafe { mcpl_client_open_async(host.0, Some(done), end.lent(), null_mut()) });
+        let channel = channel(&ear.next());
+        // SAFETY: the text ends with a zero byte.
+        ok(unsafe { mcpl_channel_opened(channel, c"the modem is busy".as_ptr()) });
+        let Told::Done(_, Err((status, message))) = end.next() else {
+            panic!("opened");
+        };
+        assert_eq!(status, MCPL_CONNECTION_FAILED);
+        assert!(message.contains("the modem is busy"), "{message}");
+        assert_eq!(ear.next(), Told::HungUp(channel.addr()));
+        last = channel;
+    }
+    ok(mcpl_client_close(host.0));
+    assert_eq!(unsafe { mcpl_channel_opened(last, null()) }, MCPL_ENDED);
+    assert_eq!(ear.rest(), [Told::Released]);
+}
+
+#[test]
+fn a_request_fails_when_its_channel_is_hung_up() {
+    let host = Host::new();
+    host.options(r#"{"revisions":["2025-11-25"],"reconnect_attempts":0}"#);
+    let (ear, end) = (Ear::new(), Ear::new());
+    // SAFETY: the data is released by its finalizer; the ear outlives the request.
+    unsafe {
+        ok(mcpl_client_set_channel(
+            host.0,
+            &raw const FUNCTIONS,
+            ear.given(),
+            Some(release),
+        ));
+        ok(mcpl_client_open_async(
+            host.0,
+            Some(done),
+            end.lent(),
+            null_mut(),
+        ));
+    }
+    let line = channel(&ear.next());
+    // SAFETY: here and below, the texts end with zero bytes.
+    ok(unsafe { mcpl_channel_opened(line, null()) });
+    let Told::Sent(_, message) = ear.next() else {
+        panic!("nothing sent");
+    };
+    let request: serde_json::Value = serde_json::from_str(&message).unwrap();
+    assert_eq!(request["method"], "initialize");
+    let answer = c(&format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"s","version":"1"}}}}}}"#,
+        request["id"]
+    ));
+    ok(unsafe { mcpl_channel_receive(line, answer.as_ptr(), answer.count_bytes()) });
+    assert_eq!(end.outcome(), Ok(String::new()));
+    assert!(matches!(ear.next(), Told::Sent(_, message) if message.contains("initialized")));
+    host.begin("anything", "{}", &end);
+    assert!(matches!(ear.next(), Told::Sent(_, message) if message.contains("tools/call")));
+    ok(unsafe { mcpl_channel_hang_up(line, c"gone".as_ptr()) });
+    assert_eq!(end.outcome(), Err(MCPL_CONNECTION_FAILED));
+    assert_eq!(ear.next(), Told::HungUp(line.addr()));
+    ok(mcpl_client_close(host.0));
+    let late = unsafe { mcpl_channel_receive(line, c"{}".as_ptr(), ALL) };
+    assert_eq!(late, MCPL_ENDED);
+    assert_eq!(ear.rest(), [Told::Released]);
+}
+
+#[test]
+fn functions_that_cannot_be_are_refused_and_their_data_released() {
+    let host = Host::new();
+    let released = Count::new();
+    let sizeless = mcpl_channel_functions {
+        size: 0,
+        ..FUNCTIONS
+    };
+    let mute = mcpl_channel_functions {
+        send: None,
+        ..FUNCTIONS
+    };
+    // SAFETY: the data is released by its finalizer.
+    unsafe {
+        for unfit in [&raw const sizeless, &raw const mute, null()] {
+            let refused = mcpl_client_set_channel(host.0, unfit, released.given(), Some(count));
+            assert_eq!(refused, MCPL_INVALID_ARGUMENT, "{}", last_error());
+        }
+    }
+    assert_eq!(released.get(), 3);
+}

@@ -1,0 +1,105 @@
+//! What callbacks are given is released exactly once, whatever becomes of them.
+
+use std::ffi::{c_char, c_void};
+use std::ptr::null_mut;
+
+use mcpline_c::mcpl_status::*;
+use mcpline_c::*;
+
+use crate::host::{Host, ok};
+use crate::service::{Count, Service, count};
+
+unsafe extern "C" fn ask(_: *mut mcpl_question, _: *const c_char, _: usize, _: *mut c_void) {}
+
+unsafe extern "C" fn notified(
+    _: *mut mcpl_client,
+    _: *const c_char,
+    _: *const c_char,
+    _: usize,
+    _: *mut c_void,
+) {
+}
+
+unsafe extern "C" fn logged(
+    _: *mut mcpl_client,
+    _: mcpl_log_level,
+    _: *const c_char,
+    _: *const c_char,
+    _: usize,
+    _: *mut c_void,
+) {
+}
+
+unsafe extern "C" fn line(_: *mut mcpl_client, _: *const c_char, _: usize, _: *mut c_void) {}
+
+/// Registers every callback of a client, each with data.
+fn register(client: *mut mcpl_client, released: &Count, there: bool) -> [mcpl_status; 6] {
+    let data = || released.given();
+    // SAFETY: the data is released by its finalizer, and used by nobody else.
+    unsafe {
+        [
+            mcpl_client_on_elicit(client, there.then_some(ask), data(), Some(count)),
+            mcpl_client_on_sample(client, there.then_some(ask), data(), Some(count)),
+            mcpl_client_on_list_roots(client, there.then_some(ask), data(), Some(count)),
+            mcpl_client_on_notification(client, there.then_some(notified), data(), Some(count)),
+            mcpl_client_on_log(client, there.then_some(logged), data(), Some(count)),
+            mcpl_client_on_stderr(client, there.then_some(line), data(), Some(count)),
+        ]
+    }
+}
+
+#[test]
+fn data_is_released_when_its_callback_is_replaced_and_when_the_client_closes() {
+    let service = Service::new();
+    let host = Host::of(&service);
+    let released = Count::new();
+    assert_eq!(register(host.0, &released, true), [MCPL_OK; 6]);
+    assert_eq!(released.get(), 0);
+    assert_eq!(register(host.0, &released, true), [MCPL_OK; 6]);
+    assert_eq!(released.get(), 6);
+    ok(mcpl_client_open(host.0));
+    assert_eq!(released.get(), 6);
+    ok(mcpl_client_close(host.0));
+    assert_eq!(released.get(), 12);
+    drop(host);
+    assert_eq!(released.get(), 12);
+}
+
+#[test]
+fn data_is_released_when_the_registration_fails() {
+    let service = Service::new();
+    let host = Host::of(&service);
+    let released = Count::new();
+    assert_eq!(
+        register(host.0, &released, false),
+        [MCPL_INVALID_ARGUMENT; 6]
+    );
+    assert_eq!(released.get(), 6);
+    assert_eq!(
+        register(null_mut(), &released, true),
+        [MCPL_INVALID_ARGUMENT; 6]
+    );
+    assert_eq!(released.get(), 12);
+    ok(mcpl_client_open(host.0));
+    assert_eq!(
+        register(host.0, &released, true),
+        [MCPL_INVALID_ARGUMENT; 6]
+    );
+    assert_eq!(released.get(), 18);
+    ok(mcpl_client_close(host.0));
+    assert_eq!(register(host.0, &released, true), [MCPL_CLOSED; 6]);
+    assert_eq!(released.get(), 24);
+    let client = host.0;
+    drop(host);
+    assert_eq!(register(client, &released, true), [MCPL_ENDED; 6]);
+    assert_eq!(released.get(), 30);
+}
+
+#[test]
+fn data_of_a_client_that_never_connects_is_released_with_it() {
+    let host = Host::new();
+    let released = Count::new();
+    assert_eq!(register(host.0, &released, true), [MCPL_OK; 6]);
+    drop(host);
+    assert_eq!(released.get(), 6);
+}

@@ -1,0 +1,87 @@
+//! What a server tells: notifications and log messages, in order.
+
+use mcpline_c::*;
+use serde_json::json;
+
+use crate::host::{Ear, Host, Told, logged, notified, ok, release};
+use crate::service::Service;
+
+#[test]
+fn log_messages_are_heard_one_at_a_time_in_order() {
+    let service = Service::new();
+    let (logs, all) = (Ear::new(), Ear::new());
+    let host = Host::of(&service);
+    host.speak("2025-11-25");
+    // SAFETY: the data is released by its finalizer.
+    unsafe {
+        ok(mcpl_client_on_log(
+            host.0,
+            Some(logged),
+            logs.given(),
+            Some(release),
+        ));
+        ok(mcpl_client_on_notification(
+            host.0,
+            Some(notified),
+            all.given(),
+            Some(release),
+        ));
+    }
+    ok(mcpl_client_open(host.0));
+    host.call("log", "{}").unwrap();
+    ok(mcpl_client_close(host.0));
+    let mut heard = logs.rest();
+    assert_eq!(heard.pop(), Some(Told::Released));
+    let numbers: Vec<i64> = heard
+        .into_iter()
+        .map(|told| match told {
+            Told::Logged(mcpl_log_level::MCPL_LOG_WARNING, Some(logger), number) => {
+                assert_eq!(logger, "lumber");
+                number.as_i64().unwrap()
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(numbers.len(), 20);
+    assert!(numbers.is_sorted());
+    // Who hears everything hears them too.
+    let heard = all.rest();
+    assert_eq!(heard.len(), 21);
+    for (told, number) in heard.iter().zip(numbers) {
+        let params = json!({"level": "warning", "logger": "lumber", "data": number});
+        assert_eq!(
+            *told,
+            Told::Notified("notifications/message".to_owned(), params)
+        );
+    }
+}
+
+#[test]
+fn changes_are_heard_on_every_era() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let service = Service::new();
+        let ear = Ear::new();
+        let host = Host::of(&service);
+        host.speak(revision);
+        // SAFETY: the data is released by its finalizer.
+        ok(unsafe {
+            mcpl_client_on_notification(host.0, Some(notified), ear.given(), Some(release))
+        });
+        ok(mcpl_client_open(host.0));
+        let uri = c"test://text".as_ptr();
+        // SAFETY: the text ends with a zero byte.
+        unsafe {
+            ok(mcpl_client_subscribe(host.0, uri));
+            ok(mcpl_server_notify_resource_updated(service.server, uri));
+        }
+        loop {
+            let Told::Notified(method, params) = ear.next() else {
+                panic!("nothing heard");
+            };
+            if method == "notifications/resources/updated" {
+                assert_eq!(params["uri"], "test://text");
+                break;
+            }
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! A client whose callbacks run on the thread that dispatches a loop.
+
+use std::ffi::{c_char, c_void};
+use std::ptr::null_mut;
+use std::sync::Mutex;
+
+use mcpline_c::mcpl_status::*;
+use mcpline_c::*;
+
+use crate::host::{Ear, Host, Told, logged, notified, ok, options, progress, release};
+use crate::service::Service;
+
+/// Dispatches until something was told.
+fn dispatch(events: *mut mcpl_loop, ear: &Ear) -> (Told, std::thread::ThreadId) {
+    ok(mcpl_loop_wait(events, 60_000));
+    // SAFETY: NULL may be given.
+    ok(unsafe { mcpl_loop_dispatch(events, 1, null_mut()) });
+    ear.next_on()
+}
+
+#[test]
+fn all_callbacks_run_on_the_thread_that_dispatches() {
+    let here = std::thread::current().id();
+    let events = mcpl_loop_new();
+    let service = Service::new();
+    let host = Host::of(&service);
+    host.speak("2025-11-25");
+    let ear = Ear::new();
+    ok(mcpl_client_use_loop(host.0, events));
+    assert_eq!(mcpl_client_use_loop(host.0, events), MCPL_INVALID_ARGUMENT);
+    // SAFETY: the data is released by its finalizer.
+    ok(unsafe { mcpl_client_on_log(host.0, Some(logged), ear.given(), Some(release)) });
+    // Waiting on the loop's thread dispatches it.
+    ok(mcpl_client_open(host.0));
+    let hearing = mcpl_request_options {
+        progress: Some(progress),
+        user: ear.lent(),
+        ..options()
+    };
+    host.begin_with("report", "{}", &raw const hearing, &ear);
+    for _ in 0..2 {
+        let (told, thread) = dispatch(events, &ear);
+        assert!(matches!(told, Told::Progress(..)), "{told:?}");
+        assert_eq!(thread, here);
+    }
+    let (told, thread) = dispatch(events, &ear);
+    assert!(matches!(told, Told::Done(_, Ok(_))), "{told:?}");
+    assert_eq!(thread, here);
+    host.call_with("report", "{}", &raw const hearing).unwrap();
+    assert_eq!(ear.rest().len(), 2);
+    host.call("log", "{}").unwrap();
+    ok(mcpl_client_close(host.0));
+    while let Some(told) = ear.rest().pop() {
+        assert!(matches!(told, Told::Logged(..) | Told::Released));
+    }
+    drop(host);
+    mcpl_loop_free(events);
+}
+
+/// A client, and what its callback saw.
+struct Inside(*mut mcpl_client, Mutex<Vec<mcpl_status>>);
+
+unsafe extern "C" fn waits(
+    _: *mut mcpl_request,
+    _: *const mcpl_error,
+    _: *const c_char,
+    _: usize,
+    user: *mut c_void,
+) {
+    // SAFETY: the data outlives the request.
+    let Inside(client, seen) = unsafe { &*user.cast::<Inside>() };
+    let mut seen = seen.lock().unwrap();
+    seen.push(mcpl_client_ping(*client));
+    seen.push(mcpl_client_open(*client));
+    seen.push(mcpl_client_close(*client));
+}
+
+#[test]
+fn waiting_within_a_dispatch_would_block() {
+    let events = mcpl_loop_new();
+    let service = Service::new();
+    let host = Host::of(&service);
+    ok(mcpl_client_use_loop(host.0, events));
+    ok(mcpl_client_open(host.0));
+    let inside = Inside(host.0, Mutex::default());
+    let user = (&raw const inside).cast_mut().cast();
+    // SAFETY: the data outlives the request.
+    ok(unsafe { mcpl_client_ping_async(host.0, Some(waits), user, null_mut()) });
+    ok(mcpl_loop_wait(events, 60_000));
+    // SAFETY: NULL may be given.
+    ok(unsafe { mcpl_loop_dispatch(events, 0, null_mut()) });
+    assert_eq!(*inside.1.lock().unwrap(), [MCPL_WOULD_BLOCK; 3]);
+    drop(host);
+    mcpl_loop_free(events);
+}
+
+#[test]
+fn closing_on_the_loops_thread_dispatches_what_is_left() {
+    let events = mcpl_loop_new();
+    let service = Service::new();
+    let host = Host::of(&service);
+    ok(mcpl_client_use_loop(host.0, events));
+    ok(mcpl_client_open(host.0));
+    let ear = Ear::new();
+    host.begin("keep", "{}", &ear);
+    service.kept();
+    ok(mcpl_client_close(host.0));
+    assert!(matches!(
+        &ear.rest()[..],
+        [Told::Done(_, Err((MCPL_CLOSED, _)))]
+    ));
+    drop(host);
+    mcpl_loop_free(events);
+}
+
+#[test]
+fn callbacks_run_elsewhere_once_their_loop_is_freed() {
+    let here = std::thread::current().id();
+    let events = mcpl_loop_new();
+    let service = Service::new();
+    let host = Host::of(&service);
+    host.speak("2025-11-25");
+    let ear = Ear::new();
+    ok(mcpl_client_use_loop(host.0, events));
+    // SAFETY: the data is released by its finalizer.
+    ok(unsafe { mcpl_client_on_notification(host.0, Some(notified), ear.given(), Some(release)) });
+    ok(mcpl_client_open(host.0));
+    let end = Ear::new();
+    host.begin("echo", "{}", &end);
+    ok(mcpl_loop_wait(events, 60_000));
+    mcpl_loop_free(events);
+    // What was queued, and what comes after.
+    assert!(end.outcome().is_ok());
+    host.begin("echo", "{}", &end);
+    let (told, thread) = end.next_on();
+    assert!(matches!(told, Told::Done(_, Ok(_))));
+    assert_ne!(thread, here);
+    ok(mcpl_client_close(host.0));
+    assert!(ear.rest().contains(&Told::Released));
+}

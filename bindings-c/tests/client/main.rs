@@ -1,0 +1,20 @@
+//! The client as C calls it: every request and every callback, toward servers in this process and in another.
+//!
+//! [`host`] is what a program in C would have: callbacks, which tell the tests what they were told. [`service`] is the
+//! server at the other end.
+
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "texts end with zero bytes, what is written to is there, and what is given along lives long enough"
+)]
+
+mod channels;
+mod closing;
+mod finalizers;
+mod hearing;
+mod host;
+mod loops;
+mod processes;
+mod questions;
+mod requests;
+mod service;
