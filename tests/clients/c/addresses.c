@@ -1,0 +1,104 @@
+/* Where a job connects to, and how. */
+#include <stdlib.h>
+
+#include "driver.h"
+
+static void decline(mcpl_question *question, const char *params, size_t length, void *user) {
+    (void)params, (void)length, (void)user;
+    mcpl_question_answer(question, JSON({"action": "decline"}), MCPL_AUTO_LENGTH);
+}
+
+static void sampled(mcpl_question *question, const char *params, size_t length, void *user) {
+    (void)params, (void)length, (void)user;
+    const char *answer =
+        JSON({"role": "assistant", "content": {"type": "text", "text": "sampled"}, "model": "driver"});
+    mcpl_question_answer(question, answer, MCPL_AUTO_LENGTH);
+}
+
+static void roots(mcpl_question *question, const char *params, size_t length, void *user) {
+    (void)params, (void)length, (void)user;
+    mcpl_question_answer(question, JSON({"roots": [{"uri": "file:///"}]}), MCPL_AUTO_LENGTH);
+}
+
+/* What all jobs' clients have in common: waits between reconnections begin at 20 ms. */
+static void put_delay(mcpl_json *json, const char *name) {
+    mcpl_json_name(json, name);
+    mcpl_json_put_double(json, 0.02);
+}
+
+/* Whether it went well; if it didn't, `error` says why. To be asked before anything else of the library's is called. */
+static bool good(mcpl_status status, mcpl_json *report) {
+    if (status != MCPL_OK) {
+        put_error(report, mcpl_last_error());
+    }
+    return status == MCPL_OK;
+}
+
+static bool configure(mcpl_client *client, slice job, mcpl_json *report) {
+    mcpl_json *options = mcpl_json_new();
+    mcpl_json_begin_object(options);
+    put_delay(options, "reconnect_delay");
+    put_given(options, "revisions", job, "/settings/revisions");
+    put_given(options, "era", job, "/settings/remembered");
+    put_given(options, "probe_timeout", job, "/settings/probe");
+    put_given(options, "open_timeout", job, "/settings/answer");
+    put_given(options, "reconnect_attempts", job, "/settings/attempts");
+    mcpl_json_end_object(options);
+    slice text = written(options);
+    bool configured = good(mcpl_client_set_options(client, text.text, text.length), report);
+    mcpl_json_free(options);
+
+    bool answers = false;
+    mcpl_json_bool(job.text, job.length, "/settings/answers", &answers);
+    if (configured && answers) {
+        configured = good(mcpl_client_on_elicit(client, decline, NULL, NULL), report) &&
+                     good(mcpl_client_on_sample(client, sampled, NULL, NULL), report) &&
+                     good(mcpl_client_on_list_roots(client, roots, NULL, NULL), report);
+    }
+    return configured;
+}
+
+static bool set_url(mcpl_client *client, const char *url, slice job, mcpl_json *report) {
+    mcpl_json *options = mcpl_json_new();
+    mcpl_json_begin_object(options);
+    put_delay(options, "resume_delay");
+    put_given(options, "body_limit", job, "/settings/body_limit");
+    mcpl_json_end_object(options);
+    bool set = good(mcpl_client_set_url(client, url, written(options).text), report);
+    mcpl_json_free(options);
+    return set;
+}
+
+static bool set_command(mcpl_client *client, slice command, mcpl_json *report) {
+    size_t count = 0;
+    mcpl_json_count(command.text, command.length, "", &count);
+    char **words = calloc(count + 1, sizeof *words);
+    if (words == NULL) {
+        abort();
+    }
+    for (size_t index = 0; index < count; index++) {
+        words[index] = string_at(slice_element(command, index), "");
+    }
+    bool set = good(mcpl_client_set_command(client, (const char *const *)words, count, NULL), report);
+    for (size_t index = 0; index < count; index++) {
+        mcpl_string_free(words[index]);
+    }
+    free(words);
+    return set;
+}
+
+mcpl_client *connected(slice job, mcpl_json *report) {
+    mcpl_client *client = mcpl_client_new("driver", "1.0.0");
+    char *url = string_at(job, "/address/url");
+    bool open = configure(client, job, report) &&
+                (url != NULL ? set_url(client, url, job, report)
+                             : set_command(client, slice_at(job, "/address/command"), report)) &&
+                good(mcpl_client_open(client), report);
+    mcpl_string_free(url);
+    if (!open) {
+        mcpl_client_free(client);
+        return NULL;
+    }
+    put_slice(report, "error", (slice){NULL, 0});
+    return client;
+}

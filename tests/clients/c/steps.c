@@ -1,0 +1,276 @@
+/* What a job can have done. */
+#define _POSIX_C_SOURCE 200809L
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <time.h>
+
+#include "driver.h"
+
+/* What came of a request: the members of its report are written, and the result is released. */
+static bool put_outcome(mcpl_json *report, mcpl_status status, char *result, size_t length) {
+    if (status == MCPL_OK) {
+        /* What has no result says so by an empty one. */
+        put_slice(report, "result", length == 0 ? (slice){NULL, 0} : (slice){result, length});
+    } else {
+        put_error(report, mcpl_last_error());
+    }
+    mcpl_string_free(result);
+    return status == MCPL_OK;
+}
+
+/* How a tool is called: its name, and the options that a step has for it. */
+typedef struct {
+    char *name;
+    slice arguments;
+    mcpl_json *more;
+    mcpl_request_options options;
+} tool_call;
+
+static tool_call tool_call_of(slice step) {
+    tool_call call = {
+        .name = string_at(step, "/name"),
+        .arguments = slice_at(step, "/arguments"),
+        .more = mcpl_json_new(),
+    };
+    mcpl_json_begin_object(call.more);
+    put_given(call.more, "reissue", step, "/reissue");
+    mcpl_json_end_object(call.more);
+    call.options = (mcpl_request_options){
+        .size = sizeof call.options,
+        .timeout_ms = llround(number_at(step, "/timeout", 0) * 1000),
+        .json = written(call.more).text,
+    };
+    return call;
+}
+
+static void tool_call_free(tool_call *call) {
+    mcpl_string_free(call->name);
+    mcpl_json_free(call->more);
+}
+
+static void count_progress(mcpl_request *request, double progress, double total, const char *message, void *user) {
+    (void)request, (void)progress, (void)total, (void)message;
+    atomic_fetch_add((atomic_int *)user, 1);
+}
+
+static bool call_tool(mcpl_client *client, slice step, mcpl_json *report) {
+    atomic_int heard = 0;
+    char *result = NULL;
+    size_t length = 0;
+    tool_call call = tool_call_of(step);
+    call.options.progress = count_progress;
+    call.options.user = &heard;
+    mcpl_status status = mcpl_client_call_tool(client, call.name, call.arguments.text, call.arguments.length,
+                                               &call.options, &result, &length);
+    bool good = put_outcome(report, status, result, length);
+    mcpl_json_name(report, "progress");
+    mcpl_json_put_int64(report, atomic_load(&heard));
+    tool_call_free(&call);
+    return good;
+}
+
+/* A call that is given up while it runs. */
+typedef struct {
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool done;
+    bool good;
+    mcpl_json *report;
+} giving_up;
+
+static void give_up(mcpl_request *request, double progress, double total, const char *message, void *user) {
+    (void)progress, (void)total, (void)message, (void)user;
+    mcpl_request_cancel(request);
+}
+
+static void given_up(mcpl_request *request, const mcpl_error *error, const char *result, size_t length, void *user) {
+    (void)request;
+    giving_up *call = user;
+    pthread_mutex_lock(&call->lock);
+    if (error == NULL) {
+        put_slice(call->report, "result", (slice){result, length});
+    } else if (mcpl_error_status(error) == MCPL_CANCELLED) {
+        put_string(call->report, "result", "cancelled");
+    } else {
+        put_error(call->report, error);
+        call->good = false;
+    }
+    call->done = true;
+    pthread_cond_signal(&call->changed);
+    pthread_mutex_unlock(&call->lock);
+}
+
+/* Until the call is done, or so many seconds are over; with the lock held. */
+static void wait_for(giving_up *call, double seconds) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += (time_t)seconds;
+    until.tv_nsec += (long)((seconds - floor(seconds)) * 1e9);
+    if (until.tv_nsec >= 1000000000) {
+        until.tv_sec++;
+        until.tv_nsec -= 1000000000;
+    }
+    while (!call->done && pthread_cond_timedwait(&call->changed, &call->lock, &until) != ETIMEDOUT) {
+    }
+}
+
+/* Calls a tool and gives it up: at the first report of progress, or after so many seconds. */
+static bool cancel_tool(mcpl_client *client, slice step, mcpl_json *report) {
+    giving_up waiting = {
+        .lock = PTHREAD_MUTEX_INITIALIZER,
+        .changed = PTHREAD_COND_INITIALIZER,
+        .good = true,
+        .report = report,
+    };
+    double after = number_at(step, "/after", 0);
+    tool_call call = tool_call_of(step);
+    call.options.progress = after > 0 ? NULL : give_up;
+    mcpl_request *request = NULL;
+    mcpl_status status = mcpl_client_call_tool_async(client, call.name, call.arguments.text, call.arguments.length,
+                                                     &call.options, given_up, &waiting, &request);
+    if (status != MCPL_OK) {
+        put_error(report, mcpl_last_error());
+        waiting.good = false;
+    } else {
+        pthread_mutex_lock(&waiting.lock);
+        if (after > 0) {
+            wait_for(&waiting, after);
+            pthread_mutex_unlock(&waiting.lock);
+            mcpl_request_cancel(request);
+            pthread_mutex_lock(&waiting.lock);
+        }
+        while (!waiting.done) {
+            pthread_cond_wait(&waiting.changed, &waiting.lock);
+        }
+        pthread_mutex_unlock(&waiting.lock);
+    }
+    tool_call_free(&call);
+    return waiting.good;
+}
+
+typedef mcpl_status (*lister)(mcpl_client *, const mcpl_request_options *, char **, size_t *);
+
+static bool list(mcpl_client *client, lister list, mcpl_json *report) {
+    char *result = NULL;
+    size_t length = 0;
+    mcpl_status status = list(client, NULL, &result, &length);
+    return put_outcome(report, status, result, length);
+}
+
+static bool list_tools(mcpl_client *client, slice step, mcpl_json *report) {
+    (void)step;
+    return list(client, mcpl_client_list_tools, report);
+}
+
+static bool list_resources(mcpl_client *client, slice step, mcpl_json *report) {
+    (void)step;
+    return list(client, mcpl_client_list_resources, report);
+}
+
+static bool list_resource_templates(mcpl_client *client, slice step, mcpl_json *report) {
+    (void)step;
+    return list(client, mcpl_client_list_resource_templates, report);
+}
+
+static bool list_prompts(mcpl_client *client, slice step, mcpl_json *report) {
+    (void)step;
+    return list(client, mcpl_client_list_prompts, report);
+}
+
+static bool ping(mcpl_client *client, slice step, mcpl_json *report) {
+    (void)step;
+    return put_outcome(report, mcpl_client_ping(client), NULL, 0);
+}
+
+static bool read_resource(mcpl_client *client, slice step, mcpl_json *report) {
+    char *uri = string_at(step, "/uri"), *result = NULL;
+    size_t length = 0;
+    mcpl_status status = mcpl_client_read_resource(client, uri, NULL, &result, &length);
+    bool good = put_outcome(report, status, result, length);
+    mcpl_string_free(uri);
+    return good;
+}
+
+static bool get_prompt(mcpl_client *client, slice step, mcpl_json *report) {
+    char *name = string_at(step, "/name"), *result = NULL;
+    slice arguments = slice_at(step, "/arguments");
+    size_t length = 0;
+    mcpl_status status =
+        mcpl_client_get_prompt(client, name, arguments.text, arguments.length, NULL, &result, &length);
+    bool good = put_outcome(report, status, result, length);
+    mcpl_string_free(name);
+    return good;
+}
+
+static bool complete(mcpl_client *client, slice step, mcpl_json *report) {
+    slice params = slice_at(step, "/params");
+    char *result = NULL;
+    size_t length = 0;
+    mcpl_status status = mcpl_client_complete(client, params.text, params.length, NULL, &result, &length);
+    return put_outcome(report, status, result, length);
+}
+
+static bool subscribe(mcpl_client *client, slice step, mcpl_json *report) {
+    char *uri = string_at(step, "/uri");
+    bool good = put_outcome(report, mcpl_client_subscribe(client, uri), NULL, 0);
+    mcpl_string_free(uri);
+    return good;
+}
+
+static bool unsubscribe(mcpl_client *client, slice step, mcpl_json *report) {
+    char *uri = string_at(step, "/uri");
+    bool good = put_outcome(report, mcpl_client_unsubscribe(client, uri), NULL, 0);
+    mcpl_string_free(uri);
+    return good;
+}
+
+static bool set_log_level(mcpl_client *client, slice step, mcpl_json *report) {
+    static const char *const NAMES[] = {
+        [MCPL_LOG_DEBUG] = "debug",       [MCPL_LOG_INFO] = "info",         [MCPL_LOG_NOTICE] = "notice",
+        [MCPL_LOG_WARNING] = "warning",   [MCPL_LOG_ERROR] = "error",       [MCPL_LOG_CRITICAL] = "critical",
+        [MCPL_LOG_ALERT] = "alert",       [MCPL_LOG_EMERGENCY] = "emergency",
+    };
+    char *name = string_at(step, "/level");
+    size_t level = 0;
+    while (level < sizeof NAMES / sizeof *NAMES - 1 && name != NULL && strcmp(NAMES[level], name) != 0) {
+        level++;
+    }
+    mcpl_string_free(name);
+    return put_outcome(report, mcpl_client_set_log_level(client, (mcpl_log_level)level), NULL, 0);
+}
+
+static const struct {
+    const char *name;
+    bool (*take)(mcpl_client *, slice, mcpl_json *);
+} STEPS[] = {
+    {"list_tools", list_tools},
+    {"list_resources", list_resources},
+    {"list_resource_templates", list_resource_templates},
+    {"list_prompts", list_prompts},
+    {"ping", ping},
+    {"call_tool", call_tool},
+    {"cancel_tool", cancel_tool},
+    {"read_resource", read_resource},
+    {"get_prompt", get_prompt},
+    {"complete", complete},
+    {"subscribe", subscribe},
+    {"unsubscribe", unsubscribe},
+    {"set_log_level", set_log_level},
+};
+
+bool take(mcpl_client *client, slice step, mcpl_json *report) {
+    char *name = string_at(step, "/do");
+    bool good = false;
+    mcpl_json_begin_object(report);
+    for (size_t index = 0; index < sizeof STEPS / sizeof *STEPS; index++) {
+        if (name != NULL && strcmp(STEPS[index].name, name) == 0) {
+            good = STEPS[index].take(client, step, report);
+        }
+    }
+    mcpl_json_end_object(report);
+    mcpl_string_free(name);
+    return good;
+}
