@@ -261,6 +261,29 @@ async fn suspended_handlers_are_bounded_in_number() {
 }
 
 #[tokio::test]
+async fn a_suspended_handler_is_cancelled_when_its_connection_closes() {
+    let (told, hears) = tokio::sync::oneshot::channel();
+    let told = std::sync::Mutex::new(Some(told));
+    let server = Server::builder("asker", "1")
+        .settings(settings())
+        .build()
+        .expect("builds")
+        .tool("ask", "Asks", move |_: Nothing, ctx: Context| {
+            let told = told.lock().expect("no panic").take().expect("one call");
+            ctx.on_cancel(move || told.send(()).expect("somebody hears"));
+            async move {
+                ctx.ask(Ask::new(AskMethod::Elicit, form("Name?", "name")))
+                    .await?;
+                Ok::<_, HandlerError>("done")
+            }
+        });
+    let mut client = Client::modern(&server);
+    let _ = ask_round(&mut client, json!({})).await;
+    drop(client);
+    hears.await.expect("it is cancelled");
+}
+
+#[tokio::test]
 async fn questions_asked_together_share_a_round() {
     let server = Server::builder("asker", "1")
         .settings(settings())

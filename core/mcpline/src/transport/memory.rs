@@ -131,9 +131,11 @@ impl Memory {
         self.connection.is_idle()
     }
 
-    /// Ends the connection. What is in flight is cancelled.
+    /// Ends the connection. What is in flight is cancelled, suspended handlers too: their client is gone.
     pub fn close(&self) {
         self.connection.close();
+        let server = self.connection.server();
+        server.cancel_suspended_of(&self.connection);
         let mut state = self
             .queue
             .state

@@ -205,9 +205,15 @@ fn flush(call: &Arc<CallState>) {
         fail_pending(call, &AskError::Limit("the request state got too large"));
         return;
     }
-    let inserted = server.suspend(ticket, call.clone(), clock::now() + settings.state_lifetime);
+    let expires = clock::now() + settings.state_lifetime;
+    let inserted = server.suspend(ticket.clone(), call.clone(), expires);
     if inserted.is_err() {
         fail_pending(call, &AskError::Limit("too many handlers are suspended"));
+        return;
+    }
+    if call.is_cancelled() {
+        // The connection was closed just now, perhaps before the handler was in the table.
+        drop(server.take_suspended(&ticket));
         return;
     }
     respond_input_required(&seat, &requests, &sealed);
