@@ -238,19 +238,20 @@ pub unsafe extern "C" fn mcpl_server_new_with(
             )
         };
         let info = options::read("the description", info.as_bytes())?;
-        let mut given = match given {
-            None => Value::Object(serde_json::Map::new()),
+        let mut given: serde_json::Map<String, Value> = match given {
+            None => serde_json::Map::new(),
             Some(given) => options::read("the options", given.as_bytes())?,
         };
-        let instructions = given
-            .as_object_mut()
-            .and_then(|given| given.remove("instructions"));
-        let instructions = match instructions {
+        let instructions = match given.remove("instructions") {
             None | Some(Value::Null) => None,
             Some(Value::String(text)) => Some(text),
             Some(_) => return Err(Fault::invalid("the instructions are no text")),
         };
-        Server::make(info, decoded("the options", &given)?, instructions)
+        Server::make(
+            info,
+            decoded("the options", &Value::Object(given))?,
+            instructions,
+        )
     })
 }
 
