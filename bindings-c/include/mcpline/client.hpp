@@ -1,0 +1,576 @@
+/// \file
+/// Clients: connecting, requests that wait, return futures or call back, and handlers of what servers ask and tell.
+
+#ifndef MCPLINE_CLIENT_HPP
+#define MCPLINE_CLIENT_HPP
+
+#include "channel.hpp"
+#include "question.hpp"
+#include "request.hpp"
+#include "server.hpp"
+
+namespace mcpline {
+
+/// A client. Its destructor closes the connection, waits for callbacks that run, and then destroys the handlers.
+///
+/// Every request waits; with `_async` behind its name it returns a Pending (a std::future<Json>), or, if the last
+/// argument is a callable, calls that with a `const Outcome &` and returns a Request. Results are JSON as the protocol
+/// has them; lists have all pages, as one array. Any thread.
+class Client {
+  template <class F> using Told = std::enable_if_t<std::is_invocable_v<std::decay_t<F> &, const Outcome &>, int>;
+
+public:
+  /// A client that isn't connected yet.
+  Client(std::string_view name, std::string_view version)
+      : client_(detail::checked(mcpl_client_new(detail::Short(name).get(), detail::Short(version).get())),
+                &mcpl_client_free) {}
+
+  /// The options of mcpl_client_set_options. Before connecting, as all that sets something.
+  void set_options(const JsonText &options) {
+    detail::check(mcpl_client_set_options(client_.get(), options.data(), options.size()));
+  }
+
+  /// Has callbacks run on the thread that dispatches `loop`.
+  void use_loop(Loop &loop) { detail::check(mcpl_client_use_loop(client_.get(), loop.get())); }
+
+  /// Answers what servers want to know of the user. A handler takes `(Question &, const Json &params)` or fewer of
+  /// these and returns the result as JSON, or takes `(Question, const Json &)` and answers later.
+  template <class F> void on_elicit(F &&handler) { on_question(&mcpl_client_on_elicit, std::forward<F>(handler)); }
+
+  /// Answers what servers ask of the model.
+  template <class F> void on_sample(F &&handler) { on_question(&mcpl_client_on_sample, std::forward<F>(handler)); }
+
+  /// Answers which directories the server may use.
+  template <class F> void on_list_roots(F &&handler) {
+    on_question(&mcpl_client_on_list_roots, std::forward<F>(handler));
+  }
+
+  /// Runs `heard(std::string_view method, const Json &params)` for every notification, one at a time.
+  template <class F> void on_notification(F &&heard) {
+    using Kept = std::decay_t<F>;
+    detail::check(mcpl_client_on_notification(
+        client_.get(),
+        [](mcpl_client *, const char *method, const char *params, std::size_t length, void *user) {
+          detail::guarded(
+              [&] { (*static_cast<Kept *>(user))(std::string_view(method), json_or_null(params, length)); });
+        },
+        new Kept(std::forward<F>(heard)), &detail::destroy<Kept>));
+  }
+
+  /// Runs `heard(mcpl_log_level, std::string_view logger, const Json &data)` for what servers log, one at a time.
+  template <class F> void on_log(F &&heard) {
+    using Kept = std::decay_t<F>;
+    detail::check(mcpl_client_on_log(
+        client_.get(),
+        [](mcpl_client *, mcpl_log_level level, const char *logger, const char *data, std::size_t length, void *user) {
+          detail::guarded([&] {
+            (*static_cast<Kept *>(user))(level, std::string_view(logger == nullptr ? "" : logger),
+                                         json_or_null(data, length));
+          });
+        },
+        new Kept(std::forward<F>(heard)), &detail::destroy<Kept>));
+  }
+
+  /// Runs `heard(std::string_view line)` for what a server that was started writes to stderr, one at a time.
+  template <class F> void on_stderr(F &&heard) {
+    using Kept = std::decay_t<F>;
+    detail::check(mcpl_client_on_stderr(
+        client_.get(),
+        [](mcpl_client *, const char *line, std::size_t length, void *user) {
+          detail::guarded([&] { (*static_cast<Kept *>(user))(std::string_view(line, length)); });
+        },
+        new Kept(std::forward<F>(heard)), &detail::destroy<Kept>));
+  }
+
+  /// Connects to a URL: `set_url` and `open`.
+  void connect(std::string_view url) {
+    set_url(url);
+    open();
+  }
+
+  /// Connects to a server of this process: `set_server` and `open`.
+  void connect(Server &server) {
+    set_server(server);
+    open();
+  }
+
+  /// Connects by a transport of the program's own: `set_transport` and `open`.
+  void connect(std::unique_ptr<Transport> transport) {
+    set_transport(std::move(transport));
+    open();
+  }
+
+  /// Starts a program and connects to its pipes: `set_command` and `open`.
+  void spawn(const std::vector<std::string> &command) {
+    set_command(command);
+    open();
+  }
+
+  /// What `open` connects to: a URL. `options` as mcpl_client_set_url has them.
+  void set_url(std::string_view url, const JsonText &options = nullptr) {
+    const std::string text = options.text();
+    detail::check(mcpl_client_set_url(client_.get(), detail::Short(url).get(),
+                                      options.data() == nullptr ? nullptr : text.c_str()));
+  }
+
+  /// What `open` starts: a program and its arguments. `options` as mcpl_client_set_command has them.
+  void set_command(const std::vector<std::string> &command, const JsonText &options = nullptr) {
+    std::vector<const char *> pointers;
+    pointers.reserve(command.size());
+    for (const std::string &word : command) {
+      pointers.push_back(word.c_str());
+    }
+    const std::string text = options.text();
+    detail::check(mcpl_client_set_command(client_.get(), pointers.data(), pointers.size(),
+                                          options.data() == nullptr ? nullptr : text.c_str()));
+  }
+
+  /// What `open` connects to: a Unix socket.
+  void set_socket(std::string_view path) {
+    detail::check(mcpl_client_set_socket(client_.get(), detail::Short(path).get()));
+  }
+
+  /// What `open` connects to: a server of this process.
+  void set_server(Server &server) { detail::check(mcpl_client_set_server(client_.get(), server.get())); }
+
+  /// What `open` connects by: a transport of the program's own.
+  void set_transport(std::unique_ptr<Transport> transport) {
+    using Kept = std::unique_ptr<Transport>;
+    const mcpl_channel_functions functions = detail::TransportFunctions::table(true);
+    detail::check(
+        mcpl_client_set_channel(client_.get(), &functions, new Kept(std::move(transport)), &detail::destroy<Kept>));
+  }
+
+  /// Connects to what was set, and agrees with the server on a revision of the protocol.
+  void open() { detail::check(mcpl_client_open(client_.get())); }
+
+  /// Likewise; the value is null.
+  Pending<Json> open_async() {
+    return later({}, [&](const mcpl_request_options *, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_open_async(client_.get(), done, user, request);
+    });
+  }
+
+  /// Likewise; `done(const Outcome &)` is told.
+  template <class F, Told<F> = 0> Request open_async(F &&done) {
+    return begin(std::forward<F>(done), {},
+                 [&](const mcpl_request_options *, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_open_async(client_.get(), told, user, request);
+                 });
+  }
+
+  /// Who the server is: `{"protocolVersion", "serverInfo", "serverCapabilities", "instructions"}`.
+  Json info() const {
+    char *text = nullptr;
+    std::size_t length = 0;
+    detail::check(mcpl_client_info(client_.get(), &text, &length));
+    return Json(detail::taken(text, length));
+  }
+
+  /// Any request: its method and parameters (an object, or nullptr).
+  Json request(std::string_view method, const JsonText &params, const RequestOptions &options = {}) {
+    const detail::Short called(method);
+    return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
+      return mcpl_client_request(client_.get(), called.get(), params.data(), params.size(), table, result, length);
+    });
+  }
+
+  /// Likewise, as a future.
+  Pending<Json> request_async(std::string_view method, const JsonText &params, const RequestOptions &options = {}) {
+    const detail::Short called(method);
+    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_request_async(client_.get(), called.get(), params.data(), params.size(), table, done, user,
+                                       request);
+    });
+  }
+
+  /// Likewise, `done(const Outcome &)` is told.
+  template <class F, Told<F> = 0>
+  Request request_async(std::string_view method, const JsonText &params, F &&done, const RequestOptions &options = {}) {
+    const detail::Short called(method);
+    return begin(std::forward<F>(done), options,
+                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_request_async(client_.get(), called.get(), params.data(), params.size(), table,
+                                                    told, user, request);
+                 });
+  }
+
+  /// Calls a tool; `arguments` is an object, or nullptr. A CallToolResult.
+  Json call_tool(std::string_view name, const JsonText &arguments, const RequestOptions &options = {}) {
+    const detail::Short called(name);
+    return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
+      return mcpl_client_call_tool(client_.get(), called.get(), arguments.data(), arguments.size(), table, result,
+                                   length);
+    });
+  }
+
+  /// Likewise, as a future.
+  Pending<Json> call_tool_async(std::string_view name, const JsonText &arguments, const RequestOptions &options = {}) {
+    const detail::Short called(name);
+    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_call_tool_async(client_.get(), called.get(), arguments.data(), arguments.size(), table, done,
+                                         user, request);
+    });
+  }
+
+  /// Likewise, `done(const Outcome &)` is told.
+  template <class F, Told<F> = 0>
+  Request call_tool_async(std::string_view name, const JsonText &arguments, F &&done,
+                          const RequestOptions &options = {}) {
+    const detail::Short called(name);
+    return begin(std::forward<F>(done), options,
+                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_call_tool_async(client_.get(), called.get(), arguments.data(), arguments.size(),
+                                                      table, told, user, request);
+                 });
+  }
+
+  /// The server's tools, as one array.
+  Json list_tools(const RequestOptions &options = {}) {
+    return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
+      return mcpl_client_list_tools(client_.get(), table, result, length);
+    });
+  }
+
+  /// Likewise, as a future.
+  Pending<Json> list_tools_async(const RequestOptions &options = {}) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_list_tools_async(client_.get(), table, done, user, request);
+    });
+  }
+
+  /// Likewise, `done(const Outcome &)` is told.
+  template <class F, Told<F> = 0> Request list_tools_async(F &&done, const RequestOptions &options = {}) {
+    return begin(std::forward<F>(done), options,
+                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_list_tools_async(client_.get(), table, told, user, request);
+                 });
+  }
+
+  /// The server's resources, as one array.
+  Json list_resources(const RequestOptions &options = {}) {
+    return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
+      return mcpl_client_list_resources(client_.get(), table, result, length);
+    });
+  }
+
+  /// Likewise, as a future.
+  Pending<Json> list_resources_async(const RequestOptions &options = {}) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_list_resources_async(client_.get(), table, done, user, request);
+    });
+  }
+
+  /// Likewise, `done(const Outcome &)` is told.
+  template <class F, Told<F> = 0> Request list_resources_async(F &&done, const RequestOptions &options = {}) {
+    return begin(std::forward<F>(done), options,
+                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_list_resources_async(client_.get(), table, told, user, request);
+                 });
+  }
+
+  /// The server's resource templates, as one array.
+  Json list_resource_templates(const RequestOptions &options = {}) {
+    return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
+      return mcpl_client_list_resource_templates(client_.get(), table, result, length);
+    });
+  }
+
+  /// Likewise, as a future.
+  Pending<Json> list_resource_templates_async(const RequestOptions &options = {}) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_list_resource_templates_async(client_.get(), table, done, user, request);
+    });
+  }
+
+  /// Likewise, `done(const Outcome &)` is told.
+  template <class F, Told<F> = 0> Request list_resource_templates_async(F &&done, const RequestOptions &options = {}) {
+    return begin(std::forward<F>(done), options,
+                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_list_resource_templates_async(client_.get(), table, told, user, request);
+                 });
+  }
+
+  /// The server's prompts, as one array.
+  Json list_prompts(const RequestOptions &options = {}) {
+    return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
+      return mcpl_client_list_prompts(client_.get(), table, result, length);
+    });
+  }
+
+  /// Likewise, as a future.
+  Pending<Json> list_prompts_async(const RequestOptions &options = {}) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_list_prompts_async(client_.get(), table, done, user, request);
+    });
+  }
+
+  /// Likewise, `done(const Outcome &)` is told.
+  template <class F, Told<F> = 0> Request list_prompts_async(F &&done, const RequestOptions &options = {}) {
+    return begin(std::forward<F>(done), options,
+                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_list_prompts_async(client_.get(), table, told, user, request);
+                 });
+  }
+
+  /// Reads a resource. A ReadResourceResult.
+  Json read_resource(std::string_view uri, const RequestOptions &options = {}) {
+    const detail::Short address(uri);
+    return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
+      return mcpl_client_read_resource(client_.get(), address.get(), table, result, length);
+    });
+  }
+
+  /// Likewise, as a future.
+  Pending<Json> read_resource_async(std::string_view uri, const RequestOptions &options = {}) {
+    const detail::Short address(uri);
+    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_read_resource_async(client_.get(), address.get(), table, done, user, request);
+    });
+  }
+
+  /// Likewise, `done(const Outcome &)` is told.
+  template <class F, Told<F> = 0>
+  Request read_resource_async(std::string_view uri, F &&done, const RequestOptions &options = {}) {
+    const detail::Short address(uri);
+    return begin(std::forward<F>(done), options,
+                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_read_resource_async(client_.get(), address.get(), table, told, user, request);
+                 });
+  }
+
+  /// Gets a prompt; `arguments` is an object of strings, or nullptr. A GetPromptResult.
+  Json get_prompt(std::string_view name, const JsonText &arguments, const RequestOptions &options = {}) {
+    const detail::Short called(name);
+    return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
+      return mcpl_client_get_prompt(client_.get(), called.get(), arguments.data(), arguments.size(), table, result,
+                                    length);
+    });
+  }
+
+  /// Likewise, as a future.
+  Pending<Json> get_prompt_async(std::string_view name, const JsonText &arguments, const RequestOptions &options = {}) {
+    const detail::Short called(name);
+    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_get_prompt_async(client_.get(), called.get(), arguments.data(), arguments.size(), table, done,
+                                          user, request);
+    });
+  }
+
+  /// Likewise, `done(const Outcome &)` is told.
+  template <class F, Told<F> = 0>
+  Request get_prompt_async(std::string_view name, const JsonText &arguments, F &&done,
+                           const RequestOptions &options = {}) {
+    const detail::Short called(name);
+    return begin(std::forward<F>(done), options,
+                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_get_prompt_async(client_.get(), called.get(), arguments.data(), arguments.size(),
+                                                       table, told, user, request);
+                 });
+  }
+
+  /// Completes an argument: `params` is CompleteRequest's. A CompleteResult.
+  Json complete(const JsonText &params, const RequestOptions &options = {}) {
+    return wait(options, [&](const mcpl_request_options *table, char **result, std::size_t *length) {
+      return mcpl_client_complete(client_.get(), params.data(), params.size(), table, result, length);
+    });
+  }
+
+  /// Likewise, as a future.
+  Pending<Json> complete_async(const JsonText &params, const RequestOptions &options = {}) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_complete_async(client_.get(), params.data(), params.size(), table, done, user, request);
+    });
+  }
+
+  /// Likewise, `done(const Outcome &)` is told.
+  template <class F, Told<F> = 0>
+  Request complete_async(const JsonText &params, F &&done, const RequestOptions &options = {}) {
+    return begin(std::forward<F>(done), options,
+                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_complete_async(client_.get(), params.data(), params.size(), table, told, user,
+                                                     request);
+                 });
+  }
+
+  /// Asks for a sign of life.
+  void ping() { detail::check(mcpl_client_ping(client_.get())); }
+
+  /// Likewise, as a future of null.
+  Pending<Json> ping_async() {
+    return later({}, [&](const mcpl_request_options *, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_ping_async(client_.get(), done, user, request);
+    });
+  }
+
+  /// Likewise, `done(const Outcome &)` is told.
+  template <class F, Told<F> = 0> Request ping_async(F &&done) {
+    return begin(std::forward<F>(done), {},
+                 [&](const mcpl_request_options *, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_ping_async(client_.get(), told, user, request);
+                 });
+  }
+
+  /// From which level on the server is to log.
+  void set_log_level(mcpl_log_level least) { detail::check(mcpl_client_set_log_level(client_.get(), least)); }
+
+  /// Likewise, as a future of null.
+  Pending<Json> set_log_level_async(mcpl_log_level least) {
+    return later({}, [&](const mcpl_request_options *, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_set_log_level_async(client_.get(), least, done, user, request);
+    });
+  }
+
+  /// Likewise, `done(const Outcome &)` is told.
+  template <class F, Told<F> = 0> Request set_log_level_async(mcpl_log_level least, F &&done) {
+    return begin(std::forward<F>(done), {},
+                 [&](const mcpl_request_options *, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_set_log_level_async(client_.get(), least, told, user, request);
+                 });
+  }
+
+  /// Wants to be told when a resource changes.
+  void subscribe(std::string_view uri) {
+    const detail::Short address(uri);
+    detail::check(mcpl_client_subscribe(client_.get(), address.get()));
+  }
+
+  /// Likewise, as a future of null.
+  Pending<Json> subscribe_async(std::string_view uri) {
+    const detail::Short address(uri);
+    return later({}, [&](const mcpl_request_options *, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_subscribe_async(client_.get(), address.get(), done, user, request);
+    });
+  }
+
+  /// Likewise, `done(const Outcome &)` is told.
+  template <class F, Told<F> = 0> Request subscribe_async(std::string_view uri, F &&done) {
+    const detail::Short address(uri);
+    return begin(std::forward<F>(done), {},
+                 [&](const mcpl_request_options *, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_subscribe_async(client_.get(), address.get(), told, user, request);
+                 });
+  }
+
+  /// Wants to be told no longer.
+  void unsubscribe(std::string_view uri) {
+    const detail::Short address(uri);
+    detail::check(mcpl_client_unsubscribe(client_.get(), address.get()));
+  }
+
+  /// Likewise, as a future of null.
+  Pending<Json> unsubscribe_async(std::string_view uri) {
+    const detail::Short address(uri);
+    return later({}, [&](const mcpl_request_options *, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_unsubscribe_async(client_.get(), address.get(), done, user, request);
+    });
+  }
+
+  /// Likewise, `done(const Outcome &)` is told.
+  template <class F, Told<F> = 0> Request unsubscribe_async(std::string_view uri, F &&done) {
+    const detail::Short address(uri);
+    return begin(std::forward<F>(done), {},
+                 [&](const mcpl_request_options *, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_unsubscribe_async(client_.get(), address.get(), told, user, request);
+                 });
+  }
+
+  /// Tells the server that there are other directories now.
+  void roots_changed() { detail::check(mcpl_client_roots_changed(client_.get())); }
+
+  /// Likewise, as a future of null.
+  Pending<Json> roots_changed_async() {
+    return later({}, [&](const mcpl_request_options *, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_roots_changed_async(client_.get(), done, user, request);
+    });
+  }
+
+  /// Likewise, `done(const Outcome &)` is told.
+  template <class F, Told<F> = 0> Request roots_changed_async(F &&done) {
+    return begin(std::forward<F>(done), {},
+                 [&](const mcpl_request_options *, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_roots_changed_async(client_.get(), told, user, request);
+                 });
+  }
+
+  /// Any notification: its method and parameters (an object, or nullptr).
+  void notify(std::string_view method, const JsonText &params) {
+    const detail::Short called(method);
+    detail::check(mcpl_client_notify(client_.get(), called.get(), params.data(), params.size()));
+  }
+
+  /// Likewise, as a future of null.
+  Pending<Json> notify_async(std::string_view method, const JsonText &params) {
+    const detail::Short called(method);
+    return later({}, [&](const mcpl_request_options *, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_notify_async(client_.get(), called.get(), params.data(), params.size(), done, user, request);
+    });
+  }
+
+  /// Likewise, `done(const Outcome &)` is told.
+  template <class F, Told<F> = 0> Request notify_async(std::string_view method, const JsonText &params, F &&done) {
+    const detail::Short called(method);
+    return begin(std::forward<F>(done), {},
+                 [&](const mcpl_request_options *, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_notify_async(client_.get(), called.get(), params.data(), params.size(), told,
+                                                   user, request);
+                 });
+  }
+
+  /// Closes the connection: requests under way fail with `MCPL_CLOSED`, no callback runs afterwards. The destructor
+  /// does as much, but can't tell what went wrong.
+  void close() { detail::check(mcpl_client_close(client_.get())); }
+
+  /// The C handle, which stays this object's.
+  mcpl_client *get() const noexcept { return client_.get(); }
+
+private:
+  static Json json_or_null(const char *text, std::size_t length) {
+    return text == nullptr || length == 0 ? Json() : Json::view(std::string_view(text, length));
+  }
+
+  template <class Register, class F> void on_question(Register registered, F &&handler) {
+    using Kept = std::decay_t<F>;
+    detail::check(
+        registered(client_.get(), &detail::question<Kept>, new Kept(std::forward<F>(handler)), &detail::destroy<Kept>));
+  }
+
+  template <class Start> Json wait(const RequestOptions &options, Start &&start) {
+    const detail::OptionsTable<const RequestOptions> table(options, &options);
+    char *result = nullptr;
+    std::size_t length = 0;
+    detail::check(start(&table.table, &result, &length));
+    return Json(detail::taken(result, length));
+  }
+
+  template <class F, class Start> Request begin(F &&done, const RequestOptions &options, Start &&start) {
+    using Holder = detail::Asked<std::decay_t<F>>;
+    auto holder = std::make_unique<Holder>(Holder{std::forward<F>(done), options.progress});
+    const detail::OptionsTable<Holder> table(options, holder.get());
+    mcpl_request *request = nullptr;
+    const mcpl_status status = start(
+        &table.table,
+        [](mcpl_request *, const mcpl_error *error, const char *result, std::size_t length, void *user) {
+          const std::unique_ptr<Holder> mine(static_cast<Holder *>(user));
+          detail::guarded([&] { mine->done(Outcome(error, result, length)); });
+        },
+        holder.get(), &request);
+    detail::check(status);
+    // It belongs to the callback, which may have run already.
+    (void)holder.release();
+    return Request(request);
+  }
+
+  template <class Start> Pending<Json> later(const RequestOptions &options, Start &&start) {
+    detail::Fulfil fulfil;
+    std::future<Json> future = fulfil.promise.get_future();
+    const Request request = begin(std::move(fulfil), options, std::forward<Start>(start));
+    return Pending<Json>(std::move(future), request);
+  }
+
+  std::unique_ptr<mcpl_client, decltype(&mcpl_client_free)> client_;
+};
+
+} // namespace mcpline
+
+#endif

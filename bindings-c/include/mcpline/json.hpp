@@ -1,0 +1,347 @@
+/// \file
+/// JSON for programs that have no JSON library: reading by pointers, writing values; and nlohmann::json, if it is
+/// there.
+
+#ifndef MCPLINE_JSON_HPP
+#define MCPLINE_JSON_HPP
+
+#include <initializer_list>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <ostream>
+#include <vector>
+
+#include "error.hpp"
+
+/// Whether nlohmann::json is understood: by default if its header can be included.
+#ifndef MCPLINE_NLOHMANN_JSON
+#if __has_include(<nlohmann/json.hpp>)
+#define MCPLINE_NLOHMANN_JSON 1
+#else
+#define MCPLINE_NLOHMANN_JSON 0
+#endif
+#endif
+
+#if MCPLINE_NLOHMANN_JSON
+#include <nlohmann/json.hpp>
+#endif
+
+namespace mcpline {
+
+/// A JSON text and ways to read it. Cheap to copy.
+///
+/// One made from a std::string owns its text, and so does all that is found in it. One made by `view`, as handlers are
+/// given, borrows it: `owned` makes it last. Pointers are JSON Pointers (RFC 6901): "" is the whole, "/cities/0/name" a
+/// part. A value that is missing, or of another kind, is an Error with `MCPL_NOT_FOUND` or `MCPL_INVALID_ARGUMENT`.
+class Json {
+public:
+  /// null.
+  Json() : text_("null") {}
+
+  /// Owns `text`, which has to be JSON; that is found out when it is read.
+  explicit Json(std::string text) : owner_(std::make_shared<const std::string>(std::move(text))), text_(*owner_) {}
+
+  /// Borrows `text`, which has to last for as long as this.
+  static Json view(std::string_view text) { return Json(nullptr, text); }
+
+  /// One that lasts for as long as it likes.
+  Json owned() const { return owner_ ? *this : Json(std::string(text_)); }
+
+  /// The JSON text.
+  std::string_view text() const noexcept { return text_; }
+
+  /// The JSON text.
+  operator std::string_view() const noexcept { return text_; }
+
+  /// A copy of the JSON text.
+  operator std::string() const { return std::string(text_); }
+
+  /// Of which kind the whole is.
+  mcpl_json_kind kind() const {
+    mcpl_json_kind kind = MCPL_JSON_NULL;
+    detail::check(mcpl_json_kind_of(text_.data(), text_.size(), &kind));
+    return kind;
+  }
+
+  /// Whether there is something at `pointer`.
+  bool has(std::string_view pointer) const { return find(pointer).has_value(); }
+
+  /// What is at `pointer`, if there is something.
+  std::optional<Json> find(std::string_view pointer) const {
+    const char *value = nullptr;
+    std::size_t length = 0;
+    const mcpl_status status =
+        mcpl_json_find(text_.data(), text_.size(), detail::Short(pointer).get(), &value, &length);
+    if (status == MCPL_NOT_FOUND) {
+      return std::nullopt;
+    }
+    detail::check(status);
+    return Json(owner_, std::string_view(value, length));
+  }
+
+  /// What is at `pointer`.
+  Json at(std::string_view pointer) const {
+    const char *value = nullptr;
+    std::size_t length = 0;
+    detail::check(mcpl_json_find(text_.data(), text_.size(), detail::Short(pointer).get(), &value, &length));
+    return Json(owner_, std::string_view(value, length));
+  }
+
+  /// The string at `pointer`, without its quotes and escapes.
+  std::string string(std::string_view pointer = "") const {
+    char *value = nullptr;
+    std::size_t length = 0;
+    detail::check(mcpl_json_string(text_.data(), text_.size(), detail::Short(pointer).get(), &value, &length));
+    return detail::taken(value, length);
+  }
+
+  /// The whole number at `pointer`.
+  std::int64_t int64(std::string_view pointer = "") const {
+    std::int64_t value = 0;
+    detail::check(mcpl_json_int64(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
+    return value;
+  }
+
+  /// The number at `pointer`.
+  double number(std::string_view pointer = "") const {
+    double value = 0;
+    detail::check(mcpl_json_double(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
+    return value;
+  }
+
+  /// The truth value at `pointer`.
+  bool boolean(std::string_view pointer = "") const {
+    bool value = false;
+    detail::check(mcpl_json_bool(text_.data(), text_.size(), detail::Short(pointer).get(), &value));
+    return value;
+  }
+
+  /// The string at `pointer`, or `otherwise` if there is nothing.
+  std::string string_or(std::string_view pointer, std::string_view otherwise) const {
+    return has(pointer) ? string(pointer) : std::string(otherwise);
+  }
+
+  /// The whole number at `pointer`, or `otherwise` if there is nothing.
+  std::int64_t int64_or(std::string_view pointer, std::int64_t otherwise) const {
+    return has(pointer) ? int64(pointer) : otherwise;
+  }
+
+  /// The number at `pointer`, or `otherwise` if there is nothing.
+  double number_or(std::string_view pointer, double otherwise) const {
+    return has(pointer) ? number(pointer) : otherwise;
+  }
+
+  /// The truth value at `pointer`, or `otherwise` if there is nothing.
+  bool boolean_or(std::string_view pointer, bool otherwise) const {
+    return has(pointer) ? boolean(pointer) : otherwise;
+  }
+
+  /// How many members or elements what is at `pointer` has.
+  std::size_t count(std::string_view pointer = "") const {
+    std::size_t count = 0;
+    detail::check(mcpl_json_count(text_.data(), text_.size(), detail::Short(pointer).get(), &count));
+    return count;
+  }
+
+  /// The members of the object at `pointer`, in their order.
+  std::vector<std::pair<std::string, Json>> members(std::string_view pointer = "") const {
+    const Json whole = at(pointer);
+    std::vector<std::pair<std::string, Json>> found;
+    found.reserve(whole.count());
+    for (std::size_t index = 0, count = whole.count(); index < count; ++index) {
+      char *name = nullptr;
+      Json value = whole.item(index, &name);
+      found.emplace_back(detail::taken(name), std::move(value));
+    }
+    return found;
+  }
+
+  /// The elements of the array at `pointer`, in their order.
+  std::vector<Json> elements(std::string_view pointer = "") const {
+    const Json whole = at(pointer);
+    std::vector<Json> found;
+    found.reserve(whole.count());
+    for (std::size_t index = 0, count = whole.count(); index < count; ++index) {
+      char *name = nullptr;
+      Json value = whole.item(index, &name);
+      detail::taken(name);
+      found.push_back(std::move(value));
+    }
+    return found;
+  }
+
+#if MCPLINE_NLOHMANN_JSON
+  /// The whole as a nlohmann::json.
+  nlohmann::json parsed() const { return nlohmann::json::parse(text_); }
+
+  /// The whole as a type that nlohmann::json knows how to read.
+  template <class T> T as() const { return parsed().template get<T>(); }
+#endif
+
+private:
+  Json(std::shared_ptr<const std::string> owner, std::string_view text) : owner_(std::move(owner)), text_(text) {}
+
+  Json item(std::size_t index, char **name) const {
+    const char *value = nullptr;
+    std::size_t length = 0;
+    detail::check(mcpl_json_item(text_.data(), text_.size(), index, name, &value, &length));
+    return Json(owner_, std::string_view(value, length));
+  }
+
+  std::shared_ptr<const std::string> owner_;
+  std::string_view text_;
+};
+
+/// Writes the JSON text.
+inline std::ostream &operator<<(std::ostream &out, const Json &json) { return out << json.text(); }
+
+#if MCPLINE_NLOHMANN_JSON
+/// Found by nlohmann::json: a Json can be given where one of those is wanted, also to a handler.
+inline void to_json(nlohmann::json &to, const Json &from) { to = from.parsed(); }
+#endif
+
+/// Writes JSON piece by piece. One thread at a time. What is done wrong is told by `text`.
+class Writer {
+public:
+  /// An empty one.
+  Writer() : json_(detail::checked(mcpl_json_new()), &mcpl_json_free) {}
+
+  /// `{`
+  Writer &begin_object() { return mcpl_json_begin_object(json_.get()), *this; }
+  /// `}`
+  Writer &end_object() { return mcpl_json_end_object(json_.get()), *this; }
+  /// `[`
+  Writer &begin_array() { return mcpl_json_begin_array(json_.get()), *this; }
+  /// `]`
+  Writer &end_array() { return mcpl_json_end_array(json_.get()), *this; }
+  /// The name of the member that is put next.
+  Writer &name(std::string_view name) { return mcpl_json_name(json_.get(), detail::Short(name).get()), *this; }
+  /// A string.
+  Writer &put(std::string_view text) { return mcpl_json_put_string(json_.get(), text.data(), text.size()), *this; }
+  /// A string.
+  Writer &put(const std::string &text) { return put(std::string_view(text)); }
+  /// A string.
+  Writer &put(const char *text) { return put(std::string_view(text)); }
+  /// A number.
+  Writer &put(double number) { return mcpl_json_put_double(json_.get(), number), *this; }
+  /// null.
+  Writer &put(std::nullptr_t) { return mcpl_json_put_null(json_.get()), *this; }
+  /// JSON as it stands.
+  Writer &put(const Json &json) { return put_json(json.text()); }
+  /// A truth value or a whole number.
+  template <class Integer, std::enable_if_t<std::is_integral_v<Integer>, int> = 0> Writer &put(Integer value) {
+    if constexpr (std::is_same_v<Integer, bool>) {
+      mcpl_json_put_bool(json_.get(), value);
+    } else {
+      if constexpr (std::is_unsigned_v<Integer> && sizeof(Integer) >= sizeof(std::int64_t)) {
+        if (value > static_cast<Integer>(std::numeric_limits<std::int64_t>::max())) {
+          const std::string digits = std::to_string(value);
+          return put_json(digits);
+        }
+      }
+      mcpl_json_put_int64(json_.get(), static_cast<std::int64_t>(value));
+    }
+    return *this;
+  }
+  /// JSON text as it stands.
+  Writer &put_json(std::string_view text) { return mcpl_json_put_json(json_.get(), text.data(), text.size()), *this; }
+  /// Bytes, as a string in base64.
+  Writer &put_base64(const void *bytes, std::size_t length) {
+    return mcpl_json_put_base64(json_.get(), bytes, length), *this;
+  }
+  /// What is written so far, if it is complete.
+  Json json() const { return Json(text()); }
+  /// What is written so far, if it is complete.
+  std::string text() const {
+    const char *text = nullptr;
+    std::size_t length = 0;
+    detail::check(mcpl_json_text(json_.get(), &text, &length));
+    return std::string(text, length);
+  }
+  /// Begins anew.
+  void clear() { mcpl_json_clear(json_.get()); }
+
+private:
+  std::unique_ptr<mcpl_json, decltype(&mcpl_json_free)> json_;
+};
+
+/// One value within what object() and array() make: a string, number, truth value, nullptr, Json or nlohmann::json.
+class Value {
+public:
+  /// Whatever can be put.
+  template <class T, std::enable_if_t<!std::is_same_v<std::decay_t<T>, Value>, int> = 0> Value(const T &value) {
+#if MCPLINE_NLOHMANN_JSON
+    if constexpr (std::is_same_v<T, nlohmann::json> || std::is_same_v<T, nlohmann::ordered_json>) {
+      text_ = value.dump();
+      return;
+    } else
+#endif
+      text_ = Writer().put(value).text();
+  }
+
+  /// The value as JSON.
+  const std::string &text() const noexcept { return text_; }
+
+private:
+  std::string text_;
+};
+
+/// A JSON object: `object({{"city", "Bergen"}, {"days", 3}})`.
+inline Json object(std::initializer_list<std::pair<std::string_view, Value>> members) {
+  Writer writer;
+  writer.begin_object();
+  for (const auto &[name, value] : members) {
+    writer.name(name).put_json(value.text());
+  }
+  return writer.end_object().json();
+}
+
+/// A JSON array: `array({"Bergen", 3, nullptr})`.
+inline Json array(std::initializer_list<Value> elements) {
+  Writer writer;
+  writer.begin_array();
+  for (const auto &value : elements) {
+    writer.put_json(value.text());
+  }
+  return writer.end_array().json();
+}
+
+/// A parameter that is JSON: text, Json, nlohmann::json, or nullptr for none. Not to be kept: it may borrow.
+class JsonText {
+public:
+  /// None.
+  JsonText(std::nullptr_t = nullptr) {}
+
+  /// JSON text, or a Json.
+  template <class T, std::enable_if_t<std::is_convertible_v<const T &, std::string_view>, int> = 0>
+  JsonText(const T &text) : text_(std::string_view(text)), given_(true) {}
+
+#if MCPLINE_NLOHMANN_JSON
+  /// Written out.
+  JsonText(const nlohmann::json &json) : owned_(json.dump()), text_(owned_), given_(true) {}
+  /// Written out.
+  JsonText(const nlohmann::ordered_json &json) : owned_(json.dump()), text_(owned_), given_(true) {}
+#endif
+
+  JsonText(const JsonText &) = delete;
+  JsonText &operator=(const JsonText &) = delete;
+
+  /// NULL for none.
+  const char *data() const noexcept { return given_ ? (text_.data() ? text_.data() : "") : nullptr; }
+
+  /// In bytes.
+  std::size_t size() const noexcept { return text_.size(); }
+
+  /// A copy, for functions of C that want a zero byte behind it.
+  std::string text() const { return std::string(text_); }
+
+private:
+  std::string owned_;
+  std::string_view text_;
+  bool given_ = false;
+};
+
+} // namespace mcpline
+
+#endif
