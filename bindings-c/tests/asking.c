@@ -1,0 +1,279 @@
+/* Asking the client from within a call: waiting for the answer, with a continuation, and where nobody may wait. */
+
+#include "check.h"
+
+static const char FORM[] = "{\"message\": \"Who?\", \"requestedSchema\": {\"type\": \"object\", \"properties\": "
+                           "{\"name\": {\"type\": \"string\"}}}}";
+static const char SAMPLE[] =
+    "{\"messages\": [{\"role\": \"user\", \"content\": {\"type\": \"text\", \"text\": \"hi\"}}], "
+    "\"maxTokens\": 10}";
+
+/* ---- the client's side */
+
+static void answer_form(mcpl_question *question, const char *params, size_t length, void *user) {
+  char *message = NULL;
+  (void)user;
+  OK(mcpl_json_string(params, length, "/message", &message, NULL));
+  CHECK(strcmp(message, "Who?") == 0);
+  mcpl_string_free(message);
+  CHECK(!mcpl_question_is_withdrawn(question));
+  OK(mcpl_question_answer(question, "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_ENDED, mcpl_question_answer(question, "{\"action\": \"decline\"}", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_ENDED, mcpl_question_refuse(question, -1, "no", NULL, 0));
+}
+
+static void answer_sample(mcpl_question *question, const char *params, size_t length, void *user) {
+  (void)params, (void)length, (void)user;
+  OK(mcpl_question_answer(question,
+                          "{\"role\": \"assistant\", \"model\": \"m\", \"content\": {\"type\": \"text\", \"text\": "
+                          "\"hello\"}}",
+                          MCPL_AUTO_LENGTH));
+}
+
+static void *answer_roots_elsewhere(void *question) {
+  OK(mcpl_question_answer(question, "{\"roots\": [{\"uri\": \"file:///here\"}]}", MCPL_AUTO_LENGTH));
+  return NULL;
+}
+
+static void answer_roots(mcpl_question *question, const char *params, size_t length, void *user) {
+  pthread_t thread;
+  (void)params, (void)length, (void)user;
+  CHECK(pthread_create(&thread, NULL, answer_roots_elsewhere, question) == 0);
+  CHECK(pthread_detach(thread) == 0);
+}
+
+static void refuse(mcpl_question *question, const char *params, size_t length, void *user) {
+  (void)params, (void)length, (void)user;
+  OK(mcpl_question_refuse(question, -32042, "not today", "{\"why\": 1}", MCPL_AUTO_LENGTH));
+}
+
+/* ---- the server's side */
+
+static void ask_waiting(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  char *form = NULL;
+  char *sample = NULL;
+  char *roots = NULL;
+  size_t form_length = 0;
+  char text[1024];
+  (void)arguments, (void)length, (void)user;
+  OK(mcpl_call_ask_wait(call, "form", MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, &form, &form_length));
+  CHECK(strlen(form) == form_length);
+  OK(mcpl_call_ask_wait(call, "sample", MCPL_ASK_SAMPLE, SAMPLE, MCPL_AUTO_LENGTH, &sample, NULL));
+  OK(mcpl_call_ask_wait(call, "roots", MCPL_ASK_LIST_ROOTS, NULL, 0, &roots, NULL));
+  snprintf(text, sizeof text, "%s %s %s", form, sample, roots);
+  OK(mcpl_call_reply_text(call, text, MCPL_AUTO_LENGTH));
+  mcpl_string_free(form);
+  mcpl_string_free(sample);
+  mcpl_string_free(roots);
+}
+
+static void then_reply(mcpl_call *call, const mcpl_error *error, const char *result, size_t length, void *user) {
+  (void)user;
+  CHECK(error == NULL);
+  OK(mcpl_call_reply_text(call, result, length));
+}
+
+static void then_ask_roots(mcpl_call *call, const mcpl_error *error, const char *result, size_t length, void *user) {
+  CHECK(error == NULL);
+  CHECK(strlen(result) == length);
+  CONTAINS(result, "Ada");
+  OK(mcpl_call_ask(call, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, then_reply, user, finalized));
+}
+
+static void ask_continuing(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  char *result = NULL;
+  (void)arguments, (void)length;
+  /* This handler runs where nobody may wait. */
+  EXPECT(MCPL_WOULD_BLOCK, mcpl_call_ask_wait(call, NULL, MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, &result, NULL));
+  CHECK(result == NULL);
+  OK(mcpl_call_ask(call, NULL, MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, then_ask_roots, user, finalized));
+}
+
+static void ask_and_pass_on(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  char *result = NULL;
+  (void)arguments, (void)length;
+  const mcpl_status status = mcpl_call_ask_wait(call, NULL, MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, &result, NULL);
+  EXPECT(*(mcpl_status *)user, status);
+  /* A call that the client has given up may have ended. */
+  const mcpl_status told = mcpl_call_fail_with(call, mcpl_last_error());
+  CHECK(told == MCPL_OK || (status == MCPL_CANCELLED && told == MCPL_ENDED));
+}
+
+static mcpl_server *asking_server(struct tally *asked) {
+  mcpl_server *server = mcpl_server_new("server", "1");
+  mcpl_handler_options options = {.size = sizeof options, .flags = MCPL_HANDLER_INLINE};
+  OK(mcpl_server_add_tool(server, "wait", "Waits", NULL, ask_waiting, NULL, NULL));
+  OK(mcpl_server_add_tool_with(server, "{\"name\": \"continue\", \"inputSchema\": {\"type\": \"object\"}}",
+                               MCPL_AUTO_LENGTH, &options, ask_continuing, asked, NULL));
+  return server;
+}
+
+static mcpl_client *answering_client(mcpl_server *server, const char *options) {
+  mcpl_client *client = joined(server);
+  if (options != NULL) {
+    OK(mcpl_client_set_options(client, options, MCPL_AUTO_LENGTH));
+  }
+  OK(mcpl_client_on_elicit(client, answer_form, NULL, NULL));
+  OK(mcpl_client_on_sample(client, answer_sample, NULL, NULL));
+  OK(mcpl_client_on_list_roots(client, answer_roots, NULL, NULL));
+  OK(mcpl_client_open(client));
+  return client;
+}
+
+static void a_handler_waits_for_answers(void) {
+  struct tally asked = TALLY;
+  mcpl_server *server = asking_server(&asked);
+  mcpl_client *client = answering_client(server, NULL);
+  char *result = called(client, "wait", NULL);
+  CONTAINS(result, "Ada");
+  CONTAINS(result, "hello");
+  CONTAINS(result, "file:///here");
+  mcpl_string_free(result);
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
+static void a_continuation_goes_on_with_the_answer(void) {
+  struct tally asked = TALLY;
+  mcpl_server *server = asking_server(&asked);
+  mcpl_client *client = answering_client(server, NULL);
+  CALLS(client, "continue", NULL, "file:///here");
+  CALLS(client, "continue", NULL, "file:///here");
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  /* Two calls, each with two questions. */
+  CHECK(tally_count(&asked) == 4);
+}
+
+static void a_client_that_cannot_or_will_not_answer_is_told(void) {
+  const struct {
+    const char *revisions;
+    bool refuses;
+    mcpl_status status;
+  } cases[] = {
+      {"{\"revisions\": [\"2025-11-25\"]}", true, MCPL_REFUSED},
+      /* On 2026-07-28 a question can't be refused: the client gives the call up. */
+      {"{\"revisions\": [\"2026-07-28\"]}", true, MCPL_CANCELLED},
+      {"{\"revisions\": [\"2025-11-25\"]}", false, MCPL_NOT_SUPPORTED},
+      {"{\"revisions\": [\"2026-07-28\"]}", false, MCPL_NOT_SUPPORTED},
+  };
+  for (size_t index = 0; index < sizeof cases / sizeof *cases; index++) {
+    mcpl_status expected = cases[index].status;
+    char *result = NULL;
+    mcpl_server *server = mcpl_server_new("server", "1");
+    OK(mcpl_server_add_tool(server, "ask", "Asks", NULL, ask_and_pass_on, &expected, NULL));
+    mcpl_client *client = joined(server);
+    OK(mcpl_client_set_options(client, cases[index].revisions, MCPL_AUTO_LENGTH));
+    if (cases[index].refuses) {
+      OK(mcpl_client_on_elicit(client, refuse, NULL, NULL));
+    }
+    OK(mcpl_client_open(client));
+    const mcpl_status status = mcpl_client_call_tool(client, "ask", NULL, 0, NULL, &result, NULL);
+    CHECK(status != MCPL_OK || strstr(result, "\"isError\":true") != NULL);
+    mcpl_string_free(result);
+    mcpl_client_free(client);
+    mcpl_server_free(server);
+  }
+}
+
+/* ---- questions that nobody answers */
+
+struct open_question {
+  struct tally asked;
+  struct tally withdrawn;
+  mcpl_question *question;
+};
+
+static void withdrawn(mcpl_question *question, void *user) {
+  CHECK(mcpl_question_is_withdrawn(question));
+  tally_add(user);
+}
+
+static void keep_question(mcpl_question *question, const char *params, size_t length, void *user) {
+  struct open_question *open = user;
+  (void)params, (void)length;
+  OK(mcpl_question_on_withdrawn(question, withdrawn, &open->withdrawn, NULL));
+  open->question = question;
+  tally_add(&open->asked);
+}
+
+struct failing {
+  struct tally told;
+  struct tally finalized;
+};
+
+static void then_fail(mcpl_call *call, const mcpl_error *error, const char *result, size_t length, void *user) {
+  (void)result, (void)length;
+  CHECK(error != NULL);
+  CHECK(mcpl_error_status(error) != MCPL_OK);
+  (void)mcpl_call_fail_with(call, error);
+  tally_add(&((struct failing *)user)->told);
+}
+
+static void failing_finalized(void *user) { tally_add(&((struct failing *)user)->finalized); }
+
+static void ask_in_vain(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length;
+  OK(mcpl_call_ask(call, NULL, MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, then_fail, user, failing_finalized));
+}
+
+/* What is under way when a question is open, and nobody answers it. */
+struct standstill {
+  struct open_question open;
+  struct failing failing;
+  struct pending pending;
+  mcpl_server *server;
+  mcpl_client *client;
+  mcpl_request *request;
+};
+
+#define STANDSTILL {{TALLY, TALLY, NULL}, {TALLY, TALLY}, PENDING, NULL, NULL, NULL}
+
+static void stand_still(struct standstill *still) {
+  still->server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(still->server, "ask", "Asks", NULL, ask_in_vain, &still->failing, NULL));
+  still->client = joined(still->server);
+  OK(mcpl_client_on_elicit(still->client, keep_question, &still->open, NULL));
+  OK(mcpl_client_open(still->client));
+  OK(mcpl_client_call_tool_async(still->client, "ask", NULL, 0, NULL, completed, &still->pending, &still->request));
+  tally_wait(&still->open.asked, 1);
+  CHECK(!mcpl_question_is_withdrawn(still->open.question));
+}
+
+static void ended(struct standstill *still) {
+  tally_wait(&still->pending.done, 1);
+  CHECK(mcpl_question_is_withdrawn(still->open.question));
+  EXPECT(MCPL_ENDED, mcpl_question_answer(still->open.question, "{\"action\": \"decline\"}", MCPL_AUTO_LENGTH));
+  mcpl_client_free(still->client);
+  OK(mcpl_server_close(still->server));
+  CHECK(tally_count(&still->failing.told) == 1);
+  CHECK(tally_count(&still->failing.finalized) == 1);
+  mcpl_server_free(still->server);
+}
+
+static void a_question_ends_with_the_request_that_led_to_it(void) {
+  struct standstill still = STANDSTILL;
+  stand_still(&still);
+  OK(mcpl_request_cancel(still.request));
+  tally_wait(&still.open.withdrawn, 1);
+  ended(&still);
+  CHECK(still.pending.status == MCPL_CANCELLED);
+}
+
+static void a_question_ends_with_the_connection(void) {
+  struct standstill still = STANDSTILL;
+  stand_still(&still);
+  OK(mcpl_client_close(still.client));
+  ended(&still);
+  CHECK(still.pending.status == MCPL_CLOSED);
+}
+
+static const struct test tests[] = {
+    TEST(a_handler_waits_for_answers),
+    TEST(a_continuation_goes_on_with_the_answer),
+    TEST(a_client_that_cannot_or_will_not_answer_is_told),
+    TEST(a_question_ends_with_the_request_that_led_to_it),
+    TEST(a_question_ends_with_the_connection),
+};
+
+MAIN(tests)

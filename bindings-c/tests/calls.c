@@ -1,0 +1,441 @@
+/* A server's calls, seen from a client in the same process: every way to end one, from whatever thread, at whatever
+ * time; cancellation; and when user data is given back. */
+
+#include "check.h"
+
+static const char ANY[] = "{\"type\": \"object\"}";
+
+/* ---- every way to reply */
+
+static void reply(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)user;
+  char *how = NULL;
+  OK(mcpl_json_string(arguments, length, "/how", &how, NULL));
+  if (strcmp(how, "text") == 0) {
+    OK(mcpl_call_reply_text(call, "a text and more", 6));
+  } else if (strcmp(how, "bytes") == 0) {
+    OK(mcpl_call_reply_bytes(call, "\0\1\2", 3, "image/png"));
+  } else if (strcmp(how, "content") == 0) {
+    OK(mcpl_call_reply_content(
+        call, "[{\"type\": \"text\", \"text\": \"one\"}, {\"type\": \"text\", \"text\": \"two\"}]", MCPL_AUTO_LENGTH));
+  } else if (strcmp(how, "structured") == 0) {
+    OK(mcpl_call_reply_structured(call, "{\"answer\": 42}", MCPL_AUTO_LENGTH));
+  } else if (strcmp(how, "result") == 0) {
+    OK(mcpl_call_reply_result(call, "{\"content\": [], \"_meta\": {\"x/y\": 1}}", MCPL_AUTO_LENGTH));
+  } else if (strcmp(how, "fail") == 0) {
+    OK(mcpl_call_fail(call, "no such luck", MCPL_AUTO_LENGTH));
+  } else if (strcmp(how, "rpc") == 0) {
+    OK(mcpl_call_fail_rpc(call, -32123, "refused", "[1]", 3));
+  } else {
+    OK(mcpl_call_fail_internal(call, "a secret"));
+  }
+  mcpl_string_free(how);
+}
+
+static void a_call_is_ended_in_every_way(void) {
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "reply", "Replies", ANY, reply, NULL, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  CALLS(client, "reply", "{\"how\": \"text\"}", "\"a text\"");
+  CALLS(client, "reply", "{\"how\": \"bytes\"}", "\"data\":\"AAEC\"");
+  CALLS(client, "reply", "{\"how\": \"bytes\"}", "image/png");
+  CALLS(client, "reply", "{\"how\": \"content\"}", "two");
+  CALLS(client, "reply", "{\"how\": \"structured\"}", "structuredContent");
+  CALLS(client, "reply", "{\"how\": \"result\"}", "x/y");
+  CALLS(client, "reply", "{\"how\": \"fail\"}", "no such luck");
+  CALLS(client, "reply", "{\"how\": \"fail\"}", "\"isError\":true");
+  char *result = NULL;
+  EXPECT(MCPL_SERVER_ERROR,
+         mcpl_client_call_tool(client, "reply", "{\"how\": \"rpc\"}", MCPL_AUTO_LENGTH, NULL, &result, NULL));
+  CHECK(result == NULL);
+  CHECK(mcpl_error_rpc_code(mcpl_last_error()) == -32123);
+  CONTAINS(mcpl_error_message(mcpl_last_error()), "refused");
+  CONTAINS(mcpl_error_details(mcpl_last_error()), "\"data\":[1]");
+  /* Of an internal failure the client learns nothing more. */
+  mcpl_status status =
+      mcpl_client_call_tool(client, "reply", "{\"how\": \"internal\"}", MCPL_AUTO_LENGTH, NULL, &result, NULL);
+  CHECK(status == MCPL_SERVER_ERROR || (status == MCPL_OK && strstr(result, "\"isError\":true") != NULL));
+  CHECK(strstr(status == MCPL_OK ? result : mcpl_error_details(mcpl_last_error()), "secret") == NULL);
+  mcpl_string_free(result);
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
+/* ---- resources, templates, prompts, completion */
+
+static void name_it(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  char *name = NULL;
+  char text[256];
+  (void)user;
+  OK(mcpl_call_name(call, &name));
+  snprintf(text, sizeof text, "%s with %.*s", name, (int)length, arguments);
+  mcpl_string_free(name);
+  OK(mcpl_call_reply_text(call, text, MCPL_AUTO_LENGTH));
+}
+
+static void complete(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  const char *values[] = {"Bergen", "Bodø"};
+  (void)user;
+  char *typed = NULL;
+  OK(mcpl_json_string(arguments, length, "/argument/value", &typed, NULL));
+  CHECK(strcmp(typed, "B") == 0);
+  mcpl_string_free(typed);
+  OK(mcpl_call_reply_values(call, values, 2));
+}
+
+static void resources_prompts_and_completion_are_served(void) {
+  mcpl_server *server = mcpl_server_new("server", "1");
+  const char *styles[] = {"quiet", "loud"};
+  OK(mcpl_server_add_resource(server, "config://units", "units", "text/plain", name_it, NULL, NULL));
+  OK(mcpl_server_add_resource_template(server, "city://{name}", "city", NULL, name_it, NULL, NULL));
+  OK(mcpl_server_add_prompt(server, "plan", "Plans", "[{\"name\": \"style\"}]", name_it, NULL, NULL));
+  OK(mcpl_server_add_candidates(server, "plan", "style", styles, 2));
+  OK(mcpl_server_add_completion(server, "city://{name}", "name", complete, NULL, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  char *result = NULL;
+  size_t length = 0;
+  OK(mcpl_client_read_resource(client, "config://units", NULL, &result, &length));
+  CHECK(strlen(result) == length);
+  CONTAINS(result, "config://units with {}");
+  mcpl_string_free(result);
+  OK(mcpl_client_read_resource(client, "city://Oslo", NULL, &result, NULL));
+  CONTAINS(result, "city://Oslo with {\\\"name\\\":\\\"Oslo\\\"}");
+  mcpl_string_free(result);
+  OK(mcpl_client_get_prompt(client, "plan", "{\"style\": \"loud\"}", MCPL_AUTO_LENGTH, NULL, &result, NULL));
+  CONTAINS(result, "loud");
+  mcpl_string_free(result);
+  OK(mcpl_client_complete(client,
+                          "{\"ref\": {\"type\": \"ref/prompt\", \"name\": \"plan\"}, \"argument\": {\"name\": "
+                          "\"style\", \"value\": \"l\"}}",
+                          MCPL_AUTO_LENGTH, NULL, &result, NULL));
+  CONTAINS(result, "loud");
+  mcpl_string_free(result);
+  OK(mcpl_client_complete(
+      client,
+      "{\"ref\": {\"type\": \"ref/resource\", \"uri\": \"city://{name}\"}, \"argument\": {\"name\": "
+      "\"name\", \"value\": \"B\"}}",
+      MCPL_AUTO_LENGTH, NULL, &result, NULL));
+  CONTAINS(result, "Bergen");
+  mcpl_string_free(result);
+  OK(mcpl_client_list_resource_templates(client, NULL, &result, NULL));
+  CONTAINS(result, "city://{name}");
+  mcpl_string_free(result);
+  OK(mcpl_client_ping(client));
+  OK(mcpl_server_remove_prompt(server, "plan"));
+  EXPECT(MCPL_NOT_FOUND, mcpl_server_remove_prompt(server, "plan"));
+  OK(mcpl_server_remove_resource(server, "city://{name}"));
+  OK(mcpl_server_remove_resource(server, "config://units"));
+  EXPECT(MCPL_NOT_FOUND, mcpl_server_remove_resource(server, "config://units"));
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
+/* ---- later, from other threads */
+
+static void *reply_elsewhere(void *call) {
+  OK(mcpl_call_progress(call, 1, 2, "half"));
+  OK(mcpl_call_reply_text(call, "from elsewhere", MCPL_AUTO_LENGTH));
+  return NULL;
+}
+
+static void later(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  pthread_t thread;
+  (void)arguments, (void)length, (void)user;
+  CHECK(pthread_create(&thread, NULL, reply_elsewhere, call) == 0);
+  CHECK(pthread_detach(thread) == 0);
+}
+
+static void told(mcpl_request *request, double progress, double total, const char *message, void *user) {
+  (void)request;
+  CHECK(progress == 1 && total == 2);
+  CHECK(strcmp(message, "half") == 0);
+  tally_add(user);
+}
+
+static void a_call_is_completed_later_from_another_thread(void) {
+  struct tally progressed = TALLY;
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "later", "Replies later", NULL, later, NULL, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  mcpl_request_options options = {.size = sizeof options, .progress = told, .user = &progressed};
+  char *result = NULL;
+  OK(mcpl_client_call_tool(client, "later", NULL, 0, &options, &result, NULL));
+  CONTAINS(result, "from elsewhere");
+  CHECK(tally_count(&progressed) == 1);
+  mcpl_string_free(result);
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
+/* ---- twice */
+
+static void twice(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  const char *given = NULL;
+  char *name = NULL;
+  (void)arguments, (void)length;
+  OK(mcpl_call_reply_text(call, "once", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_ENDED, mcpl_call_reply_text(call, "again", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_ENDED, mcpl_call_fail(call, "again", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_ENDED, mcpl_call_name(call, &name));
+  EXPECT(MCPL_ENDED, mcpl_call_arguments(call, &given, NULL));
+  EXPECT(MCPL_ENDED, mcpl_call_progress(call, 1, 1, NULL));
+  CHECK(name == NULL && given == NULL);
+  CHECK(mcpl_call_is_cancelled(call));
+  /* The handler's own arguments last until it returns. */
+  CHECK(strcmp(arguments, "{}") == 0);
+  tally_add(user);
+}
+
+static void a_second_answer_is_refused(void) {
+  struct tally refused = TALLY;
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "twice", "Replies twice", NULL, twice, &refused, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  CALLS(client, "twice", "{}", "once");
+  tally_wait(&refused, 1);
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
+/* ---- never, and after close */
+
+struct kept {
+  struct tally arrived;
+  struct tally cancelled;
+  mcpl_call *call;
+};
+
+static void keep(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length;
+  ((struct kept *)user)->call = call;
+  tally_add(&((struct kept *)user)->arrived);
+}
+
+static void a_call_that_nobody_answers_ends_when_the_server_closes(void) {
+  struct kept kept = {TALLY, TALLY, NULL};
+  struct pending pending = PENDING;
+  mcpl_server *server = mcpl_server_new_with("{\"name\": \"server\", \"version\": \"1\"}", MCPL_AUTO_LENGTH, NULL, 0);
+  OK(mcpl_server_add_tool(server, "keep", "Never replies", NULL, keep, &kept, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  OK(mcpl_client_call_tool_async(client, "keep", NULL, 0, NULL, completed, &pending, NULL));
+  tally_wait(&kept.arrived, 1);
+  CHECK(!mcpl_call_is_cancelled(kept.call));
+  OK(mcpl_server_close(server));
+  tally_wait(&pending.done, 1);
+  CHECK(pending.status != MCPL_OK || strstr(pending.text, "\"isError\":true") != NULL);
+  CHECK(mcpl_call_is_cancelled(kept.call));
+  EXPECT(MCPL_ENDED, mcpl_call_reply_text(kept.call, "too late", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_ENDED, mcpl_call_fail_internal(kept.call, "too late"));
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  EXPECT(MCPL_ENDED, mcpl_call_reply_text(kept.call, "much too late", MCPL_AUTO_LENGTH));
+}
+
+/* ---- cancellation */
+
+static void cancelled(mcpl_call *call, void *user) {
+  CHECK(mcpl_call_is_cancelled(call));
+  tally_add(user);
+}
+
+static void keep_until_cancelled(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  struct kept *kept = user;
+  OK(mcpl_call_on_cancel(call, cancelled, &kept->cancelled, NULL));
+  keep(call, arguments, length, user);
+}
+
+static void a_cancelled_call_is_told_by_flag_and_callback(void) {
+  struct kept kept = {TALLY, TALLY, NULL};
+  struct pending pending = PENDING;
+  mcpl_request *request = NULL;
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "keep", "Waits", NULL, keep_until_cancelled, &kept, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  OK(mcpl_client_call_tool_async(client, "keep", NULL, 0, NULL, completed, &pending, &request));
+  tally_wait(&kept.arrived, 1);
+  CHECK(!mcpl_call_is_cancelled(kept.call));
+  OK(mcpl_request_cancel(request));
+  tally_wait(&pending.done, 1);
+  CHECK(pending.status == MCPL_CANCELLED);
+  EXPECT(MCPL_ENDED, mcpl_request_cancel(request));
+  tally_wait(&kept.cancelled, 1);
+  CHECK(mcpl_call_is_cancelled(kept.call));
+  /* An answer that nobody waits for is no mistake. */
+  OK(mcpl_call_reply_text(kept.call, "for nobody", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_ENDED, mcpl_call_reply_text(kept.call, "twice for nobody", MCPL_AUTO_LENGTH));
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  CHECK(tally_count(&kept.cancelled) == 1);
+}
+
+/* ---- user data */
+
+static void nothing(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length, (void)user;
+  OK(mcpl_call_reply_text(call, "", 0));
+}
+
+static void user_data_is_given_back_exactly_once(void) {
+  struct tally tool = TALLY;
+  struct tally resource = TALLY;
+  struct tally prompt = TALLY;
+  struct tally failed = TALLY;
+  struct tally replaced = TALLY;
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "tool", "Nothing", NULL, nothing, &tool, finalized));
+  OK(mcpl_server_add_resource(server, "a://b", "b", NULL, nothing, &resource, finalized));
+  OK(mcpl_server_add_prompt(server, "prompt", "Nothing", NULL, nothing, &prompt, finalized));
+  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_add_tool(server, "bad", "Nothing", "{", nothing, &failed, finalized));
+  CHECK(tally_count(&failed) == 1);
+  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_add_tool(server, NULL, "Nothing", NULL, nothing, &failed, finalized));
+  CHECK(tally_count(&failed) == 2);
+  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_add_tool(NULL, "bad", "Nothing", NULL, nothing, &failed, finalized));
+  CHECK(tally_count(&failed) == 3);
+  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_add_tool(server, "bad", "Nothing", NULL, NULL, &failed, finalized));
+  CHECK(tally_count(&failed) == 4);
+  OK(mcpl_server_set_completion(server, nothing, &replaced, finalized));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  CALLS(client, "tool", NULL, "content");
+  OK(mcpl_server_remove_tool(server, "tool"));
+  tally_wait(&tool, 1);
+  EXPECT(MCPL_NOT_FOUND, mcpl_server_remove_tool(server, "tool"));
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  tally_wait(&resource, 1);
+  tally_wait(&prompt, 1);
+  tally_wait(&replaced, 1);
+  CHECK(tally_count(&tool) == 1 && tally_count(&resource) == 1 && tally_count(&prompt) == 1);
+  CHECK(tally_count(&replaced) == 1 && tally_count(&failed) == 4);
+}
+
+struct slow {
+  struct tally entered;
+  struct tally leave;
+  struct tally finalized;
+};
+
+static void slowly(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  struct slow *slow = user;
+  (void)arguments, (void)length;
+  tally_add(&slow->entered);
+  tally_wait(&slow->leave, 1);
+  CHECK(tally_count(&slow->finalized) == 0);
+  OK(mcpl_call_reply_text(call, "done", MCPL_AUTO_LENGTH));
+}
+
+static void slow_finalized(void *user) { tally_add(&((struct slow *)user)->finalized); }
+
+static void user_data_lasts_for_as_long_as_a_callback_runs(void) {
+  struct slow slow = {TALLY, TALLY, TALLY};
+  struct pending pending = PENDING;
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "slow", "Slow", NULL, slowly, &slow, slow_finalized));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  OK(mcpl_client_call_tool_async(client, "slow", NULL, 0, NULL, completed, &pending, NULL));
+  tally_wait(&slow.entered, 1);
+  OK(mcpl_server_remove_tool(server, "slow"));
+  CHECK(tally_count(&slow.finalized) == 0);
+  tally_add(&slow.leave);
+  tally_wait(&pending.done, 1);
+  CHECK(pending.status == MCPL_OK);
+  tally_wait(&slow.finalized, 1);
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  CHECK(tally_count(&slow.finalized) == 1);
+}
+
+/* ---- closing */
+
+static void *let_go(void *user) {
+  struct slow *slow = user;
+  tally_wait(&slow->entered, 1);
+  tally_add(&slow->leave);
+  return NULL;
+}
+
+static void closing_lets_calls_end_and_waits_for_callbacks(void) {
+  struct slow slow = {TALLY, TALLY, TALLY};
+  struct pending pending = PENDING;
+  pthread_t thread;
+  uint16_t port = 0;
+  char url[64];
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "slow", "Slow", NULL, slowly, &slow, slow_finalized));
+  OK(mcpl_server_start_http(server, "127.0.0.1", 0, NULL, &port));
+  snprintf(url, sizeof url, "http://127.0.0.1:%u/mcp", (unsigned)port);
+  mcpl_client *client = mcpl_client_new("test", "1");
+  OK(mcpl_client_connect(client, url));
+  OK(mcpl_client_call_tool_async(client, "slow", NULL, 0, NULL, completed, &pending, NULL));
+  tally_wait(&slow.entered, 1);
+  CHECK(pthread_create(&thread, NULL, let_go, &slow) == 0);
+  OK(mcpl_server_close(server));
+  CHECK(tally_count(&slow.leave) == 1);
+  CHECK(pthread_join(thread, NULL) == 0);
+  tally_wait(&pending.done, 1);
+  CHECK(pending.status == MCPL_OK);
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  CHECK(tally_count(&slow.finalized) == 1);
+}
+
+static void close_within(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length;
+  EXPECT(MCPL_WOULD_BLOCK, mcpl_server_close(user));
+  OK(mcpl_call_reply_text(call, "would block", MCPL_AUTO_LENGTH));
+}
+
+static void closing_within_an_own_callback_would_block(void) {
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "close", "Closes", NULL, close_within, server, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  CALLS(client, "close", NULL, "would block");
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  EXPECT(MCPL_ENDED, mcpl_server_stop(server));
+  EXPECT(MCPL_ENDED, mcpl_client_ping(client));
+}
+
+/* ---- over HTTP */
+
+static void serves_http_in_the_background(void) {
+  uint16_t port = 0;
+  char url[64];
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "reply", "Replies", ANY, reply, NULL, NULL));
+  OK(mcpl_server_start_http(server, "127.0.0.1", 0, NULL, &port));
+  snprintf(url, sizeof url, "http://127.0.0.1:%u/mcp", (unsigned)port);
+  mcpl_client *client = mcpl_client_new("test", "1");
+  OK(mcpl_client_connect(client, url));
+  CALLS(client, "reply", "{\"how\": \"text\"}", "a text");
+  OK(mcpl_client_close(client));
+  mcpl_client_free(client);
+  EXPECT(MCPL_TIMED_OUT, mcpl_server_wait(server, 0));
+  OK(mcpl_server_stop(server));
+  OK(mcpl_server_wait(server, -1));
+  mcpl_server_free(server);
+}
+
+static const struct test tests[] = {
+    TEST(a_call_is_ended_in_every_way),
+    TEST(resources_prompts_and_completion_are_served),
+    TEST(a_call_is_completed_later_from_another_thread),
+    TEST(a_second_answer_is_refused),
+    TEST(a_call_that_nobody_answers_ends_when_the_server_closes),
+    TEST(a_cancelled_call_is_told_by_flag_and_callback),
+    TEST(user_data_is_given_back_exactly_once),
+    TEST(user_data_lasts_for_as_long_as_a_callback_runs),
+    TEST(closing_lets_calls_end_and_waits_for_callbacks),
+    TEST(closing_within_an_own_callback_would_block),
+    TEST(serves_http_in_the_background),
+};
+
+MAIN(tests)

@@ -1,0 +1,160 @@
+/* Transports written in C: a server and a client joined by two of them, and what ends them. */
+
+#include "check.h"
+
+/* One side's end; what it sends is received by the other, if that is there. */
+struct end {
+  struct tally opened;
+  struct tally sent;
+  struct tally closed;
+  struct tally finalized;
+  pthread_mutex_t lock;
+  mcpl_channel *other;
+};
+
+#define END {TALLY, TALLY, TALLY, TALLY, PTHREAD_MUTEX_INITIALIZER, NULL}
+
+static void open_at_once(mcpl_channel *channel, void *user) {
+  tally_add(&((struct end *)user)->opened);
+  OK(mcpl_channel_opened(channel, NULL));
+}
+
+static void fail_to_open(mcpl_channel *channel, void *user) {
+  tally_add(&((struct end *)user)->opened);
+  OK(mcpl_channel_opened(channel, "no cable"));
+}
+
+static void send_across(mcpl_channel *channel, const char *message, size_t length, void *user) {
+  struct end *end = user;
+  (void)channel;
+  CHECK(strlen(message) == length);
+  pthread_mutex_lock(&end->lock);
+  mcpl_channel *other = end->other;
+  pthread_mutex_unlock(&end->lock);
+  /* The other side may have closed already. */
+  const mcpl_status status = mcpl_channel_receive(other, message, length);
+  CHECK(status == MCPL_OK || status == MCPL_ENDED || status == MCPL_CLOSED);
+  tally_add(&end->sent);
+}
+
+static void closed(mcpl_channel *channel, void *user) {
+  (void)channel;
+  tally_add(&((struct end *)user)->closed);
+}
+
+static void end_finalized(void *user) { tally_add(&((struct end *)user)->finalized); }
+
+/* A client's channel is known once it is asked to open. */
+struct client_end {
+  struct end end;
+  struct end *server;
+};
+
+static void open_client(mcpl_channel *channel, void *user) {
+  struct client_end *client = user;
+  pthread_mutex_lock(&client->server->lock);
+  client->server->other = channel;
+  pthread_mutex_unlock(&client->server->lock);
+  open_at_once(channel, user);
+}
+
+static void reply(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length, (void)user;
+  OK(mcpl_call_reply_text(call, "across", MCPL_AUTO_LENGTH));
+}
+
+static void a_server_and_a_client_talk_over_channels(void) {
+  struct end server_end = END;
+  struct client_end client_end = {END, &server_end};
+  const mcpl_channel_functions serving = {.size = sizeof serving, .send = send_across, .close = closed};
+  const mcpl_channel_functions asking = {
+      .size = sizeof asking, .open = open_client, .send = send_across, .close = closed};
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "reply", "Replies", NULL, reply, NULL, NULL));
+  mcpl_channel *served = mcpl_server_serve_channel(server, &serving, &server_end, end_finalized);
+  CHECK(served != NULL);
+  client_end.end.other = served;
+  mcpl_client *client = mcpl_client_new("client", "1");
+  OK(mcpl_client_set_channel(client, &asking, &client_end, end_finalized));
+  OK(mcpl_client_open(client));
+  CALLS(client, "reply", NULL, "across");
+  OK(mcpl_client_close(client));
+  CHECK(tally_count(&client_end.end.closed) == 1);
+  OK(mcpl_channel_hang_up(served, NULL));
+  OK(mcpl_server_close(server));
+  CHECK(tally_count(&server_end.closed) == 1);
+  EXPECT(MCPL_ENDED, mcpl_channel_receive(served, "{}", 2));
+  EXPECT(MCPL_ENDED, mcpl_channel_hang_up(served, NULL));
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  CHECK(tally_count(&client_end.end.finalized) == 1 && tally_count(&server_end.finalized) == 1);
+  CHECK(tally_count(&client_end.end.opened) == 1 && tally_count(&client_end.end.sent) > 0);
+}
+
+static void a_channel_that_fails_to_open_fails_the_client(void) {
+  struct end end = END;
+  const mcpl_channel_functions functions = {
+      .size = sizeof functions, .open = fail_to_open, .send = send_across, .close = closed};
+  mcpl_client *client = mcpl_client_new("client", "1");
+  OK(mcpl_client_set_channel(client, &functions, &end, end_finalized));
+  CHECK(mcpl_client_open(client) != MCPL_OK);
+  CONTAINS(mcpl_error_message(mcpl_last_error()), "no cable");
+  mcpl_client_free(client);
+  CHECK(tally_count(&end.finalized) == 1);
+  CHECK(tally_count(&end.sent) == 0);
+}
+
+static void swallow(mcpl_channel *channel, const char *message, size_t length, void *user) {
+  (void)message, (void)length;
+  pthread_mutex_lock(&((struct end *)user)->lock);
+  ((struct end *)user)->other = channel;
+  pthread_mutex_unlock(&((struct end *)user)->lock);
+  tally_add(&((struct end *)user)->sent);
+}
+
+static void a_hang_up_fails_what_is_under_way(void) {
+  struct end end = END;
+  struct pending pending = PENDING;
+  const mcpl_channel_functions functions = {
+      .size = sizeof functions, .open = open_at_once, .send = swallow, .close = closed};
+  mcpl_client *client = mcpl_client_new("client", "1");
+  /* One revision, so that it does not try another one in a conversation of its own, where nobody answers either. */
+  OK(mcpl_client_set_options(client, "{\"revisions\": [\"2025-11-25\"], \"reconnect_attempts\": 0}", MCPL_AUTO_LENGTH));
+  OK(mcpl_client_set_channel(client, &functions, &end, end_finalized));
+  OK(mcpl_client_open_async(client, completed, &pending, NULL));
+  tally_wait(&end.sent, 1);
+  pthread_mutex_lock(&end.lock);
+  mcpl_channel *channel = end.other;
+  pthread_mutex_unlock(&end.lock);
+  OK(mcpl_channel_hang_up(channel, "the cable broke"));
+  tally_wait(&pending.done, 1);
+  CHECK(pending.status != MCPL_OK);
+  mcpl_client_free(client);
+  CHECK(tally_count(&end.opened) == 1 && tally_count(&end.closed) == 1 && tally_count(&end.finalized) == 1);
+}
+
+static void a_client_that_hangs_up_is_gone_from_the_server(void) {
+  struct end end = END;
+  const mcpl_channel_functions functions = {.size = sizeof functions, .send = swallow, .close = closed};
+  mcpl_server *server = mcpl_server_new("server", "1");
+  mcpl_channel *channel = mcpl_server_serve_channel(server, &functions, &end, end_finalized);
+  CHECK(channel != NULL);
+  const char *ping = "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"}";
+  OK(mcpl_channel_receive(channel, ping, strlen(ping)));
+  tally_wait(&end.sent, 1);
+  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_channel_receive(channel, NULL, 3));
+  OK(mcpl_channel_hang_up(channel, "gone"));
+  (void)mcpl_server_wait(server, -1);
+  tally_wait(&end.closed, 1);
+  tally_wait(&end.finalized, 1);
+  mcpl_server_free(server);
+}
+
+static const struct test tests[] = {
+    TEST(a_server_and_a_client_talk_over_channels),
+    TEST(a_channel_that_fails_to_open_fails_the_client),
+    TEST(a_hang_up_fails_what_is_under_way),
+    TEST(a_client_that_hangs_up_is_gone_from_the_server),
+};
+
+MAIN(tests)

@@ -1,0 +1,469 @@
+// The C++ layer over the real library: handlers of every signature, exceptions, who owns what, futures and callbacks.
+
+#include <mcpline.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <iostream>
+#include <mutex>
+#include <thread>
+
+namespace {
+
+using namespace mcpline;
+
+#define CHECK(condition) check((condition), __LINE__, #condition)
+
+void check(bool truth, int line, const char *what) {
+  if (!truth) {
+    std::cerr << "layer.cpp:" << line << ": not so: " << what << std::endl;
+    std::abort();
+  }
+}
+
+#define THROWS(status_, expression)                                                                                    \
+  [&] {                                                                                                                \
+    try {                                                                                                              \
+      (void)(expression);                                                                                              \
+    } catch (const Error &error) {                                                                                     \
+      check(error.status() == (status_), __LINE__, error.what());                                                      \
+      return error;                                                                                                    \
+    }                                                                                                                  \
+    check(false, __LINE__, #expression " throws");                                                                     \
+    std::abort();                                                                                                      \
+  }()
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
+
+std::string text_of(const Json &result) { return result.string("/content/0/text"); }
+
+/// Counts how many of it are there.
+struct Counted {
+  static inline std::atomic<int> alive{0};
+  Counted() { ++alive; }
+  Counted(const Counted &) { ++alive; }
+  ~Counted() { --alive; }
+};
+
+/// One thing at a time, between threads.
+template <class T> class Box {
+public:
+  void put(T value) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    value_.emplace(std::move(value));
+    changed_.notify_all();
+  }
+
+  T take() {
+    std::unique_lock<std::mutex> lock(mutex_);
+    changed_.wait(lock, [&] { return value_.has_value(); });
+    T taken = std::move(*value_);
+    value_.reset();
+    return taken;
+  }
+
+private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<T> value_;
+};
+
+/// A server and a client of it.
+struct Pair {
+  Server server{"server", "1"};
+  Client client{"client", "1"};
+
+  Pair &joined() {
+    client.connect(server);
+    return *this;
+  }
+};
+
+const Json any = object({{"type", "object"}});
+
+void handlers_take_what_they_want() {
+  Pair pair;
+  auto owned = std::make_unique<int>(42);
+  pair.server.add_tool("both", "d", any,
+                       [](Call &call, const Json &arguments) { return call.name() + std::string(arguments.text()); });
+  pair.server.add_tool("arguments", "d", any, [owned = std::move(owned)](const Json &arguments) {
+    return std::to_string(*owned + arguments.int64("/n"));
+  });
+  pair.server.add_tool("call", "d", any, [](Call &call) { return call.info().string("/client/name"); });
+  pair.server.add_tool("nothing", "d", nullptr, [] { return "nothing"; });
+  pair.server.add_tool("taken", "d", any, [](Call call, const Json &) {
+    std::thread([call = std::move(call)]() mutable { call.reply("later"); }).detach();
+  });
+  pair.joined();
+  CHECK(text_of(pair.client.call_tool("both", R"({"a":1})")) == "both{\"a\":1}");
+  CHECK(text_of(pair.client.call_tool("arguments", object({{"n", 1}}))) == "43");
+  CHECK(text_of(pair.client.call_tool("call", nullptr)) == "client");
+  CHECK(text_of(pair.client.call_tool("nothing", nullptr)) == "nothing");
+  CHECK(text_of(pair.client.call_tool("taken", nullptr)) == "later");
+}
+
+void handlers_return_what_they_like() {
+  Pair pair;
+  pair.server.add_tool("structured", "d", nullptr, [] { return object({{"n", 1}}); });
+  pair.server.add_tool("content", "d", nullptr, [] {
+    return Content{array({object({{"type", "text"}, {"text", "a"}}), object({{"type", "text"}, {"text", "b"}})})};
+  });
+  pair.server.add_tool("bytes", "d", nullptr, [] { return Bytes{std::string("\0\1", 2), "image/png"}; });
+  pair.server.add_tool("result", "d", nullptr, [] { return Result{Json(R"({"content":[],"isError":true})")}; });
+  pair.server.add_resource("a://text", "text", "text/plain", [] { return "text"; });
+  pair.server.add_resource("a://json", "json", "application/json", [] { return array({1, 2.5, true, nullptr, "x"}); });
+  pair.server.add_resource("a://bytes", "bytes", "image/png", [] { return Bytes{"abc"}; });
+  pair.server.add_resource_template("b://{c}", "c", "", [](const Json &arguments) { return arguments.string("/c"); });
+  pair.server.add_prompt("ask", "d", nullptr, [] { return "a message"; });
+  pair.server.add_completion("b://{c}", "c", [](const Json &arguments) {
+    return std::vector<std::string>{arguments.string("/argument/value") + "!"};
+  });
+  pair.joined();
+  CHECK(pair.client.call_tool("structured", nullptr).int64("/structuredContent/n") == 1);
+  CHECK(pair.client.call_tool("content", nullptr).count("/content") == 2);
+  CHECK(pair.client.call_tool("bytes", nullptr).string("/content/0/data") == "AAE=");
+  CHECK(pair.client.call_tool("result", nullptr).boolean("/isError"));
+  CHECK(pair.client.read_resource("a://text").string("/contents/0/text") == "text");
+  CHECK(pair.client.read_resource("a://json").string("/contents/0/text") == "[1,2.5,true,null,\"x\"]");
+  CHECK(pair.client.read_resource("a://bytes").string("/contents/0/blob") == "YWJj");
+  CHECK(pair.client.read_resource("b://x").string("/contents/0/text") == "x");
+  CHECK(contains(pair.client.get_prompt("ask", nullptr), "a message"));
+  CHECK(contains(pair.client.complete(R"({"ref":{"type":"ref/resource","uri":"b://{c}"},
+                                          "argument":{"name":"c","value":"z"}})"),
+                 "z!"));
+  CHECK(pair.client.list_resources().count() == 3);
+  CHECK(pair.client.list_resource_templates().count() == 1);
+  CHECK(pair.client.list_prompts().elements().at(0).string("/name") == "ask");
+}
+
+void exceptions_fail_the_call_and_go_no_further() {
+  Pair pair;
+  pair.server.add_tool("tool", "d", nullptr, [] { throw ToolError("try again"); });
+  pair.server.add_tool("rpc", "d", nullptr, [] { throw RpcError(-32123, "refused", "[1]"); });
+  pair.server.add_tool("internal", "d", nullptr, [] { throw std::runtime_error("a secret"); });
+  pair.server.add_tool("odd", "d", nullptr, [] { throw 42; });
+  pair.server.add_tool("words", "d", nullptr, [] { throw ToolError("\xff"); });
+  pair.server.add_tool("bad", "d", nullptr, [] { return std::string("\xff"); });
+  pair.joined();
+  const Json told = pair.client.call_tool("tool", nullptr);
+  CHECK(told.boolean("/isError") && text_of(told) == "try again");
+  const Error refused = THROWS(MCPL_SERVER_ERROR, pair.client.call_tool("rpc", nullptr));
+  CHECK(refused.rpc_code() == -32123 && contains(refused.what(), "refused") && contains(refused.details(), "[1]"));
+  for (const char *name : {"internal", "odd", "words", "bad"}) {
+    std::string said;
+    try {
+      said = pair.client.call_tool(name, nullptr);
+      CHECK(contains(said, "\"isError\":true"));
+    } catch (const Error &error) {
+      CHECK(error.status() == MCPL_SERVER_ERROR);
+      said = error.details();
+    }
+    CHECK(!contains(said, "secret"));
+  }
+  CHECK(text_of(pair.client.call_tool("tool", nullptr)) == "try again");
+}
+
+void a_call_that_is_dropped_fails() {
+  Pair pair;
+  pair.server.add_tool("drop", "d", nullptr, [](Call) {});
+  pair.joined();
+  try {
+    CHECK(pair.client.call_tool("drop", nullptr).boolean("/isError"));
+  } catch (const Error &error) {
+    CHECK(error.status() == MCPL_SERVER_ERROR);
+  }
+}
+
+void a_call_is_answered_once() {
+  Pair pair;
+  Box<mcpl_status> second;
+  pair.server.add_tool("twice", "d", nullptr, [&](Call call) {
+    mcpl_call *const handle = call.get();
+    call.reply("once");
+    Call again(handle);
+    second.put(THROWS(MCPL_ENDED, again.reply("again")).status());
+  });
+  pair.joined();
+  CHECK(text_of(pair.client.call_tool("twice", nullptr)) == "once");
+  CHECK(second.take() == MCPL_ENDED);
+}
+
+void asking_waits_or_continues() {
+  Pair pair;
+  pair.server.add_tool("wait", "d", nullptr, [](Call &call) {
+    return call.elicit("Who?", any).string("/content/name") + call.list_roots().string("/roots/0/uri") +
+           call.sample(R"({"messages":[],"maxTokens":1})").string("/content/text");
+  });
+  pair.server.add_tool(
+      R"({"name":"continue","inputSchema":{"type":"object"}})",
+      [](Call &call) {
+        THROWS(MCPL_WOULD_BLOCK, call.list_roots());
+        call.ask_then(MCPL_ASK_ELICIT, Call::elicitation("Who?", any), [](Call &asked, const Outcome &outcome) {
+          const std::string name = outcome.value().string("/content/name");
+          asked.ask_then(MCPL_ASK_LIST_ROOTS, nullptr,
+                         [name](Call &, const Outcome &roots) { return name + roots.value().string("/roots/0/uri"); });
+        });
+      },
+      {/*on_io_thread=*/true});
+  pair.server.add_tool("refused", "d", nullptr, [](Call &call) {
+    call.ask_then(MCPL_ASK_SAMPLE, R"({"messages":[],"maxTokens":2})",
+                  [](Call &, const Outcome &outcome) { return outcome.value().string("/content/text"); });
+  });
+  pair.client.on_elicit([](const Json &params) {
+    CHECK(params.string("/message") == "Who?");
+    return object({{"action", "accept"}, {"content", object({{"name", "Ada"}})}});
+  });
+  pair.client.on_sample([](Question &, const Json &params) {
+    if (params.int64("/maxTokens") == 2) {
+      throw RpcError(-1, "no");
+    }
+    return R"({"role":"assistant","model":"m","content":{"type":"text","text":"hello"}})";
+  });
+  pair.client.on_list_roots([](Question question, const Json &) {
+    std::thread([question = std::move(question)]() mutable {
+      question.answer(R"({"roots":[{"uri":"file:///here"}]})");
+    }).detach();
+  });
+  pair.joined();
+  CHECK(text_of(pair.client.call_tool("wait", nullptr)) == "Adafile:///herehello");
+  CHECK(text_of(pair.client.call_tool("continue", nullptr)) == "Adafile:///here");
+  try {
+    CHECK(pair.client.call_tool("refused", nullptr).boolean("/isError"));
+  } catch (const Error &error) {
+    CHECK(error.status() == MCPL_QUESTION_UNANSWERED);
+  }
+}
+
+void requests_are_futures_or_call_back() {
+  Pair pair;
+  Box<Call> kept;
+  std::atomic<int> progressed{0};
+  pair.server.add_tool("echo", "d", any, [](Call &call, const Json &arguments) {
+    call.progress(1, 2, "half");
+    return std::string(arguments.text());
+  });
+  pair.server.add_tool("keep", "d", nullptr, [&](Call call) {
+    call.on_cancel([] {});
+    kept.put(std::move(call));
+  });
+  pair.joined();
+  RequestOptions options;
+  options.progress = [&](double done, double total, std::string_view message) {
+    CHECK(done == 1 && total == 2 && message == "half");
+    ++progressed;
+  };
+  std::future<Json> first = pair.client.call_tool_async("echo", R"({"n":1})", options);
+  Pending<Json> second = pair.client.list_tools_async();
+  CHECK(text_of(first.get()) == R"({"n":1})");
+  CHECK(progressed == 1);
+  CHECK(second.get().count() == 2);
+  CHECK(!second.cancel());
+  Box<std::string> told;
+  pair.client.call_tool_async("echo", nullptr, [&, counted = Counted()](const Outcome &outcome) {
+    told.put(outcome ? text_of(outcome.value()) : outcome.error().what());
+  });
+  CHECK(told.take() == "{}");
+  pair.client.ping_async().get();
+  Pending<Json> cancelled = pair.client.call_tool_async("keep", nullptr);
+  Call call = kept.take();
+  CHECK(!call.is_cancelled());
+  CHECK(cancelled.cancel());
+  THROWS(MCPL_CANCELLED, cancelled.get());
+  const Error unknown = THROWS(MCPL_SERVER_ERROR, pair.client.request_async("no/such", nullptr).get());
+  CHECK(unknown.rpc_code() == -32601);
+  THROWS(MCPL_INVALID_ARGUMENT, pair.client.call_tool_async("echo", "[]"));
+  pair.client.close();
+  CHECK(Counted::alive == 0);
+}
+
+void what_lambdas_hold_is_destroyed() {
+  CHECK(Counted::alive == 0);
+  {
+    Pair pair;
+    pair.server.add_tool("a", "d", nullptr, [counted = Counted()] { return "a"; });
+    pair.server.on_end([counted = Counted()](const std::optional<Error> &) {});
+    pair.client.on_notification([counted = Counted()](std::string_view, const Json &) {});
+    THROWS(MCPL_INVALID_ARGUMENT, (pair.server.add_tool("b", "d", "{", [counted = Counted()] { return "b"; }), 0));
+    pair.joined();
+    CHECK(text_of(pair.client.call_tool("a", nullptr)) == "a");
+    CHECK(Counted::alive == 3);
+    pair.server.remove_tool("a");
+    THROWS(MCPL_NOT_FOUND, (pair.server.remove_tool("a"), 0));
+  }
+  CHECK(Counted::alive == 0);
+}
+
+void exceptions_of_callbacks_that_answer_nobody_are_told() {
+  Pair pair;
+  Box<std::string> told;
+  set_unhandled([&](std::exception_ptr exception) {
+    try {
+      std::rethrow_exception(std::move(exception));
+    } catch (const std::exception &error) {
+      told.put(error.what());
+    }
+  });
+  pair.joined();
+  pair.client.ping_async([](const Outcome &) { throw std::runtime_error("nobody hears this"); });
+  CHECK(told.take() == "nobody hears this");
+  set_unhandled({});
+}
+
+/// One side of a cable in memory; what one side sends the other receives.
+class Cable : public Transport {
+public:
+  struct Ends {
+    std::mutex mutex;
+    Channel server, client;
+  };
+
+  Cable(std::shared_ptr<Ends> ends, bool serving) : ends_(std::move(ends)), serving_(serving) {}
+
+  void open(Channel channel) override {
+    {
+      const std::lock_guard<std::mutex> lock(ends_->mutex);
+      ends_->client = channel;
+    }
+    channel.opened();
+  }
+
+  void send(Channel, std::string_view message) override {
+    Channel other;
+    {
+      const std::lock_guard<std::mutex> lock(ends_->mutex);
+      other = serving_ ? ends_->client : ends_->server;
+    }
+    other.receive(message);
+  }
+
+private:
+  std::shared_ptr<Ends> ends_;
+  bool serving_;
+  Counted counted_;
+};
+
+void transports_are_classes() {
+  {
+    Pair pair;
+    const auto ends = std::make_shared<Cable::Ends>();
+    pair.server.add_tool("a", "d", nullptr, [] { return "across"; });
+    {
+      const std::lock_guard<std::mutex> lock(ends->mutex);
+      ends->server = pair.server.serve(std::make_unique<Cable>(ends, true));
+    }
+    pair.client.connect(std::make_unique<Cable>(ends, false));
+    CHECK(text_of(pair.client.call_tool("a", nullptr)) == "across");
+    CHECK(Counted::alive == 2);
+    pair.client.close();
+  }
+  CHECK(Counted::alive == 0);
+}
+
+void a_loop_runs_callbacks_here() {
+  Loop loop;
+  Pair pair;
+  const std::thread::id here = std::this_thread::get_id();
+  pair.server.use_loop(loop);
+  pair.client.use_loop(loop);
+  pair.server.add_tool("a", "d", nullptr, [&] {
+    CHECK(std::this_thread::get_id() == here);
+    return "here";
+  });
+  bool done = false;
+  pair.client.set_server(pair.server);
+  pair.client.open_async([&](const Outcome &opened) {
+    opened.value();
+    pair.client.call_tool_async("a", nullptr, [&](const Outcome &outcome) {
+      CHECK(text_of(outcome.value()) == "here");
+      done = true;
+    });
+  });
+  CHECK(loop.fd() >= 0);
+  while (!done) {
+    loop.wait();
+    loop.dispatch();
+  }
+  CHECK(!loop.wait(Milliseconds(0)));
+}
+
+void json_is_read_and_written() {
+  const Json json = object({{"text", "a\"\n"},
+                            {"number", 2.5},
+                            {"whole", 7U},
+                            {"truth", true},
+                            {"none", nullptr},
+                            {"list", array({1, "two", object({{"three", 3}})})}});
+  CHECK(json.string("/text") == "a\"\n");
+  CHECK(json.number("/number") == 2.5 && json.int64("/whole") == 7 && json.boolean("/truth"));
+  CHECK(json.at("/none").kind() == MCPL_JSON_NULL && json.kind() == MCPL_JSON_OBJECT);
+  CHECK(json.count("/list") == 3 && json.elements("/list")[2].int64("/three") == 3);
+  CHECK(json.members().size() == 6 && json.members()[1].first == "number");
+  CHECK(!json.find("/missing") && json.string_or("/missing", "otherwise") == "otherwise");
+  CHECK(json.int64_or("/whole", 1) == 7);
+  THROWS(MCPL_NOT_FOUND, json.string("/missing"));
+  THROWS(MCPL_INVALID_ARGUMENT, json.string("/number"));
+  THROWS(MCPL_INVALID_ARGUMENT, Writer().begin_object().text());
+  Json part;
+  {
+    const Json whole(std::string(R"({"a":{"b":"kept"}})"));
+    part = whole.at("/a");
+  }
+  CHECK(part.string("/b") == "kept");
+  CHECK(Writer().put_base64("abc", 3).text() == "\"YWJj\"");
+  CHECK(Writer().put(18446744073709551615ULL).text() == "18446744073709551615");
+#if MCPLINE_NLOHMANN_JSON
+  Pair pair;
+  pair.server.add_tool("sum", "d", nlohmann::json{{"type", "object"}}, [](const nlohmann::json &arguments) {
+    return nlohmann::json{{"sum", arguments.at("a").get<int>() + arguments.at("b").get<int>()}};
+  });
+  pair.joined();
+  CHECK(pair.client.call_tool("sum", nlohmann::json{{"a", 1}, {"b", 2}}).parsed()["structuredContent"]["sum"] == 3);
+  CHECK(object({{"n", nlohmann::json{1, 2}}}).text() == "{\"n\":[1,2]}");
+  CHECK(json.at("/list/0").as<int>() == 1);
+#endif
+}
+
+void misuse_is_an_exception() {
+  THROWS(MCPL_INVALID_ARGUMENT, Server("\xff", "1"));
+  THROWS(MCPL_INVALID_ARGUMENT, Server(std::string_view("a\0b", 3), "1"));
+  THROWS(MCPL_INVALID_ARGUMENT, Server::with("{}"));
+  Server server = Server::with(R"({"name":"a","version":"1","title":"A"})", R"({"instructions":"Read this."})");
+  Client client("client", "1");
+  client.connect(server);
+  CHECK(client.info().string("/instructions") == "Read this.");
+  Server moved = std::move(server);
+  client.ping();
+  moved.close();
+  const Error closed = THROWS(MCPL_CLOSED, (client.close(), client.ping(), 0));
+  CHECK(std::string(closed.what()).empty() == false && closed.rpc_code() == 0);
+}
+
+} // namespace
+
+int main() {
+  const std::pair<const char *, void (*)()> tests[] = {
+#define TEST(name) {#name, name}
+      TEST(handlers_take_what_they_want),
+      TEST(handlers_return_what_they_like),
+      TEST(exceptions_fail_the_call_and_go_no_further),
+      TEST(a_call_that_is_dropped_fails),
+      TEST(a_call_is_answered_once),
+      TEST(asking_waits_or_continues),
+      TEST(requests_are_futures_or_call_back),
+      TEST(what_lambdas_hold_is_destroyed),
+      TEST(exceptions_of_callbacks_that_answer_nobody_are_told),
+      TEST(transports_are_classes),
+      TEST(a_loop_runs_callbacks_here),
+      TEST(json_is_read_and_written),
+      TEST(misuse_is_an_exception),
+  };
+  int passed = 0;
+  for (const auto &[name, run] : tests) {
+    std::cerr << name << std::endl;
+    run();
+    ++passed;
+  }
+  std::cout << passed << " passed, 0 failed" << std::endl;
+  return EXIT_SUCCESS;
+}

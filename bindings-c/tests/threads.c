@@ -1,0 +1,211 @@
+/* Many threads at once: for whatever finds races. Calls are made, completed elsewhere, cancelled and closed side by
+ * side. */
+
+#include "check.h"
+
+enum { CALLERS = 4, CALLS_EACH = 25 };
+
+/* Calls wait here for a thread that completes them. */
+struct desk {
+  pthread_mutex_t lock;
+  pthread_cond_t changed;
+  mcpl_call *waiting[CALLERS * CALLS_EACH];
+  int count;
+  bool closed;
+};
+
+#define DESK {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER}
+
+static void hand_in(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  struct desk *desk = user;
+  (void)arguments, (void)length;
+  pthread_mutex_lock(&desk->lock);
+  CHECK(desk->count < CALLERS * CALLS_EACH);
+  desk->waiting[desk->count++] = call;
+  pthread_cond_broadcast(&desk->changed);
+  pthread_mutex_unlock(&desk->lock);
+}
+
+static void *complete_calls(void *user) {
+  struct desk *desk = user;
+  pthread_mutex_lock(&desk->lock);
+  while (!desk->closed || desk->count > 0) {
+    if (desk->count == 0) {
+      pthread_cond_wait(&desk->changed, &desk->lock);
+      continue;
+    }
+    mcpl_call *call = desk->waiting[--desk->count];
+    pthread_mutex_unlock(&desk->lock);
+    (void)mcpl_call_is_cancelled(call);
+    (void)mcpl_call_progress(call, 1, 1, NULL);
+    /* Ended calls are told so; the other ones are answered. */
+    const mcpl_status status = mcpl_call_reply_text(call, "completed", MCPL_AUTO_LENGTH);
+    CHECK(status == MCPL_OK || status == MCPL_ENDED);
+    pthread_mutex_lock(&desk->lock);
+  }
+  pthread_mutex_unlock(&desk->lock);
+  return NULL;
+}
+
+static void close_desk(struct desk *desk) {
+  pthread_mutex_lock(&desk->lock);
+  desk->closed = true;
+  pthread_cond_broadcast(&desk->changed);
+  pthread_mutex_unlock(&desk->lock);
+}
+
+static void *make_calls(void *client) {
+  for (int index = 0; index < CALLS_EACH; index++) {
+    CALLS(client, "desk", NULL, "completed");
+  }
+  return NULL;
+}
+
+static void calls_are_completed_by_other_threads(void) {
+  struct desk desk = DESK;
+  struct tally finalizer = TALLY;
+  pthread_t callers[CALLERS];
+  pthread_t completers[2];
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "desk", "Waits at a desk", NULL, hand_in, &desk, NULL));
+  OK(mcpl_server_add_tool(server, "other", "Not called", NULL, hand_in, &finalizer, finalized));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  for (int index = 0; index < 2; index++) {
+    CHECK(pthread_create(&completers[index], NULL, complete_calls, &desk) == 0);
+  }
+  for (int index = 0; index < CALLERS; index++) {
+    CHECK(pthread_create(&callers[index], NULL, make_calls, client) == 0);
+  }
+  for (int index = 0; index < CALLERS; index++) {
+    CHECK(pthread_join(callers[index], NULL) == 0);
+  }
+  close_desk(&desk);
+  for (int index = 0; index < 2; index++) {
+    CHECK(pthread_join(completers[index], NULL) == 0);
+  }
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  CHECK(tally_count(&finalizer) == 1);
+}
+
+struct cancelling {
+  mcpl_client *client;
+  struct pending pending[CALLS_EACH];
+};
+
+static void *make_and_cancel(void *user) {
+  struct cancelling *cancelling = user;
+  for (int index = 0; index < CALLS_EACH; index++) {
+    mcpl_request *request = NULL;
+    cancelling->pending[index] = (struct pending)PENDING;
+    OK(mcpl_client_call_tool_async(cancelling->client, "desk", NULL, 0, NULL, completed, &cancelling->pending[index],
+                                   &request));
+    const mcpl_status status = mcpl_request_cancel(request);
+    CHECK(status == MCPL_OK || status == MCPL_ENDED);
+  }
+  return NULL;
+}
+
+static void calls_are_cancelled_while_they_are_completed(void) {
+  static struct cancelling cancelling[2];
+  struct desk desk = DESK;
+  pthread_t threads[2];
+  pthread_t completer;
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "desk", "Waits at a desk", NULL, hand_in, &desk, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  CHECK(pthread_create(&completer, NULL, complete_calls, &desk) == 0);
+  for (int index = 0; index < 2; index++) {
+    cancelling[index].client = client;
+    CHECK(pthread_create(&threads[index], NULL, make_and_cancel, &cancelling[index]) == 0);
+  }
+  for (int index = 0; index < 2; index++) {
+    CHECK(pthread_join(threads[index], NULL) == 0);
+  }
+  for (int index = 0; index < 2 * CALLS_EACH; index++) {
+    struct pending *pending = &cancelling[index / CALLS_EACH].pending[index % CALLS_EACH];
+    tally_wait(&pending->done, 1);
+    CHECK(pending->status == MCPL_OK || pending->status == MCPL_CANCELLED);
+  }
+  mcpl_client_free(client);
+  OK(mcpl_server_close(server));
+  close_desk(&desk);
+  CHECK(pthread_join(completer, NULL) == 0);
+  mcpl_server_free(server);
+}
+
+static void *call_until_closed(void *user) {
+  struct cancelling *calling = user;
+  for (int index = 0; index < CALLS_EACH; index++) {
+    char *result = NULL;
+    const mcpl_status status = mcpl_client_call_tool(calling->client, "desk", NULL, 0, NULL, &result, NULL);
+    CHECK((status == MCPL_OK) == (result != NULL));
+    mcpl_string_free(result);
+  }
+  return NULL;
+}
+
+static void a_server_is_closed_while_it_is_called(void) {
+  struct desk desk = DESK;
+  struct cancelling calling;
+  pthread_t threads[CALLERS];
+  pthread_t completer;
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "desk", "Waits at a desk", NULL, hand_in, &desk, NULL));
+  calling.client = joined(server);
+  OK(mcpl_client_open(calling.client));
+  CHECK(pthread_create(&completer, NULL, complete_calls, &desk) == 0);
+  for (int index = 0; index < CALLERS; index++) {
+    CHECK(pthread_create(&threads[index], NULL, call_until_closed, &calling) == 0);
+  }
+  CALLS(calling.client, "desk", NULL, "completed");
+  OK(mcpl_server_close(server));
+  OK(mcpl_client_close(calling.client));
+  for (int index = 0; index < CALLERS; index++) {
+    CHECK(pthread_join(threads[index], NULL) == 0);
+  }
+  mcpl_client_free(calling.client);
+  mcpl_server_free(server);
+  close_desk(&desk);
+  CHECK(pthread_join(completer, NULL) == 0);
+}
+
+static void *add_and_remove(void *user) {
+  mcpl_server *server = user;
+  struct tally finalizer = TALLY;
+  for (int index = 0; index < CALLS_EACH; index++) {
+    OK(mcpl_server_add_resource(server, "a://b", "b", NULL, hand_in, &finalizer, finalized));
+    OK(mcpl_server_remove_resource(server, "a://b"));
+    tally_wait(&finalizer, index + 1);
+  }
+  return NULL;
+}
+
+static void what_is_offered_changes_while_it_is_listed(void) {
+  pthread_t thread;
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_resource(server, "a://always", "always", NULL, hand_in, NULL, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  CHECK(pthread_create(&thread, NULL, add_and_remove, server) == 0);
+  for (int index = 0; index < CALLS_EACH; index++) {
+    char *result = NULL;
+    OK(mcpl_client_list_resources(client, NULL, &result, NULL));
+    CONTAINS(result, "a://always");
+    mcpl_string_free(result);
+  }
+  CHECK(pthread_join(thread, NULL) == 0);
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
+static const struct test tests[] = {
+    TEST(calls_are_completed_by_other_threads),
+    TEST(calls_are_cancelled_while_they_are_completed),
+    TEST(a_server_is_closed_while_it_is_called),
+    TEST(what_is_offered_changes_while_it_is_listed),
+};
+
+MAIN(tests)
