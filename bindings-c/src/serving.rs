@@ -135,12 +135,12 @@ impl Drop for Running {
 
 impl Server {
     /// Has the I/O thread serve by this until the end.
-    pub(crate) fn spawn<F: Future<Output = Result<(), Fault>> + Send>(
+    pub(crate) fn spawn<F>(
         self: &Arc<Self>,
         serve: impl FnOnce(mcpline::Server, Stop) -> F + Send + 'static,
     ) -> Done
     where
-        F: 'static,
+        F: Future<Output = Done> + Send + 'static,
     {
         let (stop, running) = self.serving.begin(self)?;
         let core = self.core.clone();

@@ -110,11 +110,11 @@ pub struct mcpl_error {
 pub(crate) struct Fault {
     pub(crate) status: mcpl_status,
     pub(crate) message: String,
-    pub(crate) rpc: Option<RpcError>,
+    pub(crate) rpc: Option<Box<RpcError>>,
     /// Whatever else is known.
-    pub(crate) details: Map<String, Value>,
+    pub(crate) details: Box<Map<String, Value>>,
     /// What a handler that passes it on fails with, if that is not just its message.
-    handler: Option<HandlerError>,
+    handler: Option<Box<HandlerError>>,
 }
 
 /// The outcome of what an entry point does.
@@ -126,7 +126,7 @@ impl Fault {
             status,
             message: message.into(),
             rpc: None,
-            details: Map::new(),
+            details: Box::default(),
             handler: None,
         }
     }
@@ -155,7 +155,7 @@ impl Fault {
     /// With a JSON-RPC error, which is also among the details.
     #[must_use]
     pub(crate) fn with_rpc(mut self, error: &RpcError) -> Self {
-        self.rpc = Some(error.clone());
+        self.rpc = Some(Box::new(error.clone()));
         // The vocabulary's types have string keys and nothing else that JSON couldn't hold.
         self.details.insert(
             "error".into(),
@@ -166,9 +166,10 @@ impl Fault {
 
     /// What a handler fails with that passes this on.
     pub(crate) fn to_handler_error(&self) -> HandlerError {
-        self.handler
-            .clone()
-            .unwrap_or_else(|| HandlerError::Tool(self.message.clone()))
+        match &self.handler {
+            Some(handler) => (**handler).clone(),
+            None => HandlerError::Tool(self.message.clone()),
+        }
     }
 }
 
@@ -188,7 +189,7 @@ impl From<mcpline::Error> for Fault {
 impl From<&AskError> for Fault {
     fn from(error: &AskError) -> Self {
         let fault = |status| Self {
-            handler: Some(error.clone().into()),
+            handler: Some(Box::new(error.clone().into())),
             ..Self::new(status, error.to_string())
         };
         match error {
@@ -215,7 +216,7 @@ impl From<Fault> for mcpl_error {
     fn from(fault: Fault) -> Self {
         // JSON has no zero bytes; a message that has shall not be lost for them.
         let message = CString::new(fault.message.replace('\0', "\u{fffd}")).unwrap_or_default();
-        let details = Value::Object(fault.details.clone()).to_string();
+        let details = Value::Object((*fault.details).clone()).to_string();
         Self {
             message,
             details: CString::new(details).unwrap_or_default(),
@@ -238,7 +239,7 @@ thread_local! {
 /// Remembers a failure as this thread's last. What it was before is no longer valid.
 fn remember(fault: Fault) -> mcpl_status {
     let status = fault.status;
-    LAST.with_borrow_mut(|last| *last = Box::new(fault.into()));
+    LAST.with_borrow_mut(|last| **last = fault.into());
     status
 }
 

@@ -13,9 +13,9 @@ impl From<&ClientError> for Fault {
         let mut fault = Self::new(status(failure.class), failure.message);
         // The members are strings, numbers, truth values and the vocabulary's error: nothing that JSON couldn't hold.
         if let Ok(Value::Object(members)) = serde_json::to_value(&failure.members) {
-            fault.details = members;
+            fault.details = Box::new(members);
         }
-        fault.rpc = failure.members.error.cloned();
+        fault.rpc = failure.members.error.cloned().map(Box::new);
         fault
     }
 }
@@ -59,7 +59,7 @@ mod tests {
             assert_ne!(fault.status, MCPL_INTERNAL, "{error:?}");
             assert_eq!(fault.message, error.to_string());
             let members = serde_json::to_value(Failure::of(&error).members).unwrap();
-            assert_eq!(Value::Object(fault.details), members);
+            assert_eq!(Value::Object(*fault.details), members);
         }
     }
 
@@ -69,6 +69,6 @@ mod tests {
         let fault = Fault::from(ClientError::Rpc(given.clone()));
         assert_eq!(fault.status, MCPL_SERVER_ERROR);
         assert_eq!(fault.details["error"]["data"], json!({"why": 1}));
-        assert_eq!(fault.rpc, Some(given));
+        assert_eq!(fault.rpc.as_deref(), Some(&given));
     }
 }
