@@ -1527,8 +1527,8 @@ mcpl_status mcpl_client_set_socket(mcpl_client *client,
 /**
  * The server is one in this process, which needn't be served otherwise. Before connecting; replaces what was set before.
  *
- * Any thread. The server should outlive the client: requests to a server that is closed fail. Returns `MCPL_ENDED` if it
- * was freed, and `MCPL_INVALID_ARGUMENT` if the client connects already.
+ * Any thread. The server should outlive the client: once it is closed its handlers don't run any more, and what is asked
+ * of it fails. Returns `MCPL_ENDED` if it was freed, and `MCPL_INVALID_ARGUMENT` if the client connects already.
  */
 mcpl_status mcpl_client_set_server(mcpl_client *client,
                                    mcpl_server *server);

@@ -188,8 +188,8 @@ pub unsafe extern "C" fn mcpl_call_reply_text(
     text: *const c_char,
     length: usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
     reply(call, |called| {
+        // SAFETY: the header demands it.
         outcome::text(called, unsafe { text::text("the text", text, length)? })
     })
 }
@@ -229,8 +229,8 @@ pub unsafe extern "C" fn mcpl_call_reply_content(
     json: *const c_char,
     length: usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
     reply(call, |called| {
+        // SAFETY: the header demands it.
         outcome::content(called, unsafe { text::json("the content", json, length)? })
     })
 }
@@ -245,8 +245,8 @@ pub unsafe extern "C" fn mcpl_call_reply_structured(
     json: *const c_char,
     length: usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
     reply(call, |called| {
+        // SAFETY: the header demands it.
         outcome::structured(called, unsafe { text::json("the content", json, length)? })
     })
 }
@@ -261,8 +261,8 @@ pub unsafe extern "C" fn mcpl_call_reply_result(
     json: *const c_char,
     length: usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
     reply(call, |called| {
+        // SAFETY: the header demands it.
         outcome::result(called, &unsafe { text::json("the result", json, length)? })
     })
 }
@@ -274,8 +274,8 @@ pub unsafe extern "C" fn mcpl_call_reply_values(
     values: *const *const c_char,
     count: usize,
 ) -> mcpl_status {
-    // SAFETY: the header demands it.
     reply(call, |called| {
+        // SAFETY: the header demands it.
         outcome::values(called, unsafe { text::list("the values", values, count)? })
     })
 }

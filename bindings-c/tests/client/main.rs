@@ -18,3 +18,4 @@ mod processes;
 mod questions;
 mod requests;
 mod service;
+mod waiting;
