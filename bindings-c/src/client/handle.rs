@@ -377,24 +377,21 @@ pub extern "C" fn mcpl_client_free(client: *mut mcpl_client) {
     }
     entry(|| {
         let client = CLIENTS.end(client)?;
-        if client.owner.may_close().is_ok() {
-            release(&client);
+        if client.close().is_ok() {
+            library::leave();
             return Ok(());
         }
+        // Not on this thread, then.
         let closing = std::thread::Builder::new().name("mcpline-close".into());
-        let closing = closing.spawn(move || release(&client));
+        let closing = closing.spawn(move || {
+            if let Err(fault) = client.close() {
+                tracing::warn!("a client could not be closed: {}", fault.message);
+            }
+            library::leave();
+        });
         closing.map(drop).map_err(|error| {
-            Fault::new(
-                mcpl_status::MCPL_TRANSPORT,
-                format!("no thread to close the client: {error}"),
-            )
+            let text = format!("no thread to close the client: {error}");
+            Fault::new(mcpl_status::MCPL_TRANSPORT, text)
         })
     });
-}
-
-fn release(client: &Client) {
-    if let Err(fault) = client.close() {
-        tracing::warn!("a client could not be closed: {}", fault.message);
-    }
-    library::leave();
 }

@@ -12,6 +12,7 @@ use tokio::task::AbortHandle;
 
 use crate::handles::{Table, Token};
 use crate::owner::{Entered, Latch};
+use crate::place::Job;
 use crate::status::mcpl_status::{MCPL_CANCELLED, MCPL_INTERNAL};
 use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
 use crate::text::{Text, terminated};
@@ -70,9 +71,8 @@ pub(super) struct Request {
     number: u64,
     /// Of those that C can refer to.
     token: Option<Token>,
-    hears: Option<Hears>,
-    /// Progress, then the end.
-    lane: Lane,
+    /// Who hears of its progress, and where: that comes before the end.
+    hears: Option<(Hears, Lane)>,
     flight: Mutex<Flight>,
     /// Its end has been told.
     is_over: AtomicBool,
@@ -104,8 +104,7 @@ impl Request {
                 client: client.clone(),
                 number,
                 token,
-                hears,
-                lane: Lane::new(client.owner()),
+                hears: hears.map(|hears| (hears, Lane::new(client.owner()))),
                 flight: Mutex::new(Flight {
                     sink: Some((sink, entered)),
                     task: None,
@@ -130,7 +129,7 @@ impl Request {
 
     /// Who hears of its progress on the core's side.
     pub(super) fn listener(self: &Arc<Self>) -> Option<ProgressListener> {
-        self.hears?;
+        self.hears.as_ref()?;
         let request = self.clone();
         Some(Arc::new(move |progress| request.told(progress)))
     }
@@ -170,10 +169,14 @@ impl Request {
             request: self.clone(),
             left: Some((sink, outcome)),
         };
-        match (&telling.left, self.hears) {
-            // A thread that hears nothing else needn't wait for its turn.
-            (Some((Sink::Thread(_), _)), None) => drop((telling, entered)),
-            _ => self.lane.put(entered, move || drop(telling)),
+        match (&self.hears, &telling.left) {
+            (Some((_, lane)), _) => lane.put(entered, move || drop(telling)),
+            // A thread that waits needn't be called back.
+            (None, Some((Sink::Thread(_), _))) => drop((telling, entered)),
+            (None, _) => {
+                let run = move || entered.run(|| drop(telling));
+                self.client.owner().run(Job::Run(Box::new(run)));
+            }
         }
         true
     }
@@ -189,10 +192,12 @@ impl Request {
     }
 
     fn told(self: &Arc<Self>, progress: Progress) {
-        let request = self.clone();
+        let Some((hears, lane)) = &self.hears else {
+            return;
+        };
+        let (request, hears) = (self.clone(), *hears);
         // A client that is closed tells nothing any more.
-        let _ = self.lane.call_back(move || {
-            let Some(hears) = request.hears else { return };
+        lane.call_back(move || {
             if !request.is_over.load(Ordering::Acquire) {
                 let message = progress.message.as_deref().map(terminated);
                 let message = message
