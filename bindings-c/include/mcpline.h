@@ -1967,7 +1967,8 @@ void mcpl_json_put_json(mcpl_json *json, const char *value, size_t length);
  *
  * - `data`, `length`: the bytes, which are copied. `NULL` is fine for none.
  *
- * It is a mistake where no value can be. One thread at a time.
+ * It is a mistake where no value can be, and if the length is `MCPL_AUTO_LENGTH`: bytes don't end by themselves. One
+ * thread at a time.
  */
 void mcpl_json_put_base64(mcpl_json *json,
                           const void *data,

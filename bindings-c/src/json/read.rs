@@ -99,7 +99,7 @@ pub unsafe extern "C" fn mcpl_json_find(
     value_length: *mut usize,
 ) -> mcpl_status {
     entry(|| {
-        // SAFETY: as the caller promises.
+        // SAFETY: the header demands it.
         unsafe {
             put(value, std::ptr::null());
             put(value_length, 0);
@@ -122,7 +122,7 @@ pub unsafe extern "C" fn mcpl_json_kind_of(
     kind: *mut mcpl_json_kind,
 ) -> mcpl_status {
     entry(|| {
-        // SAFETY: as the caller promises.
+        // SAFETY: the header demands it.
         unsafe { put(kind, value(json, length)?.kind().into()) };
         Ok(())
     })
@@ -146,7 +146,7 @@ pub unsafe extern "C" fn mcpl_json_int64(
     number: *mut i64,
 ) -> mcpl_status {
     entry(|| {
-        // SAFETY: as the caller promises.
+        // SAFETY: the header demands it.
         unsafe { put(number, found(json, length, pointer)?.int64()?) };
         Ok(())
     })
@@ -168,7 +168,7 @@ pub unsafe extern "C" fn mcpl_json_double(
     number: *mut f64,
 ) -> mcpl_status {
     entry(|| {
-        // SAFETY: as the caller promises.
+        // SAFETY: the header demands it.
         unsafe { put(number, found(json, length, pointer)?.double()?) };
         Ok(())
     })
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn mcpl_json_bool(
     value: *mut bool,
 ) -> mcpl_status {
     entry(|| {
-        // SAFETY: as the caller promises.
+        // SAFETY: the header demands it.
         unsafe { put(value, found(json, length, pointer)?.bool()?) };
         Ok(())
     })
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn mcpl_json_string(
     text_length: *mut usize,
 ) -> mcpl_status {
     entry(|| {
-        // SAFETY: as the caller promises.
+        // SAFETY: the header demands it.
         let (out, value) = unsafe { (Out::new(text, text_length), found(json, length, pointer)?) };
         out.give(value.string()?.as_bytes());
         Ok(())
@@ -238,7 +238,7 @@ pub unsafe extern "C" fn mcpl_json_count(
     count: *mut usize,
 ) -> mcpl_status {
     entry(|| {
-        // SAFETY: as the caller promises.
+        // SAFETY: the header demands it.
         unsafe { put(count, found(json, length, pointer)?.count()?) };
         Ok(())
     })
@@ -266,7 +266,7 @@ pub unsafe extern "C" fn mcpl_json_item(
     value_length: *mut usize,
 ) -> mcpl_status {
     entry(|| {
-        // SAFETY: as the caller promises.
+        // SAFETY: the header demands it.
         unsafe {
             put(name, std::ptr::null_mut());
             put(value, std::ptr::null());

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
-use crate::text::{Text, bytes, json, name, put, text};
+use crate::text::{MCPL_AUTO_LENGTH, Text, bytes, json, name, put, text};
 
 use super::writer::Writer;
 
@@ -73,7 +73,7 @@ fn put_given<T>(to: &mut Writer, given: Done<T>, put: impl FnOnce(&mut Writer, T
 /// It is a mistake where no value can be, or more than 127 levels deep. One thread at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_begin_object(json: *mut mcpl_json) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the header demands it.
     unsafe { write(json, |to| to.begin(true)) }
 }
 
@@ -81,7 +81,7 @@ pub unsafe extern "C" fn mcpl_json_begin_object(json: *mut mcpl_json) {
 /// at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_end_object(json: *mut mcpl_json) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the header demands it.
     unsafe { write(json, |to| to.end(true)) }
 }
 
@@ -90,14 +90,14 @@ pub unsafe extern "C" fn mcpl_json_end_object(json: *mut mcpl_json) {
 /// It is a mistake where no value can be, or more than 127 levels deep. One thread at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_begin_array(json: *mut mcpl_json) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the header demands it.
     unsafe { write(json, |to| to.begin(false)) }
 }
 
 /// Ends the array that was begun last. It is a mistake if that was an object. One thread at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_end_array(json: *mut mcpl_json) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the header demands it.
     unsafe { write(json, |to| to.end(false)) }
 }
 
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn mcpl_json_end_array(json: *mut mcpl_json) {
 /// object has a name twice is told by `mcpl_json_text`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_name(json: *mut mcpl_json, name: *const c_char) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the header demands it.
     unsafe {
         write(json, |to| {
             put_given(to, self::name("the name", name), Writer::name)
@@ -127,7 +127,7 @@ pub unsafe extern "C" fn mcpl_json_put_string(
     text: *const c_char,
     length: usize,
 ) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the header demands it.
     unsafe {
         write(json, |to| {
             put_given(to, self::text("the text", text, length), Writer::string)
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn mcpl_json_put_string(
 /// Writes an integer. It is a mistake where no value can be. One thread at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_put_int64(json: *mut mcpl_json, number: i64) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the header demands it.
     unsafe { write(json, |to| to.int64(number)) }
 }
 
@@ -146,21 +146,21 @@ pub unsafe extern "C" fn mcpl_json_put_int64(json: *mut mcpl_json, number: i64) 
 /// JSON has no such numbers. One thread at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_put_double(json: *mut mcpl_json, number: f64) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the header demands it.
     unsafe { write(json, |to| to.double(number)) }
 }
 
 /// Writes `true` or `false`. It is a mistake where no value can be. One thread at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_put_bool(json: *mut mcpl_json, value: bool) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the header demands it.
     unsafe { write(json, |to| to.bool(value)) }
 }
 
 /// Writes `null`. It is a mistake where no value can be. One thread at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_put_null(json: *mut mcpl_json) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the header demands it.
     unsafe { write(json, |to| to.null()) }
 }
 
@@ -175,7 +175,7 @@ pub unsafe extern "C" fn mcpl_json_put_json(
     value: *const c_char,
     length: usize,
 ) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the header demands it.
     unsafe {
         write(json, |to| {
             put_given(to, self::json("the value", value, length), Writer::json)
@@ -188,17 +188,22 @@ pub unsafe extern "C" fn mcpl_json_put_json(
 ///
 /// - `data`, `length`: the bytes, which are copied. `NULL` is fine for none.
 ///
-/// It is a mistake where no value can be. One thread at a time.
+/// It is a mistake where no value can be, and if the length is `MCPL_AUTO_LENGTH`: bytes don't end by themselves. One
+/// thread at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_put_base64(
     json: *mut mcpl_json,
     data: *const c_void,
     length: usize,
 ) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the header demands it.
     unsafe {
         write(json, |to| {
-            put_given(to, bytes("the bytes", data.cast(), length), Writer::base64)
+            let given = match length {
+                MCPL_AUTO_LENGTH => Err(Fault::invalid("bytes don't end by themselves")),
+                length => bytes("the bytes", data.cast(), length),
+            };
+            put_given(to, given, Writer::base64)
         })
     }
 }
@@ -218,7 +223,7 @@ pub unsafe extern "C" fn mcpl_json_text(
     length: *mut usize,
 ) -> mcpl_status {
     entry(|| {
-        // SAFETY: as the caller promises.
+        // SAFETY: the header demands it.
         let json = unsafe {
             put(text, std::ptr::null());
             put(length, 0);
@@ -227,7 +232,7 @@ pub unsafe extern "C" fn mcpl_json_text(
         let json = json.ok_or_else(|| Fault::invalid("the writer is NULL"))?;
         let written = json.writer.text().map_err(Fault::invalid)?;
         let kept = json.text.insert(Text::new(written.as_bytes()));
-        // SAFETY: as the caller promises.
+        // SAFETY: the header demands it.
         unsafe {
             put(text, kept.as_ptr());
             put(length, kept.len());
@@ -239,7 +244,7 @@ pub unsafe extern "C" fn mcpl_json_text(
 /// Forgets what was written, mistakes too: the writer is as new. One thread at a time.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_clear(json: *mut mcpl_json) {
-    // SAFETY: as the caller promises.
+    // SAFETY: the header demands it.
     unsafe { write(json, |to| to.clear()) }
 }
 
@@ -287,6 +292,10 @@ mod tests {
                 mcpl_json_text(json, &raw mut text, std::ptr::null_mut()),
                 MCPL_INVALID_ARGUMENT
             );
+            mcpl_json_clear(json);
+            mcpl_json_put_base64(json, c"ab".as_ptr().cast(), MCPL_AUTO_LENGTH);
+            let unfit = mcpl_json_text(json, &raw mut text, std::ptr::null_mut());
+            assert_eq!(unfit, MCPL_INVALID_ARGUMENT);
             mcpl_json_free(json);
         }
     }
