@@ -69,6 +69,17 @@ pub(crate) fn open(
     }
 }
 
+/// Whether a call of this owner's is open that somebody waits for at the moment.
+pub(crate) fn is_awaited(owner: &Arc<Owner>) -> bool {
+    let awaited = CALLS.all(|open| {
+        let context = &open.context;
+        Arc::ptr_eq(&open.registered.owner, owner)
+            && !context.is_cancelled()
+            && !context.is_suspended()
+    });
+    !awaited.is_empty()
+}
+
 /// Ends what is left open of this owner's calls.
 pub(crate) fn end_all(owner: &Arc<Owner>) {
     let left = CALLS.all(|open| Arc::ptr_eq(&open.registered.owner, owner));
@@ -110,6 +121,7 @@ fn take(token: Token) -> Option<(Arc<OpenCall>, Call)> {
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .take()?;
+    open.owner().call_ended();
     Some((open, call))
 }
 

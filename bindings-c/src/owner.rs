@@ -1,7 +1,7 @@
 //! Who has callbacks: a server or a client. It knows where they run, how many run, and when none runs any more.
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::event_loop::Loop;
 use crate::library::Library;
@@ -152,7 +152,7 @@ impl Owner {
     pub(crate) fn close(&self) -> Done {
         self.may_close()?;
         self.gate().closing = true;
-        self.wait_for(|gate| {
+        self.wait_for(None, |gate| {
             gate.closed |= gate.running == 0;
             gate.closed
         })?;
@@ -161,22 +161,51 @@ impl Owner {
             .filter_map(Weak::upgrade)
             .for_each(|data| data.finish());
         // What another thread is about to release is waited for.
-        self.wait_for(|gate| gate.unreleased == 0)
+        self.wait_for(None, |gate| gate.unreleased == 0)
     }
 
-    /// Waits until the gate is this. On the thread of the owner's loop, dispatches it meanwhile.
-    fn wait_for(&self, is: impl Fn(&mut Gate) -> bool) -> Done {
+    /// A call has ended, which somebody may wait for.
+    pub(crate) fn call_ended(&self) {
+        self.less(|_| {});
+    }
+
+    /// Waits until no call is left, which is asked each time that one has ended, or the time is over.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::may_close`].
+    pub(crate) fn wait_for_calls(
+        &self,
+        is_left: impl Fn() -> bool,
+        until: Option<Instant>,
+    ) -> Done {
+        self.may_close()?;
+        self.gate().closing = true;
+        self.wait_for(until, |_| !is_left())
+    }
+
+    /// Waits until the gate is this, or the time is over. On the thread of the owner's loop, dispatches it meanwhile.
+    fn wait_for(&self, until: Option<Instant>, is: impl Fn(&mut Gate) -> bool) -> Done {
         match self.events.get() {
-            Some(events) if events.is_mine() => events
-                .dispatch_until(|| is(&mut self.gate()), None)
-                .map(drop),
+            Some(events) if events.is_mine() => {
+                let ready = || is(&mut self.gate());
+                events.dispatch_until(ready, until).map(drop)
+            }
             _ => self.library.pool().waiting(|| {
                 let mut gate = self.gate();
                 while !is(&mut gate) {
-                    gate = self
-                        .emptied
-                        .wait(gate)
-                        .unwrap_or_else(PoisonError::into_inner);
+                    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+                    gate = match left {
+                        None => self
+                            .emptied
+                            .wait(gate)
+                            .unwrap_or_else(PoisonError::into_inner),
+                        Some(Duration::ZERO) => return,
+                        Some(left) => {
+                            let waited = self.emptied.wait_timeout(gate, left);
+                            waited.unwrap_or_else(PoisonError::into_inner).0
+                        }
+                    };
                 }
             }),
         }

@@ -98,6 +98,12 @@ impl Context {
         self.call.is_cancelled()
     }
 
+    /// Whether the handler is suspended: its request was answered with questions, and the client's retry has not come yet
+    /// (2026-07-28).
+    pub fn is_suspended(&self) -> bool {
+        self.call.lock_seat().key.is_none()
+    }
+
     /// Has `callback` called once, on any thread, when the request is cancelled; at once if it was.
     pub fn on_cancel(&self, callback: impl FnOnce() + Send + 'static) {
         self.call.on_cancel(Box::new(callback));

@@ -104,6 +104,11 @@ impl Server {
         &self.inner.info.name
     }
 
+    /// What the server was made with.
+    pub fn settings(&self) -> &Settings {
+        &self.inner.settings
+    }
+
     /// Adds a tool of a typed closure; input and output schema come from the types.
     ///
     /// # Panics
