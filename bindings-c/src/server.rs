@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
+use std::time::Instant;
 
 use mcpline::foreign::options::{self, ServerOptions};
 use mcpline::protocol::session::Rate;
@@ -68,8 +69,12 @@ impl Server {
     /// Ends what is served and what is called, and waits until no callback runs any more.
     fn close(&self) -> Done {
         self.owner.may_close()?;
+        let until = Instant::now().checked_add(self.core.settings().shutdown_grace);
         self.serving.stop();
         self.serving.wait(&self.owner, -1)?;
+        // Of clients in this process, which are no transport of the server's.
+        self.owner
+            .wait_for_calls(|| call::is_awaited(&self.owner), until)?;
         call::end_all(&self.owner);
         self.owner.close()
     }
@@ -753,5 +758,6 @@ unsafe fn located(
 }
 
 fn decoded<T: DeserializeOwned>(what: &str, value: &Value) -> Done<T> {
-    T::deserialize(value).map_err(|error| Fault::invalid(format!("{what} can't be read: {error}")))
+    // By way of text, as all that C gives: reading it from values too would be the same code once more.
+    Ok(options::read(what, value.to_string().as_bytes())?)
 }

@@ -245,32 +245,39 @@ fn remember(fault: Fault) -> mcpl_status {
 
 /// Runs what an entry point does: no panic gets out, and a failure becomes the thread's last.
 pub(crate) fn entry(run: impl FnOnce() -> Done) -> mcpl_status {
-    match caught(run) {
-        Ok(()) => MCPL_OK,
-        Err(fault) => remember(fault),
-    }
+    let mut run = Some(run);
+    entered(&mut || match run.take() {
+        Some(run) => run(),
+        None => Ok(()),
+    })
 }
 
 /// As [`entry`], for functions that give something else than a status. `failed` is given when they fail.
 pub(crate) fn entry_or<T>(failed: T, run: impl FnOnce() -> Done<T>) -> T {
-    caught(run).unwrap_or_else(|fault| {
-        remember(fault);
-        failed
-    })
+    let (mut run, mut given) = (Some(run), None);
+    entered(&mut || {
+        given = run.take().map(|run| run()).transpose()?;
+        Ok(())
+    });
+    given.unwrap_or(failed)
 }
 
-fn caught<T>(run: impl FnOnce() -> Done<T>) -> Done<T> {
-    std::panic::catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|panic| {
-        let text = panic
-            .downcast_ref::<&str>()
-            .copied()
-            .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-            .unwrap_or("no message");
-        Err(Fault::new(
-            MCPL_INTERNAL,
-            format!("a defect of mcpline: {text}"),
-        ))
-    })
+/// One for all entry points, which are many: what is caught and remembered is not compiled for each.
+#[inline(never)]
+fn entered(run: &mut dyn FnMut() -> Done) -> mcpl_status {
+    match std::panic::catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(())) => MCPL_OK,
+        Ok(Err(fault)) => remember(fault),
+        Err(panic) => {
+            let text = panic
+                .downcast_ref::<&str>()
+                .copied()
+                .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+                .unwrap_or("no message");
+            let text = format!("a defect of mcpline: {text}");
+            remember(Fault::new(MCPL_INTERNAL, text))
+        }
+    }
 }
 
 /// The details of the last failure of a function on this thread; of status `MCPL_OK` if none has failed yet.

@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_void};
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,7 +16,7 @@ use crate::text::{self, Out, put};
 
 use super::handle::{Client, mcpl_client};
 use super::opening::callback;
-use super::options::{mcpl_request_options, read_options};
+use super::options::{Hears, mcpl_request_options, read_options};
 use super::request::{Request, Sink, mcpl_done, mcpl_request};
 
 /// Something to ask for.
@@ -64,35 +65,34 @@ pub(super) unsafe fn object(what: &str, json: *const c_char, length: usize) -> D
 /// # Safety
 ///
 /// The pointers are as the header demands.
-pub(super) unsafe fn wait<W>(
+pub(super) unsafe fn wait<W: Work>(
     client: *mut mcpl_client,
     options: *const mcpl_request_options,
     result: *mut *mut c_char,
     result_length: *mut usize,
     work: impl FnOnce() -> Done<W>,
-) -> mcpl_status
-where
-    W: Work,
-{
+) -> mcpl_status {
     // SAFETY: as the caller promises.
     let out = unsafe { Out::new(result, result_length) };
     entry(|| {
         let client = Client::get(client)?;
         place::may_wait()?;
-        let work = work()?;
+        let work = boxed(work()?);
         // SAFETY: as the caller promises.
         let options = unsafe { read_options(options, || client.timeouts())? };
-        let latch = Latch::new();
-        let sink = Sink::Thread(latch.clone());
-        let request = client.ask(
-            sink,
-            options,
-            |_| {},
-            |core, options| work.run(core, options),
-        )?;
-        out.give(&client.await_end(&latch, &request)?);
+        out.give(&waited(&client, options, work)?);
         Ok(())
     })
+}
+
+fn waited(
+    client: &Arc<Client>,
+    options: (RequestOptions, Option<Hears>),
+    work: Boxed,
+) -> Done<Bytes> {
+    let latch = Latch::new();
+    let request = client.ask(Sink::Thread(latch.clone()), options, |_| {}, work)?;
+    client.await_end(&latch, &request)
 }
 
 /// Asks, and has `done` called with the result.
@@ -100,41 +100,44 @@ where
 /// # Safety
 ///
 /// The pointers are as the header demands.
-pub(super) unsafe fn begin<W>(
+pub(super) unsafe fn begin<W: Work>(
     client: *mut mcpl_client,
     options: *const mcpl_request_options,
     (done, user): (mcpl_done, *mut c_void),
     request: *mut *mut mcpl_request,
     work: impl FnOnce() -> Done<W>,
-) -> mcpl_status
-where
-    W: Work,
-{
+) -> mcpl_status {
     // SAFETY: as the caller promises.
     unsafe { put(request, std::ptr::null_mut()) };
     entry(|| {
         let client: Arc<Client> = Client::get(client)?;
         let sink = callback(done, user)?;
-        let work = work()?;
+        let work = boxed(work()?);
         // SAFETY: as the caller promises.
         let options = unsafe { read_options(options, || client.timeouts())? };
         // SAFETY: as the caller promises.
         let known = |made: &Request| unsafe { put(request, made.handle()) };
-        client.ask(sink, options, known, |core, options| {
-            work.run(core, options)
-        })?;
+        client.ask(sink, options, known, work)?;
         Ok(())
     })
 }
 
 /// What is done on the I/O thread for a result.
-pub(super) trait Work {
+pub(super) trait Work: Send + 'static {
     /// Does it.
     fn run(
         self,
         core: CoreClient,
         options: RequestOptions,
     ) -> impl Future<Output = Done<Bytes>> + Send + 'static;
+}
+
+/// Work of any kind: what runs it is compiled once.
+type Boxed = Box<dyn FnOnce(CoreClient, RequestOptions) -> Running + Send>;
+type Running = Pin<Box<dyn Future<Output = Done<Bytes>> + Send>>;
+
+fn boxed(work: impl Work) -> Boxed {
+    Box::new(move |core, options| Box::pin(work.run(core, options)))
 }
 
 impl Work for Wanted {
