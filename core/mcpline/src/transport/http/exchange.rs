@@ -71,7 +71,11 @@ impl Exchange {
 
     /// Has `callback` called if the exchange is a stream and its connection goes away before its end.
     pub(super) fn on_lost(&self, callback: impl FnOnce() + Send + 'static) {
-        if let State::Streaming(stream) = &*self.lock() {
+        let stream = match &*self.lock() {
+            State::Streaming(stream) => Some(stream.clone()),
+            _ => None,
+        };
+        if let Some(stream) = stream {
             stream.on_lost(callback);
         }
     }
@@ -130,6 +134,7 @@ impl Lane for Exchange {
 
     fn abandon(&self) {
         let mut state = self.lock();
+        let mut open = None;
         let waker = match &mut *state {
             State::Waiting(waker) => {
                 let waker = waker.take();
@@ -137,12 +142,16 @@ impl Lane for Exchange {
                 waker
             }
             State::Decided(Outcome::Stream(stream)) | State::Streaming(stream) => {
-                stream.end();
+                open = Some(stream.clone());
                 None
             }
             State::Decided(_) | State::Done => None,
         };
         drop(state);
+        // What it lets go of may hold this exchange.
+        if let Some(stream) = open {
+            stream.end();
+        }
         if let Some(waker) = waker {
             waker.wake();
         }

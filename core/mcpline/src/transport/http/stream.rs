@@ -187,9 +187,20 @@ impl Stream {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has `callback` called if the connection goes away before the stream ended.
+    /// Has `callback` called if the connection goes away before the stream ended. What it holds is let go of when the
+    /// stream ends: it may be what holds the stream.
     pub(crate) fn on_lost(&self, callback: impl FnOnce() + Send + 'static) {
-        *self.on_lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(callback));
+        let state = self.lock();
+        if !state.ended {
+            *self.on_lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(callback));
+        }
+    }
+
+    fn take_on_lost(&self) -> Option<Box<dyn FnOnce() + Send>> {
+        self.on_lost
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
     }
 
     /// Puts the priming event first: a client that loses the connection can come back from the start.
@@ -218,7 +229,7 @@ impl Stream {
 
     /// Ends the stream after what was sent.
     pub(crate) fn end(&self) {
-        let waker = {
+        let (waker, on_lost) = {
             let mut state = self.lock();
             if !state.ended
                 && let Some(shelf) = &self.log
@@ -226,11 +237,12 @@ impl Stream {
                 shelf.log.end(&shelf.name);
             }
             state.ended = true;
-            state.waker.take()
+            (state.waker.take(), self.take_on_lost())
         };
         if let Some(waker) = waker {
             waker.wake();
         }
+        drop(on_lost);
     }
 
     pub(crate) fn is_ended(&self) -> bool {
@@ -454,16 +466,50 @@ impl Drop for Reader {
             state.waker = None;
             !state.ended
         };
-        if lost && !self.stream.keeping.resumable {
-            let callback = self
-                .stream
-                .on_lost
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .take();
-            if let Some(callback) = callback {
-                callback();
-            }
+        if lost
+            && !self.stream.keeping.resumable
+            && let Some(callback) = self.stream.take_on_lost()
+        {
+            callback();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream() -> Arc<Stream> {
+        Stream::transient(&HttpOptions::default())
+    }
+
+    #[test]
+    fn a_stream_that_loses_its_connection_says_so() {
+        let (stream, told) = (stream(), Arc::new(Mutex::new(false)));
+        let heard = told.clone();
+        stream.on_lost(move || *heard.lock().unwrap() = true);
+        drop(stream.read(None));
+        assert!(*told.lock().unwrap());
+    }
+
+    #[test]
+    fn a_stream_that_has_ended_keeps_nothing_of_who_would_hear_of_its_loss() {
+        let (stream, held) = (stream(), Arc::new(()));
+        let reader = stream.read(None);
+        let kept = held.clone();
+        stream.on_lost(move || drop(kept));
+        assert_eq!(Arc::strong_count(&held), 2);
+        stream.end();
+        assert_eq!(Arc::strong_count(&held), 1);
+        drop(reader);
+    }
+
+    #[test]
+    fn a_stream_that_has_ended_takes_nobody_who_would_hear_of_its_loss() {
+        let (stream, held) = (stream(), Arc::new(()));
+        stream.end();
+        let kept = held.clone();
+        stream.on_lost(move || drop(kept));
+        assert_eq!(Arc::strong_count(&held), 1);
     }
 }
