@@ -99,7 +99,8 @@ impl Ear {
 /// `user` is an ear's.
 unsafe fn tell(user: *mut c_void, told: Told) {
     // SAFETY: as the caller promises.
-    let sender = unsafe { &*user.cast::<Sender<(Told, ThreadId)>>() };
+    // One of its own: the test may end as soon as it is told, while the sender is still at it.
+    let sender = unsafe { &*user.cast::<Sender<(Told, ThreadId)>>() }.clone();
     // The test may have ended.
     let _ = sender.send((told, std::thread::current().id()));
 }

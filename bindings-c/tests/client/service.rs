@@ -143,7 +143,7 @@ unsafe extern "C" fn fail(call: *mut mcpl_call, _: *const c_char, _: usize, _: *
 /// Keeps its call.
 unsafe extern "C" fn keep(call: *mut mcpl_call, _: *const c_char, _: usize, user: *mut c_void) {
     // SAFETY: the data is a sender.
-    let sender = unsafe { &*user.cast::<Sender<usize>>() };
+    let sender = unsafe { &*user.cast::<Sender<usize>>() }.clone();
     // The test may have ended.
     let _ = sender.send(call.addr());
 }
