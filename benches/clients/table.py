@@ -40,6 +40,7 @@ def clients(release: Path, interpreter: Callable[[str], str | None]) -> list[Cli
     rust = str(release / "bench-client-mcpline")
     python = (ours, str(HERE / "mcpline_python.py"))
     modern = (("MODERN", "1"),)
+    c = (str(HERE / "c" / "build" / "mcpline_c"),)
     node = (environment.mcpline_node(), str(HERE / "mcpline_node.mjs"))
     found = [
         Client("bare", (str(release / "bench-client-bare"),)),
@@ -49,6 +50,8 @@ def clients(release: Path, interpreter: Callable[[str], str | None]) -> list[Cli
         Client("mcpline Python, 2026-07-28", python, modern),
         Client("mcpline Node", node),
         Client("mcpline Node, 2026-07-28", node, modern),
+        Client("mcpline C", c),
+        Client("mcpline C, 2026-07-28", c, modern),
         Client("rmcp 3.9", (str(release / "bench-client-rmcp"),)),
     ]
     if peer := interpreter("mcp"):

@@ -1,7 +1,7 @@
 # What the Makefiles of C programs in this tree have in common; a Makefile names its PROGRAMS, and for each NAME of them its
 # NAME_SOURCES, then includes this. Leaves build/NAME, which finds the library without LD_LIBRARY_PATH.
 #
-#   make [PROFILE=debug|release]
+#   make [PROFILE=debug|library]
 
 ROOT := $(abspath $(dir $(lastword $(MAKEFILE_LIST)))/../..)
 PROFILE ?= debug
@@ -19,7 +19,7 @@ all: $(PROGRAMS:%=build/%)
 
 # Cargo knows whether there is anything to do. Programs are only linked anew if the library has changed.
 $(LIBRARY): FORCE
-	@$(ROOT)/tools/c-library $(if $(filter release,$(PROFILE)),--release) > /dev/null
+	@$(ROOT)/tools/c-library $(if $(filter library,$(PROFILE)),--release) > /dev/null
 FORCE:
 
 build/%.o: %.c
