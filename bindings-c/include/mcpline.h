@@ -351,7 +351,7 @@ typedef struct mcpl_loop mcpl_loop;
 typedef struct mcpl_question mcpl_question;
 
 /**
- * A request of a client that was made by a function `…_async` and has not ended.
+ * A request of a client that was made by a function `..._async` and has not ended.
  *
  * A token that may be used from any thread at any time: once the request has ended, functions return `MCPL_ENDED`. It
  * is not released by anybody.
@@ -452,7 +452,7 @@ typedef struct {
      * More, as a JSON object that ends with a zero byte, or `NULL`. Its members, of which all may be left out:
      *
      * - `meta`: an object, whose members the request's `_meta` gets.
-     * - `log_level`: the least severe level of log messages wanted in its course, since 2026-07-28: `"debug"` …
+     * - `log_level`: the least severe level of log messages wanted in its course, since 2026-07-28: `"debug"` ...
      *   `"emergency"`.
      * - `reissue`: whether it is sent again if the connection is lost before the answer came: `"if-safe"` (the default:
      *   what only reads, and tools that say of themselves that twice does no harm), `"always"` or `"never"`.
@@ -560,7 +560,7 @@ typedef void (*mcpl_diagnostics)(mcpl_log_level level, const char *target, const
  * Handles one call: of a tool, a resource, a prompt or a completion.
  *
  * `arguments` is a JSON object of `length` bytes, which a zero byte follows; it is valid until the handler has returned
- * and the call has ended. The call is ended by one of the functions `mcpl_call_reply_…` and `mcpl_call_fail…`, exactly
+ * and the call has ended. The call is ended by one of the functions `mcpl_call_reply_...` and `mcpl_call_fail...`, exactly
  * once, from any thread, now or later; a handler that returns without it keeps the call open.
  */
 typedef void (*mcpl_handler)(mcpl_call *call, const char *arguments, size_t length, void *user);
@@ -646,7 +646,7 @@ mcpl_status mcpl_call_reply_text(mcpl_call *call,
                                  size_t length);
 
 /**
- * Ends a call with bytes, which travel as base64: a resource's, or a tool's image or sound (`image/…`, `audio/…`).
+ * Ends a call with bytes, which travel as base64: a resource's, or a tool's image or sound (`image/...`, `audio/...`).
  *
  * `mime_type` may be `NULL` for that of the resource's definition. Returns `MCPL_INVALID_ARGUMENT` for a tool's bytes of
  * another type, and for prompts and completions; the call stays open then.
@@ -696,7 +696,7 @@ mcpl_status mcpl_call_reply_values(mcpl_call *call,
  * start: the other way than `mcpl_call_ask`, for handlers that keep nothing between. Works toward clients of every
  * revision.
  *
- * `json` is `{"requests": [[key, method, params], …], "state": "…"}`, of `length` bytes: the methods are
+ * `json` is `{"requests": [[key, method, params], ...], "state": "..."}`, of `length` bytes: the methods are
  * `elicitation/create`, `sampling/createMessage` and `roots/list`, `params` and `state` may be left out (`null`). The
  * next run finds `inputResponses`, the answers by key, and `requestState`, the state, in `mcpl_call_info`.
  */
@@ -873,7 +873,7 @@ mcpl_status mcpl_channel_hang_up(mcpl_channel *channel, const char *reason);
  * The result is JSON, as the server sent it.
  *
  * Any thread but those that must not wait. It waits as long as the client's `timeout` and `total_timeout` say, or the
- * options; a function `…_async` doesn't. Returns
+ * options; a function `..._async` doesn't. Returns
  *
  * - `MCPL_SERVER_ERROR` if the server answered with an error: see `mcpl_error_rpc_code` and `mcpl_error_details`;
  * - `MCPL_TIMED_OUT`, `MCPL_HTTP_ERROR`, `MCPL_CONNECTION_FAILED` or `MCPL_SERVER_EXITED` if no answer came:
@@ -1476,7 +1476,7 @@ mcpl_status mcpl_client_use_loop(mcpl_client *client, mcpl_loop *loop_);
  *
  * - `url`: such as `"https://example.org/mcp"`.
  * - `options`: a JSON object that ends with a zero byte, or `NULL` for defaults; times are in seconds:
- *   - `headers`: an array of pairs that each request gets, `[["authorization", "Bearer …"]]`.
+ *   - `headers`: an array of pairs that each request gets, `[["authorization", "Bearer ..."]]`.
  *   - `proxy`: a URL, or `"direct"` for none; by default what the environment says.
  *   - `tls_roots`: more certificates to trust, as PEM; `only_these_roots` (`false`): whether to trust no others.
  *   - `connect_timeout` (10), `max_redirects` (5), `body_limit` (16 MiB): limits.

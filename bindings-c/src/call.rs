@@ -206,7 +206,7 @@ pub unsafe extern "C" fn mcpl_call_reply_text(
     })
 }
 
-/// Ends a call with bytes, which travel as base64: a resource's, or a tool's image or sound (`image/…`, `audio/…`).
+/// Ends a call with bytes, which travel as base64: a resource's, or a tool's image or sound (`image/...`, `audio/...`).
 ///
 /// `mime_type` may be `NULL` for that of the resource's definition. Returns `MCPL_INVALID_ARGUMENT` for a tool's bytes of
 /// another type, and for prompts and completions; the call stays open then.
@@ -296,7 +296,7 @@ pub unsafe extern "C" fn mcpl_call_reply_values(
 /// start: the other way than `mcpl_call_ask`, for handlers that keep nothing between. Works toward clients of every
 /// revision.
 ///
-/// `json` is `{"requests": [[key, method, params], …], "state": "…"}`, of `length` bytes: the methods are
+/// `json` is `{"requests": [[key, method, params], ...], "state": "..."}`, of `length` bytes: the methods are
 /// `elicitation/create`, `sampling/createMessage` and `roots/list`, `params` and `state` may be left out (`null`). The
 /// next run finds `inputResponses`, the answers by key, and `requestState`, the state, in `mcpl_call_info`.
 #[unsafe(no_mangle)]

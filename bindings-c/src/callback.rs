@@ -16,7 +16,7 @@ use crate::user::UserData;
 /// Handles one call: of a tool, a resource, a prompt or a completion.
 ///
 /// `arguments` is a JSON object of `length` bytes, which a zero byte follows; it is valid until the handler has returned
-/// and the call has ended. The call is ended by one of the functions `mcpl_call_reply_…` and `mcpl_call_fail…`, exactly
+/// and the call has ended. The call is ended by one of the functions `mcpl_call_reply_...` and `mcpl_call_fail...`, exactly
 /// once, from any thread, now or later; a handler that returns without it keeps the call open.
 pub type mcpl_handler = Option<
     unsafe extern "C" fn(

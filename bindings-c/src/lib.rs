@@ -3,7 +3,7 @@
 //! ```text
 //!   I/O thread (library)                        callback threads (place): the pool, or the host's loop
 //!   the core calls a handler (callback) ──────► Job ─► C
-//!   Completions ◄─────────────────────────────── mcpl_call_reply_…, from any thread (call)
+//!   Completions ◄─────────────────────────────── mcpl_call_reply_..., from any thread (call)
 //! ```
 //!
 //! - `status`, `text`, `handles`, `user`: what C gives and is given: failures, strings, handles, data with its finalizer.

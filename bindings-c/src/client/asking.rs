@@ -160,7 +160,7 @@ impl Work for Wanted {
 /// The result is JSON, as the server sent it.
 ///
 /// Any thread but those that must not wait. It waits as long as the client's `timeout` and `total_timeout` say, or the
-/// options; a function `…_async` doesn't. Returns
+/// options; a function `..._async` doesn't. Returns
 ///
 /// - `MCPL_SERVER_ERROR` if the server answered with an error: see `mcpl_error_rpc_code` and `mcpl_error_details`;
 /// - `MCPL_TIMED_OUT`, `MCPL_HTTP_ERROR`, `MCPL_CONNECTION_FAILED` or `MCPL_SERVER_EXITED` if no answer came:

@@ -45,7 +45,7 @@ pub struct mcpl_request_options {
     /// More, as a JSON object that ends with a zero byte, or `NULL`. Its members, of which all may be left out:
     ///
     /// - `meta`: an object, whose members the request's `_meta` gets.
-    /// - `log_level`: the least severe level of log messages wanted in its course, since 2026-07-28: `"debug"` …
+    /// - `log_level`: the least severe level of log messages wanted in its course, since 2026-07-28: `"debug"` ...
     ///   `"emergency"`.
     /// - `reissue`: whether it is sent again if the connection is lost before the answer came: `"if-safe"` (the default:
     ///   what only reads, and tools that say of themselves that twice does no harm), `"always"` or `"never"`.

@@ -21,7 +21,7 @@ use super::handle::Client;
 use super::lane::Lane;
 use super::options::{Hears, User};
 
-/// A request of a client that was made by a function `…_async` and has not ended.
+/// A request of a client that was made by a function `..._async` and has not ended.
 ///
 /// A token that may be used from any thread at any time: once the request has ended, functions return `MCPL_ENDED`. It
 /// is not released by anybody.

@@ -68,7 +68,7 @@ pub extern "C" fn mcpl_client_use_loop(
 ///
 /// - `url`: such as `"https://example.org/mcp"`.
 /// - `options`: a JSON object that ends with a zero byte, or `NULL` for defaults; times are in seconds:
-///   - `headers`: an array of pairs that each request gets, `[["authorization", "Bearer …"]]`.
+///   - `headers`: an array of pairs that each request gets, `[["authorization", "Bearer ..."]]`.
 ///   - `proxy`: a URL, or `"direct"` for none; by default what the environment says.
 ///   - `tls_roots`: more certificates to trust, as PEM; `only_these_roots` (`false`): whether to trust no others.
 ///   - `connect_timeout` (10), `max_redirects` (5), `body_limit` (16 MiB): limits.
