@@ -1,0 +1,76 @@
+"""Compiles and runs the pages' C and C++.
+
+The `c` blocks of one page are one program, and so are its `cpp` blocks. Each is compiled with all warnings, and linked with
+the library of this tree. What it has of `check` and `main` is run, in this order, with nothing at its stdin: a `check` in C
+returns 0 if all is well, one in C++ doesn't throw.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+
+from harness import environment
+
+FOLDER = environment.CACHE / "docs-c"
+TIMEOUT = 60
+# Handlers of examples needn't use all that they are given, nor pages all that they define.
+WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unused-parameter", "-Wno-unused-function"]
+COMPILERS = {
+    "c": [os.environ.get("CC", "cc"), "-std=c11", "-D_POSIX_C_SOURCE=200809L"],
+    "cpp": [os.environ.get("CXX", "c++"), "-std=c++17"],
+}
+
+
+def problems(pages: dict[Path, list[tuple[str, str]]]) -> dict[Path, list[str]]:
+    """What is wrong with which page. `pages` has the blocks of each, with what stands behind their fence."""
+    found: dict[Path, list[str]] = defaultdict(list)
+    for page, blocks in pages.items():
+        for language in COMPILERS:
+            own = [code for kind, code in blocks if kind == language]
+            if own:
+                name = page.relative_to(environment.ROOT).with_suffix("").as_posix().replace("/", "-")
+                found[page] += _play(name, language, "\n".join(own))
+    return found
+
+
+def _play(name: str, language: str, code: str) -> list[str]:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    source, program = FOLDER / f"{name}.{language}", FOLDER / f"{name}-{language}"
+    source.write_text(_whole(code, language))
+    prefix = _library()
+    linking = [f"-I{prefix / 'include'}", f"-L{prefix / 'lib'}", "-lmcpline", f"-Wl,-rpath,{prefix / 'lib'}", "-pthread"]
+    command = [*COMPILERS[language], *WARNINGS, "-g", str(source), "-o", str(program), *linking]
+    compiled = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    if compiled.returncode != 0:
+        return [f"its {language} doesn't compile:\n{compiled.stderr[:3000]}"]
+    done = subprocess.run([str(program)], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=TIMEOUT)
+    return [] if done.returncode == 0 else [f"its {language} ended with {done.returncode}: {done.stderr[-1500:]}"]
+
+
+def _whole(code: str, language: str) -> str:
+    """The page's program with a `main` that runs what there is to run."""
+    has = {name: re.search(rf"^(int|void) {name}\((void)?\)", code, re.MULTILINE) for name in ("check", "main")}
+    nothing = "void" if language == "c" else ""
+    if has["main"]:
+        code = code.replace(has["main"][0], f"static int page_main({nothing})")
+        # Only `main` may end without saying how.
+        if language == "cpp":
+            code = code.replace("static int page_main()", "static void page_main()")
+    steps = []
+    if has["check"]:
+        steps.append("check();" if language == "cpp" else "if (check() != 0) { return 1; }")
+    if has["main"]:
+        steps.append("page_main();" if language == "cpp" else "if (page_main() != 0) { return 1; }")
+    return f"{code}\nint main({nothing}) {{ {' '.join(steps)} return 0; }}\n"
+
+
+@functools.cache
+def _library() -> Path:
+    """The library of this tree, as an installation has it."""
+    made = environment.checked([str(environment.ROOT / "tools" / "c-library")], "building the C library")
+    return Path(made.stdout.strip().splitlines()[-1])
