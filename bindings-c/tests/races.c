@@ -1,0 +1,57 @@
+/* What ThreadSanitizer has to be told of Rust's standard library, which is delivered compiled without it: that its
+ * locks and condition variables order what threads do.
+ *
+ * The fast ways of locks are compiled into the library under test, where they are seen; the slow ones are here, by the
+ * linker's --wrap. The runner says by which names. Arguments pass through unlooked at: all are in registers.
+ */
+
+#include <stdint.h>
+
+void __tsan_acquire(void *address);
+void __tsan_release(void *address);
+
+#define WRAPPED(name, symbol)                                                                                          \
+  uintptr_t real_##name(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e) __asm__("__real_" symbol);    \
+  uintptr_t wrap_##name(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e) __asm__("__wrap_" symbol);    \
+  uintptr_t wrap_##name(uintptr_t a, uintptr_t b, uintptr_t c, uintptr_t d, uintptr_t e)
+
+/* Takes a lock for which others wait. */
+#define TAKES(name, symbol)                                                                                            \
+  WRAPPED(name, symbol) {                                                                                              \
+    const uintptr_t result = real_##name(a, b, c, d, e);                                                               \
+    __tsan_acquire((void *)a);                                                                                         \
+    return result;                                                                                                     \
+  }
+
+/* Gives its lock, the second argument, away and takes it again. */
+#define WAITS(name, symbol)                                                                                            \
+  WRAPPED(name, symbol) {                                                                                              \
+    __tsan_release((void *)b);                                                                                         \
+    const uintptr_t result = real_##name(a, b, c, d, e);                                                               \
+    __tsan_acquire((void *)b);                                                                                         \
+    return result;                                                                                                     \
+  }
+
+TAKES(mutex, MUTEX_LOCK)
+TAKES(read, RWLOCK_READ)
+TAKES(write, RWLOCK_WRITE)
+WAITS(wait, CONDVAR_WAIT)
+WAITS(wait_timeout, CONDVAR_WAIT_TIMEOUT)
+
+/* What is done once is done before whatever comes after it. */
+WRAPPED(once, ONCE_CALL) {
+  const uintptr_t result = real_once(a, b, c, d, e);
+  __tsan_acquire((void *)a);
+  __tsan_release((void *)a);
+  return result;
+}
+
+/* `Arc` and its like release with a fence behind the last decrement, and ThreadSanitizer knows no fences: every
+ * decrement acquires as well, then. */
+enum { RELEASE = 3, ACQUIRE_AND_RELEASE = 4 };
+
+uint64_t __real___tsan_atomic64_fetch_sub(volatile uint64_t *counter, uint64_t by, int order);
+uint64_t __wrap___tsan_atomic64_fetch_sub(volatile uint64_t *counter, uint64_t by, int order);
+uint64_t __wrap___tsan_atomic64_fetch_sub(volatile uint64_t *counter, uint64_t by, int order) {
+  return __real___tsan_atomic64_fetch_sub(counter, by, order == RELEASE ? ACQUIRE_AND_RELEASE : order);
+}
