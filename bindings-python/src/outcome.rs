@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use mcpline::foreign::Completion;
-use mcpline::protocol::session::Need;
+use mcpline::foreign::results;
 use mcpline::protocol::wire::Raw;
 use mcpline::server::{CompletionReply, InputRequest, PromptReply, ResourceReply};
 use mcpline::{AskMethod, HandlerError, InputRequired, Reply, RpcError, ToolReply};
@@ -88,20 +88,8 @@ impl Failure {
     #[staticmethod]
     fn unsupported(required: &[u8], message: String) -> Self {
         let required = serde_json::from_slice::<serde_json::Value>(required).unwrap_or_default();
-        let need = [
-            Need::ElicitForm,
-            Need::ElicitUrl,
-            Need::Sampling,
-            Need::SamplingTools,
-            Need::Roots,
-        ]
-        .into_iter()
-        .find(|need| need.required() == required);
         Self {
-            error: match need {
-                Some(need) => HandlerError::Unsupported(need),
-                None => HandlerError::Tool(message),
-            },
+            error: results::unsupported(&required, message),
         }
     }
 }

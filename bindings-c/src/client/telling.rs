@@ -5,8 +5,7 @@ use std::ptr;
 
 use bytes::Bytes;
 use mcpline::client::{Client as CoreClient, RequestOptions};
-use mcpline::protocol::vocabulary::LoggingLevel;
-use mcpline::protocol::wire::Raw;
+use mcpline::foreign::Deed;
 
 use crate::diagnostics;
 use crate::status::{Done, mcpl_status};
@@ -16,26 +15,9 @@ use super::asking::{Work, begin, object, wait};
 use super::handle::{mcpl_client, nothing};
 use super::request::{mcpl_done, mcpl_request};
 
-/// What has no result.
-enum Deed {
-    Ping,
-    SetLogLevel(LoggingLevel),
-    Subscribe(String),
-    Unsubscribe(String),
-    RootsChanged,
-    Notify(String, Option<Raw>),
-}
-
 impl Work for Deed {
     async fn run(self, core: CoreClient, _: RequestOptions) -> Done<Bytes> {
-        match self {
-            Self::Ping => core.ping().await,
-            Self::SetLogLevel(level) => core.set_log_level(level).await,
-            Self::Subscribe(uri) => core.subscribe(&uri).await,
-            Self::Unsubscribe(uri) => core.unsubscribe(&uri).await,
-            Self::RootsChanged => core.roots_changed().await,
-            Self::Notify(method, params) => core.notify(&method, params.as_ref()).await,
-        }?;
+        self.done(&core).await?;
         Ok(nothing())
     }
 }

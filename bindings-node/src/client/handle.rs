@@ -8,13 +8,13 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use mcpline::RpcError;
 use mcpline::client::{Address, Client as CoreClient, ClientBuilder, ClientError, RequestOptions};
-use mcpline::foreign::Completion;
 use mcpline::foreign::options::{
     CallOptions, ClientOptions, HostOptions, HttpClientOptions, log_level,
 };
+use mcpline::foreign::{Completion, Deed};
 use mcpline::protocol::ErrorCode;
 use mcpline::protocol::client::CallTimeouts;
-use mcpline::protocol::vocabulary::{LoggingLevel, Progress};
+use mcpline::protocol::vocabulary::Progress;
 use mcpline::protocol::wire::Raw;
 use napi::bindgen_prelude::JsValue;
 use napi::{Env, JsString, Result};
@@ -134,48 +134,22 @@ impl Drop for Reply {
     }
 }
 
-/// What can be asked for besides requests.
-enum Deed {
-    Ping,
-    SetLogLevel(LoggingLevel),
-    Subscribe(String),
-    Unsubscribe(String),
-    RootsChanged,
-    Notify(String, Option<Raw>),
-}
-
-impl Deed {
-    fn parse(verb: &str, argument: String) -> Result<Self> {
-        Ok(match verb {
-            "ping" => Self::Ping,
-            "setLogLevel" => {
-                let level = log_level(&argument).map_err(|error| Failure::core(&error))?;
-                Self::SetLogLevel(level)
-            }
-            "subscribe" => Self::Subscribe(argument),
-            "unsubscribe" => Self::Unsubscribe(argument),
-            "rootsChanged" => Self::RootsChanged,
-            other => {
-                let text = format!("a client can't {other}");
-                return Err(Failure::new("InternalError", text).into());
-            }
-        })
-    }
-
-    async fn done(self, core: &CoreClient) -> Settled {
-        let done = match self {
-            Self::Ping => core.ping().await,
-            Self::SetLogLevel(level) => core.set_log_level(level).await,
-            Self::Subscribe(uri) => core.subscribe(&uri).await,
-            Self::Unsubscribe(uri) => core.unsubscribe(&uri).await,
-            Self::RootsChanged => core.roots_changed().await,
-            Self::Notify(method, params) => core.notify(&method, params.as_ref()).await,
-        };
-        match done {
-            Ok(()) => Settled::Done,
-            Err(error) => Settled::Failed(failure(&error)),
+/// What JavaScript wants done.
+fn deed_of(verb: &str, argument: String) -> Result<Deed> {
+    Ok(match verb {
+        "ping" => Deed::Ping,
+        "setLogLevel" => {
+            let level = log_level(&argument).map_err(|error| Failure::core(&error))?;
+            Deed::SetLogLevel(level)
         }
-    }
+        "subscribe" => Deed::Subscribe(argument),
+        "unsubscribe" => Deed::Unsubscribe(argument),
+        "rootsChanged" => Deed::RootsChanged,
+        other => {
+            let text = format!("a client can't {other}");
+            return Err(Failure::new("InternalError", text).into());
+        }
+    })
 }
 
 /// What a new client is told: how, and where to.
@@ -397,7 +371,7 @@ impl Client {
     /// Does something that has no result, with the next `flush`.
     #[napi(catch_unwind, js_name = "do")]
     pub fn deed(&mut self, promise: u32, verb: String, argument: String) -> Result<()> {
-        let deed = Deed::parse(&verb, argument)?;
+        let deed = deed_of(&verb, argument)?;
         self.act(promise, deed)
     }
 
@@ -504,7 +478,12 @@ impl Client {
 
     fn act(&mut self, promise: u32, deed: Deed) -> Result<()> {
         let core = self.core()?;
-        let acting = self.task(promise, true, async move { deed.done(&core).await });
+        let acting = self.task(promise, true, async move {
+            match deed.done(&core).await {
+                Ok(()) => Settled::Done,
+                Err(error) => Settled::Failed(failure(&error)),
+            }
+        });
         self.outgoing.push(acting);
         Ok(())
     }

@@ -6,11 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use mcpline::client::{Address, Client as CoreClient, ClientBuilder, ClientError, RequestOptions};
-use mcpline::foreign::Completion;
 use mcpline::foreign::options::{ClientOptions, HostOptions, HttpClientOptions, ProgramOptions};
+use mcpline::foreign::{Completion, Deed};
 use mcpline::protocol::client::CallTimeouts;
-use mcpline::protocol::vocabulary::LoggingLevel;
-use mcpline::protocol::wire::Raw;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tokio::task::AbortHandle;
@@ -73,39 +71,21 @@ impl Drop for Reply {
     }
 }
 
-/// What can be asked for besides requests.
-enum Deed {
-    Ping,
-    SetLogLevel(LoggingLevel),
-    Subscribe(String),
-    Unsubscribe(String),
-    RootsChanged,
-    Notify(String, Option<Raw>),
+async fn done(deed: Deed, core: CoreClient) -> Given {
+    Given::of_deed(deed.done(&core).await)
 }
 
-impl Deed {
-    fn parse(py: Python<'_>, verb: &str, argument: Option<String>) -> PyResult<Self> {
-        let argument = argument.unwrap_or_default();
-        Ok(match verb {
-            "ping" => Self::Ping,
-            "set_log_level" => Self::SetLogLevel(log_level_of(py, &argument)?),
-            "subscribe" => Self::Subscribe(argument),
-            "unsubscribe" => Self::Unsubscribe(argument),
-            "roots_changed" => Self::RootsChanged,
-            other => return Err(errors::defect(&format!("a client can't {other}"))),
-        })
-    }
-
-    async fn done(self, core: CoreClient) -> Given {
-        Given::of_deed(match self {
-            Self::Ping => core.ping().await,
-            Self::SetLogLevel(level) => core.set_log_level(level).await,
-            Self::Subscribe(uri) => core.subscribe(&uri).await,
-            Self::Unsubscribe(uri) => core.unsubscribe(&uri).await,
-            Self::RootsChanged => core.roots_changed().await,
-            Self::Notify(method, params) => core.notify(&method, params.as_ref()).await,
-        })
-    }
+/// What Python wants done.
+fn deed_of(py: Python<'_>, verb: &str, argument: Option<String>) -> PyResult<Deed> {
+    let argument = argument.unwrap_or_default();
+    Ok(match verb {
+        "ping" => Deed::Ping,
+        "set_log_level" => Deed::SetLogLevel(log_level_of(py, &argument)?),
+        "subscribe" => Deed::Subscribe(argument),
+        "unsubscribe" => Deed::Unsubscribe(argument),
+        "roots_changed" => Deed::RootsChanged,
+        other => return Err(errors::defect(&format!("a client can't {other}"))),
+    })
 }
 
 #[pymethods]
@@ -272,14 +252,14 @@ impl Client {
         verb: &str,
         argument: Option<String>,
     ) -> PyResult<u64> {
-        let deed = Deed::parse(py, verb, argument)?;
+        let deed = deed_of(py, verb, argument)?;
         self.deed_into(py, port, event_loop, future, deed)
     }
 
     /// Does something that has no result, and waits until it is done.
     #[pyo3(name = "do")]
     fn do_now(&self, py: Python<'_>, verb: &str, argument: Option<String>) -> PyResult<()> {
-        let deed = Deed::parse(py, verb, argument)?;
+        let deed = deed_of(py, verb, argument)?;
         self.deed(py, deed)
     }
 
@@ -525,7 +505,7 @@ impl Client {
     ) -> PyResult<u64> {
         let core = self.core(py)?;
         let reply = Reply(Some(Asker::Future(port.get().outlet().clone(), future)));
-        let (number, completion) = self.task(reply, deed.done(core));
+        let (number, completion) = self.task(reply, done(deed, core));
         Port::send(port, event_loop, &self.runtime, completion)?;
         Ok(number)
     }
@@ -533,7 +513,7 @@ impl Client {
     fn deed(&self, py: Python<'_>, deed: Deed) -> PyResult<()> {
         let core = self.core(py)?;
         let waiter = Waiter::new(py)?;
-        let (number, completion) = self.task(of_thread(&waiter), deed.done(core));
+        let (number, completion) = self.task(of_thread(&waiter), done(deed, core));
         self.wait(py, &waiter, number, completion, None).map(drop)
     }
 

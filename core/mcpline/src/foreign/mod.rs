@@ -15,6 +15,7 @@
 //! lines for a log.
 
 mod completions;
+mod deed;
 pub mod diagnostics;
 mod failure;
 pub mod options;
@@ -22,5 +23,6 @@ mod queue;
 pub mod results;
 
 pub use completions::{AskSink, Completion, Completions};
+pub use deed::Deed;
 pub use failure::{Failure, FailureClass, FailureDetails, FailureMembers, failure_examples};
 pub use queue::{CallQueue, Gathering, QueueFull};
