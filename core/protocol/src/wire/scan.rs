@@ -640,28 +640,36 @@ fn plain_run(bytes: &[u8]) -> (usize, bool) {
 }
 
 /// The same for long strings, from `at` on: `memchr` finds the end faster than anything that also looks
-/// for control characters, and the compiler turns the look at the bytes in between into vector
-/// instructions.
+/// for control characters. The look at the bytes in between is eight at a time, so that it is fast also where
+/// the compiler builds for size and makes no vector instructions of a loop.
 fn long_run(bytes: &[u8], at: usize, seen: u64) -> (usize, bool) {
     let rest = &bytes[at..];
     let run = &rest[..memchr::memchr2(b'"', b'\\', rest).unwrap_or(rest.len())];
-    let (least, any) = run.iter().fold((u8::MAX, 0), |(least, any), &byte| {
-        (byte.min(least), byte | any)
-    });
-    let length = if least < 0x20 {
+    let (words, last) = run.as_chunks::<8>();
+    let (mut low, mut any) = (0, seen);
+    for word in words {
+        let word = u64::from_le_bytes(*word);
+        low |= word.wrapping_sub(ONES * 0x20) & !word & HIGH_BITS;
+        any |= word;
+    }
+    for &byte in last {
+        low |= u64::from(byte < 0x20);
+        any |= u64::from(byte);
+    }
+    let length = if low == 0 {
+        run.len()
+    } else {
         run.iter()
             .position(|&byte| byte < 0x20)
             .unwrap_or(run.len())
-    } else {
-        run.len()
     };
-    (at + length, (seen | u64::from(any)) & HIGH_BITS == 0)
+    (at + length, any & HIGH_BITS == 0)
 }
 
 /// Marks the bytes of `word` that are a quote, a backslash or a control character in their highest
 /// bit. Only the lowest mark is exact (a borrow may run into the next byte), and only it is used.
 #[inline]
-fn stops(word: u64) -> u64 {
+pub(super) fn stops(word: u64) -> u64 {
     // Turning one bit of a quote makes it the byte above the control characters.
     let control_or_quote = (word ^ (ONES * 0x02)).wrapping_sub(ONES * 0x21);
     let backslash = (word ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);

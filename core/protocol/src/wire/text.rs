@@ -2,36 +2,51 @@
 
 use std::borrow::Cow;
 
+use super::scan::stops;
+
 /// Appends `text` to `out` as a JSON string, quotes included.
 ///
 /// Only what JSON demands is escaped: quote, backslash and control characters.
 pub fn json_string(out: &mut Vec<u8>, text: &str) {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
     out.reserve(text.len() + 2);
     out.push(b'"');
-    let bytes = text.as_bytes();
-    let mut written = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
-        let short = match byte {
-            b'"' | b'\\' => byte,
-            b'\n' => b'n',
-            b'\r' => b'r',
-            b'\t' => b't',
-            0x08 => b'b',
-            0x0c => b'f',
-            0x00..0x20 => b'u',
-            _ => continue,
+    let mut rest = text.as_bytes();
+    loop {
+        let (plain, left) = rest.split_at(plain_length(rest));
+        out.extend_from_slice(plain);
+        let Some((&byte, left)) = left.split_first() else {
+            break;
         };
-        out.extend_from_slice(&bytes[written..at]);
-        out.extend_from_slice(&[b'\\', short]);
-        if short == b'u' {
-            const HEX: &[u8; 16] = b"0123456789abcdef";
-            let (high, low) = (HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]);
-            out.extend_from_slice(&[b'0', b'0', high, low]);
+        rest = left;
+        match byte {
+            b'"' | b'\\' => out.extend_from_slice(&[b'\\', byte]),
+            b'\n' => out.extend_from_slice(b"\\n"),
+            b'\r' => out.extend_from_slice(b"\\r"),
+            b'\t' => out.extend_from_slice(b"\\t"),
+            0x08 => out.extend_from_slice(b"\\b"),
+            0x0c => out.extend_from_slice(b"\\f"),
+            control => {
+                let (high, low) = (control >> 4, control & 15);
+                out.extend_from_slice(b"\\u00");
+                out.extend_from_slice(&[HEX[usize::from(high)], HEX[usize::from(low)]]);
+            }
         }
-        written = at + 1;
     }
-    out.extend_from_slice(&bytes[written..]);
     out.push(b'"');
+}
+
+/// How many bytes `bytes` starts with that stand in a JSON string as they are.
+fn plain_length(bytes: &[u8]) -> usize {
+    let (words, last) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let stop = stops(u64::from_le_bytes(*word));
+        if stop != 0 {
+            return index * 8 + stop.trailing_zeros() as usize / 8;
+        }
+    }
+    let escaped = |byte: &u8| matches!(byte, b'"' | b'\\' | 0..0x20);
+    words.len() * 8 + last.iter().position(escaped).unwrap_or(last.len())
 }
 
 /// Decodes what stands between the quotes of a scanned JSON string.
@@ -127,6 +142,23 @@ mod tests {
                 written(text),
                 serde_json::to_string(text).expect("serializes")
             );
+        }
+    }
+
+    #[test]
+    fn writes_every_character_in_every_place_as_serde_json_does() {
+        for character in (0..=0x80).filter_map(char::from_u32) {
+            for before in 0..20 {
+                let text = format!(
+                    "{}{character}é{character}{}",
+                    "x".repeat(before),
+                    "y".repeat(before)
+                );
+                assert_eq!(
+                    written(&text),
+                    serde_json::to_string(&text).expect("serializes")
+                );
+            }
         }
     }
 
