@@ -12,7 +12,7 @@
 namespace mcpline {
 
 /// What a handler may return besides a string: bytes, of the definition's type if `mime_type` is empty. From a resource
-/// they are its content, from a tool an image, a sound or an embedded blob.
+/// they are its content, from a tool an image or a sound.
 struct Bytes {
   /// The bytes.
   std::string bytes;

@@ -15,9 +15,9 @@ struct HandlerOptions {
   bool on_io_thread = false;
   /// Never run anew for one request (asking in mid-call, on 2026-07-28, may need that).
   bool run_once = false;
-  /// Tools: how many calls per second a client may make; 0 for no limit.
+  /// Tools: how many calls per second all clients together may make; 0 for the server's `tool_rate`.
   std::uint32_t calls_per_second = 0;
-  /// How many of them at once.
+  /// How many of them at once; 0 for as many as come per second.
   std::uint32_t burst = 0;
 
   /// As C has it.
