@@ -64,3 +64,17 @@ async fn a_connection_too_many_waits_until_another_ends() {
     drop(first);
     second.until(Some("protocolVersion")).await;
 }
+
+#[tokio::test]
+async fn whoever_sends_too_much_gets_to_read_that_it_was() {
+    const MIB: usize = 1024 * 1024;
+    let mut options = HttpOptions::default();
+    options.body_limit = MIB;
+    let (address, _stop) = start(options).await;
+    let mut connection = Connection::open(address).await;
+    // All of it is sent before anything is read, as most clients do: more than any socket holds by itself.
+    let body = Value::String("x".repeat(2 * MIB - 1_000));
+    connection.send("POST", "/mcp", &[], &body).await;
+    connection.until(Some("raise the option body_limit")).await;
+    assert!(connection.seen.starts_with("HTTP/1.1 413 "));
+}

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
@@ -30,6 +30,9 @@ use super::{legacy, modern, pair, post, security};
 
 /// How often a shutdown looks whether calls have ended.
 const SETTLING: Duration = Duration::from_millis(10);
+
+/// How long a body that is refused may still take to arrive.
+const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// Serves a [`Server`] over HTTP: a tower service, and a plain async function.
 ///
@@ -197,16 +200,20 @@ impl HttpService {
         }
         let options = &self.shared.options;
         let limit = options.body_limit;
-        let body = std::pin::pin!(body);
-        let mut collected = std::pin::pin!(Limited::new(body, limit).collect());
-        // Most bodies are there already and need no timer.
-        let collected = match already(collected.as_mut()).await {
-            Some(collected) => Ok(collected),
-            None => tokio::time::timeout(options.read_timeout, collected).await,
+        let mut body = std::pin::pin!(body);
+        let collected = {
+            let mut collected = std::pin::pin!(Limited::new(body.as_mut(), limit).collect());
+            // Most bodies are there already and need no timer.
+            match already(collected.as_mut()).await {
+                Some(collected) => Ok(collected),
+                None => tokio::time::timeout(options.read_timeout, collected).await,
+            }
         };
         match collected {
             Ok(Ok(collected)) => Ok(collected.to_bytes()),
             Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
+                // Done, or out of time or bounds: refused either way.
+                let _ = tokio::time::timeout(DRAIN_TIME, drain(body, limit)).await;
                 Err(Refusal::new(
                     StatusCode::PAYLOAD_TOO_LARGE,
                     format!("the body has more than {limit} bytes: raise the option body_limit"),
@@ -221,6 +228,17 @@ impl HttpService {
                 "the body took too long to arrive",
             )),
         }
+    }
+}
+
+/// Reads on, as much again as is allowed at the most, and throws it away: many clients read an answer only when they have
+/// sent everything, and learn of nothing but a broken pipe if the connection is closed before.
+async fn drain<B: http_body::Body>(mut body: Pin<&mut B>, most: usize) {
+    let mut read = 0;
+    while read <= most
+        && let Some(Ok(frame)) = body.frame().await
+    {
+        read += frame.data_ref().map_or(0, Buf::remaining);
     }
 }
 
