@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import os
 import re
+import shutil
 import subprocess
 from collections import defaultdict
 from pathlib import Path
@@ -32,7 +33,9 @@ def problems(pages: dict[Path, list[tuple[str, str]]]) -> dict[Path, list[str]]:
     for page, blocks in pages.items():
         for language in COMPILERS:
             own = [code for kind, code in blocks if kind == language]
-            if own:
+            if own and not shutil.which(COMPILERS[language][0]):
+                environment.say(f"{page.name}: its {language} is left out, for {COMPILERS[language][0]} isn't installed")
+            elif own:
                 name = page.relative_to(environment.ROOT).with_suffix("").as_posix().replace("/", "-")
                 found[page] += _play(name, language, "\n".join(own))
     return found

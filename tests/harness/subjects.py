@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Callable
@@ -19,8 +20,13 @@ class Subject:
 
     source: Path
     command: Callable[[], list[str]]
+    # What a machine must have to build it, where that isn't what everything else needs.
+    tool: str = ""
 
     def exists(self) -> bool:
+        if self.tool and not shutil.which(self.tool):
+            environment.say(f"{self.source.relative_to(ROOT)} is left out: {self.tool} isn't installed")
+            return False
         return self.source.exists()
 
 
@@ -45,7 +51,7 @@ def _subjects(kind: str) -> dict[str, Subject]:
         ),
         "python": Subject(python, lambda: [str(environment.mcpline_python()), str(python)]),
         "node": Subject(javascript, lambda: [environment.mcpline_node(), str(javascript)]),
-        "c": Subject(c_makefile, lambda: _c_program(c_makefile, f"everything-{kind}")),
+        "c": Subject(c_makefile, lambda: _c_program(c_makefile, f"everything-{kind}"), "make"),
     }
 
 
@@ -64,7 +70,7 @@ def _drivers() -> dict[str, Subject]:
         ),
         "python": Subject(python, lambda: [str(environment.mcpline_python()), str(python)]),
         "node": Subject(javascript, lambda: [environment.mcpline_node(), small, str(javascript)]),
-        "c": Subject(c_makefile, lambda: _c_program(c_makefile, "driver")),
+        "c": Subject(c_makefile, lambda: _c_program(c_makefile, "driver"), "make"),
     }
 
 
