@@ -1746,6 +1746,153 @@ mcpl_status mcpl_loop_wait(mcpl_loop *events,
 void mcpl_loop_free(mcpl_loop *events);
 
 /**
+ * Adds a tool, while it is served too. `description` may be `NULL`. `input_schema` is the JSON Schema of its arguments,
+ * an object's; `NULL` for none. Arguments are checked against it before the handler is called.
+ *
+ * Returns `MCPL_INVALID_ARGUMENT` if there is a tool of that name, or the schema is none.
+ */
+mcpl_status mcpl_server_add_tool(mcpl_server *server,
+                                 const char *name,
+                                 const char *description,
+                                 const char *input_schema,
+                                 mcpl_handler handler,
+                                 void *user,
+                                 mcpl_finalizer finalize);
+
+/**
+ * Adds a tool by its whole definition: a `Tool` of the specification as JSON of `length` bytes. `options` may be `NULL`.
+ */
+mcpl_status mcpl_server_add_tool_with(mcpl_server *server,
+                                      const char *definition,
+                                      size_t length,
+                                      const mcpl_handler_options *options,
+                                      mcpl_handler handler,
+                                      void *user,
+                                      mcpl_finalizer finalize);
+
+/**
+ * Adds a resource. `mime_type` may be `NULL`. Its handler's arguments are `{}`.
+ *
+ * Returns `MCPL_INVALID_ARGUMENT` if there is a resource of that URI.
+ */
+mcpl_status mcpl_server_add_resource(mcpl_server *server,
+                                     const char *uri,
+                                     const char *name,
+                                     const char *mime_type,
+                                     mcpl_handler handler,
+                                     void *user,
+                                     mcpl_finalizer finalize);
+
+/**
+ * Adds a resource by its whole definition: a `Resource` of the specification as JSON of `length` bytes. `options` may be
+ * `NULL`.
+ */
+mcpl_status mcpl_server_add_resource_with(mcpl_server *server,
+                                          const char *definition,
+                                          size_t length,
+                                          const mcpl_handler_options *options,
+                                          mcpl_handler handler,
+                                          void *user,
+                                          mcpl_finalizer finalize);
+
+/**
+ * Adds a resource template (RFC 6570), such as `"users://{id}"`. `mime_type` may be `NULL`. Its handler's arguments are
+ * the variables, as texts; `mcpl_call_name` tells the whole URI.
+ *
+ * Returns `MCPL_INVALID_ARGUMENT` if it is no template, or there is one like it.
+ */
+mcpl_status mcpl_server_add_resource_template(mcpl_server *server,
+                                              const char *uri_template,
+                                              const char *name,
+                                              const char *mime_type,
+                                              mcpl_handler handler,
+                                              void *user,
+                                              mcpl_finalizer finalize);
+
+/**
+ * Adds a resource template by its whole definition: a `ResourceTemplate` of the specification as JSON of `length` bytes.
+ * `options` may be `NULL`.
+ */
+mcpl_status mcpl_server_add_resource_template_with(mcpl_server *server,
+                                                   const char *definition,
+                                                   size_t length,
+                                                   const mcpl_handler_options *options,
+                                                   mcpl_handler handler,
+                                                   void *user,
+                                                   mcpl_finalizer finalize);
+
+/**
+ * Adds a prompt. `description` may be `NULL`. `arguments` is a JSON array of `PromptArgument` (`name`, `description`,
+ * `required`), or `NULL` for none; the handler gets them as texts.
+ *
+ * Returns `MCPL_INVALID_ARGUMENT` if there is a prompt of that name.
+ */
+mcpl_status mcpl_server_add_prompt(mcpl_server *server,
+                                   const char *name,
+                                   const char *description,
+                                   const char *arguments,
+                                   mcpl_handler handler,
+                                   void *user,
+                                   mcpl_finalizer finalize);
+
+/**
+ * Adds a prompt by its whole definition: a `Prompt` of the specification as JSON of `length` bytes. `options` may be
+ * `NULL`.
+ */
+mcpl_status mcpl_server_add_prompt_with(mcpl_server *server,
+                                        const char *definition,
+                                        size_t length,
+                                        const mcpl_handler_options *options,
+                                        mcpl_handler handler,
+                                        void *user,
+                                        mcpl_finalizer finalize);
+
+/**
+ * Completes an argument of a prompt, or a variable of a resource template, from a list of `count` candidates; those that
+ * fit what was typed are sent, best first. `reference` is the prompt's name or the URI template.
+ */
+mcpl_status mcpl_server_add_candidates(mcpl_server *server,
+                                       const char *reference,
+                                       const char *argument,
+                                       const char *const *candidates,
+                                       size_t count);
+
+/**
+ * Completes an argument of a prompt, or a variable of a resource template, by a handler, which is given `ref`, `argument`
+ * and `context` and ends its call with `mcpl_call_reply_values` or `mcpl_call_reply_result`.
+ */
+mcpl_status mcpl_server_add_completion(mcpl_server *server,
+                                       const char *reference,
+                                       const char *argument,
+                                       mcpl_handler handler,
+                                       void *user,
+                                       mcpl_finalizer finalize);
+
+/**
+ * Completes whatever has no completion of its own. Replaces what did so before.
+ */
+mcpl_status mcpl_server_set_completion(mcpl_server *server,
+                                       mcpl_handler handler,
+                                       void *user,
+                                       mcpl_finalizer finalize);
+
+/**
+ * Removes a tool. Calls that are under way end as if it were there. Returns `MCPL_NOT_FOUND` if there is none.
+ */
+mcpl_status mcpl_server_remove_tool(mcpl_server *server,
+                                    const char *name);
+
+/**
+ * Removes a resource, or a resource template. Returns `MCPL_NOT_FOUND` if there is none.
+ */
+mcpl_status mcpl_server_remove_resource(mcpl_server *server, const char *uri);
+
+/**
+ * Removes a prompt. Returns `MCPL_NOT_FOUND` if there is none.
+ */
+mcpl_status mcpl_server_remove_prompt(mcpl_server *server, const char *name);
+
+/**
  * Finds a value in a JSON text.
  *
  * - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte. It is checked as a whole.
@@ -2037,153 +2184,6 @@ mcpl_server *mcpl_server_new_with(const char *info,
  */
 mcpl_status mcpl_server_use_loop(mcpl_server *server,
                                  mcpl_loop *events);
-
-/**
- * Adds a tool, while it is served too. `description` may be `NULL`. `input_schema` is the JSON Schema of its arguments,
- * an object's; `NULL` for none. Arguments are checked against it before the handler is called.
- *
- * Returns `MCPL_INVALID_ARGUMENT` if there is a tool of that name, or the schema is none.
- */
-mcpl_status mcpl_server_add_tool(mcpl_server *server,
-                                 const char *name,
-                                 const char *description,
-                                 const char *input_schema,
-                                 mcpl_handler handler,
-                                 void *user,
-                                 mcpl_finalizer finalize);
-
-/**
- * Adds a tool by its whole definition: a `Tool` of the specification as JSON of `length` bytes. `options` may be `NULL`.
- */
-mcpl_status mcpl_server_add_tool_with(mcpl_server *server,
-                                      const char *definition,
-                                      size_t length,
-                                      const mcpl_handler_options *options,
-                                      mcpl_handler handler,
-                                      void *user,
-                                      mcpl_finalizer finalize);
-
-/**
- * Adds a resource. `mime_type` may be `NULL`. Its handler's arguments are `{}`.
- *
- * Returns `MCPL_INVALID_ARGUMENT` if there is a resource of that URI.
- */
-mcpl_status mcpl_server_add_resource(mcpl_server *server,
-                                     const char *uri,
-                                     const char *name,
-                                     const char *mime_type,
-                                     mcpl_handler handler,
-                                     void *user,
-                                     mcpl_finalizer finalize);
-
-/**
- * Adds a resource by its whole definition: a `Resource` of the specification as JSON of `length` bytes. `options` may be
- * `NULL`.
- */
-mcpl_status mcpl_server_add_resource_with(mcpl_server *server,
-                                          const char *definition,
-                                          size_t length,
-                                          const mcpl_handler_options *options,
-                                          mcpl_handler handler,
-                                          void *user,
-                                          mcpl_finalizer finalize);
-
-/**
- * Adds a resource template (RFC 6570), such as `"users://{id}"`. `mime_type` may be `NULL`. Its handler's arguments are
- * the variables, as texts; `mcpl_call_name` tells the whole URI.
- *
- * Returns `MCPL_INVALID_ARGUMENT` if it is no template, or there is one like it.
- */
-mcpl_status mcpl_server_add_resource_template(mcpl_server *server,
-                                              const char *uri_template,
-                                              const char *name,
-                                              const char *mime_type,
-                                              mcpl_handler handler,
-                                              void *user,
-                                              mcpl_finalizer finalize);
-
-/**
- * Adds a resource template by its whole definition: a `ResourceTemplate` of the specification as JSON of `length` bytes.
- * `options` may be `NULL`.
- */
-mcpl_status mcpl_server_add_resource_template_with(mcpl_server *server,
-                                                   const char *definition,
-                                                   size_t length,
-                                                   const mcpl_handler_options *options,
-                                                   mcpl_handler handler,
-                                                   void *user,
-                                                   mcpl_finalizer finalize);
-
-/**
- * Adds a prompt. `description` may be `NULL`. `arguments` is a JSON array of `PromptArgument` (`name`, `description`,
- * `required`), or `NULL` for none; the handler gets them as texts.
- *
- * Returns `MCPL_INVALID_ARGUMENT` if there is a prompt of that name.
- */
-mcpl_status mcpl_server_add_prompt(mcpl_server *server,
-                                   const char *name,
-                                   const char *description,
-                                   const char *arguments,
-                                   mcpl_handler handler,
-                                   void *user,
-                                   mcpl_finalizer finalize);
-
-/**
- * Adds a prompt by its whole definition: a `Prompt` of the specification as JSON of `length` bytes. `options` may be
- * `NULL`.
- */
-mcpl_status mcpl_server_add_prompt_with(mcpl_server *server,
-                                        const char *definition,
-                                        size_t length,
-                                        const mcpl_handler_options *options,
-                                        mcpl_handler handler,
-                                        void *user,
-                                        mcpl_finalizer finalize);
-
-/**
- * Completes an argument of a prompt, or a variable of a resource template, from a list of `count` candidates; those that
- * fit what was typed are sent, best first. `reference` is the prompt's name or the URI template.
- */
-mcpl_status mcpl_server_add_candidates(mcpl_server *server,
-                                       const char *reference,
-                                       const char *argument,
-                                       const char *const *candidates,
-                                       size_t count);
-
-/**
- * Completes an argument of a prompt, or a variable of a resource template, by a handler, which is given `ref`, `argument`
- * and `context` and ends its call with `mcpl_call_reply_values` or `mcpl_call_reply_result`.
- */
-mcpl_status mcpl_server_add_completion(mcpl_server *server,
-                                       const char *reference,
-                                       const char *argument,
-                                       mcpl_handler handler,
-                                       void *user,
-                                       mcpl_finalizer finalize);
-
-/**
- * Completes whatever has no completion of its own. Replaces what did so before.
- */
-mcpl_status mcpl_server_set_completion(mcpl_server *server,
-                                       mcpl_handler handler,
-                                       void *user,
-                                       mcpl_finalizer finalize);
-
-/**
- * Removes a tool. Calls that are under way end as if it were there. Returns `MCPL_NOT_FOUND` if there is none.
- */
-mcpl_status mcpl_server_remove_tool(mcpl_server *server,
-                                    const char *name);
-
-/**
- * Removes a resource, or a resource template. Returns `MCPL_NOT_FOUND` if there is none.
- */
-mcpl_status mcpl_server_remove_resource(mcpl_server *server, const char *uri);
-
-/**
- * Removes a prompt. Returns `MCPL_NOT_FOUND` if there is none.
- */
-mcpl_status mcpl_server_remove_prompt(mcpl_server *server, const char *name);
 
 /**
  * Tells the subscribers of a resource that it has changed.

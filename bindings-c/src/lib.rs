@@ -8,7 +8,7 @@
 //!
 //! - `status`, `text`, `handles`, `user`: what C gives and is given: failures, strings, handles, data with its finalizer.
 //! - `library`, `pool`, `event_loop`, `place`, `owner`: threads, and who runs on which.
-//! - `server`, `callback`, `call`, `ask`, `channel`; `client`; `json`: the features.
+//! - `server`, `features`, `handling`, `callback`, `call`, `ask`, `channel`; `client`; `json`: the features.
 
 #![allow(non_camel_case_types, reason = "the names are those of the C header")]
 #![allow(
@@ -23,7 +23,9 @@ mod channel;
 mod client;
 mod diagnostics;
 mod event_loop;
+mod features;
 mod handles;
+mod handling;
 mod json;
 mod library;
 mod outcome;
@@ -43,6 +45,8 @@ pub use channel::*;
 pub use client::*;
 pub use diagnostics::*;
 pub use event_loop::*;
+pub use features::*;
+pub use handling::*;
 pub use json::*;
 pub use server::*;
 pub use serving::*;

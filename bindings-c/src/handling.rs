@@ -1,0 +1,114 @@
+//! Handlers on their way to a server: what C gives along, and how each is to be treated.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use mcpline::protocol::session::Rate;
+use mcpline::server::ToolOptions;
+
+use crate::callback::{Queued, Registered, mcpl_handler};
+use crate::server::Server;
+use crate::status::{Done, Fault};
+use crate::user::{UserData, mcpl_finalizer};
+
+/// A handler that is about to be registered, with its data.
+pub(crate) struct Given {
+    run: mcpl_handler,
+    data: Arc<UserData>,
+    pub(crate) inline: bool,
+}
+
+impl Given {
+    /// Takes charge of the data at once: it is released however the registration ends.
+    pub(crate) fn new(run: mcpl_handler, user: *mut c_void, finalize: mcpl_finalizer) -> Self {
+        Self {
+            run,
+            data: UserData::new(user, finalize),
+            inline: false,
+        }
+    }
+
+    pub(crate) fn handler(self, server: &Server, mime_type: Option<String>) -> Done<Arc<Queued>> {
+        let run = self
+            .run
+            .ok_or_else(|| Fault::invalid("the handler is NULL"))?;
+        if server.owner.is_closed() {
+            return Err(Fault::closed("server"));
+        }
+        server.owner.keep(&self.data);
+        Ok(Arc::new(Queued(Arc::new(Registered {
+            run,
+            data: self.data,
+            owner: server.owner.clone(),
+            inline: self.inline,
+            mime_type,
+        }))))
+    }
+}
+
+/// The handler runs on the I/O thread: at once, without waking another. Only for handlers that never wait: nothing else is
+/// read or written meanwhile, and asking with `mcpl_call_ask_wait` is refused there.
+pub const MCPL_HANDLER_INLINE: u32 = 1;
+/// The handler must never run twice for one request: a retry (2026-07-28) that reaches another process gets an error
+/// instead. Of tools.
+pub const MCPL_HANDLER_RUN_ONCE: u32 = 2;
+
+/// How a handler is to be treated. Set `size` to `sizeof(mcpl_handler_options)`, and all else that isn't used to 0.
+#[repr(C)]
+#[derive(Debug, Clone, Copy)]
+pub struct mcpl_handler_options {
+    /// `sizeof(mcpl_handler_options)`.
+    pub size: usize,
+    /// `MCPL_HANDLER_INLINE`, `MCPL_HANDLER_RUN_ONCE`, or both.
+    pub flags: u32,
+    /// How often a tool may be called per second, server-wide; 0 for the server's `tool_rate`.
+    pub calls_per_second: u32,
+    /// How many calls may come at once within that rate; 0 for as many as come per second.
+    pub burst: u32,
+}
+
+impl mcpl_handler_options {
+    /// # Safety
+    ///
+    /// `options` is `NULL` or begins with its size.
+    pub(crate) unsafe fn read(options: *const Self) -> Done<Self> {
+        if options.is_null() {
+            return Ok(Self {
+                size: size_of::<Self>(),
+                flags: 0,
+                calls_per_second: 0,
+                burst: 0,
+            });
+        }
+        // SAFETY: as the caller promises. A later version's is longer, and begins as this one.
+        let size = unsafe { (&raw const (*options).size).read() };
+        if size < size_of::<Self>() {
+            return Err(Fault::invalid("the size of the options is not set"));
+        }
+        // SAFETY: it has the size.
+        let read = unsafe { options.read() };
+        if read.flags & !(MCPL_HANDLER_INLINE | MCPL_HANDLER_RUN_ONCE) != 0 {
+            return Err(Fault::invalid(
+                "the options have flags that there are none of",
+            ));
+        }
+        Ok(read)
+    }
+
+    pub(crate) fn is_inline(&self) -> bool {
+        self.flags & MCPL_HANDLER_INLINE != 0
+    }
+
+    pub(crate) fn tool(&self) -> ToolOptions {
+        let mut tool = ToolOptions::default();
+        tool.run_once = self.flags & MCPL_HANDLER_RUN_ONCE != 0;
+        tool.rate = (self.calls_per_second > 0).then_some(Rate {
+            per_second: self.calls_per_second,
+            burst: match self.burst {
+                0 => self.calls_per_second,
+                burst => burst,
+            },
+        });
+        tool
+    }
+}
