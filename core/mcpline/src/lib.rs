@@ -30,6 +30,7 @@
 //! ways to serve, [`client`] the client, [`sharing`] what several processes of one service have in common, [`protocol`] the
 //! vocabulary of the protocol itself.
 
+pub mod auth;
 pub mod client;
 mod clock;
 mod error;
