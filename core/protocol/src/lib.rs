@@ -40,6 +40,10 @@
 //! - [`session`]: one client's session with a server, as a state machine
 //! - [`mrtr`]: asking the client in mid-call on 2026-07-28: sealed state, suspended handlers
 //!
+//! Who may do what:
+//!
+//! - [`auth`]: authorization, by OAuth
+//!
 //! What features need beside:
 //!
 //! - [`schema`]: JSON Schema, compiled once
@@ -53,6 +57,7 @@
 //! pairs, deep nesting. Schemas that would have to be fetched. Work without bounds.
 
 pub mod adapt;
+pub mod auth;
 pub mod client;
 pub mod error;
 pub mod limits;

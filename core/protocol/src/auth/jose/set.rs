@@ -1,0 +1,91 @@
+//! The keys that an authorization server publishes (RFC 7517, section 5).
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::vocabulary::JsonObject;
+use crate::wire::Raw;
+
+use super::{Algorithm, JoseError, Jwk};
+
+/// The longest key set. A hundred RSA keys with certificate chains come to some 400 KiB.
+pub const MAX_SET_LEN: usize = 512 * 1024;
+
+/// The most keys of a set: verifying may try several, and issuers publish one to five.
+pub const MAX_KEYS: usize = 100;
+
+/// How many keys are tried for one token that names none.
+const TRIED: usize = 8;
+
+/// Public keys that tokens may be signed by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct JwkSet {
+    keys: Vec<Jwk>,
+}
+
+impl JwkSet {
+    /// A set of these keys.
+    pub fn of(keys: impl IntoIterator<Item = Jwk>) -> Self {
+        Self {
+            keys: keys.into_iter().collect(),
+        }
+    }
+
+    /// Reads a published key set. Keys of a kind or for a use that is not known here are left out (RFC 7517, section
+    /// 5), and so are keys that break the rules: one mistake shouldn't lock everybody out.
+    ///
+    /// # Errors
+    ///
+    /// If it is no JSON object with an array `keys`, names a member twice anywhere, or exceeds [`MAX_SET_LEN`] or
+    /// [`MAX_KEYS`].
+    pub fn parse(bytes: impl Into<Bytes>) -> Result<Self, JoseError> {
+        let bytes = bytes.into();
+        if bytes.len() > MAX_SET_LEN {
+            return Err(JoseError::SetTooLong);
+        }
+        // The scan refuses duplicate members, at any level.
+        let set: JsonObject = Raw::parse(bytes)
+            .map_err(|_| JoseError::MalformedSet("it is not JSON"))?
+            .decode()
+            .map_err(|_| JoseError::MalformedSet("it is not an object"))?;
+        let Some(Value::Array(keys)) = set.get("keys") else {
+            return Err(JoseError::MalformedSet("keys must be an array"));
+        };
+        if keys.len() > MAX_KEYS {
+            return Err(JoseError::TooManyKeys);
+        }
+        let usable = keys
+            .iter()
+            .filter_map(|key| Jwk::parse(key.as_object()?).ok());
+        Ok(Self::of(usable))
+    }
+
+    /// The keys that are usable.
+    pub fn keys(&self) -> &[Jwk] {
+        &self.keys
+    }
+
+    /// Whether there is a key of this id.
+    pub fn has(&self, id: &str) -> bool {
+        self.keys.iter().any(|key| key.id() == Some(id))
+    }
+
+    /// The keys that may have signed a token with this `kid` and `alg`. Ids need not be unique (RFC 7517, section
+    /// 4.5). A key without an id is one for tokens whose id nothing else has.
+    pub fn find<'a>(
+        &'a self,
+        id: Option<&'a str>,
+        algorithm: Algorithm,
+    ) -> impl Iterator<Item = &'a Jwk> {
+        let named = id.is_some_and(|id| self.has(id));
+        self.keys
+            .iter()
+            .filter(move |key| match id {
+                Some(id) if named => key.id() == Some(id),
+                Some(_) => key.id().is_none(),
+                None => true,
+            })
+            .filter(move |key| key.fits(algorithm))
+            .take(TRIED)
+    }
+}

@@ -1,0 +1,157 @@
+//! Signed tokens in the compact form: read, then verified, and only then believed.
+
+use bytes::Bytes;
+use serde_json::Value;
+
+use crate::vocabulary::JsonObject;
+use crate::wire::Raw;
+
+use super::{Algorithm, JoseError, Jwk, JwkSet, decode};
+
+/// The longest token. Those that carry a user's groups come to some kilobytes; HTTP servers commonly take no more
+/// than 8 to 16 KiB of headers.
+pub const MAX_TOKEN_LEN: usize = 16 * 1024;
+
+/// A token that was read and whose signature was not verified yet. What it says of itself is not to be believed, so
+/// there is no access to its claims.
+#[derive(Debug)]
+pub struct Token<'a> {
+    signed: &'a str,
+    header: JsonObject,
+    algorithm: Algorithm,
+    payload: Vec<u8>,
+    signature: Vec<u8>,
+}
+
+/// What a token says, of which the signature was right.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verified {
+    /// The protected header.
+    pub header: JsonObject,
+    /// The payload.
+    pub claims: JsonObject,
+}
+
+/// Verifies a token by one of `keys`.
+///
+/// # Errors
+///
+/// [`JoseError`]: see [`Token::parse`]; that no key of the set has the token's `kid` and fits its `alg`; that the
+/// signature isn't that key's.
+pub fn verify(token: &str, keys: &JwkSet, allowed: &[Algorithm]) -> Result<Verified, JoseError> {
+    let token = Token::parse(token, allowed)?;
+    let mut verified = Err(JoseError::UnknownKey);
+    for key in keys.find(token.key_id(), token.algorithm) {
+        verified = token.verify_by(key);
+        if verified.is_ok() {
+            break;
+        }
+    }
+    verified?;
+    token.into_verified()
+}
+
+impl<'a> Token<'a> {
+    /// Reads a token, without believing it.
+    ///
+    /// # Errors
+    ///
+    /// If it is longer than [`MAX_TOKEN_LEN`]; isn't three parts of base64url without padding, of which the first is a
+    /// JSON object without duplicate members; is of an algorithm that isn't `allowed`; has `crit`.
+    pub fn parse(token: &'a str, allowed: &[Algorithm]) -> Result<Self, JoseError> {
+        if token.len() > MAX_TOKEN_LEN {
+            return Err(JoseError::TooLong);
+        }
+        let malformed = JoseError::Malformed;
+        let parts = malformed("it does not have three parts");
+        let (signed, signature) = token.rsplit_once('.').ok_or(parts)?;
+        let (header, payload) = signed.split_once('.').ok_or(parts)?;
+        if payload.contains('.') {
+            return Err(parts);
+        }
+        let header = decode(header).ok_or(malformed("its header is no base64url"))?;
+        let header = object(header).ok_or(malformed("its header is no JSON object"))?;
+        let algorithm = match header.get("alg") {
+            Some(Value::String(name)) => Algorithm::parse(name),
+            _ => return Err(malformed("its header names no algorithm")),
+        };
+        let algorithm = algorithm
+            .filter(|algorithm| allowed.contains(algorithm))
+            .ok_or(JoseError::AlgorithmNotAllowed)?;
+        if header.contains_key("crit") {
+            return Err(JoseError::Critical);
+        }
+        for name in ["kid", "typ"] {
+            if header.get(name).is_some_and(|value| !value.is_string()) {
+                return Err(malformed("kid and typ must be strings"));
+            }
+        }
+        Ok(Self {
+            signed,
+            header,
+            algorithm,
+            payload: decode(payload).ok_or(malformed("its payload is no base64url"))?,
+            signature: decode(signature).ok_or(malformed("its signature is no base64url"))?,
+        })
+    }
+
+    /// The algorithm that it says it is signed with.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// The key that it says it is signed by.
+    pub fn key_id(&self) -> Option<&str> {
+        self.text("kid")
+    }
+
+    /// What kind of token it says it is, without the prefix `application/`, which may be left out (RFC 7515, section
+    /// 4.1.9).
+    pub fn kind(&self) -> Option<&str> {
+        let kind = self.text("typ")?;
+        Some(match kind.split_at_checked(PREFIX.len()) {
+            Some((prefix, rest)) if prefix.eq_ignore_ascii_case(PREFIX) => rest,
+            _ => kind,
+        })
+    }
+
+    /// A public key in its header: for proofs of possession alone, which say themselves whose key it is. An access
+    /// token's is to be ignored.
+    pub fn embedded_key(&self) -> Option<&JsonObject> {
+        self.header.get("jwk")?.as_object()
+    }
+
+    /// Verifies it by this key.
+    ///
+    /// # Errors
+    ///
+    /// If the key isn't for its algorithm, the signature is wrong, or the payload is no JSON object.
+    pub fn verify(self, key: &Jwk) -> Result<Verified, JoseError> {
+        self.verify_by(key)?;
+        self.into_verified()
+    }
+
+    fn verify_by(&self, key: &Jwk) -> Result<(), JoseError> {
+        key.verify(self.algorithm, self.signed.as_bytes(), &self.signature)
+    }
+
+    fn into_verified(self) -> Result<Verified, JoseError> {
+        let claims =
+            object(self.payload).ok_or(JoseError::Malformed("its payload is no JSON object"))?;
+        Ok(Verified {
+            header: self.header,
+            claims,
+        })
+    }
+
+    fn text(&self, name: &str) -> Option<&str> {
+        self.header.get(name)?.as_str()
+    }
+}
+
+const PREFIX: &str = "application/";
+
+/// A JSON object that every parser reads the same way: no duplicate members at any level.
+fn object(json: Vec<u8>) -> Option<JsonObject> {
+    Raw::parse(Bytes::from(json)).ok()?.decode().ok()
+}
