@@ -1,6 +1,31 @@
-//! Authorization: OAuth as the protocol's revisions use it, without I/O.
+//! Authorization (`basic/authorization`): OAuth 2.1 as small machines and values.
 //!
-//! What both sides need of signed tokens is in [`jose`]: the server verifies them, the client signs its
-//! proofs and assertions.
+//! Nothing here fetches, waits or asks anybody: a machine says which request to make ([`fetch`]) and takes in what came of
+//! it. What it needs of time and chance is an argument. The crate `mcpline` drives them.
+//!
+//! A client's way to a token: a [`challenge`] leads to a [`discovery`] (by [`well_known`] places, of [`metadata`]), the
+//! client becomes known ([`registration`]), the user is sent off and comes back ([`authorize`]), and the [`token`] endpoint
+//! is asked. What tokens are good for is a set of [`scopes`]; what ties them to a key is in [`dpop`], what vouches for the client in [`assertion`].
+//!
+//! A server's side: tokens are signed with the keys of their issuer ([`jose`]).
 
+pub mod assertion;
+pub mod authorize;
+pub mod challenge;
+pub mod discovery;
+pub mod dpop;
+pub mod error;
+pub mod fetch;
 pub mod jose;
+pub mod metadata;
+pub mod registration;
+pub mod scopes;
+pub mod secret;
+pub mod token;
+pub mod url;
+pub mod well_known;
+
+pub use challenge::Challenge;
+pub use error::AuthError;
+pub use scopes::Scopes;
+pub use secret::Secret;

@@ -1,0 +1,556 @@
+//! Finding out whose tokens a server takes: the server's metadata, then that of its authorization server.
+//!
+//! 2025-06-18 and later (`basic/authorization`, discovery) begin with the metadata of the protected resource. A server
+//! without it is one of 2025-03-26, which is its own authorization server: its metadata is at its root, and where that
+//! isn't, the endpoints have default paths.
+
+use std::collections::VecDeque;
+
+use super::challenge::Challenge;
+use super::error::{AuthError, cut};
+use super::fetch::{FetchRequest, FetchResponse};
+use super::metadata::{ResourceMetadata, ServerMetadata};
+use super::url::Url;
+use super::well_known;
+
+/// What to do next.
+#[derive(Debug, PartialEq)]
+pub enum Discovering {
+    /// Fetch this, and report what comes of it.
+    Fetch(FetchRequest),
+    /// Everything is found.
+    Found(Box<Discovered>),
+    /// Something is wrong.
+    Failed(AuthError),
+}
+
+/// Whose tokens a server takes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Discovered {
+    /// The identifier that tokens are asked for with (RFC 8707): as the metadata has it, character by character.
+    pub resource: String,
+    /// What the server tells of itself; none where it tells nothing (2025-03-26).
+    pub resource_metadata: Option<ResourceMetadata>,
+    /// The authorization server. Its issuer is the one that was asked.
+    pub server: ServerMetadata,
+}
+
+impl Discovered {
+    /// Makes sure that codes can't be used by whoever intercepts them.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::NoPkce`] if the authorization server doesn't say that it checks challenges made with S256
+    /// (2025-11-25, `basic/authorization`, authorization code protection). Servers of 2025-03-26 needn't say so.
+    pub fn check_pkce(&self) -> Result<(), AuthError> {
+        let silent = self.server.code_challenge_methods_supported.is_none();
+        if self.server.checks_s256() || (self.resource_metadata.is_none() && silent) {
+            return Ok(());
+        }
+        Err(AuthError::NoPkce(self.server.issuer.clone()))
+    }
+}
+
+/// A discovery under way.
+#[derive(Debug)]
+pub struct Discovery {
+    server: Url,
+    /// Issuers that the client would rather use, because it is known to them.
+    preferred: Vec<String>,
+    stage: Stage,
+}
+
+#[derive(Debug)]
+enum Stage {
+    Resource {
+        asked: String,
+        left: VecDeque<String>,
+    },
+    Server {
+        /// None where the server tells nothing of itself.
+        resource: Option<Box<ResourceMetadata>>,
+        issuer: String,
+        asked: String,
+        left: VecDeque<String>,
+    },
+    Over,
+}
+
+impl Discovery {
+    /// Begins. `server` is the URL that was connected to, `challenge` what it answered with, `preferred` the issuers that
+    /// the client is known to, the best first.
+    pub fn start(
+        server: &str,
+        challenge: Option<&Challenge>,
+        preferred: Vec<String>,
+    ) -> (Self, Discovering) {
+        let begun = |stage, server| Self {
+            server,
+            preferred,
+            stage,
+        };
+        let url = match Url::secure("server", server) {
+            Ok(url) => url,
+            Err(error) => {
+                // Never looked at again.
+                let nowhere = Url::parse("server", "https://invalid.invalid");
+                let nowhere = nowhere.unwrap_or_else(|_| unreachable!("a literal"));
+                return (begun(Stage::Over, nowhere), Discovering::Failed(error));
+            }
+        };
+        let mut urls: VecDeque<String> = well_known::resource_metadata(&url).into();
+        if let Some(told) = challenge.and_then(|challenge| challenge.get("resource_metadata")) {
+            if let Err(error) = Url::secure("resource_metadata", told) {
+                return (begun(Stage::Over, url), Discovering::Failed(error));
+            }
+            urls.retain(|url| url != told);
+            urls.push_front(told.to_owned());
+        }
+        let asked = urls.pop_front().unwrap_or_default();
+        let fetch = FetchRequest::get(asked.clone());
+        let stage = Stage::Resource { asked, left: urls };
+        (begun(stage, url), Discovering::Fetch(fetch))
+    }
+
+    /// Takes in what came of the latest request: a response, or why there is none.
+    pub fn fetched(&mut self, outcome: Result<FetchResponse, AuthError>) -> Discovering {
+        match self.step(outcome) {
+            Ok(next) => next,
+            Err(error) => {
+                self.stage = Stage::Over;
+                Discovering::Failed(error)
+            }
+        }
+    }
+
+    fn step(
+        &mut self,
+        outcome: Result<FetchResponse, AuthError>,
+    ) -> Result<Discovering, AuthError> {
+        // An outage must not look like a server that has nothing to tell: only an answer leads on.
+        let response = outcome?;
+        match std::mem::replace(&mut self.stage, Stage::Over) {
+            Stage::Resource { asked, mut left } => {
+                if let Some(body) = document(&asked, &response)? {
+                    return self.resource(&asked, &body);
+                }
+                if let Some(next) = left.pop_front() {
+                    let fetch = FetchRequest::get(next.clone());
+                    self.stage = Stage::Resource { asked: next, left };
+                    return Ok(Discovering::Fetch(fetch));
+                }
+                let origin = self.server.origin();
+                self.look_for(None, origin)
+            }
+            Stage::Server {
+                resource,
+                issuer,
+                asked,
+                mut left,
+            } => {
+                if let Some(body) = document(&asked, &response)? {
+                    let metadata = parse(&asked, &body)?;
+                    return self.found(resource, &issuer, metadata);
+                }
+                if let Some(next) = left.pop_front() {
+                    let fetch = self.metadata_request(&next, resource.is_none());
+                    self.stage = Stage::Server {
+                        resource,
+                        issuer,
+                        asked: next,
+                        left,
+                    };
+                    return Ok(Discovering::Fetch(fetch));
+                }
+                match resource {
+                    None => {
+                        let metadata = ServerMetadata::default_endpoints(&issuer);
+                        self.found(None, &issuer, metadata)
+                    }
+                    Some(_) => Err(AuthError::NoServer(format!(
+                        "the issuer {} has no metadata",
+                        super::url::shown(&issuer)
+                    ))),
+                }
+            }
+            Stage::Over => Err(AuthError::NoServer("the discovery is over".to_owned())),
+        }
+    }
+
+    fn resource(&mut self, asked: &str, body: &[u8]) -> Result<Discovering, AuthError> {
+        let metadata: ResourceMetadata = parse(asked, body)?;
+        let resource = Url::parse("resource", &metadata.resource)?;
+        if !resource.covers(&self.server) || resource.has_fragment() {
+            return Err(AuthError::ResourceMismatch {
+                server: super::url::shown(self.server.as_str()),
+                resource: cut(&metadata.resource),
+            });
+        }
+        let listed = |issuer: &&String| metadata.authorization_servers.contains(issuer);
+        let issuer = self.preferred.iter().find(listed);
+        let issuer = issuer.or(metadata.authorization_servers.first()).cloned();
+        let issuer = issuer.ok_or_else(|| {
+            AuthError::NoServer(format!("the metadata of {} names none", metadata.resource))
+        })?;
+        self.look_for(Some(Box::new(metadata)), issuer)
+    }
+
+    fn look_for(
+        &mut self,
+        resource: Option<Box<ResourceMetadata>>,
+        issuer: String,
+    ) -> Result<Discovering, AuthError> {
+        let url = Url::secure("issuer", &issuer)?;
+        let mut left: VecDeque<String> = well_known::server_metadata(&url).into();
+        let asked = left.pop_front().unwrap_or_default();
+        let fetch = self.metadata_request(&asked, resource.is_none());
+        self.stage = Stage::Server {
+            resource,
+            issuer,
+            asked,
+            left,
+        };
+        Ok(Discovering::Fetch(fetch))
+    }
+
+    /// Servers of 2025-03-26 may answer by the version of the protocol (`basic/authorization`, discovery headers).
+    fn metadata_request(&self, url: &str, old: bool) -> FetchRequest {
+        let fetch = FetchRequest::get(url);
+        if old {
+            return fetch.with(
+                "mcp-protocol-version",
+                crate::Revision::V2025_03_26.as_str(),
+            );
+        }
+        fetch
+    }
+
+    fn found(
+        &self,
+        resource: Option<Box<ResourceMetadata>>,
+        issuer: &str,
+        mut server: ServerMetadata,
+    ) -> Result<Discovering, AuthError> {
+        let same = match &resource {
+            Some(_) => server.issuer == issuer,
+            // Servers of 2025-03-26 were never told how to spell their own origin, and nothing is bound to it elsewhere.
+            None => server.issuer.trim_end_matches('/') == issuer,
+        };
+        if !same {
+            return Err(AuthError::IssuerMismatch {
+                expected: issuer.to_owned(),
+                found: cut(&server.issuer),
+            });
+        }
+        if resource.is_none() {
+            let defaults = ServerMetadata::default_endpoints(issuer);
+            let with = |own: &mut Option<String>, default| *own = own.take().or(default);
+            with(
+                &mut server.authorization_endpoint,
+                defaults.authorization_endpoint,
+            );
+            with(&mut server.token_endpoint, defaults.token_endpoint);
+        }
+        for (what, endpoint) in [
+            ("authorization_endpoint", &server.authorization_endpoint),
+            ("token_endpoint", &server.token_endpoint),
+            ("registration_endpoint", &server.registration_endpoint),
+            ("revocation_endpoint", &server.revocation_endpoint),
+        ] {
+            if let Some(endpoint) = endpoint {
+                Url::secure(what, endpoint)?;
+            }
+        }
+        Ok(Discovering::Found(Box::new(Discovered {
+            resource: match &resource {
+                Some(metadata) => metadata.resource.clone(),
+                None => canonical(&self.server),
+            },
+            resource_metadata: resource.map(|metadata| *metadata),
+            server,
+        })))
+    }
+}
+
+/// The identifier of a server that names none itself (2025-06-18, `basic/authorization`, canonical server URI).
+pub fn canonical(server: &Url) -> String {
+    let path = match server.path() {
+        "/" => "",
+        path => path,
+    };
+    let query = server
+        .query()
+        .map(|query| format!("?{query}"))
+        .unwrap_or_default();
+    format!("{}{path}{query}", server.origin())
+}
+
+/// The document in an answer; none if there is none at this place.
+fn document(url: &str, response: &FetchResponse) -> Result<Option<bytes::Bytes>, AuthError> {
+    match response.status {
+        200..=299 => Ok(Some(response.body.clone())),
+        400..=499 => Ok(None),
+        status => Err(AuthError::Invalid {
+            url: super::url::shown(url),
+            reason: format!("HTTP status {status}"),
+        }),
+    }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(url: &str, body: &[u8]) -> Result<T, AuthError> {
+    serde_json::from_slice(body).map_err(|error| AuthError::Invalid {
+        url: super::url::shown(url),
+        reason: format!("what is no metadata: {error}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const SERVER: &str = "https://mcp.example.com/mcp";
+    const ISSUER: &str = "https://auth.example.com/tenant1";
+
+    fn answer(status: u16, body: serde_json::Value) -> Result<FetchResponse, AuthError> {
+        Ok(FetchResponse {
+            status,
+            headers: Vec::new(),
+            body: body.to_string().into(),
+        })
+    }
+
+    fn nothing() -> Result<FetchResponse, AuthError> {
+        answer(404, json!({}))
+    }
+
+    fn resource(resource: &str) -> Result<FetchResponse, AuthError> {
+        answer(
+            200,
+            json!({"resource": resource, "authorization_servers": [ISSUER]}),
+        )
+    }
+
+    fn metadata(issuer: &str) -> Result<FetchResponse, AuthError> {
+        answer(
+            200,
+            json!({
+                "issuer": issuer,
+                "authorization_endpoint": "https://auth.example.com/a",
+                "token_endpoint": "https://auth.example.com/t"
+            }),
+        )
+    }
+
+    fn asked(step: Discovering) -> String {
+        match step {
+            Discovering::Fetch(request) => request.url,
+            other => panic!("no request: {other:?}"),
+        }
+    }
+
+    fn found(step: Discovering) -> Discovered {
+        match step {
+            Discovering::Found(found) => *found,
+            other => panic!("nothing found: {other:?}"),
+        }
+    }
+
+    fn failed(step: Discovering) -> AuthError {
+        match step {
+            Discovering::Failed(error) => error,
+            other => panic!("no failure: {other:?}"),
+        }
+    }
+
+    fn start(challenge: Option<&str>) -> (Discovery, Discovering) {
+        let challenge = challenge.map(|header| Challenge::read(header).remove(0));
+        Discovery::start(SERVER, challenge.as_ref(), Vec::new())
+    }
+
+    #[test]
+    fn what_the_challenge_names_is_asked_and_nothing_else() {
+        let told = "https://mcp.example.com/custom/metadata.json";
+        let (mut discovery, step) = start(Some(&format!("Bearer resource_metadata=\"{told}\"")));
+        assert_eq!(asked(step), told);
+        let step = discovery.fetched(resource(SERVER));
+        assert_eq!(
+            asked(step),
+            "https://auth.example.com/.well-known/oauth-authorization-server/tenant1"
+        );
+        let found = found(discovery.fetched(metadata(ISSUER)));
+        assert_eq!(found.resource, SERVER);
+        assert_eq!(found.server.issuer, ISSUER);
+    }
+
+    #[test]
+    fn without_a_challenge_the_path_comes_before_the_root() {
+        let (mut discovery, step) = start(None);
+        assert_eq!(
+            asked(step),
+            "https://mcp.example.com/.well-known/oauth-protected-resource/mcp"
+        );
+        let step = discovery.fetched(nothing());
+        assert_eq!(
+            asked(step),
+            "https://mcp.example.com/.well-known/oauth-protected-resource"
+        );
+        // A resource that covers the server is its own spelling, with no slash added.
+        asked(discovery.fetched(resource("https://mcp.example.com")));
+        let step = discovery.fetched(nothing());
+        assert_eq!(
+            asked(step),
+            "https://auth.example.com/.well-known/openid-configuration/tenant1"
+        );
+        let step = discovery.fetched(nothing());
+        assert_eq!(
+            asked(step),
+            "https://auth.example.com/tenant1/.well-known/openid-configuration"
+        );
+        let found = found(discovery.fetched(metadata(ISSUER)));
+        assert_eq!(found.resource, "https://mcp.example.com");
+    }
+
+    #[test]
+    fn a_server_without_any_metadata_has_the_endpoints_of_2025_03_26() {
+        let (mut discovery, _) = start(None);
+        discovery.fetched(nothing());
+        let step = discovery.fetched(nothing());
+        let Discovering::Fetch(request) = step else {
+            panic!("{step:?}")
+        };
+        assert_eq!(
+            request.url,
+            "https://mcp.example.com/.well-known/oauth-authorization-server"
+        );
+        assert!(
+            request
+                .headers
+                .contains(&("mcp-protocol-version".into(), "2025-03-26".into()))
+        );
+        discovery.fetched(nothing());
+        let found = found(discovery.fetched(nothing()));
+        assert_eq!(
+            found.server.token_endpoint.as_deref(),
+            Some("https://mcp.example.com/token")
+        );
+        assert_eq!(found.resource, SERVER);
+        assert_eq!(found.resource_metadata, None);
+    }
+
+    #[test]
+    fn an_authorization_server_must_say_that_it_checks_challenges() {
+        let with = |resource: bool, methods: Option<Vec<String>>| Discovered {
+            resource: SERVER.into(),
+            resource_metadata: resource.then(|| ResourceMetadata::new(SERVER, vec![ISSUER.into()])),
+            server: ServerMetadata {
+                code_challenge_methods_supported: methods,
+                ..ServerMetadata::default()
+            },
+        };
+        assert_eq!(
+            with(true, Some(vec!["plain".into(), "S256".into()])).check_pkce(),
+            Ok(())
+        );
+        assert_eq!(with(false, None).check_pkce(), Ok(()));
+        for silent in [
+            with(true, None),
+            with(true, Some(vec!["plain".into()])),
+            with(false, Some(vec![])),
+        ] {
+            assert_eq!(
+                silent.check_pkce().expect_err("no S256").code(),
+                "pkce_unsupported"
+            );
+        }
+    }
+
+    #[test]
+    fn metadata_of_another_resource_is_refused() {
+        for other in [
+            "https://evil.example.com/mcp",
+            "https://mcp.example.com/other",
+            "http://mcp.example.com/mcp",
+        ] {
+            let (mut discovery, _) = start(None);
+            let error = failed(discovery.fetched(resource(other)));
+            assert_eq!(error.code(), "resource_mismatch", "{other}");
+        }
+    }
+
+    #[test]
+    fn metadata_of_another_issuer_is_refused_whatever_the_spelling() {
+        for other in [
+            "https://evil.example.com",
+            "https://auth.example.com/tenant1/",
+            "https://AUTH.example.com/tenant1",
+        ] {
+            let (mut discovery, _) = start(None);
+            discovery.fetched(resource(SERVER));
+            let error = failed(discovery.fetched(metadata(other)));
+            assert_eq!(error.code(), "issuer_mismatch", "{other}");
+        }
+    }
+
+    #[test]
+    fn an_outage_is_no_reason_to_guess() {
+        let (mut discovery, _) = start(None);
+        assert_eq!(
+            failed(discovery.fetched(answer(503, json!({})))).code(),
+            "invalid_response"
+        );
+        let (mut discovery, _) = start(None);
+        let lost = AuthError::Fetch {
+            url: SERVER.into(),
+            reason: "no".into(),
+        };
+        assert_eq!(failed(discovery.fetched(Err(lost))).code(), "fetch_failed");
+    }
+
+    #[test]
+    fn what_would_send_secrets_in_the_clear_is_refused() {
+        let (_, step) = Discovery::start("http://mcp.example.com/mcp", None, Vec::new());
+        assert_eq!(failed(step).code(), "insecure_url");
+        let (_, step) = start(Some(
+            "Bearer resource_metadata=\"http://mcp.example.com/x\"",
+        ));
+        assert_eq!(failed(step).code(), "insecure_url");
+        let (mut discovery, _) = start(None);
+        let issuers =
+            json!({"resource": SERVER, "authorization_servers": ["http://auth.example.com"]});
+        assert_eq!(
+            failed(discovery.fetched(answer(200, issuers))).code(),
+            "insecure_url"
+        );
+        let (mut discovery, _) = start(None);
+        discovery.fetched(resource(SERVER));
+        let endpoints = json!({"issuer": ISSUER, "token_endpoint": "http://auth.example.com/t"});
+        assert_eq!(
+            failed(discovery.fetched(answer(200, endpoints))).code(),
+            "insecure_url"
+        );
+    }
+
+    #[test]
+    fn an_issuer_that_knows_the_client_comes_first() {
+        let preferred = vec!["https://b.example.com".to_owned()];
+        let (mut discovery, _) = Discovery::start(SERVER, None, preferred);
+        let issuers = ["https://a.example.com", "https://b.example.com"];
+        let step = discovery.fetched(answer(
+            200,
+            json!({"resource": SERVER, "authorization_servers": issuers}),
+        ));
+        assert_eq!(
+            asked(step),
+            "https://b.example.com/.well-known/oauth-authorization-server"
+        );
+        let (mut discovery, _) = start(None);
+        let none = json!({"resource": SERVER, "authorization_servers": []});
+        assert_eq!(
+            failed(discovery.fetched(answer(200, none))).code(),
+            "no_authorization_server"
+        );
+    }
+}

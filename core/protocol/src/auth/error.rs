@@ -1,0 +1,181 @@
+//! Why there is no token.
+
+use super::scopes::Scopes;
+
+/// Why a client has no token to show. No variant holds a secret: what a server says is cut short, codes and tokens are
+/// never repeated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AuthError {
+    /// What ought to be a URL is none that can be used.
+    #[error("the {what} {url:?} {reason}")]
+    Url {
+        /// What it was to be.
+        what: &'static str,
+        /// The text, without credentials.
+        url: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// Secrets would have gone over a connection that others can read (OAuth 2.1, section 1.5).
+    #[error("the {what} {url:?} must be https")]
+    Insecure {
+        /// What it is.
+        what: &'static str,
+        /// The URL, without credentials.
+        url: String,
+    },
+    /// A request that authorization needs could not be made, or was refused by a policy of ours.
+    #[error("{url}: {reason}")]
+    Fetch {
+        /// Where to.
+        url: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A document or an answer is not what it has to be.
+    #[error("{url} answered with {reason}")]
+    Invalid {
+        /// Who answered.
+        url: String,
+        /// What is wrong with the answer.
+        reason: String,
+    },
+    /// The metadata is of another resource than the server that was connected to (RFC 9728, section 3.3).
+    #[error("the server {server} has metadata of another resource: {resource}")]
+    ResourceMismatch {
+        /// The server's URL.
+        server: String,
+        /// The resource that the metadata names.
+        resource: String,
+    },
+    /// The metadata is of another issuer than the one that it was asked for (RFC 8414, section 3.3).
+    #[error("the metadata of the issuer {expected} names another issuer: {found}")]
+    IssuerMismatch {
+        /// Who was asked.
+        expected: String,
+        /// Who answered.
+        found: String,
+    },
+    /// The resource names no authorization server, or there is no metadata of the one it names.
+    #[error("no authorization server: {0}")]
+    NoServer(String),
+    /// The authorization server doesn't say that it checks code challenges (2025-11-25,
+    /// `basic/authorization`, authorization code protection).
+    #[error("the authorization server {0} doesn't say that it supports PKCE with S256")]
+    NoPkce(String),
+    /// There is no way to be known to this authorization server.
+    #[error("the authorization server {issuer} doesn't know this client: {reason}")]
+    NotRegistered {
+        /// The authorization server.
+        issuer: String,
+        /// What was tried, and what can be done.
+        reason: String,
+    },
+    /// The client's credentials are of another authorization server (2026-07-28,
+    /// `basic/authorization/client-registration`, authorization server binding).
+    #[error("the credentials are of {registered}, but the server asks for tokens of {issuer}")]
+    OtherIssuer {
+        /// Who gave the credentials.
+        registered: String,
+        /// Who is asked for now.
+        issuer: String,
+    },
+    /// What came back from the user is not an answer to the request that was made: another `state`, another redirect URI,
+    /// another or no `iss` (RFC 9207). It was not acted upon.
+    #[error("the authorization response was not accepted: {0}")]
+    Response(String),
+    /// An endpoint refused.
+    #[error("the authorization server refused: {}", refusal(error, description))]
+    Refused {
+        /// The error code (RFC 6749, sections 4.1.2.1 and 5.2; RFC 7591, section 3.2.2).
+        error: String,
+        /// What it says of it.
+        description: Option<String>,
+    },
+    /// The MCP server refuses the token that was just obtained for it.
+    #[error("the server refuses the token that it asked for{}", description.as_deref().map(|text| format!(": {text}")).unwrap_or_default())]
+    Rejected {
+        /// What it says of it.
+        description: Option<String>,
+    },
+    /// The MCP server demands more than could be obtained.
+    #[error("the server demands the scopes {needed}, beyond what was granted")]
+    InsufficientScope {
+        /// What it demands.
+        needed: Scopes,
+    },
+    /// There is no token, and nobody to ask for consent.
+    #[error("authorization is needed, and there is nobody to ask: {0}")]
+    Unattended(String),
+    /// The user's part failed: the browser, the redirect, the patience.
+    #[error("the user was not authorized: {0}")]
+    User(String),
+    /// The store failed.
+    #[error("tokens can't be kept: {0}")]
+    Store(String),
+    /// A key can't sign, or a callback had no token.
+    #[error("{0}")]
+    Credentials(String),
+}
+
+impl AuthError {
+    /// A stable name, for bindings.
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Url { .. } => "invalid_url",
+            Self::Insecure { .. } => "insecure_url",
+            Self::Fetch { .. } => "fetch_failed",
+            Self::Invalid { .. } => "invalid_response",
+            Self::ResourceMismatch { .. } => "resource_mismatch",
+            Self::IssuerMismatch { .. } => "issuer_mismatch",
+            Self::NoServer(_) => "no_authorization_server",
+            Self::NoPkce(_) => "pkce_unsupported",
+            Self::NotRegistered { .. } => "not_registered",
+            Self::OtherIssuer { .. } => "other_issuer",
+            Self::Response(_) => "response_not_accepted",
+            Self::Refused { .. } => "refused",
+            Self::Rejected { .. } => "token_rejected",
+            Self::InsufficientScope { .. } => "insufficient_scope",
+            Self::Unattended(_) => "unattended",
+            Self::User(_) => "user",
+            Self::Store(_) => "store",
+            Self::Credentials(_) => "credentials",
+        }
+    }
+
+    /// An endpoint refused with this error document, or with what is none.
+    pub(crate) fn refused(url: &str, status: u16, body: &[u8]) -> Self {
+        #[derive(serde::Deserialize)]
+        struct Document {
+            error: String,
+            error_description: Option<String>,
+        }
+        match serde_json::from_slice::<Document>(body) {
+            Ok(document) => Self::Refused {
+                error: cut(&document.error),
+                description: document.error_description.as_deref().map(cut),
+            },
+            Err(_) => Self::Invalid {
+                url: super::url::shown(url),
+                reason: format!("HTTP status {status} and no error"),
+            },
+        }
+    }
+}
+
+/// The longest text of a server that an error repeats.
+const MAX_TEXT: usize = 300;
+
+/// The beginning of what a server says, without control characters.
+pub(crate) fn cut(text: &str) -> String {
+    let printable = text.chars().filter(|c| !c.is_control());
+    printable.take(MAX_TEXT).collect()
+}
+
+fn refusal(error: &str, description: &Option<String>) -> String {
+    match description {
+        Some(description) => format!("{error} ({description})"),
+        None => error.to_owned(),
+    }
+}

@@ -1,0 +1,99 @@
+//! What the machines of this module ask for: one HTTP request and its response, as values.
+
+use std::fmt;
+
+use bytes::Bytes;
+
+/// A request to perform. Whoever performs it follows no redirect to another origin and reads a bounded body.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FetchRequest {
+    /// `GET` or `POST`.
+    pub method: FetchMethod,
+    /// Where to.
+    pub url: String,
+    /// Names and values; values may be secret.
+    pub headers: Vec<(String, String)>,
+    /// The body; empty for `GET`. It may hold secrets.
+    pub body: Vec<u8>,
+}
+
+/// The methods that authorization uses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FetchMethod {
+    /// `GET`.
+    Get,
+    /// `POST`.
+    Post,
+}
+
+/// What came of a [`FetchRequest`].
+#[derive(Clone, PartialEq, Eq)]
+pub struct FetchResponse {
+    /// The status.
+    pub status: u16,
+    /// Names in lower case, and values.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Bytes,
+}
+
+impl FetchRequest {
+    /// Asks for a JSON document.
+    pub fn get(url: impl Into<String>) -> Self {
+        Self {
+            method: FetchMethod::Get,
+            url: url.into(),
+            headers: vec![("accept".to_owned(), "application/json".to_owned())],
+            body: Vec::new(),
+        }
+    }
+
+    /// Sends a body and asks for a JSON document.
+    pub fn post(url: impl Into<String>, content_type: &str, body: Vec<u8>) -> Self {
+        let mut request = Self::get(url);
+        request.method = FetchMethod::Post;
+        request.body = body;
+        request.with("content-type", content_type)
+    }
+
+    /// Adds a header.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.headers.push((name.to_owned(), value.into()));
+        self
+    }
+}
+
+impl FetchResponse {
+    /// Whether the status is a success.
+    pub fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// A header's value; the first one's where it came more than once.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut headers = self.headers.iter();
+        let found = headers.find(|(own, _)| own.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+/// Without headers and body: they may be secret.
+impl fmt::Debug for FetchRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FetchRequest")
+            .field("method", &self.method)
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Without headers and body: they may be secret.
+impl fmt::Debug for FetchResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FetchResponse")
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,381 @@
+//! How a client is known to an authorization server (2026-07-28, `basic/authorization/client-registration`).
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::error::{AuthError, cut};
+use super::fetch::{FetchRequest, FetchResponse};
+use super::metadata::ServerMetadata;
+use super::scopes::Scopes;
+use super::secret::Secret;
+use super::url::Url;
+
+/// How a client proves at the token endpoint who it is (RFC 7591, section 2; OpenID Connect, section 9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ClientAuth {
+    /// It doesn't: its identifier alone.
+    #[serde(rename = "none")]
+    None,
+    /// A password in the `Authorization` header.
+    #[serde(rename = "client_secret_basic")]
+    SecretBasic,
+    /// A password in the body.
+    #[serde(rename = "client_secret_post")]
+    SecretPost,
+    /// An assertion signed with its private key (RFC 7523).
+    #[serde(rename = "private_key_jwt")]
+    PrivateKeyJwt,
+}
+
+impl ClientAuth {
+    /// The name that metadata has for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::SecretBasic => "client_secret_basic",
+            Self::SecretPost => "client_secret_post",
+            Self::PrivateKeyJwt => "private_key_jwt",
+        }
+    }
+}
+
+/// What a client is known by, and to whom.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Registration {
+    /// Who gave it. It is shown to nobody else.
+    pub issuer: String,
+    /// The identifier.
+    pub client_id: String,
+    /// The password, where there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client_secret: Option<Secret>,
+    /// How it is proved.
+    pub auth: ClientAuth,
+    /// Where users may be sent back to, as it was registered; none where the client registered nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redirect_uri: Option<String>,
+    /// When the password lapses, in seconds since 1970; none for never.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<u64>,
+    /// Whether it was registered dynamically, so that it can be registered anew.
+    #[serde(default)]
+    pub dynamic: bool,
+}
+
+/// What a client says of itself when it registers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct ClientMetadata {
+    /// What users are shown.
+    pub client_name: String,
+    /// A page about it.
+    pub client_uri: Option<String>,
+    /// A picture of it.
+    pub logo_uri: Option<String>,
+    /// Who made it, and which version it is (RFC 7591, section 2).
+    pub software_id: Option<String>,
+    /// See `software_id`.
+    pub software_version: Option<String>,
+}
+
+/// The kinds of clients of OpenID Connect, which decide what redirect URIs they may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ApplicationType {
+    /// On a user's machine: the redirect URI leads back to it.
+    Native,
+    /// On a server of its own.
+    Web,
+}
+
+impl ApplicationType {
+    /// What a redirect URI tells: loopback addresses and schemes of one's own are native.
+    pub fn of(redirect_uri: &str) -> Self {
+        match Url::parse("redirect_uri", redirect_uri) {
+            Ok(url) if url.is_https() && !url.is_loopback() => Self::Web,
+            _ => Self::Native,
+        }
+    }
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Native => "native",
+            Self::Web => "web",
+        }
+    }
+}
+
+impl Registration {
+    /// A client that the authorization server knows already, or that is known by the URL of its metadata.
+    pub fn known(
+        issuer: impl Into<String>,
+        client_id: impl Into<String>,
+        client_secret: Option<Secret>,
+        auth: ClientAuth,
+    ) -> Self {
+        Self {
+            issuer: issuer.into(),
+            client_id: client_id.into(),
+            client_secret,
+            auth,
+            redirect_uri: None,
+            expires_at: None,
+            dynamic: false,
+        }
+    }
+
+    /// Whether the password has lapsed.
+    pub fn has_lapsed(&self, now: u64) -> bool {
+        self.expires_at.is_some_and(|at| at <= now)
+    }
+}
+
+/// How to prove who one is, as far as the client can and the server takes it. A server that doesn't say takes
+/// `client_secret_basic` (RFC 8414, section 2).
+pub fn auth_method(server: &ServerMetadata, has_secret: bool, has_key: bool) -> ClientAuth {
+    let takes = |method: ClientAuth| server.takes_auth_method(method.as_str());
+    if has_key && takes(ClientAuth::PrivateKeyJwt) != Some(false) {
+        return ClientAuth::PrivateKeyJwt;
+    }
+    if !has_secret {
+        return ClientAuth::None;
+    }
+    let wanted = [
+        ClientAuth::SecretBasic,
+        ClientAuth::SecretPost,
+        ClientAuth::None,
+    ];
+    let taken = wanted
+        .into_iter()
+        .find(|method| takes(*method) == Some(true));
+    taken.unwrap_or(ClientAuth::SecretBasic)
+}
+
+/// A dynamic registration (RFC 7591).
+#[derive(Debug)]
+pub struct Registering<'s> {
+    server: &'s ServerMetadata,
+    endpoint: &'s str,
+    redirect_uri: String,
+    auth: ClientAuth,
+}
+
+impl<'s> Registering<'s> {
+    /// The request to make. None if the server registers nobody.
+    pub fn start(
+        server: &'s ServerMetadata,
+        client: &ClientMetadata,
+        redirect_uri: &str,
+        scopes: &Scopes,
+    ) -> Option<(Self, FetchRequest)> {
+        let endpoint = server.registration_endpoint.as_deref()?;
+        // What runs on a user's machine can keep no password, so it asks for none unless the server wants one.
+        let auth = [
+            ClientAuth::None,
+            ClientAuth::SecretBasic,
+            ClientAuth::SecretPost,
+        ]
+        .into_iter()
+        .find(|method| server.takes_auth_method(method.as_str()) != Some(false));
+        let auth = auth.unwrap_or(ClientAuth::None);
+        let mut document = json!({
+            "client_name": client.client_name,
+            "redirect_uris": [redirect_uri],
+            "grant_types": ["authorization_code", "refresh_token"],
+            "response_types": ["code"],
+            "token_endpoint_auth_method": auth.as_str(),
+            "application_type": ApplicationType::of(redirect_uri).as_str(),
+        });
+        if !scopes.is_empty() {
+            document["scope"] = json!(scopes.to_string());
+        }
+        for (name, value) in [
+            ("client_uri", &client.client_uri),
+            ("logo_uri", &client.logo_uri),
+            ("software_id", &client.software_id),
+            ("software_version", &client.software_version),
+        ] {
+            if let Some(value) = value {
+                document[name] = json!(value);
+            }
+        }
+        let body = document.to_string().into_bytes();
+        let request = FetchRequest::post(endpoint, "application/json", body);
+        let registering = Self {
+            server,
+            endpoint,
+            redirect_uri: redirect_uri.to_owned(),
+            auth,
+        };
+        Some((registering, request))
+    }
+
+    /// Takes in the response.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::Refused`] with the server's reason, such as a redirect URI that it doesn't allow;
+    /// [`AuthError::Invalid`] if the answer is no registration.
+    pub fn answered(self, response: &FetchResponse) -> Result<Registration, AuthError> {
+        #[derive(Deserialize)]
+        struct Answer {
+            client_id: String,
+            client_secret: Option<Secret>,
+            client_secret_expires_at: Option<u64>,
+            token_endpoint_auth_method: Option<String>,
+        }
+        if !response.is_success() {
+            return Err(AuthError::refused(
+                self.endpoint,
+                response.status,
+                &response.body,
+            ));
+        }
+        let answer: Answer =
+            serde_json::from_slice(&response.body).map_err(|error| AuthError::Invalid {
+                url: super::url::shown(self.endpoint),
+                reason: format!("what is no registration: {error}"),
+            })?;
+        let has_secret = answer.client_secret.is_some();
+        let auth = match answer.token_endpoint_auth_method.as_deref() {
+            Some("none") => ClientAuth::None,
+            Some("client_secret_basic") if has_secret => ClientAuth::SecretBasic,
+            Some("client_secret_post") if has_secret => ClientAuth::SecretPost,
+            Some(other) => {
+                return Err(AuthError::Invalid {
+                    url: super::url::shown(self.endpoint),
+                    reason: format!(
+                        "a registration for {}, where {} was asked for",
+                        cut(other),
+                        self.auth.as_str()
+                    ),
+                });
+            }
+            None => auth_method(self.server, has_secret, false),
+        };
+        Ok(Registration {
+            issuer: self.server.issuer.clone(),
+            client_id: answer.client_id,
+            client_secret: answer.client_secret,
+            auth,
+            redirect_uri: Some(self.redirect_uri),
+            // 0 is for never (RFC 7591, section 3.2.1).
+            expires_at: answer.client_secret_expires_at.filter(|at| *at != 0),
+            dynamic: true,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn server(methods: &[&str]) -> ServerMetadata {
+        ServerMetadata {
+            issuer: "https://auth.example.com".into(),
+            registration_endpoint: Some("https://auth.example.com/register".into()),
+            token_endpoint_auth_methods_supported: (!methods.is_empty())
+                .then(|| methods.iter().map(|&method| method.to_owned()).collect()),
+            ..ServerMetadata::default()
+        }
+    }
+
+    fn answer(status: u16, body: serde_json::Value) -> FetchResponse {
+        FetchResponse {
+            status,
+            headers: Vec::new(),
+            body: body.to_string().into(),
+        }
+    }
+
+    fn register(
+        methods: &[&str],
+        redirect_uri: &str,
+        response: serde_json::Value,
+    ) -> (serde_json::Value, ClientAuth) {
+        let server = server(methods);
+        let client = ClientMetadata {
+            client_name: "a host".into(),
+            ..ClientMetadata::default()
+        };
+        let (registering, request) =
+            Registering::start(&server, &client, redirect_uri, &Scopes::parse("a b"))
+                .expect("an endpoint");
+        let sent = serde_json::from_slice(&request.body).expect("JSON");
+        let registered = registering
+            .answered(&answer(201, response))
+            .expect("registered");
+        assert_eq!(registered.issuer, server.issuer);
+        (sent, registered.auth)
+    }
+
+    #[test]
+    fn a_client_asks_for_no_password_unless_the_server_wants_one() {
+        let with_secret = || json!({"client_id": "x", "client_secret": "y"});
+        for (methods, asked, used) in [
+            (&[][..], "none", ClientAuth::SecretBasic),
+            (&["none"][..], "none", ClientAuth::None),
+            (
+                &["client_secret_post"][..],
+                "client_secret_post",
+                ClientAuth::SecretPost,
+            ),
+            (
+                &["client_secret_basic", "client_secret_post"][..],
+                "client_secret_basic",
+                ClientAuth::SecretBasic,
+            ),
+        ] {
+            let (sent, auth) = register(methods, "http://127.0.0.1:1/callback", with_secret());
+            assert_eq!(sent["token_endpoint_auth_method"], asked);
+            assert_eq!(auth, used, "{methods:?}");
+        }
+        let (_, auth) = register(
+            &[],
+            "http://127.0.0.1:1/callback",
+            json!({"client_id": "x"}),
+        );
+        assert_eq!(auth, ClientAuth::None);
+        let told = json!({"client_id": "x", "client_secret": "y", "token_endpoint_auth_method": "client_secret_post"});
+        let (_, auth) = register(
+            &["client_secret_basic"],
+            "http://127.0.0.1:1/callback",
+            told,
+        );
+        assert_eq!(auth, ClientAuth::SecretPost);
+    }
+
+    #[test]
+    fn the_kind_of_application_follows_from_the_redirect_uri() {
+        for (uri, kind) in [
+            ("http://localhost:3000/callback", "native"),
+            ("http://127.0.0.1/", "native"),
+            ("com.example.app:/callback", "native"),
+            ("https://app.example.com/callback", "web"),
+        ] {
+            let (sent, _) = register(&[], uri, json!({"client_id": "x"}));
+            assert_eq!(sent["application_type"], kind, "{uri}");
+            assert_eq!(
+                sent["grant_types"],
+                json!(["authorization_code", "refresh_token"])
+            );
+        }
+    }
+
+    #[test]
+    fn a_refusal_tells_why() {
+        let server = server(&[]);
+        let client = ClientMetadata::default();
+        let (registering, _) =
+            Registering::start(&server, &client, "http://localhost/", &Scopes::new())
+                .expect("an endpoint");
+        let refused = json!({"error": "invalid_redirect_uri", "error_description": "use https"});
+        let error = registering
+            .answered(&answer(400, refused))
+            .expect_err("refused");
+        assert_eq!(
+            error.to_string(),
+            "the authorization server refused: invalid_redirect_uri (use https)"
+        );
+    }
+}

@@ -1,0 +1,111 @@
+//! Sets of scopes (RFC 6749, section 3.3).
+
+use std::fmt;
+
+/// Scopes in the order in which they were named, each once.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Scopes(Vec<String>);
+
+impl Scopes {
+    /// No scopes.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads a list with spaces between, as `scope` parameters are. What can't be in a scope token is left out.
+    pub fn parse(text: &str) -> Self {
+        text.split(' ').collect()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether this one is among them.
+    pub fn contains(&self, scope: &str) -> bool {
+        self.0.iter().any(|own| own == scope)
+    }
+
+    /// Whether all of those are among them.
+    pub fn contains_all(&self, others: &Self) -> bool {
+        others.iter().all(|scope| self.contains(scope))
+    }
+
+    /// These, then those of `others` that are new.
+    #[must_use]
+    pub fn union(&self, others: &Self) -> Self {
+        self.iter().chain(others.iter()).collect()
+    }
+
+    /// One after the other.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
+    }
+
+    /// Adds one, unless it is there or can't be a scope.
+    pub fn insert(&mut self, scope: &str) {
+        if is_scope(scope) && !self.contains(scope) {
+            self.0.push(scope.to_owned());
+        }
+    }
+}
+
+/// Visible ASCII but `"` and `\`: whatever else came in a scope could end the header or the parameter that it goes out in.
+fn is_scope(text: &str) -> bool {
+    let allowed = |byte| matches!(byte, 0x21 | 0x23..=0x5b | 0x5d..=0x7e);
+    !text.is_empty() && text.bytes().all(allowed)
+}
+
+impl<S: AsRef<str>> FromIterator<S> for Scopes {
+    fn from_iter<I: IntoIterator<Item = S>>(scopes: I) -> Self {
+        let mut all = Self::default();
+        for scope in scopes {
+            all.insert(scope.as_ref());
+        }
+        all
+    }
+}
+
+impl fmt::Display for Scopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(" "))
+    }
+}
+
+impl serde::Serialize for Scopes {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Scopes {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(Self::parse(&String::deserialize(deserializer)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_union_keeps_the_order_and_names_each_once() {
+        let union =
+            Scopes::parse("files:read profile").union(&Scopes::parse("files:write profile"));
+        assert_eq!(union.to_string(), "files:read profile files:write");
+        assert!(union.contains_all(&Scopes::parse("profile files:write")));
+        assert!(!union.contains_all(&Scopes::parse("admin")));
+    }
+
+    #[test]
+    fn what_could_break_a_header_is_no_scope() {
+        let scopes = Scopes::parse("good  a\"b c\\d tab\there line\nfeed é");
+        assert_eq!(scopes.to_string(), "good");
+    }
+}

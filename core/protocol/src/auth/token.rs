@@ -1,0 +1,523 @@
+//! The token endpoint: what is sent there for each kind of grant, and the tokens that come back (RFC 6749, sections 4 to 6;
+//! RFC 7523; RFC 8693; RFC 8707).
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::{Deserialize, Serialize};
+
+use super::authorize::Code;
+use super::error::{AuthError, cut};
+use super::fetch::{FetchRequest, FetchResponse};
+use super::metadata::ServerMetadata;
+use super::registration::{ClientAuth, Registration};
+use super::scopes::Scopes;
+use super::secret::Secret;
+
+/// The longest token that is taken: it goes into the head of every request, and servers read 8 to 64 KiB of that.
+pub const MAX_TOKEN: usize = 16 * 1024;
+
+/// How long before its end a token is no longer used, in seconds, at the most: a request under way takes a while to be
+/// looked at, and clocks differ.
+const MAX_MARGIN: u64 = 60;
+
+const JWT_BEARER: &str = "urn:ietf:params:oauth:grant-type:jwt-bearer";
+const TOKEN_EXCHANGE: &str = "urn:ietf:params:oauth:grant-type:token-exchange";
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+const ID_JAG: &str = "urn:ietf:params:oauth:token-type:id-jag";
+
+/// What a token is asked for with.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Grant<'g> {
+    /// What the user brought back.
+    Code(&'g Code),
+    /// A token that outlives those it renews.
+    Refresh(&'g Secret),
+    /// The client for itself.
+    ClientCredentials(&'g Scopes),
+    /// Somebody's signed word (RFC 7523, section 2.1): a workload's identity, or an ID-JAG.
+    JwtBearer {
+        /// The signed word.
+        assertion: &'g Secret,
+        /// What is asked for.
+        scopes: &'g Scopes,
+    },
+}
+
+/// How a token is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TokenType {
+    /// Whoever has it may use it (RFC 6750).
+    Bearer,
+    /// With a proof that one has the key that it is bound to (RFC 9449).
+    #[serde(rename = "DPoP")]
+    Dpop,
+}
+
+impl TokenType {
+    /// The scheme of the `Authorization` header.
+    pub const fn scheme(self) -> &'static str {
+        match self {
+            Self::Bearer => "Bearer",
+            Self::Dpop => "DPoP",
+        }
+    }
+}
+
+/// Tokens that were granted.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Tokens {
+    /// What is shown to the MCP server.
+    pub access_token: Secret,
+    /// How it is shown.
+    pub token_type: TokenType,
+    /// When it lapses, in seconds since 1970; none where the server doesn't say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<u64>,
+    /// How long it was good for, in seconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lifetime: Option<u64>,
+    /// What gets the next one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub refresh_token: Option<Secret>,
+    /// What was granted: what the server says, else what was asked for.
+    #[serde(default)]
+    pub scopes: Scopes,
+}
+
+impl Tokens {
+    /// Whether the access token is good for a request that is made now.
+    pub fn is_fresh(&self, now: u64) -> bool {
+        let margin = self
+            .lifetime
+            .map_or(MAX_MARGIN, |lifetime| (lifetime / 10).min(MAX_MARGIN));
+        self.expires_at
+            .is_none_or(|at| now.saturating_add(margin) < at)
+    }
+}
+
+/// The token endpoint of one server, as one client speaks to it.
+#[derive(Debug)]
+pub struct TokenEndpoint<'e> {
+    url: &'e str,
+    client: &'e Registration,
+    resource: &'e str,
+}
+
+impl<'e> TokenEndpoint<'e> {
+    /// The endpoint for tokens of `resource`.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::NoServer`] if there is none, [`AuthError::OtherIssuer`] if the client is another server's.
+    pub fn new(
+        server: &'e ServerMetadata,
+        client: &'e Registration,
+        resource: &'e str,
+    ) -> Result<Self, AuthError> {
+        if client.issuer != server.issuer {
+            return Err(AuthError::OtherIssuer {
+                registered: client.issuer.clone(),
+                issuer: server.issuer.clone(),
+            });
+        }
+        let url = server.token_endpoint.as_deref().ok_or_else(|| {
+            AuthError::NoServer(format!("{} has no token endpoint", server.issuer))
+        })?;
+        Ok(Self {
+            url,
+            client,
+            resource,
+        })
+    }
+
+    /// Where it is.
+    pub fn url(&self) -> &str {
+        self.url
+    }
+
+    /// The request for a token. `assertion` proves who the client is where that is by
+    /// [`PrivateKeyJwt`](ClientAuth::PrivateKeyJwt).
+    pub fn request(&self, grant: &Grant<'_>, assertion: Option<&str>) -> FetchRequest {
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        match grant {
+            Grant::Code(code) => {
+                form.append_pair("grant_type", "authorization_code")
+                    .append_pair("code", code.code.expose())
+                    .append_pair("code_verifier", code.verifier.expose())
+                    .append_pair("redirect_uri", &code.redirect_uri);
+            }
+            Grant::Refresh(token) => {
+                form.append_pair("grant_type", "refresh_token")
+                    .append_pair("refresh_token", token.expose());
+            }
+            Grant::ClientCredentials(scopes) => {
+                form.append_pair("grant_type", "client_credentials");
+                append_scopes(&mut form, scopes);
+            }
+            Grant::JwtBearer { assertion, scopes } => {
+                form.append_pair("grant_type", JWT_BEARER)
+                    .append_pair("assertion", assertion.expose());
+                append_scopes(&mut form, scopes);
+            }
+        }
+        form.append_pair("resource", self.resource);
+        authenticated(self.url, self.client, form, assertion)
+    }
+
+    /// Takes in the response. `requested` is what was asked for, `before` what a refresh renews.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::Refused`] with the server's reason, [`AuthError::Invalid`] if the answer is no token.
+    pub fn answered(
+        &self,
+        response: &FetchResponse,
+        requested: &Scopes,
+        before: Option<&Tokens>,
+        now: u64,
+    ) -> Result<Tokens, AuthError> {
+        let answer = Answer::read(self.url, response)?;
+        let token_type = match answer.token_type.as_deref() {
+            Some(kind) if kind.eq_ignore_ascii_case("bearer") => TokenType::Bearer,
+            Some(kind) if kind.eq_ignore_ascii_case("dpop") => TokenType::Dpop,
+            kind => {
+                let kind = kind.map_or("no type".to_owned(), |kind| {
+                    format!("the type {}", cut(kind))
+                });
+                return Err(invalid(self.url, &format!("a token of {kind}")));
+            }
+        };
+        let lifetime = answer.expires_in.map(|seconds| seconds.0);
+        let refresh_token = answer
+            .refresh_token
+            .filter(|token| !token.expose().is_empty());
+        Ok(Tokens {
+            access_token: answer.access_token,
+            token_type,
+            expires_at: lifetime.map(|lifetime| now.saturating_add(lifetime)),
+            lifetime,
+            // A refresh that brings no new one leaves the old one good (RFC 6749, section 6).
+            refresh_token: refresh_token.or_else(|| before?.refresh_token.clone()),
+            scopes: match answer.scope {
+                Some(scope) => Scopes::parse(&scope),
+                None => before.map_or(requested, |before| &before.scopes).clone(),
+            },
+        })
+    }
+}
+
+/// Who somebody is, as an enterprise's identity provider vouches for it (enterprise-managed authorization, section 4).
+#[derive(Debug, Clone)]
+pub struct IdentityAssertion<'i> {
+    /// The identity provider's token endpoint.
+    pub token_endpoint: &'i str,
+    /// How the client is known to the identity provider.
+    pub client: &'i Registration,
+    /// The ID token that the user's sign-on gave.
+    pub id_token: &'i Secret,
+}
+
+impl IdentityAssertion<'_> {
+    /// The request that exchanges the ID token for a word that the authorization server `issuer` takes (an ID-JAG).
+    pub fn request(&self, issuer: &str, resource: &str, scopes: &Scopes) -> FetchRequest {
+        let mut form = form_urlencoded::Serializer::new(String::new());
+        form.append_pair("grant_type", TOKEN_EXCHANGE)
+            .append_pair("requested_token_type", ID_JAG)
+            .append_pair("audience", issuer)
+            .append_pair("resource", resource)
+            .append_pair("subject_token", self.id_token.expose())
+            .append_pair(
+                "subject_token_type",
+                "urn:ietf:params:oauth:token-type:id_token",
+            );
+        append_scopes(&mut form, scopes);
+        authenticated(self.token_endpoint, self.client, form, None)
+    }
+
+    /// Takes in the response: the ID-JAG.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::Refused`] with the identity provider's reason, [`AuthError::Invalid`] if the answer is none.
+    pub fn answered(&self, response: &FetchResponse) -> Result<Secret, AuthError> {
+        let answer = Answer::read(self.token_endpoint, response)?;
+        if answer.issued_token_type.as_deref() != Some(ID_JAG) {
+            return Err(invalid(
+                self.token_endpoint,
+                "another kind of token than an ID-JAG",
+            ));
+        }
+        Ok(answer.access_token)
+    }
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    access_token: Secret,
+    token_type: Option<String>,
+    #[serde(default)]
+    expires_in: Option<Seconds>,
+    refresh_token: Option<Secret>,
+    scope: Option<String>,
+    issued_token_type: Option<String>,
+}
+
+impl Answer {
+    fn read(url: &str, response: &FetchResponse) -> Result<Self, AuthError> {
+        if !response.is_success() {
+            return Err(AuthError::refused(url, response.status, &response.body));
+        }
+        let answer: Self = serde_json::from_slice(&response.body)
+            // What serde says of it could repeat a token.
+            .map_err(|_| invalid(url, "what is no token"))?;
+        for token in std::iter::once(&answer.access_token).chain(&answer.refresh_token) {
+            let text = token.expose();
+            if text.len() > MAX_TOKEN {
+                return Err(invalid(
+                    url,
+                    &format!("a token of more than {MAX_TOKEN} bytes"),
+                ));
+            }
+            // It goes into a header: a line end in it would begin another one.
+            if !text.bytes().all(|byte| matches!(byte, 0x20..=0x7e)) {
+                return Err(invalid(url, "a token that can't be in a header"));
+            }
+        }
+        if answer.access_token.expose().is_empty() {
+            return Err(invalid(url, "an empty token"));
+        }
+        Ok(answer)
+    }
+}
+
+/// Seconds, as a number or, as some servers have it, as text.
+struct Seconds(u64);
+
+impl<'de> Deserialize<'de> for Seconds {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Number(f64),
+            Text(String),
+        }
+        let seconds = match Either::deserialize(deserializer)? {
+            Either::Number(number) => number,
+            Either::Text(text) => text.trim().parse().map_err(serde::de::Error::custom)?,
+        };
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+        Ok(Self(seconds.max(0.0) as u64))
+    }
+}
+
+type Form = form_urlencoded::Serializer<'static, String>;
+
+fn append_scopes(form: &mut Form, scopes: &Scopes) {
+    if !scopes.is_empty() {
+        form.append_pair("scope", &scopes.to_string());
+    }
+}
+
+fn authenticated(
+    url: &str,
+    client: &Registration,
+    mut form: Form,
+    assertion: Option<&str>,
+) -> FetchRequest {
+    let secret = client.client_secret.as_ref().map_or("", Secret::expose);
+    let mut header = None;
+    match (client.auth, assertion) {
+        (ClientAuth::PrivateKeyJwt, Some(assertion)) => {
+            form.append_pair("client_assertion_type", ASSERTION_TYPE)
+                .append_pair("client_assertion", assertion);
+        }
+        (ClientAuth::SecretBasic, _) => {
+            // Both parts are form-encoded first (RFC 6749, section 2.3.1).
+            let encode =
+                |text: &str| form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>();
+            let pair = format!("{}:{}", encode(&client.client_id), encode(secret));
+            header = Some(format!("Basic {}", STANDARD.encode(pair)));
+        }
+        (ClientAuth::SecretPost, _) => {
+            form.append_pair("client_id", &client.client_id)
+                .append_pair("client_secret", secret);
+        }
+        (ClientAuth::None | ClientAuth::PrivateKeyJwt, _) => {
+            form.append_pair("client_id", &client.client_id);
+        }
+    }
+    let body = form.finish().into_bytes();
+    let request = FetchRequest::post(url, "application/x-www-form-urlencoded", body);
+    match header {
+        Some(header) => request.with("authorization", header),
+        None => request,
+    }
+}
+
+fn invalid(url: &str, reason: &str) -> AuthError {
+    AuthError::Invalid {
+        url: super::url::shown(url),
+        reason: reason.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const ISSUER: &str = "https://auth.example.com";
+    const RESOURCE: &str = "https://mcp.example.com/mcp";
+
+    fn server() -> ServerMetadata {
+        ServerMetadata {
+            issuer: ISSUER.into(),
+            token_endpoint: Some("https://auth.example.com/token".into()),
+            ..ServerMetadata::default()
+        }
+    }
+
+    fn client(auth: ClientAuth) -> Registration {
+        Registration::known(ISSUER, "a client", Some("p&ss".into()), auth)
+    }
+
+    fn sent(auth: ClientAuth, assertion: Option<&str>) -> (Vec<(String, String)>, Option<String>) {
+        let (server, client) = (server(), client(auth));
+        let endpoint = TokenEndpoint::new(&server, &client, RESOURCE).expect("an endpoint");
+        let request = endpoint.request(&Grant::Refresh(&"r1".into()), assertion);
+        let form = form_urlencoded::parse(&request.body).into_owned().collect();
+        let mut headers = request.headers.into_iter();
+        let header = headers.find(|(name, _)| name == "authorization");
+        (form, header.map(|(_, value)| value))
+    }
+
+    fn answered(body: serde_json::Value, before: Option<&Tokens>) -> Result<Tokens, AuthError> {
+        let (server, client) = (server(), client(ClientAuth::None));
+        let endpoint = TokenEndpoint::new(&server, &client, RESOURCE).expect("an endpoint");
+        let response = FetchResponse {
+            status: 200,
+            headers: Vec::new(),
+            body: body.to_string().into(),
+        };
+        endpoint.answered(&response, &Scopes::parse("asked"), before, 1_000)
+    }
+
+    #[test]
+    fn a_client_proves_who_it_is_in_the_one_way_that_is_agreed_on() {
+        let names = |form: &[(String, String)]| {
+            form.iter()
+                .map(|(name, _)| name.clone())
+                .collect::<Vec<_>>()
+        };
+        let (form, header) = sent(ClientAuth::None, None);
+        assert_eq!(
+            names(&form),
+            ["grant_type", "refresh_token", "resource", "client_id"]
+        );
+        assert_eq!(form[2].1, RESOURCE);
+        assert_eq!(header, None);
+        let (form, header) = sent(ClientAuth::SecretPost, None);
+        assert_eq!(
+            names(&form),
+            [
+                "grant_type",
+                "refresh_token",
+                "resource",
+                "client_id",
+                "client_secret"
+            ]
+        );
+        assert_eq!(header, None);
+        let (form, header) = sent(ClientAuth::SecretBasic, None);
+        assert_eq!(names(&form), ["grant_type", "refresh_token", "resource"]);
+        assert_eq!(
+            header,
+            Some(format!("Basic {}", STANDARD.encode("a+client:p%26ss")))
+        );
+        let (form, _) = sent(ClientAuth::PrivateKeyJwt, Some("a.b.c"));
+        assert_eq!(
+            names(&form),
+            [
+                "grant_type",
+                "refresh_token",
+                "resource",
+                "client_assertion_type",
+                "client_assertion"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_an_answer_leaves_out_is_as_it_was_asked_for() {
+        let tokens =
+            answered(json!({"access_token": "a", "token_type": "bearer"}), None).expect("tokens");
+        assert_eq!(tokens.scopes.to_string(), "asked");
+        assert_eq!(tokens.expires_at, None);
+        assert!(tokens.is_fresh(u64::MAX));
+        let before = Tokens {
+            refresh_token: Some("r1".into()),
+            ..tokens
+        };
+        let renewed = json!({"access_token": "b", "token_type": "DPoP", "expires_in": "600", "scope": "less"});
+        let renewed = answered(renewed, Some(&before)).expect("tokens");
+        assert_eq!(renewed.refresh_token, Some("r1".into()));
+        assert_eq!(renewed.scopes.to_string(), "less");
+        assert_eq!(renewed.expires_at, Some(1_600));
+        assert!(renewed.is_fresh(1_539));
+        assert!(!renewed.is_fresh(1_540));
+    }
+
+    #[test]
+    fn what_could_not_be_shown_is_no_token() {
+        for body in [
+            json!({"access_token": "a\r\nX-Evil: 1", "token_type": "Bearer"}),
+            json!({"access_token": "", "token_type": "Bearer"}),
+            json!({"access_token": "é", "token_type": "Bearer"}),
+            json!({"access_token": "a".repeat(MAX_TOKEN + 1), "token_type": "Bearer"}),
+            json!({"access_token": "a"}),
+            json!({"access_token": "a", "token_type": "mac"}),
+            json!({"token_type": "Bearer"}),
+            json!("a"),
+        ] {
+            let error = answered(body, None).expect_err("no token");
+            assert_eq!(error.code(), "invalid_response");
+        }
+    }
+
+    #[test]
+    fn credentials_go_to_nobody_but_their_issuer() {
+        let other = ServerMetadata {
+            issuer: "https://evil.example.com".into(),
+            ..server()
+        };
+        let error = TokenEndpoint::new(&other, &client(ClientAuth::SecretPost), RESOURCE)
+            .expect_err("another");
+        assert_eq!(error.code(), "other_issuer");
+    }
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let tokens = answered(
+            json!({"access_token": "sesame", "token_type": "bearer"}),
+            None,
+        )
+        .expect("tokens");
+        let (server, client) = (server(), client(ClientAuth::SecretPost));
+        let endpoint = TokenEndpoint::new(&server, &client, RESOURCE).expect("an endpoint");
+        let request = endpoint.request(&Grant::Refresh(&"sesame".into()), None);
+        for shown in [
+            format!("{tokens:?}"),
+            format!("{client:?}"),
+            format!("{endpoint:?}"),
+            format!("{request:?}"),
+        ] {
+            assert!(
+                !shown.contains("sesame") && !shown.contains("p&ss"),
+                "{shown}"
+            );
+        }
+    }
+}

@@ -1,0 +1,208 @@
+//! URLs as authorization compares them: their text is never changed, because `resource`, `issuer` and `iss` are compared
+//! character by character (RFC 8414, section 3.3; RFC 9207, section 2.4; RFC 9728, section 3.3).
+
+use fluent_uri::Uri;
+
+use super::error::AuthError;
+
+/// A URL that has been looked at, with its text as it came.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Url {
+    uri: Uri<String>,
+}
+
+impl Url {
+    /// Reads an absolute `http` or `https` URL with a host. `what` names it in an error.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::Url`] if it is none.
+    pub fn parse(what: &'static str, text: &str) -> Result<Self, AuthError> {
+        let invalid = |reason: &str| AuthError::Url {
+            what,
+            url: shown(text),
+            reason: reason.to_owned(),
+        };
+        let uri = Uri::parse(text.to_owned()).map_err(|_| invalid("is no URL"))?;
+        let scheme = uri.scheme().as_str();
+        if !scheme.eq_ignore_ascii_case("https") && !scheme.eq_ignore_ascii_case("http") {
+            return Err(invalid("is neither https nor http"));
+        }
+        if uri
+            .authority()
+            .is_none_or(|authority| authority.host().is_empty())
+        {
+            return Err(invalid("has no host"));
+        }
+        Ok(Self { uri })
+    }
+
+    /// The same, and fit for what must not be read on the way: `https`, or `http` to this machine (OAuth 2.1, section
+    /// 1.5).
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::Url`] if it is none, [`AuthError::Insecure`] if it isn't fit.
+    pub fn secure(what: &'static str, text: &str) -> Result<Self, AuthError> {
+        let url = Self::parse(what, text)?;
+        if url.is_https() || url.is_loopback() {
+            return Ok(url);
+        }
+        Err(AuthError::Insecure {
+            what,
+            url: shown(text),
+        })
+    }
+
+    /// The text as it came.
+    pub fn as_str(&self) -> &str {
+        self.uri.as_str()
+    }
+
+    /// Whether the scheme is `https`.
+    pub fn is_https(&self) -> bool {
+        self.uri.scheme().as_str().eq_ignore_ascii_case("https")
+    }
+
+    /// Whether the host is this machine by its address, or `localhost`.
+    pub fn is_loopback(&self) -> bool {
+        let host = self.host();
+        host == "localhost"
+            || host.ends_with(".localhost")
+            || host
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|address| address.is_loopback())
+    }
+
+    /// The host in lower case, an IPv6 address without its brackets.
+    pub fn host(&self) -> String {
+        let host = self
+            .uri
+            .authority()
+            .map_or("", |authority| authority.host());
+        host.trim_start_matches('[')
+            .trim_end_matches(']')
+            .to_ascii_lowercase()
+    }
+
+    fn port(&self) -> u16 {
+        let given = self
+            .uri
+            .authority()
+            .and_then(|authority| authority.port_to_u16().ok().flatten());
+        given.unwrap_or(if self.is_https() { 443 } else { 80 })
+    }
+
+    /// The path; empty where there is none.
+    pub fn path(&self) -> &str {
+        self.uri.path().as_str()
+    }
+
+    /// The query without its question mark.
+    pub fn query(&self) -> Option<&str> {
+        self.uri.query().map(|query| query.as_str())
+    }
+
+    /// Whether there is a fragment.
+    pub fn has_fragment(&self) -> bool {
+        self.uri.has_fragment()
+    }
+
+    /// Scheme and authority as they came, without credentials.
+    pub fn origin(&self) -> String {
+        let authority = self
+            .uri
+            .authority()
+            .map_or("", |authority| authority.as_str());
+        let place = authority
+            .rsplit_once('@')
+            .map_or(authority, |(_, place)| place);
+        format!("{}://{place}", self.uri.scheme())
+    }
+
+    /// Whether scheme, host and port are the same.
+    pub fn same_origin(&self, other: &Self) -> bool {
+        (self.is_https(), self.host(), self.port())
+            == (other.is_https(), other.host(), other.port())
+    }
+
+    /// Whether `other` is this or lies under it, by whole segments of the path.
+    pub fn covers(&self, other: &Self) -> bool {
+        let own = self.path().trim_end_matches('/');
+        let rest = other.path().strip_prefix(own);
+        self.same_origin(other)
+            && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            && self
+                .query()
+                .is_none_or(|query| other.query() == Some(query))
+    }
+}
+
+/// A URL without what may be a password.
+pub(crate) fn shown(url: &str) -> String {
+    match url
+        .split_once("://")
+        .map(|(scheme, rest)| (scheme, rest.rsplit_once('@')))
+    {
+        Some((scheme, Some((_, rest)))) => format!("{scheme}://…@{rest}"),
+        _ => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn url(text: &str) -> Url {
+        Url::parse("url", text).expect("a URL")
+    }
+
+    #[test]
+    fn a_resource_covers_what_lies_under_it_by_whole_segments() {
+        let origin = url("https://Example.com");
+        assert!(origin.covers(&url("https://example.com:443/mcp")));
+        assert!(url("https://example.com/mcp").covers(&url("https://example.com/mcp")));
+        assert!(url("https://example.com/a/").covers(&url("https://example.com/a/b")));
+        for other in [
+            "https://example.com/mcp2",
+            "https://example.com/",
+            "http://example.com/mcp",
+            "https://a.example.com/mcp",
+        ] {
+            assert!(
+                !url("https://example.com/mcp").covers(&url(other)),
+                "{other}"
+            );
+        }
+    }
+
+    #[test]
+    fn http_is_fit_for_this_machine_alone() {
+        for good in [
+            "https://example.com/",
+            "http://localhost:1/",
+            "http://127.0.0.1",
+            "http://[::1]:8/x",
+        ] {
+            assert!(Url::secure("url", good).is_ok(), "{good}");
+        }
+        for bad in [
+            "http://example.com/",
+            "http://10.0.0.1/",
+            "http://localhost.example.com/",
+            "ftp://localhost/",
+            "https:///x",
+            "x",
+        ] {
+            assert!(Url::secure("url", bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn an_origin_has_no_credentials_and_keeps_its_spelling() {
+        assert_eq!(
+            url("https://me:pw@Example.com:8443/x?y#z").origin(),
+            "https://Example.com:8443"
+        );
+    }
+}
