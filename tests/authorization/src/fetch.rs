@@ -1,0 +1,30 @@
+//! Fetches what clients only point to: documents about themselves, and their keys.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use http_body_util::{BodyExt, Limited};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+
+/// Far more than any of these documents has.
+const LIMIT: usize = 64 * 1024;
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The JSON at a URL, which is a plain HTTP one: what is only there over TLS has to be known beforehand.
+pub(crate) async fn json(url: &str) -> Result<Value, String> {
+    let url = url.parse().map_err(|error| format!("{url}: {error}"))?;
+    let client = Client::builder(TokioExecutor::new()).build_http::<Body>();
+    let got = async {
+        let response = client.get(url).await.map_err(|error| error.to_string())?;
+        if !response.status().is_success() {
+            return Err(format!("status {}", response.status()));
+        }
+        let body = Limited::new(response.into_body(), LIMIT);
+        let body = body.collect().await.map_err(|error| error.to_string())?;
+        serde_json::from_slice(&body.to_bytes()).map_err(|error| error.to_string())
+    };
+    let got = tokio::time::timeout(TIMEOUT, got).await;
+    got.unwrap_or_else(|_| Err("no answer".into()))
+}

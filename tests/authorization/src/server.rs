@@ -1,0 +1,358 @@
+//! The server as a whole: starting it, looking at it, changing it; and which endpoint answers what.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract;
+use axum::http::{Response, request::Parts};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::config::{Client, Config, Endpoint, Forced};
+use crate::exchange::{Asked, Parameters, Refusal, Reply, Requests};
+use crate::keys::random_text;
+use crate::state::{Family, State};
+use crate::{authorize, clients, control, introspection, metadata, token};
+
+/// No request has this much to say.
+const BODY_LIMIT: usize = 1024 * 1024;
+
+/// A server that runs until this is dropped.
+pub struct AuthorizationServer {
+    shared: Arc<Shared>,
+    running: JoinHandle<()>,
+}
+
+pub(crate) struct Shared {
+    state: Mutex<State>,
+    /// How many hold each endpoint.
+    held: watch::Sender<BTreeMap<Endpoint, usize>>,
+    /// Changes with each request that arrives.
+    arrivals: watch::Sender<()>,
+}
+
+impl Shared {
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lets what is asked of an endpoint wait until this is dropped.
+pub struct Held {
+    shared: Arc<Shared>,
+    endpoint: Endpoint,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.shared.held.send_modify(|held| {
+            if let Some(holders) = held.get_mut(&self.endpoint) {
+                *holders -= 1;
+            }
+        });
+    }
+}
+
+impl AuthorizationServer {
+    /// Starts a server on 127.0.0.1.
+    pub async fn start(config: Config) -> io::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", config.port)).await?;
+        let origin = format!("http://{}:{}", config.host, listener.local_addr()?.port());
+        let shared = Arc::new(Shared {
+            state: Mutex::new(State::new(config, origin)),
+            held: watch::Sender::default(),
+            arrivals: watch::Sender::default(),
+        });
+        let router = Router::new()
+            .fallback(answer)
+            .with_state(Arc::clone(&shared));
+        let running = tokio::spawn(async move {
+            // Ends when the task is aborted.
+            let _ = axum::serve(listener, router).await;
+        });
+        Ok(Self { shared, running })
+    }
+
+    /// The issuer.
+    pub fn issuer(&self) -> String {
+        self.shared.state().issuer()
+    }
+
+    /// The URL of an endpoint by its path (`/token`).
+    pub fn url(&self, path: &str) -> String {
+        self.shared.state().url(path)
+    }
+
+    /// What it does now.
+    pub fn config(&self) -> Config {
+        self.shared.state().config.clone()
+    }
+
+    /// Has it do something else from now on. The host and the port stay.
+    pub fn change(&self, change: impl FnOnce(&mut Config)) {
+        change(&mut self.shared.state().config);
+    }
+
+    /// Everything that it was asked so far.
+    pub fn requests(&self) -> Requests {
+        self.shared.state().requests.clone()
+    }
+
+    /// Forgets what it was asked.
+    pub fn clear_requests(&self) {
+        self.shared.state().requests.clear();
+    }
+
+    /// Waits until an endpoint was asked `count` times altogether.
+    pub async fn asked(&self, endpoint: Endpoint, count: usize) {
+        let mut arrivals = self.shared.arrivals.subscribe();
+        while self.requests().count(endpoint) < count {
+            if arrivals.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Lets what is asked of an endpoint wait, after it was written down, until the guard is dropped.
+    #[must_use = "dropping it lets requests go on"]
+    pub fn hold(&self, endpoint: Endpoint) -> Held {
+        self.shared
+            .held
+            .send_modify(|held| *held.entry(endpoint).or_default() += 1);
+        Held {
+            shared: Arc::clone(&self.shared),
+            endpoint,
+        }
+    }
+
+    /// Has an endpoint answer something else, `forced.times` times.
+    pub fn force(&self, endpoint: Endpoint, forced: Forced) {
+        self.change(|config| drop(config.forced.insert(endpoint, forced)));
+    }
+
+    /// The public keys.
+    pub fn jwks(&self) -> Value {
+        let mut state = self.shared.state();
+        state.key();
+        let keys: Vec<Value> = state.keys.iter().map(|key| key.public_jwk()).collect();
+        json!({"keys": keys})
+    }
+
+    /// Signs with another key from now on. Old tokens stay good if `keep`.
+    pub fn rotate_keys(&self, keep: bool) {
+        self.shared.state().rotate_keys(keep);
+    }
+
+    /// Signs any claims as an access token, as they are.
+    pub fn mint(&self, claims: &Value) -> String {
+        self.mint_with(&json!({"typ": "at+jwt"}), claims)
+    }
+
+    /// Signs any claims. Members of `header` are added to `alg` and `kid`, and take away where they are null.
+    pub fn mint_with(&self, header: &Value, claims: &Value) -> String {
+        self.shared.state().key().sign(header, claims)
+    }
+
+    /// The claims that a user's access token would have now: to be changed and minted.
+    pub fn claims(&self, client_id: &str, scope: &str, resource: &str) -> Value {
+        let state = self.shared.state();
+        let scopes: Vec<String> = scope
+            .split(' ')
+            .filter(|scope| !scope.is_empty())
+            .map(str::to_owned)
+            .collect();
+        let family = Family {
+            client_id: client_id.to_owned(),
+            subject: Some(state.config.subject.clone()),
+            scopes: scopes.clone(),
+            resources: Vec::new(),
+            jkt: None,
+            revoked: false,
+        };
+        state.claims(&family, &scopes, &[resource.to_owned()])
+    }
+
+    /// An access token as the token endpoint would give it, known to introspection.
+    pub fn issue(&self, client_id: &str, scope: &str, resource: &str) -> String {
+        let mut state = self.shared.state();
+        let scopes: Vec<String> = scope
+            .split(' ')
+            .filter(|scope| !scope.is_empty())
+            .map(str::to_owned)
+            .collect();
+        let resources = vec![resource.to_owned()];
+        let family = Family {
+            client_id: client_id.to_owned(),
+            subject: Some(state.config.subject.clone()),
+            scopes: scopes.clone(),
+            resources: resources.clone(),
+            jkt: None,
+            revoked: false,
+        };
+        let id = random_text();
+        state.families.insert(id.clone(), family);
+        state.issue_access_token(&id, &scopes, &resources)
+    }
+
+    /// An ID token about the user, for a client.
+    pub fn id_token(&self, client_id: &str) -> String {
+        let mut state = self.shared.state();
+        let claims = authorize::id_claims(&state, client_id, None);
+        state.key().sign(&json!({}), &claims)
+    }
+
+    /// The claims of an access token that it gave out and that is good now: what introspection says.
+    pub fn active_claims(&self, token: &str) -> Option<Value> {
+        self.shared.state().active_claims(token).cloned()
+    }
+
+    /// Takes back every access token that there is; refresh tokens stay good.
+    pub fn revoke_access_tokens(&self) {
+        for access in self.shared.state().access_tokens.values_mut() {
+            access.revoked = true;
+        }
+    }
+
+    /// Takes back everything: codes, access tokens and refresh tokens.
+    pub fn revoke_everything(&self) {
+        let mut state = self.shared.state();
+        state.codes.clear();
+        for family in state.families.values_mut() {
+            family.revoked = true;
+        }
+    }
+
+    /// Forgets the clients that registered themselves.
+    pub fn forget_clients(&self) {
+        self.shared.state().clients.clear();
+    }
+
+    /// The clients that registered themselves.
+    pub fn registered_clients(&self) -> Vec<Client> {
+        self.shared.state().clients.values().cloned().collect()
+    }
+
+    /// Accepts none of the nonces that were given out so far.
+    pub fn forget_nonces(&self) {
+        self.shared.state().nonces.clear();
+    }
+}
+
+impl Drop for AuthorizationServer {
+    fn drop(&mut self) {
+        self.running.abort();
+    }
+}
+
+async fn answer(
+    extract::State(shared): extract::State<Arc<Shared>>,
+    request: extract::Request,
+) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let Ok(body) = to_bytes(body, BODY_LIMIT).await else {
+        return Reply::empty(413).into_response();
+    };
+    let asked = read(&head, &body);
+    if asked.path.starts_with("/.control/") && shared.state().config.control {
+        return control::answer(&shared, &asked).into_response();
+    }
+    let (endpoint, number) = {
+        let mut state = shared.state();
+        let endpoint = endpoint(&state.config.issuer_path, &asked.path);
+        (endpoint, state.requests.add(endpoint, &asked))
+    };
+    shared.arrivals.send_replace(());
+    let mut held = shared.held.subscribe();
+    let is_free =
+        |held: &BTreeMap<Endpoint, usize>| held.get(&endpoint).is_none_or(|holders| *holders == 0);
+    // Fails only without a sender, which `shared` has.
+    let _ = held.wait_for(is_free).await;
+    let forced = forced(&mut shared.state().config, endpoint);
+    let reply = match forced {
+        Some(reply) => reply,
+        None => ask(&shared, endpoint, &asked).await,
+    };
+    shared.state().requests.answered(number, reply.status);
+    reply.into_response()
+}
+
+fn read(head: &Parts, body: &[u8]) -> Asked {
+    let body = String::from_utf8_lossy(body).into_owned();
+    let kind = head
+        .headers
+        .get("content-type")
+        .and_then(|kind| kind.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
+    let form = match kind {
+        Some("application/x-www-form-urlencoded") => Parameters::read(&body),
+        _ => Parameters::default(),
+    };
+    Asked {
+        method: head.method.as_str().to_owned(),
+        path: head.uri.path().to_owned(),
+        query: Parameters::read(head.uri.query().unwrap_or_default()),
+        headers: head.headers.clone(),
+        body,
+        form,
+    }
+}
+
+fn endpoint(issuer_path: &str, path: &str) -> Endpoint {
+    if metadata::is_well_known(path) {
+        return Endpoint::Metadata;
+    }
+    match path.strip_prefix(issuer_path) {
+        Some("/jwks") => Endpoint::Jwks,
+        Some("/register") => Endpoint::Registration,
+        Some("/authorize") => Endpoint::Authorization,
+        Some("/decision") => Endpoint::Decision,
+        Some("/token") => Endpoint::Token,
+        Some("/introspect") => Endpoint::Introspection,
+        Some("/revoke") => Endpoint::Revocation,
+        _ => Endpoint::Nothing,
+    }
+}
+
+fn forced(config: &mut Config, endpoint: Endpoint) -> Option<Reply> {
+    let forced = config.forced.get_mut(&endpoint)?;
+    if forced.times == Some(0) {
+        return None;
+    }
+    forced.times = forced.times.map(|times| times - 1);
+    let mut reply = Reply::text(forced.status, "application/json", forced.body.clone());
+    for (name, value) in &forced.headers {
+        reply = reply.with_header(name, value.clone());
+    }
+    Some(reply)
+}
+
+async fn ask(shared: &Shared, endpoint: Endpoint, asked: &Asked) -> Reply {
+    let allowed: &[&str] = match endpoint {
+        Endpoint::Metadata | Endpoint::Jwks => &["GET"],
+        Endpoint::Authorization => &["GET", "POST"],
+        Endpoint::Nothing => return Reply::json(404, &json!({"error": "not_found"})),
+        _ => &["POST"],
+    };
+    if !allowed.contains(&asked.method.as_str()) {
+        return Reply::empty(405).with_header("Allow", allowed.join(", "));
+    }
+    let answered = match endpoint {
+        Endpoint::Metadata => Ok(metadata::document(&shared.state(), &asked.path)),
+        Endpoint::Jwks => Ok(metadata::jwks(&mut shared.state())),
+        Endpoint::Registration => clients::register(shared, asked),
+        Endpoint::Authorization => Ok(authorize::authorize(shared, asked).await),
+        Endpoint::Decision => Ok(authorize::decide(shared, asked)),
+        Endpoint::Token => token::token(shared, asked).await,
+        Endpoint::Introspection => introspection::introspect(shared, asked).await,
+        Endpoint::Revocation => introspection::revoke(shared, asked).await,
+        Endpoint::Nothing => {
+            Err(Refusal::new("invalid_request", "nothing is here").with_status(404))
+        }
+    };
+    answered.unwrap_or_else(Refusal::reply)
+}
