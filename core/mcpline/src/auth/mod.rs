@@ -3,14 +3,15 @@
 //! A client that is refused by its server finds the authorization server, sends the user there, and keeps what it is
 //! given. Two parts of that belong to the host, and are ready made for most:
 //!
-//! - [`UserAgent`]: how the user gets to the authorization server and back. [`Callback`] is the host's own way.
+//! - [`UserAgent`]: how the user gets to the authorization server and back. [`Loopback`] is for programs on the
+//!   user's own machine, [`Callback`] is the host's own way.
 //! - [`TokenStore`]: where tokens and registrations are kept. [`MemoryStore`] forgets them with the process.
 
 mod store;
 mod user_agent;
 
 pub use store::{MemoryStore, StoreError, TokenStore};
-pub use user_agent::{Callback, Redirected, UserAgent, UserAgentError, Verdict, Visit};
+pub use user_agent::{Callback, Loopback, Redirected, UserAgent, UserAgentError, Verdict, Visit};
 
 /// A future that is boxed, because the traits here are used as objects.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn std::future::Future<Output = T> + Send + 'a>>;

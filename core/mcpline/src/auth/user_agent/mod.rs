@@ -1,7 +1,10 @@
 //! The user's part of an authorization: going to the authorization server, and coming back with its answer.
 
+mod browser;
 mod callback;
 mod error;
+mod loopback;
+mod query;
 mod verdict;
 
 use std::fmt;
@@ -10,6 +13,7 @@ use super::BoxFuture;
 
 pub use callback::Callback;
 pub use error::UserAgentError;
+pub use loopback::Loopback;
 pub use verdict::Verdict;
 
 /// Sends the user to the authorization server and takes what comes back.
