@@ -115,6 +115,12 @@ impl<'a> Token<'a> {
         })
     }
 
+    /// The issuer that it says it is of: to look for keys by, not to be believed before the signature is verified.
+    pub fn claimed_issuer(&self) -> Option<String> {
+        let claims = object(self.payload.clone())?;
+        Some(claims.get("iss")?.as_str()?.to_owned())
+    }
+
     /// A public key in its header: for proofs of possession alone, which say themselves whose key it is. An access
     /// token's is to be ignored.
     pub fn embedded_key(&self) -> Option<&JsonObject> {

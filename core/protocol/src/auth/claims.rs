@@ -1,0 +1,416 @@
+//! What a token says, and whether it is for us and for now (RFC 7519, section 4; RFC 9068; RFC 7662, section 2.2).
+//!
+//! A signature says who made a token. Whether it may be used here and now is said by its claims, and each of them has to
+//! be held against something that doesn't come from the token (OAuth 2.1, section 5.2; RFC 8707; every revision since
+//! 2025-06-18, `basic/authorization`, token handling).
+
+use serde_json::Value;
+
+use crate::vocabulary::JsonObject;
+
+use super::scopes::Scopes;
+
+/// What tokens must say to be accepted.
+#[derive(Debug, Clone, Copy)]
+pub struct Expected<'e> {
+    /// Whose tokens are accepted; any issuer's if empty, because the keys are enough to tell.
+    pub issuers: &'e [String],
+    /// Whom tokens are for: one of these must be among a token's audience.
+    pub audiences: &'e [String],
+    /// Seconds that the clocks of issuer and server may be apart.
+    pub skew: u64,
+    /// The time, in seconds since 1970.
+    pub now: u64,
+}
+
+/// Why a token is refused though its signature is right. Says nothing of what the token holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClaimError {
+    /// A claim is of a wrong type.
+    #[error("the token's claim {0} is malformed")]
+    Malformed(&'static str),
+    /// It is of another issuer, or names none.
+    #[error("the token was issued by another authorization server")]
+    Issuer,
+    /// It is for somebody else, or for nobody in particular (RFC 8707, RFC 9068, section 4).
+    #[error("the token was issued for another resource")]
+    Audience,
+    /// It would never expire.
+    #[error("the token has no expiry")]
+    NoExpiry,
+    /// It was good once.
+    #[error("the token has expired")]
+    Expired,
+    /// It will be good later, or was made by a clock that is ahead.
+    #[error("the token is not valid yet")]
+    NotYetValid,
+    /// It is no access token (RFC 8725, section 3.11).
+    #[error("the token is not an access token")]
+    Kind,
+    /// It is bound to something whose possession can't be proven here (RFC 8705).
+    #[error("the token is bound in a way that is not supported")]
+    Binding,
+}
+
+/// The claims of a token.
+#[derive(Debug, Clone, PartialEq, Default)]
+#[non_exhaustive]
+pub struct Claims {
+    /// `iss`: who issued it.
+    pub issuer: Option<String>,
+    /// `sub`: whom it is about.
+    pub subject: Option<String>,
+    /// `client_id`, or `azp`: the client that it was issued to.
+    pub client_id: Option<String>,
+    /// `aud`: whom it is for.
+    pub audience: Vec<String>,
+    /// `exp`, in seconds since 1970: until when it is good.
+    pub expires_at: Option<u64>,
+    /// `nbf`: from when on it is good.
+    pub not_before: Option<u64>,
+    /// `iat`: when it was issued.
+    pub issued_at: Option<u64>,
+    /// `scope`, or `scp`: what it may be used for.
+    pub scopes: Scopes,
+    /// `cnf.jkt`: the thumbprint of the key that must be proven to be possessed (RFC 9449, section 6).
+    pub key_thumbprint: Option<String>,
+    /// All of them.
+    pub all: JsonObject,
+}
+
+impl Claims {
+    /// Reads the claims that are understood here.
+    ///
+    /// # Errors
+    ///
+    /// If one is of a wrong type, or the token is bound to what isn't a key (`cnf` without `jkt`).
+    pub fn read(all: JsonObject) -> Result<Self, ClaimError> {
+        let client_id = text(&all, "client_id")?;
+        let client_id = match client_id {
+            Some(client_id) => Some(client_id),
+            None => text(&all, "azp")?,
+        };
+        Ok(Self {
+            issuer: text(&all, "iss")?,
+            subject: text(&all, "sub")?,
+            client_id,
+            audience: texts(&all, "aud", None)?,
+            expires_at: time(&all, "exp")?,
+            not_before: time(&all, "nbf")?,
+            issued_at: time(&all, "iat")?,
+            // Some issuers write a list where a text is due, and `scp` where `scope` is.
+            scopes: texts(&all, "scope", Some(' '))?
+                .into_iter()
+                .chain(texts(&all, "scp", Some(' '))?)
+                .collect(),
+            key_thumbprint: key_thumbprint(&all)?,
+            all,
+        })
+    }
+
+    /// Checks a signed token, which must have an expiry.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn check(&self, expected: &Expected<'_>) -> Result<(), ClaimError> {
+        self.check_issuer(expected)?;
+        self.check_audience(expected)?;
+        if self.expires_at.is_none() {
+            return Err(ClaimError::NoExpiry);
+        }
+        self.check_time(expected)
+    }
+
+    /// Checks who issued it. Issuers are compared character by character (RFC 9207, section 2.4).
+    ///
+    /// # Errors
+    ///
+    /// [`ClaimError::Issuer`]
+    pub fn check_issuer(&self, expected: &Expected<'_>) -> Result<(), ClaimError> {
+        let known = self
+            .issuer
+            .as_ref()
+            .is_some_and(|issuer| expected.issuers.contains(issuer));
+        if known || expected.issuers.is_empty() {
+            Ok(())
+        } else {
+            Err(ClaimError::Issuer)
+        }
+    }
+
+    /// Checks whom it is for.
+    ///
+    /// # Errors
+    ///
+    /// [`ClaimError::Audience`]
+    pub fn check_audience(&self, expected: &Expected<'_>) -> Result<(), ClaimError> {
+        let ours = |audience: &String| expected.audiences.iter().any(|own| same(own, audience));
+        if self.audience.iter().any(ours) {
+            Ok(())
+        } else {
+            Err(ClaimError::Audience)
+        }
+    }
+
+    /// Checks whether it is good now, by as much of `exp`, `nbf` and `iat` as is there.
+    ///
+    /// # Errors
+    ///
+    /// [`ClaimError::Expired`], [`ClaimError::NotYetValid`]
+    pub fn check_time(&self, expected: &Expected<'_>) -> Result<(), ClaimError> {
+        let Expected { now, skew, .. } = *expected;
+        if self
+            .expires_at
+            .is_some_and(|expiry| now >= expiry.saturating_add(skew))
+        {
+            return Err(ClaimError::Expired);
+        }
+        let begins = self.not_before.max(self.issued_at);
+        if begins.is_some_and(|begin| begin > now.saturating_add(skew)) {
+            return Err(ClaimError::NotYetValid);
+        }
+        Ok(())
+    }
+}
+
+/// Checks that a token's `typ` is not that of something else: a proof, a logout token, an event. ID tokens mostly say
+/// nothing of themselves; their audience is the client.
+///
+/// # Errors
+///
+/// [`ClaimError::Kind`]
+pub fn check_kind(kind: Option<&str>) -> Result<(), ClaimError> {
+    match kind {
+        None => Ok(()),
+        Some(kind) if kind.eq_ignore_ascii_case("at+jwt") || kind.eq_ignore_ascii_case("JWT") => {
+            Ok(())
+        }
+        Some(_) => Err(ClaimError::Kind),
+    }
+}
+
+/// Whether two resources are the same: a URL without a path is one with an empty path (RFC 3986, section 6.2.3).
+fn same(one: &str, other: &str) -> bool {
+    one == other || {
+        let bare = |text: &str| {
+            let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
+            !rest.trim_end_matches('/').contains('/')
+        };
+        let (one, other) = (one.strip_suffix('/').unwrap_or(one), other);
+        bare(one) && one == other.strip_suffix('/').unwrap_or(other)
+    }
+}
+
+fn text(claims: &JsonObject, name: &'static str) -> Result<Option<String>, ClaimError> {
+    match claims.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(_) => Err(ClaimError::Malformed(name)),
+    }
+}
+
+/// A text, or a list of texts.
+fn texts(
+    claims: &JsonObject,
+    name: &'static str,
+    separator: Option<char>,
+) -> Result<Vec<String>, ClaimError> {
+    match claims.get(name) {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::String(text)) => Ok(match separator {
+            Some(separator) => text.split(separator).map(str::to_owned).collect(),
+            None => vec![text.clone()],
+        }),
+        Some(Value::Array(list)) => list
+            .iter()
+            .map(|entry| entry.as_str().map(str::to_owned))
+            .collect::<Option<_>>()
+            .ok_or(ClaimError::Malformed(name)),
+        Some(_) => Err(ClaimError::Malformed(name)),
+    }
+}
+
+/// Seconds since 1970, perhaps with a fraction (RFC 7519, section 2).
+fn time(claims: &JsonObject, name: &'static str) -> Result<Option<u64>, ClaimError> {
+    let malformed = ClaimError::Malformed(name);
+    match claims.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Number(number)) => match (number.as_u64(), number.as_f64()) {
+            (Some(seconds), _) => Ok(Some(seconds)),
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::cast_sign_loss,
+                reason = "between zero and the year 292 billion"
+            )]
+            (None, Some(seconds)) if (0.0..9e18).contains(&seconds) => Ok(Some(seconds as u64)),
+            _ => Err(malformed),
+        },
+        Some(_) => Err(malformed),
+    }
+}
+
+fn key_thumbprint(claims: &JsonObject) -> Result<Option<String>, ClaimError> {
+    match claims.get("cnf") {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Object(cnf)) => match cnf.get("jkt") {
+            Some(Value::String(thumbprint)) => Ok(Some(thumbprint.clone())),
+            _ => Err(ClaimError::Binding),
+        },
+        Some(_) => Err(ClaimError::Malformed("cnf")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const NOW: u64 = 1_800_000_000;
+
+    fn read(claims: &Value) -> Result<Claims, ClaimError> {
+        Claims::read(claims.as_object().expect("an object").clone())
+    }
+
+    fn verdict(change: impl FnOnce(&mut Value)) -> Result<(), ClaimError> {
+        let mut claims = json!({
+            "iss": "https://issuer.example",
+            "aud": "https://mcp.example.com/mcp",
+            "exp": NOW + 10,
+        });
+        change(&mut claims);
+        read(&claims)?.check(&Expected {
+            issuers: &["https://issuer.example".to_owned()],
+            audiences: &["https://mcp.example.com/mcp".to_owned()],
+            skew: 60,
+            now: NOW,
+        })
+    }
+
+    #[test]
+    fn a_token_of_our_issuer_for_us_and_for_now_is_accepted() {
+        assert_eq!(verdict(|_| {}), Ok(()));
+        let several = json!(["https://other.example", "https://mcp.example.com/mcp"]);
+        assert_eq!(verdict(|claims| claims["aud"] = several), Ok(()));
+    }
+
+    #[test]
+    fn a_token_of_another_issuer_is_refused_however_alike_they_look() {
+        for issuer in [
+            json!("https://issuer.example/"),
+            json!("https://Issuer.example"),
+            json!("http://issuer.example"),
+            json!(""),
+            Value::Null,
+        ] {
+            let verdict = verdict(|claims| claims["iss"] = issuer);
+            assert_eq!(verdict, Err(ClaimError::Issuer));
+        }
+    }
+
+    #[test]
+    fn a_token_for_somebody_else_or_for_nobody_is_refused() {
+        for audience in [
+            json!("https://mcp.example.com"),
+            json!("https://mcp.example.com/mcp/"),
+            json!("https://mcp.example.com/mcp2"),
+            json!(["https://other.example"]),
+            json!([]),
+            Value::Null,
+        ] {
+            let verdict = verdict(|claims| claims["aud"] = audience);
+            assert_eq!(verdict, Err(ClaimError::Audience));
+        }
+    }
+
+    #[test]
+    fn a_resource_without_a_path_is_named_with_and_without_a_slash() {
+        assert!(same("https://mcp.example.com", "https://mcp.example.com/"));
+        assert!(same("https://mcp.example.com/", "https://mcp.example.com"));
+        assert!(!same(
+            "https://mcp.example.com/a",
+            "https://mcp.example.com/a/"
+        ));
+        assert!(!same(
+            "https://mcp.example.com",
+            "https://mcp.example.com//"
+        ));
+    }
+
+    #[test]
+    fn time_is_held_against_expiry_and_beginning_with_the_skew_of_clocks() {
+        let at = |name: &str, time: Value| verdict(|claims| claims[name] = time);
+        assert_eq!(at("exp", json!(NOW - 59)), Ok(()));
+        assert_eq!(at("exp", json!(NOW - 60)), Err(ClaimError::Expired));
+        assert_eq!(at("exp", json!(0)), Err(ClaimError::Expired));
+        assert_eq!(at("exp", Value::Null), Err(ClaimError::NoExpiry));
+        assert_eq!(at("nbf", json!(NOW + 60)), Ok(()));
+        assert_eq!(at("nbf", json!(NOW + 61)), Err(ClaimError::NotYetValid));
+        assert_eq!(at("iat", json!(NOW + 61)), Err(ClaimError::NotYetValid));
+        assert_eq!(at("exp", json!(1_800_000_001.5)), Ok(()));
+        assert_eq!(at("exp", json!(u64::MAX)), Ok(()));
+    }
+
+    #[test]
+    fn claims_of_a_wrong_type_are_refused() {
+        for (name, value) in [
+            ("exp", json!("1800000010")),
+            ("exp", json!(-1)),
+            ("exp", json!(1e300)),
+            ("nbf", json!([])),
+            ("iat", json!(true)),
+            ("iss", json!(["https://issuer.example"])),
+            ("sub", json!(7)),
+            ("aud", json!({})),
+            ("aud", json!(["https://mcp.example.com/mcp", 7])),
+            ("scope", json!(7)),
+            ("cnf", json!("x")),
+        ] {
+            let verdict = verdict(|claims| claims[name] = value);
+            assert_eq!(verdict, Err(ClaimError::Malformed(name)), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_token_bound_to_what_can_not_be_proven_is_refused() {
+        let bound = json!({ "x5t#S256": "AAAA" });
+        assert_eq!(
+            verdict(|claims| claims["cnf"] = bound),
+            Err(ClaimError::Binding)
+        );
+    }
+
+    #[test]
+    fn scopes_are_read_in_each_of_the_ways_that_issuers_write_them() {
+        let scopes = |claims: Value| read(&claims).expect("claims").scopes.to_string();
+        assert_eq!(scopes(json!({ "scope": "a b" })), "a b");
+        assert_eq!(scopes(json!({ "scope": ["a", "b"] })), "a b");
+        assert_eq!(scopes(json!({ "scp": "a b" })), "a b");
+        assert_eq!(scopes(json!({ "scp": ["a"], "scope": "b a" })), "b a");
+        assert_eq!(scopes(json!({})), "");
+    }
+
+    #[test]
+    fn what_is_another_kind_of_token_is_refused() {
+        for kind in [
+            None,
+            Some("at+jwt"),
+            Some("AT+JWT"),
+            Some("JWT"),
+            Some("jwt"),
+        ] {
+            assert_eq!(check_kind(kind), Ok(()));
+        }
+        for kind in [
+            "dpop+jwt",
+            "logout+jwt",
+            "secevent+jwt",
+            "token-introspection+jwt",
+            "",
+        ] {
+            assert_eq!(check_kind(Some(kind)), Err(ClaimError::Kind));
+        }
+    }
+}
