@@ -8,7 +8,8 @@ The suite's exit code ignores warnings and scenarios in which nothing was checke
     VACUOUS   nothing failed or warned, and nothing succeeded either: nothing was checked
     PASS      something succeeded, and nothing failed or warned
 
-and a cell is clean only when every required scenario is PASS.
+and a cell is clean only when every required scenario is PASS. Where it is known how a scenario's client ended, one that
+reports a failure of its own has failed, whatever the suite saw of it.
 """
 
 from __future__ import annotations
@@ -105,7 +106,14 @@ def read_results(folder: Path, leg: str) -> dict[str, list[dict]]:
     return results
 
 
-def judge(scenario: str, checks: list[dict] | None, reason: str | None = None) -> Verdict:
+def read_ends(folder: Path) -> dict[str, int]:
+    """How the client of each scenario ended: what `witness` wrote down."""
+    return {file.name.replace(".", "/"): int(file.read_text()) for file in folder.iterdir()}
+
+
+def judge(
+    scenario: str, checks: list[dict] | None, reason: str | None = None, ends: dict[str, int] | None = None
+) -> Verdict:
     """The verdict on one scenario."""
     if checks is None:
         return Verdict(scenario, "MISSING", reason=reason)
@@ -123,16 +131,19 @@ def judge(scenario: str, checks: list[dict] | None, reason: str | None = None) -
         for check in checks
         if check["status"] in ("FAILURE", "WARNING")
     ]
+    if ends is not None and (code := ends.get(scenario)) != 0:
+        status = "FAIL"
+        messages.append("the client was not seen to end" if code is None else f"the client ended with {code}")
     return Verdict(scenario, status, messages, reason)
 
 
-def score(folder: Path, requirements: Requirements, leg: str) -> Score:
-    """Scores the result folder of one cell."""
+def score(folder: Path, requirements: Requirements, leg: str, ends: dict[str, int] | None = None) -> Score:
+    """Scores the result folder of one cell; `ends` says how each scenario's client ended, where that is known."""
     results = read_results(folder, leg)
     return Score(
-        required=[judge(scenario, results.get(scenario)) for scenario in requirements.required(leg)],
+        required=[judge(scenario, results.get(scenario), ends=ends) for scenario in requirements.required(leg)],
         unscored=[
-            judge(item.scenario, results.get(item.scenario), item.reason)
+            judge(item.scenario, results.get(item.scenario), item.reason, ends)
             for item in requirements.unscored
             if item.leg == leg
         ],

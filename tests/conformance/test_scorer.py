@@ -86,6 +86,18 @@ class ScorerTest(unittest.TestCase):
         self.leave("auth/metadata-default", "SUCCESS")
         self.assertEqual(self.statuses("client")["auth/metadata-default"], "PASS")
 
+    def test_a_client_that_reports_a_failure_has_failed(self):
+        self.leave("auth/metadata-default", "SUCCESS")
+        self.leave("auth/dpop", "SUCCESS")
+        ends = self.folder / "ends"
+        ends.mkdir()
+        (ends / "auth.metadata-default").write_text("0\n")
+        result = scorer.score(self.folder, self.requirements, "client", scorer.read_ends(ends))
+        self.assertEqual((result.required[0].status, result.unscored[0].status), ("PASS", "FAIL"))
+        (ends / "auth.metadata-default").write_text("1\n")
+        result = scorer.score(self.folder, self.requirements, "client", scorer.read_ends(ends))
+        self.assertEqual(result.required[0].messages, ["the client ended with 1"])
+
 
 if __name__ == "__main__":
     unittest.main()
