@@ -5,12 +5,13 @@
 //!
 //! - [`UserAgent`]: how the user gets to the authorization server and back. [`Loopback`] is for programs on the
 //!   user's own machine, [`Callback`] is the host's own way.
-//! - [`TokenStore`]: where tokens and registrations are kept. [`MemoryStore`] forgets them with the process.
+//! - [`TokenStore`]: where tokens and registrations are kept. [`MemoryStore`] forgets them with the process,
+//!   [`FileStore`] keeps them for its owner alone.
 
 mod store;
 mod user_agent;
 
-pub use store::{MemoryStore, StoreError, TokenStore};
+pub use store::{FileStore, MemoryStore, StoreError, TokenStore};
 pub use user_agent::{Callback, Loopback, Redirected, UserAgent, UserAgentError, Verdict, Visit};
 
 /// A future that is boxed, because the traits here are used as objects.

@@ -61,7 +61,7 @@ impl fmt::Debug for MemoryStore {
 }
 
 /// A lock for each key, for as long as somebody holds it or waits for it.
-#[derive(Clone, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Locks {
     by_key: Arc<Mutex<HashMap<String, Weak<AsyncMutex<()>>>>>,
 }

@@ -1,11 +1,13 @@
 //! Where tokens and registrations are kept between one connection and the next.
 
 mod error;
+mod file;
 mod memory;
 
 use super::BoxFuture;
 
 pub use error::StoreError;
+pub use file::FileStore;
 pub use memory::MemoryStore;
 
 /// Where tokens and registrations are kept. Values are secret: a store shows them to nobody, in its `Debug`, its errors

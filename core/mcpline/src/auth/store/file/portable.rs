@@ -1,0 +1,131 @@
+//! A directory where there are no modes and owners as on Unix: what others can read is as the user's profile has it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::super::StoreError;
+use super::failed;
+
+/// A directory in the user's profile.
+pub(super) struct Directory {
+    path: PathBuf,
+}
+
+impl Directory {
+    /// Opens `path`; `None` if there is nothing.
+    pub(super) fn open(path: &Path) -> Result<Option<Self>, StoreError> {
+        match fs::symlink_metadata(path) {
+            Ok(found) if found.is_dir() => Ok(Some(Self {
+                path: path.to_owned(),
+            })),
+            Ok(_) => Err(not_safe(
+                path,
+                "it is not a directory, or a symbolic link to one",
+            )),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(path.to_owned(), "opened", error)),
+        }
+    }
+
+    /// Opens `path`, which is made if it is not there.
+    pub(super) fn make(path: &Path) -> Result<Self, StoreError> {
+        fs::create_dir_all(path).map_err(|error| failed(path.to_owned(), "made", error))?;
+        Self::open(path)?.ok_or_else(|| failed(path.to_owned(), "opened", ErrorKind::NotFound))
+    }
+
+    /// What the file `name` has, if it is there; no more than `limit` bytes.
+    pub(super) fn read(&self, name: &str, limit: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        let path = self.path.join(name);
+        match fs::symlink_metadata(&path) {
+            Ok(found) if found.is_file() => {}
+            Ok(_) => return Err(not_safe(&path, "it is not a file")),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(path, "examined", error)),
+        }
+        let mut bytes = Vec::new();
+        let read =
+            File::open(&path).and_then(|file| file.take(limit as u64 + 1).read_to_end(&mut bytes));
+        match read {
+            Ok(length) if length > limit => {
+                Err(StoreError::Damaged("the file is larger than any of ours"))
+            }
+            Ok(_) => Ok(Some(bytes)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(failed(path, "read", error)),
+        }
+    }
+
+    /// Puts a file with `bytes` in the place of `name`, at once.
+    pub(super) fn replace(&self, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
+        let mut random = [0; 8];
+        getrandom::fill(&mut random).map_err(StoreError::other)?;
+        let beside = self
+            .path
+            .join(format!("{name}.{}.new", super::hex(&random)));
+        let written = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&beside)
+            .and_then(|mut file| {
+                file.write_all(bytes)?;
+                file.sync_all()
+            })
+            .and_then(|()| fs::rename(&beside, self.path.join(name)));
+        written.map_err(|error| {
+            let _ = fs::remove_file(&beside);
+            failed(self.path.join(name), "written", error)
+        })
+    }
+
+    /// Removes `name`, if it is there.
+    pub(super) fn remove(&self, name: &str) -> Result<(), StoreError> {
+        match fs::remove_file(self.path.join(name)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(failed(self.path.join(name), "removed", error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Names a file to be locked.
+    pub(super) fn lock_file(&self, name: &str) -> Result<LockFile, StoreError> {
+        Ok(LockFile {
+            path: self.path.join(name),
+            held: None,
+        })
+    }
+}
+
+/// A file that one at a time can hold: by having it open, which excludes all others.
+pub(super) struct LockFile {
+    path: PathBuf,
+    held: Option<File>,
+}
+
+impl LockFile {
+    /// Whether it is held now. It is let go of when this is dropped, or the process ends.
+    pub(super) fn try_lock(&mut self) -> Result<bool, StoreError> {
+        /// `ERROR_SHARING_VIOLATION`.
+        const SHARED: i32 = 32;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false);
+        #[cfg(windows)]
+        std::os::windows::fs::OpenOptionsExt::share_mode(&mut options, 0);
+        match options.open(&self.path) {
+            Ok(file) => {
+                self.held = Some(file);
+                Ok(true)
+            }
+            Err(error) if error.raw_os_error() == Some(SHARED) => Ok(false),
+            Err(error) => Err(failed(self.path.clone(), "locked", error)),
+        }
+    }
+}
+
+fn not_safe(path: &Path, reason: &str) -> StoreError {
+    StoreError::Unsafe {
+        path: path.to_owned(),
+        reason: reason.to_owned(),
+    }
+}
