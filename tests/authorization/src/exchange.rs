@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -24,6 +25,27 @@ pub(crate) struct Asked {
 impl Asked {
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
+    }
+}
+
+pub(crate) fn read(head: &Parts, body: &[u8]) -> Asked {
+    let body = String::from_utf8_lossy(body).into_owned();
+    let kind = head
+        .headers
+        .get("content-type")
+        .and_then(|kind| kind.to_str().ok());
+    let kind = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
+    let form = match kind {
+        Some("application/x-www-form-urlencoded") => Parameters::read(&body),
+        _ => Parameters::default(),
+    };
+    Asked {
+        method: head.method.as_str().to_owned(),
+        path: head.uri.path().to_owned(),
+        query: Parameters::read(head.uri.query().unwrap_or_default()),
+        headers: head.headers.clone(),
+        body,
+        form,
     }
 }
 

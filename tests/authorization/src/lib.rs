@@ -29,6 +29,7 @@ mod introspection;
 mod keys;
 mod metadata;
 mod redirects;
+mod resource;
 mod server;
 mod state;
 mod token;
@@ -39,5 +40,6 @@ pub use config::{
 };
 pub use exchange::{Parameters, Request, Requests};
 pub use keys::{Algorithm, Key, read_unverified, thumbprint, unsigned};
+pub use resource::{ProtectedResource, ResourceConfig, ResourceRequest};
 use server::Shared;
 pub use server::{AuthorizationServer, Held};

@@ -7,15 +7,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::extract;
-use axum::http::{Response, request::Parts};
+use axum::http::Response;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::config::{Client, Config, Endpoint, Forced};
-use crate::exchange::{Asked, Parameters, Refusal, Reply, Requests};
+use crate::exchange::{Asked, Refusal, Reply, Requests, read};
 use crate::keys::random_text;
+use crate::resource::{ProtectedResource, ResourceConfig};
 use crate::state::{Family, State};
 use crate::{authorize, clients, control, introspection, metadata, token};
 
@@ -133,6 +134,15 @@ impl AuthorizationServer {
     /// Has an endpoint answer something else, `forced.times` times.
     pub fn force(&self, endpoint: Endpoint, forced: Forced) {
         self.change(|config| drop(config.forced.insert(endpoint, forced)));
+    }
+
+    /// Starts a resource that only this server's tokens open, in front of `inner`.
+    pub async fn protect(
+        &self,
+        config: ResourceConfig,
+        inner: Router,
+    ) -> io::Result<ProtectedResource> {
+        ProtectedResource::start(Arc::clone(&self.shared), config, inner).await
     }
 
     /// The public keys.
@@ -279,27 +289,6 @@ async fn answer(
     };
     shared.state().requests.answered(number, reply.status);
     reply.into_response()
-}
-
-fn read(head: &Parts, body: &[u8]) -> Asked {
-    let body = String::from_utf8_lossy(body).into_owned();
-    let kind = head
-        .headers
-        .get("content-type")
-        .and_then(|kind| kind.to_str().ok());
-    let kind = kind.and_then(|kind| kind.split(';').next()).map(str::trim);
-    let form = match kind {
-        Some("application/x-www-form-urlencoded") => Parameters::read(&body),
-        _ => Parameters::default(),
-    };
-    Asked {
-        method: head.method.as_str().to_owned(),
-        path: head.uri.path().to_owned(),
-        query: Parameters::read(head.uri.query().unwrap_or_default()),
-        headers: head.headers.clone(),
-        body,
-        form,
-    }
 }
 
 fn endpoint(issuer_path: &str, path: &str) -> Endpoint {
