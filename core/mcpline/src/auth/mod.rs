@@ -8,6 +8,8 @@
 //! - [`TokenStore`]: where tokens and registrations are kept. [`MemoryStore`] forgets them with the process,
 //!   [`FileStore`] keeps them for its owner alone.
 
+pub(crate) use crate::client::Fetcher;
+
 mod store;
 mod user_agent;
 

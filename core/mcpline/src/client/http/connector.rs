@@ -26,6 +26,7 @@ use tower_service::Service as _;
 
 use crate::client::error::ClientError;
 
+use super::reach::{Reach, Resolver};
 use super::settings::{HttpSettings, Proxy};
 use super::target::Target;
 
@@ -41,7 +42,8 @@ const MAX_HEAD: usize = 64 * 1024;
 
 /// Makes connections.
 pub(super) struct Connector {
-    tcp: HttpConnector,
+    tcp: HttpConnector<Resolver>,
+    reach: Reach,
     proxies: Proxies,
     roots: Vec<CertificateDer<'static>>,
     only_these_roots: bool,
@@ -70,8 +72,8 @@ pub(super) struct Proxied {
 }
 
 impl Connector {
-    pub(super) fn new(settings: &HttpSettings) -> Result<Self, ClientError> {
-        let mut tcp = HttpConnector::new();
+    pub(super) fn new(settings: &HttpSettings, reach: Reach) -> Result<Self, ClientError> {
+        let mut tcp = HttpConnector::new_with_resolver(Resolver::new(reach));
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
         tcp.set_keepalive(Some(KEEP_ALIVE));
@@ -93,6 +95,7 @@ impl Connector {
         };
         Ok(Self {
             tcp,
+            reach,
             proxies,
             roots,
             only_these_roots: settings.only_these_roots,
@@ -118,6 +121,8 @@ impl Connector {
     }
 
     async fn try_connect(&self, target: &Target) -> Result<Wire, String> {
+        // Names are looked at when they are resolved; addresses never are.
+        self.reach.check_host(&target.origin.host)?;
         let proxy = self.proxy_for(target);
         let https = target.origin.https;
         let mut proxied = None;

@@ -21,7 +21,7 @@ const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-versi
 const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-const OURSELVES: HeaderValue =
+pub(super) const OURSELVES: HeaderValue =
     HeaderValue::from_static(concat!("mcpline/", env!("CARGO_PKG_VERSION")));
 
 /// Headers that say how a message is sent, which only the transport knows.

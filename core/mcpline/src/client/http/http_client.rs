@@ -13,6 +13,7 @@ use super::answer::Answer;
 use super::connector::{Connector, Proxied, reason};
 use super::headers::own_headers;
 use super::pool::Pool;
+use super::reach::Reach;
 use super::refusal;
 use super::settings::HttpSettings;
 use super::target::Target;
@@ -34,9 +35,22 @@ impl HttpClient {
     ///
     /// [`ClientError::Misuse`] if the settings hold what is no header, no proxy or no certificate.
     pub(crate) fn new(settings: HttpSettings, handle: Handle) -> Result<Arc<Self>, ClientError> {
+        Self::reaching(settings, handle, Reach::Everywhere)
+    }
+
+    /// The same, which connects only to what is within `reach`.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub(super) fn reaching(
+        settings: HttpSettings,
+        handle: Handle,
+        reach: Reach,
+    ) -> Result<Arc<Self>, ClientError> {
         Ok(Arc::new(Self {
             headers: own_headers(&settings.headers)?,
-            connector: Connector::new(&settings)?,
+            connector: Connector::new(&settings, reach)?,
             pool: Arc::default(),
             settings,
             handle,

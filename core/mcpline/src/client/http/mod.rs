@@ -11,12 +11,14 @@ mod backoff;
 mod connector;
 mod events;
 mod exchange;
+mod fetcher;
 mod gate;
 mod headers;
 mod http_client;
 mod listening;
 mod pair;
 mod pool;
+mod reach;
 mod refusal;
 mod settings;
 mod streamable;
@@ -25,6 +27,7 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use fetcher::Fetcher;
 pub(crate) use http_client::HttpClient;
 pub(crate) use pair::PairLink;
 pub(crate) use streamable::HttpLink;

@@ -1,0 +1,150 @@
+//! Performs the requests that authorization needs: metadata, registrations, tokens, keys.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{HOST, USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Method};
+use mcpline_protocol::auth::AuthError;
+use mcpline_protocol::auth::fetch::{FetchMethod, FetchRequest, FetchResponse};
+use tokio::runtime::Handle;
+
+use crate::client::error::ClientError;
+
+use super::answer::BodyError;
+use super::headers::OURSELVES;
+use super::http_client::HttpClient;
+use super::reach::Reach;
+use super::settings::HttpSettings;
+use super::target::{Target, shown};
+
+/// The longest document. Metadata and key sets have some KiB.
+const MAX_BODY: usize = 1024 * 1024;
+
+/// How long one request may take, with its redirects and its body.
+const TIMEOUT: Duration = Duration::from_secs(30);
+
+/// How many redirects a document may be behind. Each stays at its origin.
+const MAX_REDIRECTS: usize = 3;
+
+/// Performs requests for authorization. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Fetcher {
+    client: Arc<HttpClient>,
+}
+
+impl Fetcher {
+    /// Reaches what `settings` reach, by proxy and with certificates as they say; nothing else of them counts.
+    /// `allow_private` lets it connect to addresses that aren't public: right where an operator or a user chose the URLs.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Misuse`] if the settings hold no usable proxy or certificate.
+    pub(crate) fn new(
+        settings: &HttpSettings,
+        handle: Handle,
+        allow_private: bool,
+    ) -> Result<Self, ClientError> {
+        let settings = HttpSettings {
+            headers: Vec::new(),
+            max_redirects: MAX_REDIRECTS,
+            body_limit: MAX_BODY,
+            ..settings.clone()
+        };
+        let reach = match allow_private {
+            true => Reach::Everywhere,
+            false => Reach::Public,
+        };
+        Ok(Self {
+            client: HttpClient::reaching(settings, handle, reach)?,
+        })
+    }
+
+    /// Performs one request. Its status, whatever it is, is for the caller to judge.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::Insecure`] for what is neither `https` nor this machine, [`AuthError::Fetch`] if there is no answer, or
+    /// one that is too long or leads elsewhere.
+    pub(crate) async fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, AuthError> {
+        let url = shown(&request.url);
+        let failed = |reason: String| AuthError::Fetch {
+            url: url.clone(),
+            reason,
+        };
+        match tokio::time::timeout(TIMEOUT, self.perform(request)).await {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(Problem::Auth(error))) => Err(error),
+            Ok(Err(Problem::Failed(reason))) => Err(failed(reason)),
+            Err(_) => Err(failed(format!("no answer within {} s", TIMEOUT.as_secs()))),
+        }
+    }
+
+    async fn perform(&self, request: FetchRequest) -> Result<FetchResponse, Problem> {
+        let target =
+            Target::parse(&request.url).map_err(|error| Problem::Failed(error.to_string()))?;
+        if !target.origin.https && !target.origin.is_loopback() {
+            return Err(Problem::Auth(AuthError::Insecure {
+                what: "URL",
+                url: shown(&request.url),
+            }));
+        }
+        let headers = headers(&request, &target)?;
+        let method = match request.method {
+            FetchMethod::Get => Method::GET,
+            FetchMethod::Post => Method::POST,
+        };
+        let body = Bytes::from(request.body);
+        let answer = self
+            .client
+            .request(method, &target, || headers.clone(), &body);
+        let mut answer = answer
+            .await
+            .map_err(|error| Problem::Failed(error.to_string()))?;
+        let body = answer.collect(MAX_BODY).await.map_err(|error| {
+            Problem::Failed(match error {
+                BodyError::TooLong => format!("the answer is longer than {MAX_BODY} bytes"),
+                BodyError::Broken(reason) => reason,
+            })
+        })?;
+        let headers = answer.head.headers.iter();
+        let headers = headers.filter_map(|(name, value)| {
+            Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+        });
+        Ok(FetchResponse {
+            status: answer.head.status.as_u16(),
+            headers: headers.collect(),
+            body,
+        })
+    }
+}
+
+enum Problem {
+    Auth(AuthError),
+    Failed(String),
+}
+
+fn headers(request: &FetchRequest, target: &Target) -> Result<HeaderMap, Problem> {
+    let mut headers = HeaderMap::new();
+    headers.insert(HOST, target.host.clone());
+    headers.insert(USER_AGENT, OURSELVES);
+    for (name, value) in &request.headers {
+        let pair = (
+            HeaderName::from_bytes(name.as_bytes()),
+            HeaderValue::from_str(value),
+        );
+        let (Ok(name), Ok(mut value)) = pair else {
+            return Err(Problem::Failed(format!("the header {name} can't be sent")));
+        };
+        value.set_sensitive(true);
+        headers.insert(name, value);
+    }
+    Ok(headers)
+}
+
+impl std::fmt::Debug for Fetcher {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fetcher").finish_non_exhaustive()
+    }
+}

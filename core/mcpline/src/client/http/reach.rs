@@ -1,0 +1,199 @@
+//! Which addresses may be connected to.
+//!
+//! A server says where its metadata is, and that says where the authorization server is. A hostile one would name what
+//! only this machine can reach: a cloud's metadata service, a router, a database. So what is fetched on a server's word
+//! goes to public addresses alone, and the address is looked at where it is used, after its name was resolved (2025-11-25,
+//! security best practices, server-side request forgery).
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use hyper_util::client::legacy::connect::dns::{GaiResolver, Name};
+use tower_service::Service;
+
+/// What may be connected to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// Whatever has an address.
+    Everywhere,
+    /// Public addresses.
+    Public,
+}
+
+impl Reach {
+    /// Refuses a host that is an address out of reach. Names are refused by the [`Resolver`].
+    pub(super) fn check_host(self, host: &str) -> Result<(), String> {
+        match host.parse::<IpAddr>() {
+            Ok(address) if !self.has(address) => Err(refusal(host)),
+            _ => Ok(()),
+        }
+    }
+
+    fn has(self, address: IpAddr) -> bool {
+        self == Self::Everywhere || is_public(address)
+    }
+}
+
+fn refusal(host: &str) -> String {
+    format!(
+        "{host} is at a private address, which a server may not send this client to unless that is allowed"
+    )
+}
+
+/// Resolves names as the system does, and leaves out what is out of reach.
+#[derive(Clone)]
+pub(super) struct Resolver {
+    system: GaiResolver,
+    reach: Reach,
+}
+
+impl Resolver {
+    pub(super) fn new(reach: Reach) -> Self {
+        Self {
+            system: GaiResolver::new(),
+            reach,
+        }
+    }
+}
+
+impl Service<Name> for Resolver {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.system.poll_ready(cx)
+    }
+
+    fn call(&mut self, name: Name) -> Self::Future {
+        let (host, reach) = (name.as_str().to_owned(), self.reach);
+        let addresses = self.system.call(name);
+        Box::pin(async move {
+            let addresses: Vec<_> = addresses.await?.collect();
+            let reachable: Vec<_> = addresses
+                .iter()
+                .copied()
+                .filter(|address| reach.has(address.ip()))
+                .collect();
+            if reachable.is_empty() && !addresses.is_empty() {
+                return Err(io::Error::new(
+                    io::ErrorKind::PermissionDenied,
+                    refusal(&host),
+                ));
+            }
+            Ok(reachable.into_iter())
+        })
+    }
+}
+
+/// Whether an address is one of the open internet.
+pub(super) fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => is_public_v4(address),
+        IpAddr::V6(address) => is_public_v6(address),
+    }
+}
+
+fn is_public_v4(address: Ipv4Addr) -> bool {
+    let [a, b, c, _] = address.octets();
+    let shared = a == 100 && (64..128).contains(&b);
+    let benchmarking = a == 198 && (b == 18 || b == 19);
+    let assigned = (a, b, c) == (192, 0, 0);
+    !(a == 0
+        || a >= 240
+        || address.is_loopback()
+        || address.is_private()
+        || address.is_link_local()
+        || address.is_multicast()
+        || address.is_documentation()
+        || shared
+        || benchmarking
+        || assigned)
+}
+
+fn is_public_v6(address: Ipv6Addr) -> bool {
+    let segments = address.segments();
+    let embedded = |high: u16, low: u16| {
+        let [a, b] = high.to_be_bytes();
+        let [c, d] = low.to_be_bytes();
+        is_public_v4(Ipv4Addr::new(a, b, c, d))
+    };
+    match segments {
+        // Mapped, translated and tunnelled addresses are as public as what they hold.
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            embedded(high, low)
+        }
+        [0x2002, high, low, ..] => embedded(high, low),
+        [0x2001, 0xdb8, ..] | [0x2001, 0, ..] => false,
+        // What is routed is 2000::/3.
+        [first, ..] => first & 0xe000 == 0x2000,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_this_network_reaches_is_not_public() {
+        for address in [
+            "127.0.0.1",
+            "10.1.2.3",
+            "172.16.0.1",
+            "192.168.1.1",
+            "169.254.169.254",
+            "100.64.0.1",
+            "0.0.0.0",
+            "255.255.255.255",
+            "224.0.0.1",
+            "192.0.2.1",
+            "198.18.0.1",
+            "::1",
+            "::",
+            "fe80::1",
+            "fd00::1",
+            "ff02::1",
+            "::ffff:127.0.0.1",
+            "::ffff:169.254.169.254",
+            "64:ff9b::a00:1",
+            "2002:7f00:1::",
+            "2001:db8::1",
+            "::127.0.0.1",
+        ] {
+            let parsed: IpAddr = address.parse().expect("an address");
+            assert!(!is_public(parsed), "{address}");
+            assert!(Reach::Public.check_host(address).is_err());
+            assert!(Reach::Everywhere.check_host(address).is_ok());
+        }
+        for address in [
+            "93.184.216.34",
+            "8.8.8.8",
+            "2606:4700::1111",
+            "::ffff:8.8.8.8",
+            "64:ff9b::808:808",
+        ] {
+            assert!(is_public(address.parse().expect("an address")), "{address}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_name_of_a_private_address_is_refused_when_it_is_resolved() {
+        let name = || "localhost".parse::<Name>().expect("a name");
+        let error = Resolver::new(Reach::Public)
+            .call(name())
+            .await
+            .expect_err("private");
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        assert!(
+            Resolver::new(Reach::Everywhere)
+                .call(name())
+                .await
+                .expect("resolved")
+                .len()
+                > 0
+        );
+    }
+}
