@@ -2,6 +2,8 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use mcpline_protocol::auth::Scopes;
+
 /// Appends a message to a buffer.
 pub(crate) type Encode<'a> = &'a mut dyn FnMut(&mut Vec<u8>);
 
@@ -23,6 +25,8 @@ pub(crate) enum Status {
     Error(i64),
     /// With an error before anything was dispatched: the request itself was refused.
     Refused(i64),
+    /// With an error because the caller lacks scopes; the lane was told which.
+    Forbidden(i64),
     /// With an error because the bytes were no message.
     Unreadable(i64),
 }
@@ -40,6 +44,10 @@ pub(crate) trait Lane: Send + Sync + 'static {
 
     /// Says that no response will come: the request was cancelled.
     fn abandon(&self) {}
+
+    /// Says which scopes the caller needs for what it asked, before the error goes out: HTTP has a status and a header for
+    /// that.
+    fn demand(&self, _needed: &Scopes) {}
 
     /// Asks the transport to close the stream while the request goes on, for the client to come back
     /// for the rest (2025-11-25, polling). Transports without such streams ignore it.

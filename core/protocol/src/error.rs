@@ -7,6 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::auth::Scopes;
 use crate::revision::Revision;
 use crate::wire::Raw;
 
@@ -41,6 +42,9 @@ impl ErrorCode {
     /// A limit is reached and the same request may succeed later. This library's own: the protocol
     /// has no code for it and asks for codes outside of the JSON-RPC range (2026-07-28, "Error Codes").
     pub const BUSY: Self = Self(-31_000);
+    /// The caller's token lacks scopes. This library's own: over HTTP, status 403 and its challenge say it
+    /// (2025-11-25, `basic/authorization`, scope challenge handling), and elsewhere the protocol has nothing.
+    pub const INSUFFICIENT_SCOPE: Self = Self(-31_001);
 }
 
 impl fmt::Display for ErrorCode {
@@ -112,6 +116,15 @@ impl RpcError {
     /// A [`BUSY`](ErrorCode::BUSY): a limit is reached, the same request may succeed later.
     pub fn busy(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::BUSY, message)
+    }
+
+    /// An [`INSUFFICIENT_SCOPE`](ErrorCode::INSUFFICIENT_SCOPE), with the scopes that are needed as data.
+    pub fn insufficient_scope(needed: &Scopes) -> Self {
+        Self::new(
+            ErrorCode::INSUFFICIENT_SCOPE,
+            format!("Insufficient scope: this needs {needed}"),
+        )
+        .with_data(&serde_json::json!({ "requiredScopes": needed.iter().collect::<Vec<_>>() }))
     }
 
     /// A [`HEADER_MISMATCH`](ErrorCode::HEADER_MISMATCH).

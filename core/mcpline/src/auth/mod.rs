@@ -7,12 +7,20 @@
 //!   user's own machine, [`Callback`] is the host's own way.
 //! - [`TokenStore`]: where tokens and registrations are kept. [`MemoryStore`] forgets them with the process,
 //!   [`FileStore`] keeps them for its owner alone.
+//!
+//! A server is served behind a [`ResourceServer`]: it says whose tokens are accepted, and makes an [`Authorized`] of each,
+//! which handlers find in [`Context::auth`](crate::Context::auth).
 
 pub(crate) use crate::client::Fetcher;
 
+mod server;
 mod store;
 mod user_agent;
 
+pub(crate) use server::Refused;
+pub use server::{
+    Authorized, Introspection, Keys, ResourceServer, ResourceServerBuilder, VerifyError,
+};
 pub use store::{FileStore, MemoryStore, StoreError, TokenStore};
 pub use user_agent::{Callback, Loopback, Redirected, UserAgent, UserAgentError, Verdict, Visit};
 

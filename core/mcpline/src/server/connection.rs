@@ -9,11 +9,12 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use mcpline_protocol::auth::Scopes;
 use mcpline_protocol::session::{
     AskError, Change, Outgoing, Peer, Received, RequestKey, Scope, ServerSession, SessionLimits,
     SessionState, TimedOut,
 };
-use mcpline_protocol::wire::{Incoming, Message, ReadError, RequestId, encode};
+use mcpline_protocol::wire::{Incoming, Message, Method, ReadError, Request, RequestId, encode};
 use mcpline_protocol::{ErrorCode, RpcError};
 
 use crate::clock;
@@ -24,6 +25,7 @@ use super::Inner;
 use super::asking::AskSink;
 use super::call::CallState;
 use super::dispatch;
+use super::permission;
 use super::request_info::HttpInfo;
 
 type Session = ServerSession<Served, AskSink>;
@@ -190,6 +192,16 @@ impl Connection {
         lane: &Arc<dyn Lane>,
         http: Option<&Arc<HttpInfo>>,
     ) {
+        if let Message::Request(request) = &message
+            && let Err(error) = self.permit_subscribing(request, lane, http)
+        {
+            let ErrorCode(code) = error.code;
+            let kind = Kind::Response(Status::Forbidden(code));
+            lane.write(kind, 192, &mut |out| {
+                encode::error(out, Some(&request.id), &error)
+            });
+            return;
+        }
         let profile = self.server.profile();
         let mut session = self.lock_session();
         let received = session.receive(message, in_batch, &profile, clock::now());
@@ -249,6 +261,34 @@ impl Connection {
             }
             Received::Ignored(why) => tracing::trace!(why, "a message was ignored"),
         }
+    }
+
+    /// Whoever may not read a resource is not told of its changes either.
+    fn permit_subscribing(
+        &self,
+        request: &Request,
+        lane: &Arc<dyn Lane>,
+        http: Option<&Arc<HttpInfo>>,
+    ) -> Result<(), RpcError> {
+        let uris = match (&request.method, &request.params) {
+            (Method::ResourcesSubscribe, Some(params)) => vec![params.get("uri")],
+            (Method::SubscriptionsListen, Some(params)) => {
+                let wanted = params.get("notifications");
+                let wanted = wanted.and_then(|wanted| wanted.member("resourceSubscriptions"));
+                let Some(wanted) = wanted else { return Ok(()) };
+                wanted.elements().into_iter().flatten().map(Some).collect()
+            }
+            _ => return Ok(()),
+        };
+        let registry = self.server.registry();
+        let mut needed = Scopes::new();
+        for uri in uris.into_iter().flatten() {
+            let uri = uri.string_value();
+            if let Some(scopes) = uri.and_then(|uri| registry.resource_scopes(&uri)) {
+                needed = needed.union(scopes);
+            }
+        }
+        permission::check(http.map(|http| &**http), &**lane, &needed)
     }
 
     /// Hands a call to the session, which gives it back when the client cancels.

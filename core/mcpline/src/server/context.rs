@@ -7,6 +7,7 @@ use mcpline_protocol::session::{AskError, Peer};
 use mcpline_protocol::vocabulary::LoggingLevel;
 use mcpline_protocol::wire::Raw;
 
+use crate::auth::Authorized;
 use crate::clock;
 use crate::lane;
 
@@ -145,6 +146,12 @@ impl Context {
     /// The HTTP side of the request, where there is one.
     pub fn http(&self) -> Option<Arc<HttpInfo>> {
         self.call.lock_seat().http.clone()
+    }
+
+    /// The caller whose token was checked: who it is, what it may do, what the token says. `None` where there is no
+    /// authorization: on other transports, and over HTTP without it.
+    pub fn auth(&self) -> Option<Authorized> {
+        self.call.lock_seat().http.as_ref()?.auth.clone()
     }
 
     /// The request's `_meta`, as JSON.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use mcpline_protocol::RpcError;
+use mcpline_protocol::auth::Scopes;
 use mcpline_protocol::session::Admitted;
 use mcpline_protocol::wire::header::Field;
 use mcpline_protocol::wire::{Kind, Method, Params, Raw};
@@ -15,6 +16,7 @@ use super::call::{AuthorInput, CallState, Seat, Target};
 use super::completing::{respond, respond_error};
 use super::connection::Connection;
 use super::listing;
+use super::permission;
 use super::registry::{ListKind, Registry, ToolEntry};
 use super::reply::{Envelope, ToolReply, write_tool};
 use super::request_info::HttpInfo;
@@ -25,6 +27,8 @@ enum Refusal {
     Feature(RpcError),
     /// The request contradicts itself or its headers.
     Request(RpcError),
+    /// The caller may not do that.
+    Forbidden(RpcError),
     /// A tool result that says what is wrong with the arguments.
     Tool(Arc<ToolEntry>, ToolReply),
 }
@@ -79,6 +83,7 @@ fn refuse(seat: &Seat, refusal: Refusal) {
     match refusal {
         Refusal::Feature(error) => respond_error(seat, Status::Error(error.code.0), &error),
         Refusal::Request(error) => respond_error(seat, Status::Refused(error.code.0), &error),
+        Refusal::Forbidden(error) => respond_error(seat, Status::Forbidden(error.code.0), &error),
         Refusal::Tool(entry, reply) => respond(seat, Status::Result, 256, |out, revision| {
             let envelope = Envelope {
                 revision,
@@ -100,9 +105,9 @@ fn call(
     };
     let (target, arguments) = match method {
         Method::ToolsCall => tool(registry, seat, &params)?,
-        Method::PromptsGet => prompt(registry, &params)?,
+        Method::PromptsGet => prompt(registry, seat, &params)?,
         Method::ResourcesRead => resource(registry, seat, &params)?,
-        _ => completion(registry, &params)?,
+        _ => completion(registry, seat, &params)?,
     };
     let mut input = None;
     let mut book = Book::default();
@@ -155,6 +160,11 @@ fn start(
     call.start();
 }
 
+/// Refuses callers without these scopes.
+fn permit(seat: &Seat, scopes: &Scopes) -> Result<(), Refusal> {
+    permission::check(seat.http.as_deref(), &*seat.lane, scopes).map_err(Refusal::Forbidden)
+}
+
 fn tool(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Raw), Refusal> {
     let name = params
         .get_str("name")
@@ -163,6 +173,7 @@ fn tool(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Ra
         .tools
         .get(name.as_ref())
         .ok_or_else(|| RpcError::invalid_params(format!("Unknown tool: {name}")))?;
+    permit(seat, &entry.options.scopes)?;
     let arguments = match params.get("arguments") {
         None => Raw::EMPTY_OBJECT,
         Some(arguments) if arguments.kind() == Kind::Object => arguments,
@@ -196,7 +207,7 @@ fn tool(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Ra
     Ok((Target::Tool(entry.clone()), arguments))
 }
 
-fn prompt(registry: &Registry, params: &Params) -> Result<(Target, Raw), Refusal> {
+fn prompt(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Raw), Refusal> {
     let name = params
         .get_str("name")
         .ok_or_else(|| RpcError::invalid_params("params.name must be a string"))?;
@@ -204,6 +215,7 @@ fn prompt(registry: &Registry, params: &Params) -> Result<(Target, Raw), Refusal
         .prompts
         .get(name.as_ref())
         .ok_or_else(|| RpcError::invalid_params(format!("Unknown prompt: {name}")))?;
+    permit(seat, &entry.options.scopes)?;
     let arguments = match params.get("arguments") {
         None => Raw::EMPTY_OBJECT,
         Some(arguments) if arguments.kind() == Kind::Object => arguments,
@@ -228,10 +240,12 @@ fn resource(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target
         .get_str("uri")
         .ok_or_else(|| RpcError::invalid_params("params.uri must be a string"))?;
     if let Some(entry) = registry.resources.get(uri.as_ref()) {
+        permit(seat, &entry.options.scopes)?;
         return Ok((Target::Resource(entry.clone()), Raw::EMPTY_OBJECT));
     }
     for entry in registry.templates.iter() {
         if let Some(variables) = entry.pattern.matches(&uri) {
+            permit(seat, &entry.options.scopes)?;
             let variables = Raw::from_serialize(&variables)
                 .map_err(|error| RpcError::internal_error(error.to_string()))?;
             return Ok((Target::Template(entry.clone()), variables));
@@ -240,7 +254,7 @@ fn resource(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target
     Err(RpcError::resource_not_found(seat.peer.revision, &uri).into())
 }
 
-fn completion(registry: &Registry, params: &Params) -> Result<(Target, Raw), Refusal> {
+fn completion(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Raw), Refusal> {
     for name in ["ref", "argument"] {
         if params
             .get(name)
@@ -264,22 +278,30 @@ fn completion(registry: &Registry, params: &Params) -> Result<(Target, Raw), Ref
         }
     }
     let reference = |name: &str| text("ref", name);
-    let known = match (
+    let scopes = match (
         reference("type").as_deref(),
         reference("name"),
         reference("uri"),
     ) {
-        (Some("ref/prompt"), Some(name), _) => registry.prompts.get(&name).is_some(),
-        (Some("ref/resource"), _, Some(uri)) => {
-            registry.templates.get(&uri).is_some() || registry.resources.get(&uri).is_some()
-        }
-        _ => false,
+        (Some("ref/prompt"), Some(name), _) => registry
+            .prompts
+            .get(&name)
+            .map(|entry| &entry.options.scopes),
+        (Some("ref/resource"), _, Some(uri)) => match registry.templates.get(&uri) {
+            Some(entry) => Some(&entry.options.scopes),
+            None => registry
+                .resources
+                .get(&uri)
+                .map(|entry| &entry.options.scopes),
+        },
+        _ => None,
     };
-    if !known {
+    let Some(scopes) = scopes else {
         return Err(RpcError::invalid_params(
             "params.ref names no prompt and no resource of this server",
         )
         .into());
-    }
+    };
+    permit(seat, scopes)?;
     Ok((Target::Completion, params.raw().clone()))
 }

@@ -3,17 +3,22 @@
 //! A cursor names the last item of the page before it by its number, which never changes, so that a
 //! client paging through a list misses nothing that was there all the time, whatever is registered or
 //! removed meanwhile.
+//!
+//! What a caller may not use isn't told to it. Such a list is the caller's own: no page of it may be kept for others,
+//! whether something is missing on it or not.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mcpline_protocol::RpcError;
+use mcpline_protocol::vocabulary::{CacheHints, CacheScope};
 use mcpline_protocol::wire::{Params, json_string};
 
 use crate::lane::Status;
 
 use super::call::Seat;
 use super::completing::{respond, respond_error};
-use super::registry::{ListKind, Registry};
+use super::permission;
+use super::registry::{ListKind, Registry, RenderedItem};
 use super::reply::Envelope;
 
 /// Answers a list request with one page.
@@ -30,15 +35,34 @@ pub(super) fn answer(registry: &Registry, kind: ListKind, params: Option<&Params
         },
     };
     let server = seat.connection.server();
-    let items = registry.list(kind, seat.peer.revision);
-    let begin = items.partition_point(|(number, _)| *number <= after);
-    let rest = &items[begin..];
-    let page = &rest[..rest.len().min(server.settings.page_size.max(1))];
-    let next = match page.last() {
-        Some((number, _)) if page.len() < rest.len() => Some(encode_cursor(kind, *number)),
-        _ => None,
+    let list = registry.list(kind, seat.peer.revision);
+    let begin = list.items.partition_point(|item| item.number <= after);
+    let rest = &list.items[begin..];
+    let page_size = server.settings.page_size.max(1);
+    let visible =
+        |item: &&RenderedItem| !list.scoped || permission::has(seat.http.as_deref(), &item.scopes);
+    let mut page: Vec<_> = rest
+        .iter()
+        .filter(visible)
+        .take(page_size.saturating_add(1))
+        .collect();
+    let more = page.len() > page_size;
+    page.truncate(page_size);
+    let next = page
+        .last()
+        .filter(|_| more)
+        .map(|last| encode_cursor(kind, last.number));
+    let own;
+    let cache = if list.scoped {
+        own = CacheHints {
+            cache_scope: Some(CacheScope::Private),
+            ..server.settings.list_cache
+        };
+        &own
+    } else {
+        &server.settings.list_cache
     };
-    let len: usize = page.iter().map(|(_, item)| item.as_bytes().len() + 1).sum();
+    let len: usize = page.iter().map(|item| item.json.as_bytes().len() + 1).sum();
     respond(seat, Status::Result, len + 256, |out, revision| {
         let envelope = Envelope {
             revision,
@@ -50,18 +74,18 @@ pub(super) fn answer(registry: &Registry, kind: ListKind, params: Option<&Params
         out.push(b'"');
         out.extend_from_slice(kind.member().as_bytes());
         out.extend_from_slice(b"\":[");
-        for (index, (_, item)) in page.iter().enumerate() {
+        for (index, item) in page.iter().enumerate() {
             if index > 0 {
                 out.push(b',');
             }
-            out.extend_from_slice(item.as_bytes());
+            out.extend_from_slice(item.json.as_bytes());
         }
         out.push(b']');
         if let Some(next) = &next {
             out.extend_from_slice(b",\"nextCursor\":");
             json_string(out, next);
         }
-        envelope.cache(out, &server.settings.list_cache);
+        envelope.cache(out, cache);
         envelope.close(out, None);
     });
 }

@@ -15,6 +15,7 @@ mod dispatch;
 mod handler;
 mod inner;
 mod listing;
+mod permission;
 mod questions;
 mod registry;
 mod reply;
@@ -44,7 +45,7 @@ pub use builder::ServerBuilder;
 pub use call::{Call, CallKind};
 pub use context::Context;
 pub use handler::Handler;
-pub use registry::{Completer, ToolOptions};
+pub use registry::{Completer, PromptOptions, ResourceOptions, ToolOptions};
 pub use reply::{
     AskMethod, CompletionReply, HandlerError, InputRequest, InputRequired, PromptReply, Reply,
     ResourceReply, ToolReply,
@@ -237,9 +238,24 @@ impl Server {
     ///
     /// If the URI is taken.
     pub fn add_resource(&self, resource: Resource, handler: Arc<dyn Handler>) -> Result<(), Error> {
+        self.add_resource_with(resource, ResourceOptions::default(), handler)
+    }
+
+    /// Adds a resource with options. Clients that are connected are told.
+    ///
+    /// # Errors
+    ///
+    /// If the URI is taken.
+    pub fn add_resource_with(
+        &self,
+        resource: Resource,
+        options: ResourceOptions,
+        handler: Arc<dyn Handler>,
+    ) -> Result<(), Error> {
         let uri = resource.uri.clone();
         let entry = ResourceEntry {
             resource,
+            options,
             cache: None,
             handler,
         };
@@ -287,12 +303,27 @@ impl Server {
         template: ResourceTemplate,
         handler: Arc<dyn Handler>,
     ) -> Result<(), Error> {
+        self.add_resource_template_with(template, ResourceOptions::default(), handler)
+    }
+
+    /// Adds a resource template (RFC 6570) with options. Clients that are connected are told.
+    ///
+    /// # Errors
+    ///
+    /// If it is taken, or isn't a URI template.
+    pub fn add_resource_template_with(
+        &self,
+        template: ResourceTemplate,
+        options: ResourceOptions,
+        handler: Arc<dyn Handler>,
+    ) -> Result<(), Error> {
         let text = template.uri_template.clone();
         let pattern = UriTemplate::parse(&text)
             .map_err(|error| Error::misuse(format!("{text} is no URI template: {error}")))?;
         let entry = TemplateEntry {
             template,
             pattern,
+            options,
             cache: None,
             handler,
         };
@@ -337,8 +368,26 @@ impl Server {
     ///
     /// If the name is taken.
     pub fn add_prompt(&self, prompt: Prompt, handler: Arc<dyn Handler>) -> Result<(), Error> {
+        self.add_prompt_with(prompt, PromptOptions::default(), handler)
+    }
+
+    /// Adds a prompt with options. Clients that are connected are told.
+    ///
+    /// # Errors
+    ///
+    /// If the name is taken.
+    pub fn add_prompt_with(
+        &self,
+        prompt: Prompt,
+        options: PromptOptions,
+        handler: Arc<dyn Handler>,
+    ) -> Result<(), Error> {
         let name = prompt.name.clone();
-        let entry = PromptEntry { prompt, handler };
+        let entry = PromptEntry {
+            prompt,
+            options,
+            handler,
+        };
         self.inner
             .register(Change::Prompts, |registry| {
                 registry.prompts.add(&name, entry)

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use mcpline_protocol::adapt;
+use mcpline_protocol::auth::Scopes;
 use mcpline_protocol::revision::Revision;
 use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::{Bucket, Rate};
@@ -29,6 +30,53 @@ pub struct ToolOptions {
     pub decodes_itself: bool,
     /// How often it may be called, server-wide; the server's `tool_rate` where `None`.
     pub rate: Option<Rate>,
+    /// The scopes that a caller needs, all of them. Lists leave the tool out for whoever lacks one, and a call is refused
+    /// with what it needs (2025-11-25, `basic/authorization`, scope challenge handling). Over HTTP alone: whoever runs
+    /// the server over stdio or in memory may do what the server may.
+    pub scopes: Scopes,
+}
+
+impl ToolOptions {
+    /// The same, for callers with these scopes alone.
+    #[must_use]
+    pub fn with_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = scopes.into_iter().collect();
+        self
+    }
+}
+
+/// How a resource or a resource template is to be treated, beside its definition.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct ResourceOptions {
+    /// The scopes that a caller needs to see it, read it and subscribe to it: see [`ToolOptions::scopes`].
+    pub scopes: Scopes,
+}
+
+impl ResourceOptions {
+    /// The same, for callers with these scopes alone.
+    #[must_use]
+    pub fn with_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = scopes.into_iter().collect();
+        self
+    }
+}
+
+/// How a prompt is to be treated, beside its definition.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct PromptOptions {
+    /// The scopes that a caller needs to see it and get it: see [`ToolOptions::scopes`].
+    pub scopes: Scopes,
+}
+
+impl PromptOptions {
+    /// The same, for callers with these scopes alone.
+    #[must_use]
+    pub fn with_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.scopes = scopes.into_iter().collect();
+        self
+    }
 }
 
 pub(crate) struct ToolEntry {
@@ -46,6 +94,7 @@ pub(crate) struct ToolEntry {
 
 pub(crate) struct ResourceEntry {
     pub(crate) resource: Resource,
+    pub(crate) options: ResourceOptions,
     pub(crate) cache: Option<CacheHints>,
     pub(crate) handler: Arc<dyn Handler>,
 }
@@ -53,12 +102,14 @@ pub(crate) struct ResourceEntry {
 pub(crate) struct TemplateEntry {
     pub(crate) template: ResourceTemplate,
     pub(crate) pattern: UriTemplate,
+    pub(crate) options: ResourceOptions,
     pub(crate) cache: Option<CacheHints>,
     pub(crate) handler: Arc<dyn Handler>,
 }
 
 pub(crate) struct PromptEntry {
     pub(crate) prompt: Prompt,
+    pub(crate) options: PromptOptions,
     pub(crate) handler: Arc<dyn Handler>,
 }
 
@@ -201,12 +252,25 @@ impl ListKind {
     }
 }
 
-/// Items of a list as JSON, each with its number.
-pub(crate) type RenderedItems = Vec<(u64, Raw)>;
+/// A list as one revision reads it.
+#[derive(Default)]
+pub(crate) struct RenderedList {
+    pub(crate) items: Vec<RenderedItem>,
+    /// Not everybody is told of all of it.
+    pub(crate) scoped: bool,
+}
+
+/// One item of a list.
+pub(crate) struct RenderedItem {
+    pub(crate) number: u64,
+    pub(crate) json: Raw,
+    /// What a caller needs to be told of it.
+    pub(crate) scopes: Scopes,
+}
 
 #[derive(Default)]
 struct Rendered {
-    cells: [[OnceLock<Arc<RenderedItems>>; 5]; 4],
+    cells: [[OnceLock<Arc<RenderedList>>; 5]; 4],
 }
 
 impl Registry {
@@ -217,33 +281,62 @@ impl Registry {
     }
 
     /// A list as this revision reads it, rendered on first use.
-    pub(crate) fn list(&self, kind: ListKind, revision: Revision) -> Arc<RenderedItems> {
+    pub(crate) fn list(&self, kind: ListKind, revision: Revision) -> Arc<RenderedList> {
         self.rendered.cells[kind as usize][revision as usize]
             .get_or_init(|| Arc::new(self.render(kind, revision)))
             .clone()
     }
 
-    fn render(&self, kind: ListKind, revision: Revision) -> RenderedItems {
-        fn each<T>(shelf: &Shelf<T>, render: impl Fn(&T) -> Option<Raw>) -> RenderedItems {
-            shelf
-                .items
-                .iter()
-                .filter_map(|(number, item)| Some((*number, render(item)?)))
-                .collect()
+    /// What a caller needs to read this resource, as far as the registry tells.
+    pub(crate) fn resource_scopes(&self, uri: &str) -> Option<&Scopes> {
+        if let Some(entry) = self.resources.get(uri) {
+            return Some(&entry.options.scopes);
+        }
+        let mut templates = self.templates.iter();
+        let entry = templates.find(|entry| entry.pattern.matches(uri).is_some())?;
+        Some(&entry.options.scopes)
+    }
+
+    fn render(&self, kind: ListKind, revision: Revision) -> RenderedList {
+        fn each<T>(
+            shelf: &Shelf<T>,
+            scopes: impl Fn(&T) -> &Scopes,
+            render: impl Fn(&T) -> Result<Raw, serde_json::Error>,
+        ) -> RenderedList {
+            let items = shelf.items.iter().filter_map(|(number, item)| {
+                Some(RenderedItem {
+                    number: *number,
+                    json: render(item).ok()?,
+                    scopes: scopes(item).clone(),
+                })
+            });
+            let items: Vec<_> = items.collect();
+            RenderedList {
+                scoped: items.iter().any(|item| !item.scopes.is_empty()),
+                items,
+            }
         }
         match kind {
-            ListKind::Tools => each(&self.tools, |entry| {
-                Raw::from_serialize(&adapt::tool(&entry.tool, revision)).ok()
-            }),
-            ListKind::Resources => each(&self.resources, |entry| {
-                Raw::from_serialize(&adapt::resource(&entry.resource, revision)).ok()
-            }),
-            ListKind::Templates => each(&self.templates, |entry| {
-                Raw::from_serialize(&adapt::resource_template(&entry.template, revision)).ok()
-            }),
-            ListKind::Prompts => each(&self.prompts, |entry| {
-                Raw::from_serialize(&adapt::prompt(&entry.prompt, revision)).ok()
-            }),
+            ListKind::Tools => each(
+                &self.tools,
+                |entry| &entry.options.scopes,
+                |entry| Raw::from_serialize(&adapt::tool(&entry.tool, revision)),
+            ),
+            ListKind::Resources => each(
+                &self.resources,
+                |entry| &entry.options.scopes,
+                |entry| Raw::from_serialize(&adapt::resource(&entry.resource, revision)),
+            ),
+            ListKind::Templates => each(
+                &self.templates,
+                |entry| &entry.options.scopes,
+                |entry| Raw::from_serialize(&adapt::resource_template(&entry.template, revision)),
+            ),
+            ListKind::Prompts => each(
+                &self.prompts,
+                |entry| &entry.options.scopes,
+                |entry| Raw::from_serialize(&adapt::prompt(&entry.prompt, revision)),
+            ),
         }
     }
 }

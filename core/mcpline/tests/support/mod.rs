@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub(crate) mod authorized;
 pub(crate) mod connection;
 pub(crate) mod requests;
 

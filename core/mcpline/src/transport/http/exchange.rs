@@ -1,10 +1,11 @@
 //! The answer to one POST: a single JSON body, or an event stream from the moment that there is more to
 //! say than the response, or nothing to say for too long.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
+use mcpline_protocol::auth::Scopes;
 
 use crate::lane::{Kind, Lane, Status};
 
@@ -15,6 +16,8 @@ pub(super) struct Exchange {
     state: Mutex<State>,
     /// Makes the stream, when one is needed.
     open: Box<dyn Fn() -> Arc<Stream> + Send + Sync>,
+    /// The scopes that the caller lacks, if that is why it is refused.
+    demanded: OnceLock<Scopes>,
 }
 
 enum State {
@@ -40,7 +43,13 @@ impl Exchange {
         Arc::new(Self {
             state: Mutex::new(State::Waiting(None)),
             open: Box::new(open),
+            demanded: OnceLock::new(),
         })
+    }
+
+    /// The scopes that the caller needs, if it was refused for want of them.
+    pub(super) fn demanded(&self) -> Option<&Scopes> {
+        self.demanded.get()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
@@ -155,6 +164,11 @@ impl Lane for Exchange {
         if let Some(waker) = waker {
             waker.wake();
         }
+    }
+
+    fn demand(&self, needed: &Scopes) {
+        // There is one answer, so this is said once.
+        let _ = self.demanded.set(needed.clone());
     }
 
     fn close_stream(&self) {

@@ -11,6 +11,7 @@ use mcpline_protocol::wire::{Incoming, Message, Method, ReadError, header};
 use crate::lane::{Lane, Status};
 use crate::server::HttpInfo;
 
+use super::authorization;
 use super::body::Body;
 use super::exchange::Exchange;
 use super::post::{accepted, events, outcome, unreadable};
@@ -59,6 +60,9 @@ async fn begin(shared: &Arc<Shared>, parts: Parts, incoming: Incoming) -> Respon
     let session = shared
         .sessions
         .begin(&shared.server, &shared.options, principal(&parts));
+    session
+        .general
+        .go_on_until(authorization::good_until(&parts));
     let mut response = serve(shared, &session, parts, incoming).await;
     if session.connection.peer().is_none() {
         session.leave();
@@ -91,12 +95,7 @@ async fn serve(
         None => Stream::transient(&options),
     });
     let lane: Arc<dyn Lane> = exchange.clone();
-    let principal = principal(&parts).to_owned();
-    let http = Arc::new(HttpInfo {
-        headers: parts.headers,
-        principal,
-        extensions: parts.extensions,
-    });
+    let http = Arc::new(HttpInfo::of(parts));
     // Only where there are other processes is it worth a look at the message.
     let replicas = shared.sessions.replicas();
     let shareable = replicas.map(|_| Shareable::of(&incoming));
@@ -209,16 +208,20 @@ async fn find(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
     };
     let id = id.to_str().map_err(|_| unknown())?;
     let principal = principal(parts);
-    if let Ok(session) = shared.sessions.find(id, principal) {
-        return Ok(session);
-    }
-    match shared.sessions.replicas() {
-        Some(replicas) if shared.sessions.get(id).is_none() => replicas
-            .find(shared, id, principal)
-            .await
-            .ok_or_else(unknown),
-        _ => Err(unknown()),
-    }
+    let found = match shared.sessions.find(id, principal) {
+        Ok(session) => Some(session),
+        Err(_) => match shared.sessions.replicas() {
+            Some(replicas) if shared.sessions.get(id).is_none() => {
+                replicas.find(shared, id, principal).await
+            }
+            _ => None,
+        },
+    };
+    let session = found.ok_or_else(unknown)?;
+    session
+        .general
+        .go_on_until(authorization::good_until(parts));
+    Ok(session)
 }
 
 /// An invalid or unsupported version is refused (2025-06-18, `basic/transports`, protocol version
@@ -253,6 +256,7 @@ fn takes_events(headers: &HeaderMap) -> bool {
 fn status(ended: Status) -> StatusCode {
     match ended {
         Status::Unreadable(_) => StatusCode::BAD_REQUEST,
+        Status::Forbidden(_) => StatusCode::FORBIDDEN,
         Status::Result | Status::Error(_) | Status::Refused(_) => StatusCode::OK,
     }
 }

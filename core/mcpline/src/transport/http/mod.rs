@@ -2,8 +2,9 @@
 //!
 //! Enter at `service`: it routes a request by path and method; `post` tells its era; `modern` and
 //! `legacy` serve it. A POST's answer is an `exchange`, which becomes a `stream` when one body won't
-//! do; `replicas` is what sessions have to do with other processes.
+//! do; `authorization` is who may ask at all; `replicas` is what sessions have to do with other processes.
 
+mod authorization;
 mod body;
 mod exchange;
 mod legacy;
@@ -20,6 +21,7 @@ mod sessions;
 mod silence;
 mod stream;
 
+pub use authorization::WellKnown;
 pub use body::Body;
 pub use listener::{Http, http};
 pub use options::HttpOptions;

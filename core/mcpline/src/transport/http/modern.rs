@@ -6,13 +6,14 @@ use http::request::Parts;
 use http::{HeaderMap, Response, StatusCode};
 use mcpline_protocol::session::Scope;
 use mcpline_protocol::wire::header::{self, Field};
-use mcpline_protocol::wire::{Incoming, Message, ReadError, Request, encode};
+use mcpline_protocol::wire::{Incoming, Message, Method, ReadError, Request, encode};
 use mcpline_protocol::{ErrorCode, Revision, RpcError};
 
 use crate::lane::{Lane, Status};
 use crate::server::HttpInfo;
 use crate::server::connection::{Connection, Opening};
 
+use super::authorization;
 use super::body::Body;
 use super::exchange::Exchange;
 use super::post::{accepted, outcome, unreadable};
@@ -81,7 +82,16 @@ async fn serve(shared: &Arc<Shared>, parts: Parts, request: Request) -> Response
     inner.start(&tokio::runtime::Handle::current());
     let principal = principal(&parts).to_owned();
     let options = shared.options.clone();
-    let exchange = Exchange::new(move || Stream::transient(&options));
+    // A stream of changes goes on for as long as its token is good; a call was permitted when it began.
+    let until = match request.method {
+        Method::SubscriptionsListen => authorization::good_until(&parts),
+        _ => None,
+    };
+    let exchange = Exchange::new(move || {
+        let stream = Stream::transient(&options);
+        stream.go_on_until(until);
+        stream
+    });
     let lane: Arc<dyn Lane> = exchange.clone();
     let connection = Connection::unlisted(
         inner,
@@ -90,14 +100,10 @@ async fn serve(shared: &Arc<Shared>, parts: Parts, request: Request) -> Response
             limits: inner.settings.session,
             general: lane.clone(),
             session_id: None,
-            principal: principal.clone(),
+            principal,
         },
     );
-    let http = Arc::new(HttpInfo {
-        headers: parts.headers,
-        principal,
-        extensions: parts.extensions,
-    });
+    let http = Arc::new(HttpInfo::of(parts));
     // A client that disconnects cancels: while we wait here, and while the stream is read.
     let mut guard = CancelOnDrop(Some(connection.clone()));
     connection.receive(
@@ -126,6 +132,7 @@ impl Drop for CancelOnDrop {
 fn status(ended: Status) -> StatusCode {
     match ended {
         Status::Result => StatusCode::OK,
+        Status::Forbidden(_) => StatusCode::FORBIDDEN,
         Status::Error(code) | Status::Refused(code) | Status::Unreadable(code) => {
             match (ErrorCode(code), ended) {
                 (ErrorCode::METHOD_NOT_FOUND, _) => StatusCode::NOT_FOUND,

@@ -1,6 +1,9 @@
 //! What HTTP serving can be told, each with its default and the reason for it.
 
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::auth::ResourceServer;
 
 /// Options of serving over HTTP. Every field has a default that is safe to serve with.
 #[derive(Debug, Clone)]
@@ -22,6 +25,10 @@ pub struct HttpOptions {
     /// Origins of pages that may call (`https://app.example.com`), beside those of allowed hosts; `*` for
     /// any. Requests without an `Origin` don't come from a page.
     pub allowed_origins: Vec<String>,
+    /// Whose tokens are accepted (every revision from 2025-03-26 on, `basic/authorization`); `None` for serving whoever
+    /// comes, as a server on a loopback address may. The host of the resource's URL is allowed as if it were among
+    /// `allowed_hosts`.
+    pub auth: Option<Arc<ResourceServer>>,
     /// The longest body. 16 MiB: as long as a line on stdio.
     pub body_limit: usize,
     /// How long a client may take to send its headers, and then its body, so that slow ones don't hold
@@ -60,6 +67,7 @@ impl Default for HttpOptions {
             proxy_prefix: String::new(),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            auth: None,
             body_limit: 16 * 1024 * 1024,
             read_timeout: Duration::from_secs(30),
             write_timeout: Duration::from_secs(30),

@@ -10,6 +10,7 @@ use mcpline_protocol::wire;
 use crate::lane::Lane;
 use crate::server::HttpInfo;
 
+use super::authorization;
 use super::body::Body;
 use super::post::{accepted, events};
 use super::service::{Shared, principal, refusal};
@@ -27,6 +28,7 @@ pub(super) fn open(shared: &Arc<Shared>, parts: &Parts) -> Response<Body> {
         return refusal(StatusCode::NOT_FOUND, "HTTP+SSE is not served");
     };
     let stream = Stream::transient(&shared.options);
+    stream.go_on_until(authorization::good_until(parts));
     let session = shared.sessions.begin_pair(
         &shared.server,
         &shared.options,
@@ -51,7 +53,7 @@ pub(super) fn open(shared: &Arc<Shared>, parts: &Parts) -> Response<Body> {
 }
 
 /// POST of a message; its answer comes on the stream.
-pub(super) fn post(shared: &Arc<Shared>, parts: &Parts, body: Bytes) -> Response<Body> {
+pub(super) fn post(shared: &Arc<Shared>, parts: Parts, body: Bytes) -> Response<Body> {
     let id = parts.uri.query().and_then(|query| {
         query.split('&').find_map(|pair| {
             pair.strip_prefix("sessionId=")
@@ -61,7 +63,7 @@ pub(super) fn post(shared: &Arc<Shared>, parts: &Parts, body: Bytes) -> Response
     let Some(id) = id else {
         return refusal(StatusCode::BAD_REQUEST, "the address lacks sessionId");
     };
-    let Ok(session) = shared.sessions.find(id, principal(parts)) else {
+    let Ok(session) = shared.sessions.find(id, principal(&parts)) else {
         return refusal(StatusCode::NOT_FOUND, "there is no such session");
     };
     let incoming = match wire::read_within(body, shared.server.inner().settings.wire) {
@@ -69,11 +71,10 @@ pub(super) fn post(shared: &Arc<Shared>, parts: &Parts, body: Bytes) -> Response
         Err(error) => return super::post::unreadable(&error),
     };
     let lane: Arc<dyn Lane> = Arc::new(session.general.clone());
-    let http = Arc::new(HttpInfo {
-        headers: parts.headers.clone(),
-        principal: principal(parts).to_owned(),
-        extensions: parts.extensions.clone(),
-    });
+    session
+        .general
+        .go_on_until(authorization::good_until(&parts));
+    let http = Arc::new(HttpInfo::of(parts));
     session.connection.receive(Ok(incoming), &lane, Some(&http));
     accepted()
 }

@@ -17,7 +17,7 @@ use super::body::Body;
 use super::exchange::{Exchange, Outcome};
 use super::service::{Refusal, Shared, empty, json, refusal};
 use super::stream::Stream;
-use super::{legacy, modern};
+use super::{authorization, legacy, modern};
 
 /// Answers one POST.
 pub(super) async fn answer(shared: &Arc<Shared>, parts: Parts, body: Bytes) -> Response<Body> {
@@ -108,7 +108,13 @@ pub(super) async fn outcome(
         }
     };
     match outcome {
-        Outcome::Json(body, ended) => json(status(ended), body),
+        Outcome::Json(body, ended) => {
+            let mut response = json(status(ended), body);
+            if let Some(needed) = exchange.demanded() {
+                authorization::demand(&mut response, &shared.options, needed);
+            }
+            response
+        }
         Outcome::Stream(stream) => events(shared, &stream, None),
         // A stream without events: the request was cancelled and has no response.
         Outcome::Nothing => {

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::convert::Infallible;
 use std::future::{Future, poll_fn};
 use std::net::IpAddr;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -22,17 +22,21 @@ use mcpline_protocol::{ErrorCode, RpcError};
 
 use crate::server::Server;
 
+use super::authorization::WellKnown;
 use super::body::Body;
 use super::options::HttpOptions;
 use super::sessions::Sessions;
 use super::silence::Silences;
-use super::{legacy, modern, pair, post, security};
+use super::{authorization, legacy, modern, pair, post, security};
 
 /// How often a shutdown looks whether calls have ended.
 const SETTLING: Duration = Duration::from_millis(10);
 
 /// How long a body that is refused may still take to arrive.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
+
+/// How much of a body is read that comes without a good token.
+const DRAINED: usize = 64 * 1024;
 
 /// Serves a [`Server`] over HTTP: a tower service, and a plain async function.
 ///
@@ -49,6 +53,7 @@ pub(super) struct Shared {
     pub(super) options: Arc<HttpOptions>,
     pub(super) sessions: Arc<Sessions>,
     pub(super) silences: Arc<Silences>,
+    well_known: Option<WellKnown>,
     /// The address that the standalone server is bound to.
     bound: Option<IpAddr>,
     /// Whether paths are the standalone server's own: then unknown ones don't exist.
@@ -62,6 +67,8 @@ enum Endpoint {
     SseStream,
     SseMessages,
     Health,
+    /// Where clients learn where tokens are had.
+    Metadata,
     Nothing,
 }
 
@@ -75,14 +82,18 @@ impl Server {
 impl HttpService {
     pub(super) fn new(
         server: Server,
-        options: HttpOptions,
+        mut options: HttpOptions,
         bound: Option<IpAddr>,
         strict_paths: bool,
     ) -> Self {
+        if let Some(auth) = &options.auth {
+            options.allowed_hosts.push(auth.host());
+        }
         Self {
             shared: Arc::new(Shared {
                 sessions: Sessions::new(&server, options.sessions),
                 silences: Silences::new(options.silence),
+                well_known: options.auth.as_deref().map(WellKnown::of),
                 server,
                 options: Arc::new(options),
                 bound,
@@ -91,7 +102,14 @@ impl HttpService {
         }
     }
 
-    /// Answers one request. The authenticated principal, if a layer in front found one, is a
+    /// What clients read to learn where tokens are had, if there is authorization: to be served at its path on the origin
+    /// of the resource (RFC 9728, section 3), where this service is mounted under a prefix. The standalone server, and a
+    /// mount at the root, serve it themselves.
+    pub fn well_known(&self) -> Option<WellKnown> {
+        self.shared.well_known.clone()
+    }
+
+    /// Answers one request. Who calls, if a layer in front found out, is an [`Authorized`](crate::auth::Authorized) or a
     /// [`Principal`] among the request's extensions.
     ///
     /// Dropping the future, or the response's body, says that the client disconnected.
@@ -101,10 +119,15 @@ impl HttpService {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let shared = &self.shared;
-        let (parts, body) = request.into_parts();
+        let (mut parts, body) = request.into_parts();
         let endpoint = shared.endpoint(parts.uri.path());
         if endpoint == Endpoint::Health {
             return plain(StatusCode::OK, "ok");
+        }
+        if endpoint == Endpoint::Metadata
+            && let Some(well_known) = &shared.well_known
+        {
+            return well_known.answer(&parts.method);
         }
         if endpoint == Endpoint::Nothing {
             return refusal(
@@ -122,6 +145,11 @@ impl HttpService {
             tracing::warn!(reason, "a request was refused");
             return refusal(StatusCode::FORBIDDEN, &reason);
         }
+        if let Err(response) = authorization::admit(&shared.options, &mut parts).await {
+            // Done, or out of time or bounds: refused either way.
+            let _ = tokio::time::timeout(DRAIN_TIME, drain(pin!(body), DRAINED)).await;
+            return response;
+        }
         match (endpoint, &parts.method) {
             (Endpoint::Mcp, &Method::POST) => match self.read(&parts, body).await {
                 Ok(body) => post::answer(shared, parts, body).await,
@@ -137,7 +165,7 @@ impl HttpService {
             (Endpoint::SseStream, &Method::GET) => pair::open(shared, &parts),
             (Endpoint::SseStream, _) => not_allowed(&parts.method, "GET"),
             (_, &Method::POST) => match self.read(&parts, body).await {
-                Ok(body) => pair::post(shared, &parts, body),
+                Ok(body) => pair::post(shared, parts, body),
                 Err(refusal) => refusal.response(),
             },
             (_, _) => not_allowed(&parts.method, "POST"),
@@ -200,9 +228,9 @@ impl HttpService {
         }
         let options = &self.shared.options;
         let limit = options.body_limit;
-        let mut body = std::pin::pin!(body);
+        let mut body = pin!(body);
         let collected = {
-            let mut collected = std::pin::pin!(Limited::new(body.as_mut(), limit).collect());
+            let mut collected = pin!(Limited::new(body.as_mut(), limit).collect());
             // Most bodies are there already and need no timer.
             match already(collected.as_mut()).await {
                 Some(collected) => Ok(collected),
@@ -263,6 +291,11 @@ impl Shared {
         if options.health_path.as_deref().is_some_and(is) {
             return Endpoint::Health;
         }
+        if let Some(well_known) = &self.well_known
+            && (path == well_known.path() || (!self.strict_paths && WellKnown::is_meant(path)))
+        {
+            return Endpoint::Metadata;
+        }
         if !self.strict_paths
             || path == options.path
             || path.strip_suffix('/') == Some(&options.path)
@@ -274,7 +307,7 @@ impl Shared {
 }
 
 /// Who was authenticated, for a layer in front of [`HttpService`] to put among a request's extensions.
-/// Sessions and sealed request states are bound to it.
+/// Sessions and sealed request states are bound to it. [`Authorized`](crate::auth::Authorized) says more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal(pub String);
 

@@ -12,6 +12,7 @@ use std::task::{Poll, Waker};
 use bytes::Bytes;
 use mcpline_protocol::wire::sse;
 
+use crate::clock;
 use crate::lane::{Kind, Lane};
 use crate::sharing::EventLog;
 
@@ -97,6 +98,8 @@ struct State {
     close_reader: bool,
     waker: Option<Waker>,
     dropped: u64,
+    /// When the token of whoever reads it has expired, in seconds since 1970.
+    until: Option<u64>,
 }
 
 enum Event {
@@ -224,6 +227,15 @@ impl Stream {
             self.push(Event::Prime);
         } else {
             self.push(Event::Message(event));
+        }
+    }
+
+    /// Has the connection that reads it close when the token of whoever reads it has expired: it was opened with that, and
+    /// what has happened to the caller's permissions since can't be told. A later token has it go on.
+    pub(super) fn go_on_until(&self, until: Option<u64>) {
+        if let Some(until) = until {
+            let mut state = self.lock();
+            state.until = state.until.max(Some(until));
         }
     }
 
@@ -378,6 +390,10 @@ impl Reader {
         let stream = self.stream.clone();
         let mut state = stream.lock();
         if state.reader != self.reader {
+            return Poll::Ready(None);
+        }
+        if state.until.is_some_and(|until| clock::unix_now() >= until) {
+            state.connected = false;
             return Poll::Ready(None);
         }
         if let Some(bytes) = self.take(&mut state) {

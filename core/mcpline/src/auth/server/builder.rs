@@ -1,0 +1,410 @@
+//! Making a [`ResourceServer`].
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use mcpline_protocol::auth::jose::Algorithm;
+use mcpline_protocol::auth::metadata::ResourceMetadata;
+use mcpline_protocol::auth::url::Url;
+use mcpline_protocol::auth::{AuthError, Scopes, Secret, well_known};
+use tokio::runtime::{self, Handle};
+
+use crate::auth::{BoxFuture, Fetcher};
+use crate::client::HttpSettings;
+use crate::error::Error;
+
+use super::authorized::Authorized;
+use super::introspection::{Introspection, Introspector};
+use super::keys::{KeyCache, Keys};
+use super::resource_server::{Issuer, Method, Policy, ResourceServer};
+use super::{Fetch, proofs, remembered};
+
+/// Why a callback doesn't accept a token.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum VerifyError {
+    /// The token isn't good; the text is for the client's developer, and must not be secret.
+    #[error("the token is not accepted: {0}")]
+    Invalid(String),
+    /// Whether it is good can't be told at the moment; the text is for the log.
+    #[error("the token can't be checked: {0}")]
+    Unavailable(String),
+}
+
+/// Checks a token by whatever means.
+pub(super) type Verifier =
+    Arc<dyn Fn(Secret) -> BoxFuture<'static, Result<Authorized, VerifyError>> + Send + Sync>;
+
+/// Says what further scopes a caller has who was granted some.
+pub(super) type Expand = Arc<dyn Fn(&Scopes) -> Scopes + Send + Sync>;
+
+/// Makes a [`ResourceServer`]; see [`ResourceServer::builder`].
+#[must_use]
+pub struct ResourceServerBuilder {
+    resource: String,
+    issuers: Vec<(Option<String>, Keys)>,
+    introspection: Option<Introspection>,
+    verifier: Option<Verifier>,
+    authorization_servers: Vec<String>,
+    audiences: Vec<String>,
+    required: Scopes,
+    supported: Option<Scopes>,
+    implies: BTreeMap<String, Scopes>,
+    expand: Option<Expand>,
+    algorithms: Vec<Algorithm>,
+    skew: Duration,
+    demands_proof: bool,
+    metadata_url: Option<String>,
+    name: Option<String>,
+    documentation: Option<String>,
+    http: HttpSettings,
+}
+
+impl ResourceServerBuilder {
+    pub(super) fn new(resource: String) -> Self {
+        Self {
+            resource,
+            issuers: Vec::new(),
+            introspection: None,
+            verifier: None,
+            authorization_servers: Vec::new(),
+            audiences: Vec::new(),
+            required: Scopes::new(),
+            supported: None,
+            implies: BTreeMap::new(),
+            expand: None,
+            algorithms: vec![
+                Algorithm::Rs256,
+                Algorithm::Es256,
+                Algorithm::Ps256,
+                Algorithm::EdDsa,
+            ],
+            skew: Duration::from_secs(60),
+            demands_proof: false,
+            metadata_url: None,
+            name: None,
+            documentation: None,
+            http: HttpSettings::default(),
+        }
+    }
+
+    /// Accepts signed tokens of this authorization server, whose keys its metadata tells of. Several may be named.
+    pub fn issuer(self, issuer: impl Into<String>) -> Self {
+        self.issuer_with_keys(issuer, Keys::Discovered)
+    }
+
+    /// Accepts signed tokens of this authorization server, whose keys are these.
+    pub fn issuer_with_keys(mut self, issuer: impl Into<String>, keys: Keys) -> Self {
+        self.issuers.push((Some(issuer.into()), keys));
+        self
+    }
+
+    /// Accepts tokens signed with these keys, whatever issuer they name.
+    pub fn keys(mut self, keys: Keys) -> Self {
+        self.issuers.push((None, keys));
+        self
+    }
+
+    /// Asks the authorization server about tokens that no issuer signed (RFC 7662).
+    pub fn introspection(mut self, introspection: Introspection) -> Self {
+        self.introspection = Some(introspection);
+        self
+    }
+
+    /// Has a callback check every token, in place of everything else here. Who a token is for is then the callback's to
+    /// check; scopes, expiry and the possession of a key that the result names are still checked.
+    ///
+    /// ```
+    /// use mcpline::auth::{Authorized, ResourceServer, VerifyError};
+    ///
+    /// let auth = ResourceServer::builder("https://mcp.example.com/mcp")
+    ///     .authorization_server("https://auth.example.com")
+    ///     .verifier(|token| async move {
+    ///         match token.expose() {
+    ///             "wonderland" => Ok(Authorized::new().with_subject("alice")),
+    ///             _ => Err(VerifyError::Invalid("it is unknown".into())),
+    ///         }
+    ///     })
+    ///     .build()?;
+    /// # Ok::<(), mcpline::Error>(())
+    /// ```
+    pub fn verifier<F, Fut>(mut self, verify: F) -> Self
+    where
+        F: Fn(Secret) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Authorized, VerifyError>> + Send + 'static,
+    {
+        self.verifier = Some(Arc::new(move |token| Box::pin(verify(token))));
+        self
+    }
+
+    /// Names an authorization server in the metadata beside the [`issuer`](Self::issuer)s: where clients get tokens that
+    /// are checked by other means. The metadata must name one (every revision since 2025-06-18, `basic/authorization`,
+    /// authorization server location).
+    pub fn authorization_server(mut self, issuer: impl Into<String>) -> Self {
+        self.authorization_servers.push(issuer.into());
+        self
+    }
+
+    /// Accepts tokens that are for this audience. By default those for the resource, which clients ask for by its URL
+    /// (RFC 8707); whatever is named here replaces it.
+    pub fn audience(mut self, audience: impl Into<String>) -> Self {
+        self.audiences.push(audience.into());
+        self
+    }
+
+    /// The scopes that every request needs. Tools, resources and prompts may need more of their own
+    /// ([`ToolOptions::scopes`](crate::server::ToolOptions::scopes)).
+    pub fn required_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.required = scopes.into_iter().collect();
+        self
+    }
+
+    /// The scopes that the metadata tells of: what basic use needs, not all there are (2025-11-25,
+    /// `basic/authorization`, scope selection strategy). By default those that every request needs.
+    pub fn supported_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        self.supported = Some(scopes.into_iter().collect());
+        self
+    }
+
+    /// Says that whoever has a scope has others with it (2026-07-28, `basic/authorization`, scope challenge handling).
+    /// What those imply counts too.
+    pub fn implies<S: AsRef<str>>(
+        mut self,
+        scope: impl Into<String>,
+        implied: impl IntoIterator<Item = S>,
+    ) -> Self {
+        let implied: Scopes = implied.into_iter().collect();
+        let known = self.implies.entry(scope.into()).or_default();
+        *known = known.union(&implied);
+        self
+    }
+
+    /// Has a callback say what further scopes a caller has who was granted these, where a table won't do.
+    pub fn expand(mut self, expand: impl Fn(&Scopes) -> Scopes + Send + Sync + 'static) -> Self {
+        self.expand = Some(Arc::new(expand));
+        self
+    }
+
+    /// The algorithms that tokens and proofs may be signed with. By default `RS256`, `ES256`, `PS256` and `EdDSA`.
+    pub fn algorithms(mut self, algorithms: impl IntoIterator<Item = Algorithm>) -> Self {
+        self.algorithms = algorithms.into_iter().collect();
+        self
+    }
+
+    /// How far the clocks of issuers and clients may be from ours. 60 seconds by default.
+    pub fn clock_skew(mut self, skew: Duration) -> Self {
+        self.skew = skew;
+        self
+    }
+
+    /// Accepts only tokens that are bound to a key, with a proof that the caller has it (RFC 9449). Without, such
+    /// tokens are accepted beside others, and always need their proof.
+    pub fn demand_proof_of_possession(mut self) -> Self {
+        self.demands_proof = true;
+        self
+    }
+
+    /// Where clients find the metadata, if not at the place that RFC 9728 has for the resource: for a mount that can't
+    /// serve that place, and whose clients follow the challenge.
+    pub fn metadata_url(mut self, url: impl Into<String>) -> Self {
+        self.metadata_url = Some(url.into());
+        self
+    }
+
+    /// What the metadata calls the resource, for people.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// A page for developers, for the metadata.
+    pub fn documentation(mut self, url: impl Into<String>) -> Self {
+        self.documentation = Some(url.into());
+        self
+    }
+
+    /// How authorization servers are reached: proxy, certificates. Their URLs are yours, so they may be at private
+    /// addresses.
+    pub fn http(mut self, settings: HttpSettings) -> Self {
+        self.http = settings;
+        self
+    }
+
+    /// The resource server.
+    ///
+    /// # Errors
+    ///
+    /// If there is no way to check tokens, or nowhere to get them; if a URL is none, or is neither `https` nor this
+    /// machine; if the resource has a fragment (2025-06-18, `basic/authorization`, canonical server URI).
+    pub fn build(self) -> Result<ResourceServer, Error> {
+        let fetch = fetch_with(self.http.clone());
+        self.build_with(fetch)
+    }
+
+    pub(super) fn build_with(self, fetch: Fetch) -> Result<ResourceServer, Error> {
+        let resource = url("resource", &self.resource)?;
+        if resource.has_fragment() {
+            return Err(Error::misuse(format!(
+                "the resource {} must not have a fragment",
+                self.resource
+            )));
+        }
+        let metadata_url = match &self.metadata_url {
+            Some(url) => url.clone(),
+            // There always is one.
+            None => well_known::resource_metadata(&resource).swap_remove(0),
+        };
+        let metadata_path = url("metadata_url", &metadata_url)?.path().to_owned();
+        let metadata = self.metadata()?;
+        let audiences = match self.audiences.is_empty() {
+            true => vec![self.resource],
+            false => self.audiences,
+        };
+        let named = self.issuers.iter().filter_map(|(issuer, _)| issuer.clone());
+        let issuer_names: Vec<String> = match named.collect::<Vec<_>>() {
+            none if none.is_empty() => self.authorization_servers.clone(),
+            named => named,
+        };
+        let method = match (self.verifier, self.issuers.is_empty(), self.introspection) {
+            (Some(verifier), true, None) => Method::Verifier(verifier),
+            (Some(_), ..) => {
+                return Err(Error::misuse(
+                    "a verifier checks every token: issuers, keys and introspection have no use beside it",
+                ));
+            }
+            (None, true, None) => {
+                return Err(Error::misuse(
+                    "nothing says how tokens are checked: name an issuer, keys, an introspection endpoint or a verifier",
+                ));
+            }
+            (None, _, introspection) => Method::Issuers {
+                signed: issuers(self.issuers, &fetch)?,
+                opaque: introspection
+                    .map(|how| {
+                        url("introspection endpoint", how.endpoint())?;
+                        Ok::<_, Error>(Introspector::new(how, fetch.clone()))
+                    })
+                    .transpose()?,
+            },
+        };
+        Ok(ResourceServer {
+            resource,
+            metadata_url,
+            metadata_path,
+            metadata,
+            method,
+            policy: Policy {
+                issuers: issuer_names,
+                audiences,
+                required: self.required,
+                implies: self.implies,
+                expand: self.expand,
+                algorithms: self.algorithms,
+                skew: self.skew.as_secs(),
+                demands_proof: self.demands_proof,
+            },
+            remembered: Mutex::new(remembered::Remembered::default()),
+            proofs: Mutex::new(proofs::Proofs::default()),
+        })
+    }
+
+    fn metadata(&self) -> Result<ResourceMetadata, Error> {
+        let issuers = self
+            .issuers
+            .iter()
+            .filter_map(|(issuer, _)| issuer.as_ref());
+        let mut servers: Vec<String> = Vec::new();
+        for server in issuers.chain(&self.authorization_servers) {
+            url("issuer", server)?;
+            if !servers.contains(server) {
+                servers.push(server.clone());
+            }
+        }
+        if servers.is_empty() {
+            return Err(Error::misuse(
+                "nothing says where clients get tokens: name an issuer or an authorization_server",
+            ));
+        }
+        let names = |scopes: &Scopes| -> Vec<String> {
+            // Not a matter of the resource (2026-07-28, `basic/authorization`, refresh tokens).
+            let scopes = scopes.iter().filter(|scope| *scope != "offline_access");
+            scopes.map(str::to_owned).collect()
+        };
+        let algorithms = self.algorithms.iter().map(ToString::to_string).collect();
+        let mut metadata = ResourceMetadata::new(&self.resource, servers);
+        metadata.scopes_supported = match &self.supported {
+            Some(scopes) => Some(names(scopes)),
+            None => (!self.required.is_empty()).then(|| names(&self.required)),
+        };
+        metadata.bearer_methods_supported = Some(vec!["header".into()]);
+        metadata.dpop_signing_alg_values_supported = Some(algorithms);
+        metadata.dpop_bound_access_tokens_required = self.demands_proof.then_some(true);
+        metadata.resource_name = self.name.clone();
+        metadata.resource_documentation = self.documentation.clone();
+        Ok(metadata)
+    }
+}
+
+impl fmt::Debug for ResourceServerBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResourceServerBuilder")
+            .field("resource", &self.resource)
+            .finish_non_exhaustive()
+    }
+}
+
+fn url(what: &'static str, text: &str) -> Result<Url, Error> {
+    Url::secure(what, text).map_err(|error| Error::misuse(error.to_string()))
+}
+
+fn issuers(issuers: Vec<(Option<String>, Keys)>, fetch: &Fetch) -> Result<Vec<Issuer>, Error> {
+    let mut found = Vec::with_capacity(issuers.len());
+    for (name, keys) in issuers {
+        let issuer = name
+            .as_deref()
+            .map(|name| url("issuer", name))
+            .transpose()?;
+        match (&keys, &issuer) {
+            (Keys::At(place), _) => {
+                url("URL of keys", place)?;
+            }
+            (Keys::Discovered, None) => {
+                return Err(Error::misuse("keys can be discovered of an issuer alone"));
+            }
+            _ => {}
+        }
+        found.push(Issuer {
+            name: name.map(|name| vec![name]).unwrap_or_default(),
+            keys: KeyCache::new(issuer, keys, fetch.clone()),
+        });
+    }
+    Ok(found)
+}
+
+/// Fetches on whatever runtime a request is served, by connections that are kept.
+fn fetch_with(settings: HttpSettings) -> Fetch {
+    let kept: Arc<Mutex<Option<(runtime::Id, Fetcher)>>> = Arc::default();
+    Arc::new(move |request| {
+        let handle = Handle::current();
+        let fetcher = {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            match &*kept {
+                Some((id, fetcher)) if *id == handle.id() => Ok(fetcher.clone()),
+                _ => Fetcher::new(&settings, handle.clone(), true).inspect(|fetcher| {
+                    *kept = Some((handle.id(), fetcher.clone()));
+                }),
+            }
+        };
+        let url = request.url.clone();
+        Box::pin(async move {
+            let fetcher = fetcher.map_err(|error| AuthError::Fetch {
+                url,
+                reason: error.to_string(),
+            })?;
+            fetcher.fetch(request).await
+        })
+    })
+}

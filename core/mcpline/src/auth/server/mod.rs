@@ -1,0 +1,35 @@
+//! The server's side: whose tokens are accepted, and what a caller without a good one is told.
+//!
+//! A [`ResourceServer`] is given to [`HttpOptions::auth`](crate::transport::http::HttpOptions::auth). It checks the token
+//! of each request before anything else of it is looked at, by the signature of its issuer ([`Keys`]), by asking the
+//! issuer ([`Introspection`]) or by a callback, and makes an [`Authorized`] of it, which handlers find in
+//! [`Context::auth`](crate::Context::auth).
+
+mod authorized;
+mod builder;
+mod introspection;
+mod keys;
+mod proofs;
+mod refused;
+mod remembered;
+mod resource_server;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use mcpline_protocol::auth::AuthError;
+use mcpline_protocol::auth::fetch::{FetchRequest, FetchResponse};
+
+use super::BoxFuture;
+
+pub use authorized::Authorized;
+pub use builder::{ResourceServerBuilder, VerifyError};
+pub use introspection::Introspection;
+pub use keys::Keys;
+pub(crate) use refused::Refused;
+pub use resource_server::ResourceServer;
+
+/// Performs a request to the authorization server.
+type Fetch =
+    Arc<dyn Fn(FetchRequest) -> BoxFuture<'static, Result<FetchResponse, AuthError>> + Send + Sync>;

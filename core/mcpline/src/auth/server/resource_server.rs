@@ -1,0 +1,486 @@
+//! Whether a request is admitted: its token, the proof that goes with it, and the scopes that every request needs.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http::HeaderMap;
+use http::header::AUTHORIZATION;
+use http::request::Parts;
+use mcpline_protocol::auth::claims::{Claims, Expected, check_kind};
+use mcpline_protocol::auth::jose::{self, Algorithm, JoseError, JwkSet, MAX_TOKEN_LEN, Token};
+use mcpline_protocol::auth::metadata::ResourceMetadata;
+use mcpline_protocol::auth::url::Url;
+use mcpline_protocol::auth::{Challenge, Scopes, dpop, proof};
+use sha2::{Digest as _, Sha256};
+
+use crate::clock;
+
+use super::authorized::Authorized;
+use super::builder::{Expand, ResourceServerBuilder, Verifier, VerifyError};
+use super::introspection::Introspector;
+use super::keys::KeyCache;
+use super::proofs::{self, Proofs};
+use super::refused::Refused;
+use super::remembered::{Digest, Entry, Remembered};
+
+/// An MCP server as a protected resource: whose tokens it accepts, and for what.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use mcpline::auth::ResourceServer;
+/// use mcpline::transport::http::HttpOptions;
+///
+/// let auth = ResourceServer::builder("https://mcp.example.com/mcp")
+///     .issuer("https://auth.example.com")
+///     .required_scopes(["mcp"])
+///     .build()?;
+/// let mut options = HttpOptions::default();
+/// options.auth = Some(Arc::new(auth));
+/// # Ok::<(), mcpline::Error>(())
+/// ```
+///
+/// Tokens are taken from the `Authorization` header alone, never from the query (every revision, `basic/authorization`,
+/// access token usage). A token is accepted if it is signed by its issuer, is for this resource and for now, or if its
+/// issuer says so; and if whoever sends it has the key that it is bound to, where it is (RFC 9449). It is for this server
+/// alone: neither handlers nor anybody beyond is given it.
+pub struct ResourceServer {
+    pub(super) resource: Url,
+    pub(super) metadata_url: String,
+    pub(super) metadata_path: String,
+    pub(super) metadata: ResourceMetadata,
+    pub(super) method: Method,
+    pub(super) policy: Policy,
+    pub(super) remembered: Mutex<Remembered>,
+    pub(super) proofs: Mutex<Proofs>,
+}
+
+/// How tokens are checked.
+pub(super) enum Method {
+    /// By the signature of an issuer, and by asking about those that aren't signed.
+    Issuers {
+        signed: Vec<Issuer>,
+        opaque: Option<Introspector>,
+    },
+    /// By a callback.
+    Verifier(Verifier),
+}
+
+/// One authorization server whose signatures are known.
+pub(super) struct Issuer {
+    /// Its name; none if tokens may name any.
+    pub(super) name: Vec<String>,
+    pub(super) keys: Arc<KeyCache>,
+}
+
+/// What tokens must be.
+pub(super) struct Policy {
+    pub(super) issuers: Vec<String>,
+    pub(super) audiences: Vec<String>,
+    pub(super) required: Scopes,
+    pub(super) implies: BTreeMap<String, Scopes>,
+    pub(super) expand: Option<Expand>,
+    pub(super) algorithms: Vec<Algorithm>,
+    pub(super) skew: u64,
+    pub(super) demands_proof: bool,
+}
+
+/// How a token is sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scheme {
+    Bearer,
+    Dpop,
+}
+
+impl ResourceServer {
+    /// A server that clients know by this URL, its canonical one (RFC 8707; every revision since 2025-06-18,
+    /// `basic/authorization`, canonical server URI): `https://mcp.example.com/mcp`.
+    pub fn builder(resource: impl Into<String>) -> ResourceServerBuilder {
+        ResourceServerBuilder::new(resource.into())
+    }
+
+    /// The URL that clients know this server by.
+    pub fn resource(&self) -> &str {
+        self.resource.as_str()
+    }
+
+    /// What this server tells clients of where to get tokens (RFC 9728).
+    pub fn metadata(&self) -> &ResourceMetadata {
+        &self.metadata
+    }
+
+    /// Where clients find that.
+    pub fn metadata_url(&self) -> &str {
+        &self.metadata_url
+    }
+
+    /// The path of that URL.
+    pub fn metadata_path(&self) -> &str {
+        &self.metadata_path
+    }
+
+    pub(crate) fn host(&self) -> String {
+        self.resource.host()
+    }
+
+    /// Checks the request's token. It is taken out of the headers: it is for this server alone.
+    pub(crate) async fn admit(&self, parts: &mut Parts) -> Result<Authorized, Refused> {
+        let (scheme, token) = credentials(&parts.headers)?;
+        let now = clock::unix_now();
+        let authorized = self.verify(&token, now).await?;
+        self.check_possession(parts, scheme, &token, &authorized, now)?;
+        parts.headers.remove(AUTHORIZATION);
+        parts.headers.remove(dpop::HEADER);
+        if authorized.may(&self.policy.required) {
+            Ok(authorized)
+        } else {
+            Err(Refused::InsufficientScope(self.policy.required.clone()))
+        }
+    }
+
+    /// The challenges that go with a refusal; none if another token wouldn't help.
+    pub(crate) fn challenges(&self, refused: &Refused) -> Vec<Challenge> {
+        let bearer =
+            |error: Option<(&str, &str)>, scopes: &Scopes| self.challenge("Bearer", error, scopes);
+        let required = &self.policy.required;
+        let both = |error: Option<(&str, &str)>| {
+            let mut challenges = vec![self.dpop_challenge(error)];
+            if !self.policy.demands_proof {
+                challenges.insert(0, bearer(error, required));
+            }
+            challenges
+        };
+        match refused {
+            Refused::NoToken if self.policy.demands_proof => both(None),
+            Refused::NoToken => vec![bearer(None, required)],
+            Refused::Malformed(why) => both(Some(("invalid_request", why))),
+            Refused::InvalidToken(why) => both(Some(("invalid_token", why))),
+            Refused::Unbound(why) => vec![self.dpop_challenge(Some(("invalid_token", why)))],
+            Refused::InvalidProof(why) => {
+                vec![self.dpop_challenge(Some(("invalid_dpop_proof", why)))]
+            }
+            Refused::InsufficientScope(needed) => {
+                // All that the operation needs in one challenge, so that one visit to the authorization server does.
+                let needed = required.union(needed);
+                let error = ("insufficient_scope", "the token lacks a scope");
+                vec![bearer(Some(error), &needed)]
+            }
+            Refused::Unavailable(_) => Vec::new(),
+        }
+    }
+
+    fn challenge(&self, scheme: &str, error: Option<(&str, &str)>, scopes: &Scopes) -> Challenge {
+        let mut challenge = Challenge::new(scheme);
+        if let Some((error, description)) = error {
+            challenge = challenge
+                .with("error", error)
+                .with("error_description", description);
+        }
+        if !scopes.is_empty() {
+            challenge = challenge.with("scope", scopes.to_string());
+        }
+        challenge.with("resource_metadata", &self.metadata_url)
+    }
+
+    fn dpop_challenge(&self, error: Option<(&str, &str)>) -> Challenge {
+        let names: Vec<_> = self
+            .policy
+            .algorithms
+            .iter()
+            .map(|one| one.as_str())
+            .collect();
+        self.challenge("DPoP", error, &self.policy.required)
+            .with("algs", names.join(" "))
+    }
+
+    async fn verify(&self, token: &str, now: u64) -> Result<Authorized, Refused> {
+        let digest: Digest = Sha256::digest(token).into();
+        let authorized = match &self.method {
+            Method::Verifier(verify) => {
+                let authorized = verify(token.into()).await.map_err(|error| match error {
+                    VerifyError::Invalid(why) => Refused::InvalidToken(why),
+                    VerifyError::Unavailable(why) => Refused::Unavailable(why),
+                })?;
+                let expiry = authorized.expires_at();
+                if expiry.is_some_and(|expiry| now >= expiry.saturating_add(self.policy.skew)) {
+                    return Err(Refused::InvalidToken("the token has expired".into()));
+                }
+                self.complete(authorized, &digest)
+            }
+            Method::Issuers { signed, opaque } => {
+                if let Some(known) = self.recall(&digest, now) {
+                    return Ok(known);
+                }
+                match (Token::parse(token, &self.policy.algorithms), opaque) {
+                    (Ok(parsed), _) if !signed.is_empty() => {
+                        self.verify_signed(signed, token, &parsed, &digest, now)
+                            .await?
+                    }
+                    (Err(error), _) if !matches!(error, JoseError::Malformed(_)) => {
+                        return Err(refused(&error));
+                    }
+                    (_, Some(opaque)) => self.ask(opaque, token, &digest, now).await?,
+                    (Err(error), None) => return Err(refused(&error)),
+                    // Without an issuer there is an introspection endpoint.
+                    (Ok(_), None) => return Err(refused(&JoseError::UnknownKey)),
+                }
+            }
+        };
+        Ok(authorized)
+    }
+
+    /// What is remembered of a token, if it was verified by the keys that are fresh now, or told of by its issuer lately.
+    fn recall(&self, digest: &Digest, now: u64) -> Option<Authorized> {
+        let Entry {
+            authorized, keys, ..
+        } = self.lock_remembered().get(digest, now)?;
+        let Some((issuer, keys)) = keys else {
+            return Some(authorized);
+        };
+        let Method::Issuers { signed, .. } = &self.method else {
+            return None;
+        };
+        let fresh = signed.get(issuer)?.keys.fresh()?;
+        Arc::ptr_eq(&fresh, &keys).then_some(authorized)
+    }
+
+    async fn verify_signed(
+        &self,
+        issuers: &[Issuer],
+        token: &str,
+        parsed: &Token<'_>,
+        digest: &Digest,
+        now: u64,
+    ) -> Result<Authorized, Refused> {
+        let invalid = |error: &dyn fmt::Display| Refused::InvalidToken(error.to_string());
+        check_kind(parsed.kind()).map_err(|error| invalid(&error))?;
+        let claimed = parsed.claimed_issuer();
+        let named = |issuer: &Issuer| {
+            claimed
+                .as_ref()
+                .is_some_and(|name| issuer.name.contains(name))
+        };
+        let number = issuers
+            .iter()
+            .position(named)
+            .or_else(|| issuers.iter().position(|issuer| issuer.name.is_empty()))
+            .ok_or_else(|| invalid(&mcpline_protocol::auth::claims::ClaimError::Issuer))?;
+        let issuer = &issuers[number];
+        let (keys, verified) = self.verify_by(issuer, token, parsed).await?;
+        let claims = Claims::read(verified.claims).map_err(|error| invalid(&error))?;
+        let expected = self.expected(&issuer.name, now);
+        claims.check(&expected).map_err(|error| invalid(&error))?;
+        let authorized = self.complete(Authorized::of(claims), digest);
+        self.remember(*digest, &authorized, u64::MAX, Some((number, keys)));
+        Ok(authorized)
+    }
+
+    async fn verify_by(
+        &self,
+        issuer: &Issuer,
+        token: &str,
+        parsed: &Token<'_>,
+    ) -> Result<(Arc<JwkSet>, jose::Verified), Refused> {
+        let algorithms = &self.policy.algorithms;
+        let id = parsed.key_id();
+        let keys = issuer.keys.get(id).await.map_err(Refused::Unavailable)?;
+        match jose::verify(token, &keys, algorithms) {
+            Ok(verified) => Ok((keys, verified)),
+            // It names no key, so that only trying tells of a new one.
+            Err(JoseError::BadSignature | JoseError::UnknownKey) if id.is_none() => {
+                let newer = issuer.keys.newer(&keys).await;
+                let keys = newer.ok_or_else(|| refused(&JoseError::BadSignature))?;
+                let verified = jose::verify(token, &keys, algorithms);
+                Ok((keys, verified.map_err(|error| refused(&error))?))
+            }
+            Err(error) => Err(refused(&error)),
+        }
+    }
+
+    async fn ask(
+        &self,
+        opaque: &Introspector,
+        token: &str,
+        digest: &Digest,
+        now: u64,
+    ) -> Result<Authorized, Refused> {
+        let expected = self.expected(&self.policy.issuers, now);
+        let known = || self.recall(digest, now);
+        let learn = |claims| {
+            let authorized = self.complete(Authorized::of(claims), digest);
+            let keep = opaque.how.keep_for.as_secs();
+            self.remember(*digest, &authorized, now.saturating_add(keep), None);
+            authorized
+        };
+        opaque.ask(token, &expected, known, learn).await
+    }
+
+    fn expected<'e>(&'e self, issuers: &'e [String], now: u64) -> Expected<'e> {
+        Expected {
+            issuers,
+            audiences: &self.policy.audiences,
+            skew: self.policy.skew,
+            now,
+        }
+    }
+
+    /// Adds what isn't said by the token: what its scopes imply, and until when it is accepted.
+    fn complete(&self, authorized: Authorized, digest: &Digest) -> Authorized {
+        let implied = self.policy.implied(authorized.scopes());
+        let expiry = authorized.expires_at();
+        let good_until = expiry.map(|expiry| expiry.saturating_add(self.policy.skew));
+        let digest = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+        authorized
+            .with_implied(implied)
+            .with_good_until(good_until)
+            .with_digest(digest)
+    }
+
+    fn remember(
+        &self,
+        digest: Digest,
+        authorized: &Authorized,
+        until: u64,
+        keys: Option<(usize, Arc<JwkSet>)>,
+    ) {
+        let entry = Entry {
+            authorized: authorized.clone(),
+            until: until.min(authorized.good_until().unwrap_or(u64::MAX)),
+            keys,
+        };
+        self.lock_remembered().put(digest, entry);
+    }
+
+    fn lock_remembered(&self) -> std::sync::MutexGuard<'_, Remembered> {
+        self.remembered
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Checks that whoever sends a token has the key that it is bound to (RFC 9449, sections 4.3 and 7.1). A bound token
+    /// isn't accepted without, or stealing it would be worth something.
+    fn check_possession(
+        &self,
+        parts: &Parts,
+        scheme: Scheme,
+        token: &str,
+        authorized: &Authorized,
+        now: u64,
+    ) -> Result<(), Refused> {
+        let thumbprint = match (scheme, authorized.key_thumbprint()) {
+            (Scheme::Bearer, None) if !self.policy.demands_proof => return Ok(()),
+            (_, None) => {
+                return Err(Refused::Unbound("the token is not bound to a key".into()));
+            }
+            (Scheme::Bearer, Some(_)) => {
+                let why = "the token is bound to a key: send it as DPoP, with a proof";
+                return Err(Refused::Unbound(why.into()));
+            }
+            (Scheme::Dpop, Some(thumbprint)) => thumbprint,
+        };
+        let shown = proof::Shown {
+            token,
+            thumbprint,
+            method: parts.method.as_str(),
+            algorithms: &self.policy.algorithms,
+            skew: self.policy.skew,
+            now,
+        };
+        let proof = one(&parts.headers, dpop::HEADER)
+            .ok_or_else(|| Refused::InvalidProof("there must be one header DPoP".into()))?;
+        let proof = proof::check(proof, &shown, |url| self.is_at(url, parts.uri.path()))
+            .map_err(|error| Refused::InvalidProof(error.to_string()))?;
+        let mut proofs = self.proofs.lock().unwrap_or_else(PoisonError::into_inner);
+        match proofs.show(&proof.id, thumbprint, now, self.policy.skew) {
+            Ok(()) => Ok(()),
+            Err(proofs::Refused::Replayed) => {
+                Err(Refused::InvalidProof("the proof was shown before".into()))
+            }
+            Err(proofs::Refused::Full) => {
+                Err(Refused::Unavailable("too many proofs to remember".into()))
+            }
+        }
+    }
+
+    /// Whether a request for this path may have been sent to this URL. What a router or a proxy in front took off the path
+    /// isn't known here, so that its end counts.
+    fn is_at(&self, url: &Url, path: &str) -> bool {
+        let bare = |path: &str| path.trim_end_matches('/').to_owned();
+        self.resource.same_origin(url)
+            && (bare(url.path()) == bare(self.resource.path())
+                || (path.len() > 1 && url.path().ends_with(path)))
+    }
+}
+
+impl Policy {
+    /// What these scopes imply, and what that implies.
+    fn implied(&self, granted: &Scopes) -> Scopes {
+        let mut all = granted.clone();
+        if let Some(expand) = &self.expand {
+            all = all.union(&expand(&all));
+        }
+        loop {
+            let more = all
+                .iter()
+                .filter_map(|scope| self.implies.get(scope))
+                .fold(all.clone(), |more, implied| more.union(implied));
+            if more.len() == all.len() {
+                return all;
+            }
+            all = more;
+        }
+    }
+}
+
+impl fmt::Debug for ResourceServer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResourceServer")
+            .field("resource", &self.resource.as_str())
+            .field("required", &self.policy.required)
+            .finish_non_exhaustive()
+    }
+}
+
+fn refused(error: &JoseError) -> Refused {
+    Refused::InvalidToken(error.to_string())
+}
+
+/// The token, from the `Authorization` header alone (RFC 6750, section 2.1).
+fn credentials(headers: &HeaderMap) -> Result<(Scheme, String), Refused> {
+    let header = match headers.get_all(AUTHORIZATION).iter().count() {
+        0 => return Err(Refused::NoToken),
+        1 => one(headers, AUTHORIZATION.as_str())
+            .ok_or(Refused::Malformed("Authorization is not ASCII"))?,
+        _ => return Err(Refused::Malformed("there is more than one Authorization")),
+    };
+    let (scheme, token) = header.trim().split_once(' ').unwrap_or((header.trim(), ""));
+    let scheme = if scheme.eq_ignore_ascii_case("Bearer") {
+        Scheme::Bearer
+    } else if scheme.eq_ignore_ascii_case("DPoP") {
+        Scheme::Dpop
+    } else {
+        // Credentials of another kind are no token.
+        return Err(Refused::NoToken);
+    };
+    let token = token.trim();
+    if token.is_empty() {
+        return Err(Refused::NoToken);
+    }
+    if token.len() > MAX_TOKEN_LEN {
+        return Err(refused(&JoseError::TooLong));
+    }
+    let body = token.trim_end_matches('=');
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~+/".contains(&byte);
+    if body.is_empty() || !body.bytes().all(allowed) {
+        return Err(Refused::Malformed("the token has characters that none has"));
+    }
+    Ok((scheme, token.to_owned()))
+}
+
+/// The value of a header that is there once.
+fn one<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?;
+    values.next().is_none().then_some(value)
+}

@@ -1,0 +1,48 @@
+//! Whether a caller may use what it asks for.
+//!
+//! Scopes are what an authorization server lets a client do in somebody's name, so they mean something where requests
+//! come with tokens: over HTTP. Whoever runs the server as a program, or within its own, needs no permission of
+//! anybody. Over HTTP nobody has scopes until a token, or a layer in front, says so: a server whose tools want scopes and
+//! that is served without authorization serves these tools to nobody.
+
+use mcpline_protocol::RpcError;
+use mcpline_protocol::auth::Scopes;
+
+use crate::lane::Lane;
+
+use super::request_info::HttpInfo;
+
+/// Whether the caller has these scopes.
+pub(super) fn has(http: Option<&HttpInfo>, needed: &Scopes) -> bool {
+    if needed.is_empty() {
+        return true;
+    }
+    match http {
+        None => true,
+        Some(http) => http.auth.as_ref().is_some_and(|auth| auth.may(needed)),
+    }
+}
+
+/// Checks that the caller has these scopes, and tells the transport which are needed if it hasn't: all of them in one
+/// challenge, and the same whether the caller could know of what it asked for or not.
+///
+/// # Errors
+///
+/// [`ErrorCode::INSUFFICIENT_SCOPE`](mcpline_protocol::ErrorCode::INSUFFICIENT_SCOPE)
+pub(super) fn check(
+    http: Option<&HttpInfo>,
+    lane: &dyn Lane,
+    needed: &Scopes,
+) -> Result<(), RpcError> {
+    if has(http, needed) {
+        return Ok(());
+    }
+    if http.is_some_and(|http| http.auth.is_none()) {
+        tracing::warn!(
+            scopes = %needed,
+            "a request was refused: it needs scopes, and this HTTP server has no authorization, so nobody has any"
+        );
+    }
+    lane.demand(needed);
+    Err(RpcError::insufficient_scope(needed))
+}
