@@ -6,7 +6,8 @@
 //! - [`UserAgent`]: how the user gets to the authorization server and back. [`Loopback`] is for programs on the
 //!   user's own machine, [`Callback`] is the host's own way.
 //! - [`TokenStore`]: where tokens and registrations are kept. [`MemoryStore`] forgets them with the process,
-//!   [`FileStore`] keeps them for its owner alone.
+//!   [`FileStore`] keeps them for its owner alone, and with the cargo feature `keyring` there is a `KeyringStore` for
+//!   the system's own.
 //!
 //! A server is served behind a [`ResourceServer`]: it says whose tokens are accepted, and makes an [`Authorized`] of each,
 //! which handlers find in [`Context::auth`](crate::Context::auth).
@@ -21,6 +22,8 @@ pub(crate) use server::Refused;
 pub use server::{
     Authorized, Introspection, Keys, ResourceServer, ResourceServerBuilder, VerifyError,
 };
+#[cfg(feature = "keyring")]
+pub use store::KeyringStore;
 pub use store::{FileStore, MemoryStore, StoreError, TokenStore};
 pub use user_agent::{Callback, Loopback, Redirected, UserAgent, UserAgentError, Verdict, Visit};
 

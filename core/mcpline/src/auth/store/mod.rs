@@ -2,12 +2,16 @@
 
 mod error;
 mod file;
+#[cfg(feature = "keyring")]
+mod keyring;
 mod memory;
 
 use super::BoxFuture;
 
 pub use error::StoreError;
 pub use file::FileStore;
+#[cfg(feature = "keyring")]
+pub use keyring::KeyringStore;
 pub use memory::MemoryStore;
 
 /// Where tokens and registrations are kept. Values are secret: a store shows them to nobody, in its `Debug`, its errors

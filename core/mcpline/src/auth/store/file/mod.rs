@@ -171,7 +171,7 @@ fn unwrapped(mut written: Vec<u8>) -> Result<Vec<u8>, StoreError> {
     }
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |mut text, byte| {
         // Writing to a string doesn't fail.
         let _ = write!(text, "{byte:02x}");

@@ -1,0 +1,184 @@
+//! Values as entries of a keyring: one for each, and more for those that are too long for one.
+//!
+//! The entry under a key's own name says how many pieces there are and which digest the whole has; a value that fits stands
+//! there itself. Pieces have names that are drawn anew for each value, and are written before, and removed after, the entry
+//! that tells of them: whoever reads meanwhile finds one value or the other, or tries again.
+
+use std::sync::Arc;
+
+use keyring_core::{CredentialStore, Entry, Error};
+use sha2::{Digest, Sha256};
+
+use super::super::StoreError;
+use super::super::file::hex;
+use super::Failed;
+
+/// How often a value is read anew because it was replaced meanwhile.
+const TRIES: usize = 3;
+
+/// The longest value, as in files.
+const LARGEST: usize = 1024 * 1024;
+
+/// The longest key that is a name as it is: Windows takes 513 characters, and pieces have longer names.
+const NAME: usize = 256;
+
+const FORMAT: &str = "mcpline 1";
+
+/// The entries of one service.
+pub(super) struct Entries {
+    store: Arc<CredentialStore>,
+    service: Arc<str>,
+    /// The longest secret that the keyring takes.
+    piece: usize,
+}
+
+/// What the entry under a key's own name says.
+struct Head {
+    /// How many pieces there are; none if the value stands here itself.
+    pieces: usize,
+    /// What tells their names from those of other values.
+    drawn: String,
+    digest: String,
+    value: Vec<u8>,
+}
+
+impl Entries {
+    pub(super) fn new(store: Arc<CredentialStore>, service: Arc<str>, piece: usize) -> Self {
+        Self {
+            store,
+            service,
+            piece,
+        }
+    }
+
+    pub(super) fn load(&self, key: &str) -> Result<Option<Vec<u8>>, Failed> {
+        let name = name(key);
+        for _ in 0..TRIES {
+            let Some(head) = self.head(&name)? else {
+                return Ok(None);
+            };
+            let mut value = head.value;
+            for index in 0..head.pieces {
+                match self.get(&piece_name(&name, &head.drawn, index))? {
+                    Some(piece) => value.extend_from_slice(&piece),
+                    None => break,
+                }
+            }
+            if digest(&value) == head.digest {
+                return Ok(Some(value));
+            }
+        }
+        Err(Failed::Damaged("the keyring has only a part of it"))
+    }
+
+    pub(super) fn save(&self, key: &str, value: &[u8]) -> Result<(), Failed> {
+        if value.len() > LARGEST {
+            return Err(Failed::Other(StoreError::other(
+                "a value of more than 1 MiB is not kept",
+            )));
+        }
+        let name = name(key);
+        // What can't be read is replaced all the same.
+        let before = self.head(&name).ok().flatten();
+        let mut drawn = [0; 4];
+        getrandom::fill(&mut drawn).map_err(|error| Failed::Other(StoreError::other(error)))?;
+        let drawn = hex(&drawn);
+        let digest = digest(value);
+        let whole = [format!("{FORMAT} 0 {drawn} {digest}\n").as_bytes(), value].concat();
+        if whole.len() <= self.piece {
+            self.entry(&name)?.set_secret(&whole)?;
+        } else {
+            let mut pieces = 0;
+            for piece in value.chunks(self.piece) {
+                self.entry(&piece_name(&name, &drawn, pieces))?
+                    .set_secret(piece)?;
+                pieces += 1;
+            }
+            let head = format!("{FORMAT} {pieces} {drawn} {digest}\n");
+            self.entry(&name)?.set_secret(head.as_bytes())?;
+        }
+        match before {
+            Some(before) => self.clear(&name, &before),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn remove(&self, key: &str) -> Result<(), Failed> {
+        let name = name(key);
+        let before = self.head(&name).ok().flatten();
+        self.delete(&name)?;
+        match before {
+            Some(before) => self.clear(&name, &before),
+            None => Ok(()),
+        }
+    }
+
+    /// Removes the pieces of a value.
+    fn clear(&self, name: &str, head: &Head) -> Result<(), Failed> {
+        (0..head.pieces).try_for_each(|index| self.delete(&piece_name(name, &head.drawn, index)))
+    }
+
+    fn head(&self, name: &str) -> Result<Option<Head>, Failed> {
+        match self.get(name)? {
+            Some(written) => Head::read(&written)
+                .map(Some)
+                .ok_or(Failed::Damaged("the keyring's entry is not one of ours")),
+            None => Ok(None),
+        }
+    }
+
+    fn get(&self, name: &str) -> Result<Option<Vec<u8>>, Failed> {
+        match self.entry(name)?.get_secret() {
+            Ok(secret) => Ok(Some(secret)),
+            Err(Error::NoEntry) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn delete(&self, name: &str) -> Result<(), Failed> {
+        match self.entry(name)?.delete_credential() {
+            Ok(()) | Err(Error::NoEntry) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn entry(&self, name: &str) -> Result<Entry, Failed> {
+        Ok(self.store.build(&self.service, name, None)?)
+    }
+}
+
+impl Head {
+    fn read(written: &[u8]) -> Option<Self> {
+        let end = written.iter().position(|byte| *byte == b'\n')?;
+        let line = std::str::from_utf8(&written[..end]).ok()?;
+        let mut words = line.strip_prefix(FORMAT)?.split(' ').skip(1);
+        Some(Self {
+            pieces: words
+                .next()?
+                .parse()
+                .ok()
+                .filter(|pieces| *pieces <= LARGEST)?,
+            drawn: words.next()?.to_owned(),
+            digest: words.next()?.to_owned(),
+            value: written[end + 1..].to_vec(),
+        })
+    }
+}
+
+/// What a key is called in the keyring: itself, so that people recognise it, unless it can't be.
+fn name(key: &str) -> String {
+    let is_plain = key.chars().all(|char| char.is_ascii_graphic());
+    if is_plain && (1..=NAME).contains(&key.len()) {
+        key.to_owned()
+    } else {
+        format!("sha256:{}", digest(key.as_bytes()))
+    }
+}
+
+fn piece_name(name: &str, drawn: &str, index: usize) -> String {
+    format!("{name} {drawn} {index}")
+}
+
+fn digest(value: &[u8]) -> String {
+    hex(&Sha256::digest(value))
+}

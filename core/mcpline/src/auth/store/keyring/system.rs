@@ -1,0 +1,67 @@
+//! What each system has: its keyring, the limit of that, and a directory for locks.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use keyring_core::{CredentialStore, Error};
+
+/// The longest secret that the system takes: `CRED_MAX_CREDENTIAL_BLOB_SIZE` on Windows. Others have no limit that tokens
+/// come near; a megabyte is none.
+pub(super) const LARGEST: usize = if cfg!(windows) { 2560 } else { 1024 * 1024 };
+
+/// Connects to the system's keyring.
+#[cfg(target_os = "macos")]
+pub(super) fn connect() -> Result<Arc<CredentialStore>, Error> {
+    Ok(apple_native_keyring_store::keychain::Store::new()?)
+}
+
+/// Connects to the system's keyring.
+#[cfg(windows)]
+pub(super) fn connect() -> Result<Arc<CredentialStore>, Error> {
+    Ok(windows_native_keyring_store::Store::new()?)
+}
+
+/// Connects to the system's keyring.
+#[cfg(all(
+    unix,
+    not(any(target_os = "macos", target_os = "ios", target_os = "android"))
+))]
+pub(super) fn connect() -> Result<Arc<CredentialStore>, Error> {
+    Ok(zbus_secret_service_keyring_store::Store::new()?)
+}
+
+/// There is none that we know of.
+#[cfg(not(any(unix, windows)))]
+pub(super) fn connect() -> Result<Arc<CredentialStore>, Error> {
+    Err(none())
+}
+
+/// There is none that we know of.
+#[cfg(any(target_os = "ios", target_os = "android"))]
+pub(super) fn connect() -> Result<Arc<CredentialStore>, Error> {
+    Err(none())
+}
+
+#[cfg(any(not(any(unix, windows)), target_os = "ios", target_os = "android"))]
+fn none() -> Error {
+    Error::NotSupportedByStore("this system has no keyring that is known here".to_owned())
+}
+
+/// A directory of this user's for locks.
+pub(super) fn lock_directory() -> Option<PathBuf> {
+    let variable = |name| {
+        std::env::var_os(name)
+            .map(PathBuf::from)
+            .filter(|path| path.is_absolute())
+    };
+    let directory = if cfg!(windows) {
+        variable("LOCALAPPDATA")?
+    } else if cfg!(target_os = "macos") {
+        variable("HOME")?.join("Library/Application Support")
+    } else {
+        variable("XDG_RUNTIME_DIR")
+            .or_else(|| variable("XDG_STATE_HOME"))
+            .or_else(|| Some(variable("HOME")?.join(".local/state")))?
+    };
+    Some(directory.join("mcpline-locks"))
+}
