@@ -4,7 +4,7 @@
 //! given. Two parts of that belong to the host, and are ready made for most:
 //!
 //! - [`UserAgent`]: how the user gets to the authorization server and back. [`Loopback`] is for programs on the
-//!   user's own machine, [`Callback`] is the host's own way.
+//!   user's own machine, [`Terminal`] for those elsewhere, [`Callback`] is the host's own way.
 //! - [`TokenStore`]: where tokens and registrations are kept. [`MemoryStore`] forgets them with the process,
 //!   [`FileStore`] keeps them for its owner alone, and with the cargo feature `keyring` there is a `KeyringStore` for
 //!   the system's own.
@@ -25,7 +25,9 @@ pub use server::{
 #[cfg(feature = "keyring")]
 pub use store::KeyringStore;
 pub use store::{FileStore, MemoryStore, StoreError, TokenStore};
-pub use user_agent::{Callback, Loopback, Redirected, UserAgent, UserAgentError, Verdict, Visit};
+pub use user_agent::{
+    Callback, Loopback, Redirected, Terminal, UserAgent, UserAgentError, Verdict, Visit,
+};
 
 /// A future that is boxed, because the traits here are used as objects.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn std::future::Future<Output = T> + Send + 'a>>;

@@ -5,6 +5,7 @@ mod callback;
 mod error;
 mod loopback;
 mod query;
+mod terminal;
 mod verdict;
 
 use std::fmt;
@@ -14,6 +15,7 @@ use super::BoxFuture;
 pub use callback::Callback;
 pub use error::UserAgentError;
 pub use loopback::Loopback;
+pub use terminal::Terminal;
 pub use verdict::Verdict;
 
 /// Sends the user to the authorization server and takes what comes back.

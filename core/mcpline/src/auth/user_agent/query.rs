@@ -11,7 +11,6 @@ pub(super) fn value(url: &str, name: &str) -> Option<String> {
 }
 
 /// Text as it stands in a query.
-#[cfg(test)]
 pub(super) fn encoded(text: &str) -> String {
     let mut written = String::with_capacity(text.len());
     for byte in text.bytes() {
