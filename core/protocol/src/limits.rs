@@ -57,19 +57,9 @@ pub const MAX_MATCH_STEPS: usize = 100_000;
 /// Most variables in one URI template.
 pub const MAX_TEMPLATE_VARIABLES: usize = 64;
 
-/// Deepest nesting of a JSON Schema; compiling and validating recurse.
-pub const MAX_SCHEMA_DEPTH: usize = 64;
-
-/// Most subschemas in a JSON Schema. Schemas generated from large type hierarchies have some hundreds.
-pub const MAX_SUBSCHEMAS: usize = 10_000;
-
-/// How often a validation may try a subschema, beside 16 times per byte of the value. Alternatives and
-/// references can make a small schema and a small value cost exponential time.
-pub const MAX_SCHEMA_TRIES: usize = 100_000;
-
-/// How often matching one `pattern` may go back, where it needs look-around or back-references. Other
-/// patterns take linear time.
-pub const MAX_BACKTRACKING: usize = 100_000;
+pub use mcpline_schema::limits::{
+    MAX_BACKTRACKING, MAX_SCHEMA_DEPTH, MAX_SCHEMA_TRIES, MAX_SUBSCHEMAS,
+};
 
 /// Most questions of a server that wait for an answer at once, in one conversation or one result: each may stand
 /// for a dialogue with the user.

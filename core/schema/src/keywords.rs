@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use super::SchemaError;
+use crate::SchemaError;
 use crate::limits::{MAX_SCHEMA_DEPTH, MAX_SUBSCHEMAS};
 
 /// Keywords whose value is a schema, a list of schemas, or either.
-pub(crate) const SCHEMAS: &[&str] = &[
+pub const SCHEMAS: &[&str] = &[
     "additionalItems",
     "additionalProperties",
     "allOf",
@@ -26,7 +26,7 @@ pub(crate) const SCHEMAS: &[&str] = &[
 ];
 
 /// Keywords whose value is an object of schemas, `properties` left out.
-pub(crate) const SCHEMA_MAPS: &[&str] = &[
+pub const SCHEMA_MAPS: &[&str] = &[
     "$defs",
     "definitions",
     "dependencies",
@@ -52,14 +52,14 @@ const COMPOSING: &[&str] = &[
 
 /// What was found in a schema.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Size {
+pub(crate) struct Size {
     subschemas: usize,
     /// Whether it uses composition.
-    pub(super) composed: bool,
+    pub(crate) composed: bool,
 }
 
 /// Counts subschemas and looks for composition.
-pub(super) fn measure(schema: &Value) -> Result<Size, SchemaError> {
+pub(crate) fn measure(schema: &Value) -> Result<Size, SchemaError> {
     // Data in `enum` or `default` is nested, too, and everything recurses into it.
     if is_deep(schema, MAX_SCHEMA_DEPTH) {
         return Err(SchemaError::Depth);
@@ -117,7 +117,7 @@ fn subschemas<'a>(keyword: &str, value: &'a Value) -> impl Iterator<Item = &'a V
 }
 
 /// Changes every schema within `schema`, itself included, the innermost first.
-pub(super) fn for_each_mut(
+pub(crate) fn for_each_mut(
     schema: &mut Value,
     change: &mut impl FnMut(&mut serde_json::Map<String, Value>),
 ) {

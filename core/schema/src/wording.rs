@@ -4,7 +4,7 @@ use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
 use jsonschema::{ReferencingError, ValidationError};
 use serde_json::Value;
 
-use super::Violation;
+use crate::Violation;
 
 /// The most names, values or alternatives that one message lists.
 const LISTED: usize = 10;
@@ -12,7 +12,7 @@ const LISTED: usize = 10;
 /// The longest value of a schema that a message repeats, in bytes.
 const REPEATED: usize = 100;
 
-pub(super) fn violation(error: &ValidationError<'_>) -> Violation {
+pub(crate) fn violation(error: &ValidationError<'_>) -> Violation {
     Violation {
         path: error.instance_path().as_str().to_owned(),
         rule: error.kind().keyword().to_owned(),
@@ -21,7 +21,7 @@ pub(super) fn violation(error: &ValidationError<'_>) -> Violation {
 }
 
 /// The reference that cannot be resolved.
-pub(super) fn reference(error: &ReferencingError) -> String {
+pub(crate) fn reference(error: &ReferencingError) -> String {
     match error {
         ReferencingError::Unretrievable { uri, .. } => uri.clone(),
         ReferencingError::PointerToNowhere { pointer } => format!("#{pointer}"),

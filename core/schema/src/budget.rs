@@ -14,10 +14,10 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use jsonschema::{Keyword, ValidationError};
 use serde_json::{Map, Value, json};
 
-use super::keywords;
+use crate::keywords;
 
 /// The name of the counting keyword; nobody else's.
-pub(super) const KEYWORD: &str = "x-mcpline-step";
+pub(crate) const KEYWORD: &str = "x-mcpline-step";
 
 /// What happens when a budget is spent.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ thread_local! {
 }
 
 /// Runs a decision with so many tries. None if they are used up.
-pub(super) fn decide(tries: usize, decision: impl FnOnce() -> bool) -> Option<bool> {
+pub(crate) fn decide(tries: usize, decision: impl FnOnce() -> bool) -> Option<bool> {
     let outer = LEFT.replace((tries, Then::Fail));
     let decided = decision();
     let (left, _) = LEFT.replace(outer);
@@ -43,7 +43,7 @@ pub(super) fn decide(tries: usize, decision: impl FnOnce() -> bool) -> Option<bo
 
 /// Runs a search for an explanation with so many tries. None if they are used up, and where panics abort,
 /// for then a search could not be left.
-pub(super) fn explain<T>(tries: usize, search: impl FnOnce() -> T) -> Option<T> {
+pub(crate) fn explain<T>(tries: usize, search: impl FnOnce() -> T) -> Option<T> {
     if !cfg!(panic = "unwind") {
         return None;
     }
@@ -62,7 +62,7 @@ pub(super) fn explain<T>(tries: usize, search: impl FnOnce() -> T) -> Option<T> 
 struct Spent;
 
 /// A copy of a schema that counts.
-pub(super) fn counting(schema: &Value) -> Value {
+pub(crate) fn counting(schema: &Value) -> Value {
     let mut counting = schema.clone();
     keywords::for_each_mut(&mut counting, &mut |keywords| {
         let all = keywords.entry("allOf").or_insert_with(|| json!([]));
@@ -74,7 +74,7 @@ pub(super) fn counting(schema: &Value) -> Value {
 }
 
 /// Makes the keyword.
-pub(super) fn keyword<'a>(
+pub(crate) fn keyword<'a>(
     _: &'a Map<String, Value>,
     _: &'a Value,
     _: jsonschema::paths::Location,
