@@ -1,6 +1,7 @@
 //! What all servers, clients and loops of the process share: the I/O thread and the worker pool. They start with the
 //! first of them and end with the last.
 
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread::JoinHandle;
 
@@ -97,6 +98,12 @@ impl Library {
 
     pub(crate) fn handle(&self) -> &Handle {
         &self.handle
+    }
+
+    /// Starts a task that is started rarely: the runtime's part in it is compiled once for all of them.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let task: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(task);
+        self.handle.spawn(task);
     }
 
     pub(crate) fn completions(&self) -> &Completions {

@@ -144,7 +144,7 @@ impl Server {
     {
         let (stop, running) = self.serving.begin(self)?;
         let core = self.core.clone();
-        self.owner.library().handle().spawn(async move {
+        self.owner.library().spawn(async move {
             if let Err(fault) = serve(core, stop).await {
                 running.failed(fault);
             }
@@ -292,15 +292,15 @@ pub extern "C" fn mcpl_server_stop_on_signals(server: *mut mcpl_server) -> mcpl_
         });
         let (mut interrupt, mut terminate) =
             taken.map_err(|error| Fault::new(mcpl_status::MCPL_TRANSPORT, error.to_string()))?;
-        let server = Arc::downgrade(&server);
-        tokio::spawn(async move {
+        let stopping = Arc::downgrade(&server);
+        server.owner.library().spawn(async move {
             loop {
                 tokio::select! {
                     Some(()) = interrupt.recv() => {}
                     Some(()) = terminate.recv() => {}
                     else => return,
                 }
-                let Some(server) = Weak::upgrade(&server) else {
+                let Some(server) = Weak::upgrade(&stopping) else {
                     return;
                 };
                 server.serving.stop();

@@ -70,14 +70,30 @@ pub(super) unsafe fn wait<W: Work>(
     options: *const mcpl_request_options,
     result: *mut *mut c_char,
     result_length: *mut usize,
-    work: impl FnOnce() -> Done<W>,
+    work: impl Fn() -> Done<W>,
 ) -> mcpl_status {
     // SAFETY: as the caller promises.
-    let out = unsafe { Out::new(result, result_length) };
+    unsafe {
+        let out = Out::new(result, result_length);
+        wait_for(client, options, out, &|| work().map(boxed))
+    }
+}
+
+/// As [`wait`], compiled once for all that is asked.
+///
+/// # Safety
+///
+/// As for [`wait`].
+unsafe fn wait_for(
+    client: *mut mcpl_client,
+    options: *const mcpl_request_options,
+    out: Out,
+    work: &dyn Fn() -> Done<Boxed>,
+) -> mcpl_status {
     entry(|| {
         let client = Client::get(client)?;
         place::may_wait()?;
-        let work = boxed(work()?);
+        let work = work()?;
         // SAFETY: as the caller promises.
         let options = unsafe { read_options(options, || client.timeouts())? };
         out.give(&waited(&client, options, work)?);
@@ -103,16 +119,32 @@ fn waited(
 pub(super) unsafe fn begin<W: Work>(
     client: *mut mcpl_client,
     options: *const mcpl_request_options,
+    done: (mcpl_done, *mut c_void),
+    request: *mut *mut mcpl_request,
+    work: impl Fn() -> Done<W>,
+) -> mcpl_status {
+    // SAFETY: as the caller promises.
+    unsafe { begin_with(client, options, done, request, &|| work().map(boxed)) }
+}
+
+/// As [`begin`], compiled once for all that is asked.
+///
+/// # Safety
+///
+/// As for [`begin`].
+unsafe fn begin_with(
+    client: *mut mcpl_client,
+    options: *const mcpl_request_options,
     (done, user): (mcpl_done, *mut c_void),
     request: *mut *mut mcpl_request,
-    work: impl FnOnce() -> Done<W>,
+    work: &dyn Fn() -> Done<Boxed>,
 ) -> mcpl_status {
     // SAFETY: as the caller promises.
     unsafe { put(request, std::ptr::null_mut()) };
     entry(|| {
         let client: Arc<Client> = Client::get(client)?;
         let sink = callback(done, user)?;
-        let work = boxed(work()?);
+        let work = work()?;
         // SAFETY: as the caller promises.
         let options = unsafe { read_options(options, || client.timeouts())? };
         // SAFETY: as the caller promises.

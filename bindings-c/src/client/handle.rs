@@ -241,7 +241,7 @@ impl Client {
         };
         let latch = Latch::new();
         let (ended, client) = (latch.clone(), self.this.upgrade());
-        self.owner.library().handle().spawn(async move {
+        self.owner.library().spawn(async move {
             if let Some(core) = core {
                 core.close().await;
             }

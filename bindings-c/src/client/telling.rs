@@ -23,7 +23,7 @@ impl Work for Deed {
 }
 
 /// Does it, and waits until it is done.
-fn wait_until(client: *mut mcpl_client, deed: impl FnOnce() -> Done<Deed>) -> mcpl_status {
+fn wait_until(client: *mut mcpl_client, deed: impl Fn() -> Done<Deed>) -> mcpl_status {
     // SAFETY: NULL may be given.
     unsafe { wait(client, ptr::null(), ptr::null_mut(), ptr::null_mut(), deed) }
 }

@@ -31,6 +31,7 @@
 //! vocabulary of the protocol itself.
 
 pub mod auth;
+mod background;
 pub mod client;
 mod clock;
 mod error;

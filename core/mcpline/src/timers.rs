@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::sync::Notify;
 
+use crate::background;
 use crate::clock;
 
 /// Something with deadlines of its own.
@@ -91,7 +92,7 @@ impl Timers {
         }
         let stopped = Stopped(Arc::downgrade(self));
         let shared = Arc::downgrade(&self.shared);
-        runtime.spawn(async move {
+        background::spawn(runtime, async move {
             let _stopped = stopped;
             while let Some(shared) = shared.upgrade() {
                 if shared.closed.load(Ordering::Acquire) {

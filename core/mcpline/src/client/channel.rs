@@ -6,6 +6,8 @@ use bytes::Bytes;
 use mcpline_protocol::Revision;
 use tokio::sync::mpsc;
 
+use crate::background;
+
 use super::address::Channel;
 use super::closing::{Closing, closing};
 use super::error::ClientError;
@@ -25,7 +27,7 @@ impl ChannelLink {
             mut from_server,
         } = channel;
         let (closing, running) = closing();
-        tokio::spawn(async move {
+        background::spawn_here(async move {
             loop {
                 let message = tokio::select! {
                     biased;

@@ -15,6 +15,8 @@ use mcpline_protocol::{ErrorCode, RpcError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::background;
+
 /// An answer on its way. Dropped when the server withdraws the question or the caller gives the request up.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
 
@@ -50,7 +52,7 @@ impl Handlers {
         Box::pin(async move {
             // In a task of its own, a panic ends that task alone.
             let asked = params.clone();
-            let mut running = Running(tokio::spawn(async move { answerer(asked).await }));
+            let mut running = Running(background::spawn_here(async move { answerer(asked).await }));
             let answer = match (&mut running.0).await {
                 Ok(answer) => answer?,
                 Err(_) => return Err(RpcError::internal_error("the handler of the host failed")),

@@ -12,6 +12,7 @@ use mcpline_protocol::wire::header::standard_headers;
 use mcpline_protocol::wire::{Kind, Method, Notification, Params, Raw};
 use mcpline_protocol::{Era, ErrorCode};
 
+use crate::background;
 use crate::clock;
 use crate::timers::Timers;
 
@@ -200,7 +201,7 @@ impl Inner {
                 ..Ask::new(method, Some(&params))
             };
             let answer = session.ask(&ask, None, Vec::new());
-            self.runtime.spawn(async move {
+            background::spawn(&self.runtime, async move {
                 if let Err(error) = answer.await {
                     tracing::warn!("{method} could not be repeated on the new connection: {error}");
                 }
@@ -228,7 +229,7 @@ impl Inner {
         // Somebody listens: come back at once, not only with the next request.
         if self.listening.wants(self) && self.settings.reconnect.attempts > 0 {
             let this = self.this.clone();
-            self.runtime.spawn(async move {
+            background::spawn(&self.runtime, async move {
                 if let Some(this) = this.upgrade()
                     && let Err(error) = this.session().await
                 {

@@ -13,6 +13,8 @@ use mcpline_protocol::vocabulary::{ServerCapabilities, SubscriptionFilter, meta}
 use mcpline_protocol::wire::{Method, Notification, Params, Raw, RequestId};
 use tokio::sync::{Notify, watch};
 
+use crate::background;
+
 use super::error::ClientError;
 use super::handlers::Listener;
 use super::inner::Inner;
@@ -211,9 +213,7 @@ impl Inner {
         if !session.revision().features().listen {
             return;
         }
-        let task = self
-            .runtime
-            .spawn(listen(self.this.clone(), session.clone()));
+        let task = background::spawn(&self.runtime, listen(self.this.clone(), session.clone()));
         let former = {
             let mut state = self.listening.lock();
             // Requests of a new conversation are numbered anew.

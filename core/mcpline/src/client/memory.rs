@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mcpline_protocol::Revision;
 
+use crate::background;
 use crate::server::Server;
 use crate::transport::Memory;
 
@@ -23,7 +24,7 @@ impl MemoryLink {
         let memory = Arc::new(server.connect());
         let (closing, running) = closing();
         let receiving = memory.clone();
-        tokio::spawn(async move {
+        background::spawn_here(async move {
             loop {
                 let message: Option<Bytes> = tokio::select! {
                     biased;

@@ -35,6 +35,8 @@ use mcpline_protocol::{Raw, Revision};
 
 use inner::Inner;
 
+use crate::background;
+
 pub use address::{Address, Channel, Dial};
 pub use builder::ClientBuilder;
 #[cfg(unix)]
@@ -65,7 +67,7 @@ impl Drop for Handle {
         self.inner.listening.stop();
         let inner = self.inner.clone();
         // Requests in flight hold the conversation, not the client: they end too.
-        self.inner.runtime.spawn(async move { inner.close().await });
+        background::spawn(&self.inner.runtime, async move { inner.close().await });
     }
 }
 

@@ -10,6 +10,7 @@ use mcpline_protocol::Revision;
 use mcpline_protocol::limits::MAX_LINE;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
+use crate::background;
 use crate::lane;
 use crate::transport::Stop;
 use crate::transport::outbox::Outbox;
@@ -45,7 +46,7 @@ impl PipeLink {
             outbox: outbox.clone(),
             closing,
         });
-        tokio::spawn(async move {
+        background::spawn_here(async move {
             let error = serve(reader, writer, &outbox, &running.stop, &sink, end).await;
             sink.ended(error);
         });

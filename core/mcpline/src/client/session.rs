@@ -13,6 +13,7 @@ use mcpline_protocol::wire::{self, Incoming, Message, ReadError, Request, Reques
 use mcpline_protocol::{Raw, Revision, RpcError};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::background;
 use crate::clock;
 use crate::timers::{Timed, Timers};
 
@@ -271,7 +272,7 @@ impl Session {
         let id = request.id.clone();
         // The task can't end before it is entered: it waits for the lock.
         let mut state = self.lock();
-        let task = client.runtime.spawn(async move {
+        let task = background::spawn(&client.runtime, async move {
             let outcome = answer.await;
             session.answered(&id, &outcome);
         });

@@ -7,6 +7,7 @@ use mcpline_protocol::session::AskError;
 use mcpline_protocol::wire::Raw;
 use tokio::sync::Notify;
 
+use crate::background;
 use crate::server::{Ask, Call, Context, HandlerError, Reply};
 
 /// One thing that a foreign thread has done or wants done.
@@ -48,7 +49,7 @@ impl Completions {
             running: Mutex::default(),
         });
         let weak = Arc::downgrade(&shared);
-        runtime.spawn(async move {
+        background::spawn(runtime, async move {
             while let Some(shared) = weak.upgrade() {
                 let filled = shared.filled.notified();
                 if !shared.run() {

@@ -18,6 +18,8 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::AsyncReadExt;
 use tokio::process::{Child as Process, ChildStdout};
 
+use crate::background;
+
 use super::connect::{Dialler, Dialling};
 use super::error::ClientError;
 use super::link::{Link, Sink};
@@ -89,7 +91,7 @@ async fn end(
     closed: bool,
 ) -> ClientError {
     // A child that writes to a full pipe could not see that it is to leave.
-    let draining = tokio::spawn(async move {
+    let draining = background::spawn_here(async move {
         let mut sink = [0; 4096];
         while matches!(stdout.read(&mut sink).await, Ok(read) if read > 0) {}
     });

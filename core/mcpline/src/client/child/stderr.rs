@@ -7,6 +7,8 @@ use std::time::Duration;
 use tokio::io::AsyncReadExt;
 use tokio::process::ChildStderr;
 
+use crate::background;
+
 use super::command::StderrListener;
 
 /// Most lines that an error repeats: the end of a traceback.
@@ -34,7 +36,7 @@ impl LastLines {
     pub(super) fn keep(mut stderr: ChildStderr, listener: Option<StderrListener>) -> Self {
         let lines: Arc<Mutex<VecDeque<String>>> = Arc::default();
         let kept = lines.clone();
-        let reading = tokio::spawn(async move {
+        let reading = background::spawn_here(async move {
             let mut chunk = [0; 4096];
             let mut line = Vec::new();
             let finish = |line: &mut Vec<u8>| {

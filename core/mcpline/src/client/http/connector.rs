@@ -24,6 +24,7 @@ use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tower_service::Service as _;
 
+use crate::background;
 use crate::client::error::ClientError;
 
 use super::reach::{Reach, Resolver};
@@ -159,9 +160,9 @@ impl Connector {
         };
         let sender = if https {
             let stream = self.encrypt(stream.into_inner(), target).await?;
-            handshake(TokioIo::new(stream)).await?
+            handshake(Box::new(TokioIo::new(stream))).await?
         } else {
-            handshake(stream).await?
+            handshake(Box::new(stream)).await?
         };
         Ok(Wire { sender, proxied })
     }
@@ -236,17 +237,19 @@ fn tls_config(
     Ok(config)
 }
 
+/// What HTTP is spoken on, encrypted or not: the machine that speaks it is compiled once for both.
+trait Stream: hyper::rt::Read + hyper::rt::Write + Unpin + Send {}
+
+impl<S: hyper::rt::Read + hyper::rt::Write + Unpin + Send> Stream for S {}
+
 /// Begins HTTP on a stream. The connection lives in a task of its own, which ends with it.
-async fn handshake<S>(stream: S) -> Result<http1::SendRequest<Full<Bytes>>, String>
-where
-    S: hyper::rt::Read + hyper::rt::Write + Unpin + Send + 'static,
-{
+async fn handshake(stream: Box<dyn Stream>) -> Result<http1::SendRequest<Full<Bytes>>, String> {
     let (sender, connection) = http1::Builder::new()
         .max_header_size(MAX_HEAD)
         .handshake(stream)
         .await
         .map_err(|error| reason(&error))?;
-    tokio::spawn(async move {
+    background::spawn_here(async move {
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a connection ended");
         }

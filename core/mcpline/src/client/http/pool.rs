@@ -6,6 +6,8 @@ use std::time::Duration;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
+use crate::background;
+
 use super::connector::Wire;
 use super::target::Origin;
 
@@ -72,7 +74,7 @@ impl Pool {
             since: Instant::now(),
         });
         if shared.sweeper.is_none() {
-            let task = tokio::spawn(sweep(Arc::downgrade(self)));
+            let task = background::spawn_here(sweep(Arc::downgrade(self)));
             shared.sweeper = Some(task.abort_handle());
         }
     }

@@ -2,10 +2,13 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
+
+use crate::background;
 
 /// The tasks of one link.
 pub(super) struct Tasks {
@@ -47,6 +50,8 @@ impl Tasks {
 
     /// Starts anything else.
     pub(super) fn spawn(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) -> bool {
+        let task: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(task);
+        let task: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(task);
         self.start(None, task)
     }
 
@@ -55,7 +60,7 @@ impl Tasks {
     where
         F: Future<Output: Send + 'static> + Send + 'static,
     {
-        self.handle.spawn(task)
+        background::spawn(&self.handle, task)
     }
 
     /// Ends the exchange of a request.

@@ -15,6 +15,7 @@ use mcpline_protocol::mrtr::{Answer, Asked, RequestState, question_digest, reque
 use mcpline_protocol::session::{AskError, AskRequest, Need};
 use mcpline_protocol::wire::{Params, Raw, json_string};
 
+use crate::background;
 use crate::clock;
 use crate::lane::{self, Status};
 
@@ -169,7 +170,7 @@ fn ask_in_rounds(call: &Arc<CallState>, seat: &Seat, ask: Ask, sink: AskSink) {
 /// Ends the round one scheduler turn from now, so that questions asked together go out together.
 fn schedule_flush(call: Arc<CallState>) {
     let runtime = call.lock_seat().connection.runtime().clone();
-    runtime.spawn(async move {
+    background::spawn(&runtime, async move {
         tokio::task::yield_now().await;
         flush(&call);
     });

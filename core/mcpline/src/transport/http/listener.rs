@@ -10,6 +10,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio::sync::Semaphore;
 
+use crate::background;
 use crate::error::Error;
 use crate::server::Server;
 use crate::transport::{Stop, Transport};
@@ -99,7 +100,7 @@ impl Transport for Http {
             match stream {
                 (permit, Ok((stream, _))) => {
                     let served = serve_connection(stream, service.clone(), stop.clone(), timeouts);
-                    tokio::spawn(async move {
+                    background::spawn_here(async move {
                         served.await;
                         drop(permit);
                     });

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use mcpline_protocol::wire::{self, Incoming, Message, Method, Raw, encode};
 
+use crate::background;
 use crate::clock;
 use crate::lane::Lane;
 use crate::server::connection::Connection;
@@ -92,7 +93,8 @@ impl Replicas {
     /// Saves a session that is in use once more, before its lifetime is over.
     pub(super) fn renew(&self, session: &Arc<Session>) {
         let session = session.clone();
-        session.connection.runtime().clone().spawn(async move {
+        let runtime = session.connection.runtime().clone();
+        background::spawn(&runtime, async move {
             if let Some(sessions) = session.sessions()
                 && let Some(replicas) = sessions.replicas()
             {
@@ -108,7 +110,7 @@ impl Replicas {
         });
         let store = self.sharing.sessions.clone();
         let id = id.to_owned();
-        runtime.spawn(async move {
+        background::spawn(runtime, async move {
             if let Err(error) = store.remove(&id).await {
                 tracing::warn!(%error, "an ended session could not be removed from the store");
             }
@@ -176,7 +178,7 @@ impl Replicas {
         // The process that has the request goes on writing its log; we look for more as often as a client
         // would that is told to come back.
         let rest = Arc::downgrade(&stream);
-        session.connection.runtime().spawn(async move {
+        background::spawn(session.connection.runtime(), async move {
             loop {
                 tokio::time::sleep(retry).await;
                 let Some(stream) = rest.upgrade() else { return };

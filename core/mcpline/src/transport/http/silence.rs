@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
+use crate::background;
+
 use super::exchange::Exchange;
 
 /// How late, in shares of the silence itself, an exchange may be noticed: the task looks at all of them no more
@@ -59,7 +61,7 @@ impl Silences {
             }
         };
         if !std::mem::replace(&mut state.watched, true) {
-            tokio::spawn(self.clone().run());
+            background::spawn_here(self.clone().run());
         }
         drop(state);
         Place {
