@@ -36,6 +36,7 @@ pub mod client;
 mod clock;
 mod error;
 pub mod foreign;
+mod header;
 mod lane;
 pub mod server;
 pub mod sharing;

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
+use foldhash::quality::RandomState;
 use mcpline_protocol::adapt;
 use mcpline_protocol::auth::Scopes;
 use mcpline_protocol::revision::Revision;
@@ -135,7 +136,7 @@ impl std::fmt::Debug for Completer {
 /// cursor that names one stays good whatever is added or removed around it.
 pub(crate) struct Shelf<T> {
     items: Vec<(u64, Arc<T>)>,
-    by_name: HashMap<String, Arc<T>>,
+    by_name: HashMap<String, Arc<T>, RandomState>,
     next: u64,
 }
 
@@ -153,7 +154,7 @@ impl<T> Default for Shelf<T> {
     fn default() -> Self {
         Self {
             items: Vec::new(),
-            by_name: HashMap::new(),
+            by_name: HashMap::default(),
             next: 1,
         }
     }

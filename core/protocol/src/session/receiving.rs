@@ -182,11 +182,13 @@ impl<C, A> ServerSession<C, A> {
                 self.limits.in_flight
             )));
         }
-        let refused = RpcError::invalid_request(format!(
-            "a request with the id {} is in flight",
-            String::from_utf8_lossy(entry.id.raw())
-        ));
-        self.requests.insert(entry).ok_or(refused)
+        let id = entry.id.clone();
+        self.requests.insert(entry).ok_or_else(|| {
+            RpcError::invalid_request(format!(
+                "a request with the id {} is in flight",
+                String::from_utf8_lossy(id.raw())
+            ))
+        })
     }
 
     fn initialize(

@@ -1,6 +1,9 @@
 //! The table of requests in flight: each ends exactly once.
 
 use std::collections::HashMap;
+use std::collections::hash_map;
+
+use foldhash::quality::RandomState;
 
 use crate::vocabulary::LoggingLevel;
 use crate::wire::{Raw, RequestId};
@@ -41,7 +44,8 @@ pub(super) struct Entry<C> {
 pub(super) struct RequestTable<C> {
     slots: Vec<Slot<C>>,
     free: Vec<u32>,
-    ids: HashMap<RequestId, RequestKey>,
+    /// The peer chooses ids; but there are no more than are in flight, and the hashes are seeded.
+    ids: HashMap<RequestId, RequestKey, RandomState>,
 }
 
 #[derive(Debug)]
@@ -55,7 +59,7 @@ impl<C> RequestTable<C> {
         Self {
             slots: Vec::new(),
             free: Vec::new(),
-            ids: HashMap::new(),
+            ids: HashMap::default(),
         }
     }
 
@@ -66,8 +70,8 @@ impl<C> RequestTable<C> {
     /// Enters a request, or refuses an id that is in flight.
     pub(super) fn insert(&mut self, entry: Entry<C>) -> Option<RequestKey> {
         let vacancy = match self.ids.entry(entry.id.clone()) {
-            std::collections::hash_map::Entry::Occupied(_) => return None,
-            std::collections::hash_map::Entry::Vacant(vacancy) => vacancy,
+            hash_map::Entry::Occupied(_) => return None,
+            hash_map::Entry::Vacant(vacancy) => vacancy,
         };
         let index = match self.free.pop() {
             Some(index) => index as usize,

@@ -8,10 +8,10 @@ use mcpline_protocol::Revision;
 
 use crate::client::error::ClientError;
 use crate::client::link::RequestHead;
+use crate::header::SESSION_ID;
 
 use super::answer::{Answer, BodyError, Media};
 use super::events::{End, Memory, Owner, pump};
-use super::headers::SESSION_ID;
 use super::refusal::refusal;
 use super::streamable::Conversation;
 

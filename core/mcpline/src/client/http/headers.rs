@@ -11,12 +11,9 @@ use mcpline_protocol::Revision;
 
 use crate::client::error::ClientError;
 use crate::client::link::RequestHead;
+use crate::header::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 
 use super::target::Target;
-
-pub(super) const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
-pub(super) const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
-const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
 
 const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");

@@ -6,8 +6,9 @@ use http::header::ACCEPT;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 use mcpline_protocol::Revision;
-use mcpline_protocol::wire::{Incoming, Message, Method, ReadError, header};
+use mcpline_protocol::wire::{Incoming, Message, Method, ReadError};
 
+use crate::header::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use crate::lane::{Lane, Status};
 use crate::server::HttpInfo;
 
@@ -34,7 +35,7 @@ pub(super) async fn answer(
         &incoming,
         Incoming::Single(Message::Request(request)) if request.method == Method::Initialize
     );
-    if begins && !parts.headers.contains_key(header::SESSION_ID) {
+    if begins && !parts.headers.contains_key(SESSION_ID) {
         return begin(shared, parts, incoming).await;
     }
     let session = match find(shared, &parts).await {
@@ -135,7 +136,7 @@ pub(super) async fn listen(shared: &Arc<Shared>, parts: &Parts) -> Response<Body
         Ok(session) => session,
         Err(refusal) => return refusal.response(),
     };
-    if let Some(id) = parts.headers.get(header::LAST_EVENT_ID) {
+    if let Some(id) = parts.headers.get(LAST_EVENT_ID) {
         return resume(shared, &session, id).await;
     }
     let primes = session
@@ -194,7 +195,7 @@ pub(super) async fn delete(shared: &Arc<Shared>, parts: &Parts) -> Response<Body
 /// The session that a request is for.
 async fn find(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
     check_version(&parts.headers)?;
-    let Some(id) = parts.headers.get(header::SESSION_ID) else {
+    let Some(id) = parts.headers.get(SESSION_ID) else {
         return Err(Refusal::new(
             StatusCode::BAD_REQUEST,
             "the request needs an Mcp-Session-Id: send initialize first",
@@ -206,7 +207,7 @@ async fn find(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
             "there is no such session: send initialize to begin a new one",
         )
     };
-    let id = id.to_str().map_err(|_| unknown())?;
+    let id = std::str::from_utf8(id.as_bytes()).map_err(|_| unknown())?;
     let principal = principal(parts);
     let found = match shared.sessions.find(id, principal) {
         Ok(session) => Some(session),
@@ -227,10 +228,11 @@ async fn find(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
 /// An invalid or unsupported version is refused (2025-06-18, `basic/transports`, protocol version
 /// header); none at all is an older client.
 fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
-    let Some(version) = headers.get(header::PROTOCOL_VERSION) else {
+    let Some(version) = headers.get(PROTOCOL_VERSION) else {
         return Ok(());
     };
-    match version.to_str().ok().and_then(Revision::parse) {
+    let version = std::str::from_utf8(version.as_bytes()).ok();
+    match version.and_then(Revision::parse) {
         Some(_) => Ok(()),
         None => Err(Refusal::new(
             StatusCode::BAD_REQUEST,

@@ -9,6 +9,7 @@ use mcpline_protocol::wire::header::{self, Field};
 use mcpline_protocol::wire::{Incoming, Message, Method, ReadError, Request, encode};
 use mcpline_protocol::{ErrorCode, Revision, RpcError};
 
+use crate::header::PROTOCOL_VERSION;
 use crate::lane::{Lane, Status};
 use crate::server::HttpInfo;
 use crate::server::connection::{Connection, Opening};
@@ -23,7 +24,7 @@ use super::stream::Stream;
 /// Whether the headers name a modern revision.
 pub(super) fn is_named(headers: &HeaderMap) -> bool {
     headers
-        .get(header::PROTOCOL_VERSION)
+        .get(PROTOCOL_VERSION)
         .and_then(|value| value.to_str().ok())
         .and_then(Revision::parse)
         .is_some_and(Revision::is_modern)

@@ -11,6 +11,7 @@ use mcpline_protocol::Revision;
 use mcpline_protocol::session::RequestMeta;
 use mcpline_protocol::wire::{self, Incoming, Message, Method, ReadError, encode, header};
 
+use crate::header::PROTOCOL_VERSION;
 use crate::lane::Status;
 
 use super::body::Body;
@@ -44,11 +45,11 @@ enum Era {
 /// A request that names a modern version, in its header or its `_meta`, is modern; so is one that names
 /// an unknown version in `_meta`, which only modern clients do.
 fn era(headers: &HeaderMap, incoming: &Result<Incoming, ReadError>) -> Era {
-    let named = headers.get(header::PROTOCOL_VERSION);
-    let named = named.map(|value| String::from_utf8_lossy(value.as_bytes()));
-    let revision = named
-        .as_deref()
-        .map(|version| Revision::parse(version.trim()));
+    let named = headers.get(PROTOCOL_VERSION);
+    let revision = named.map(|version| {
+        let version = std::str::from_utf8(version.as_bytes()).ok()?;
+        Revision::parse(version.trim())
+    });
     if matches!(revision, Some(Some(revision)) if revision.is_modern()) {
         return Era::Modern;
     }
@@ -59,7 +60,9 @@ fn era(headers: &HeaderMap, incoming: &Result<Incoming, ReadError>) -> Era {
         return Era::Modern;
     }
     match (named, revision) {
-        (Some(version), Some(None)) => Era::Unsupported(version.into_owned()),
+        (Some(version), Some(None)) => {
+            Era::Unsupported(String::from_utf8_lossy(version.as_bytes()).into_owned())
+        }
         _ => Era::Legacy,
     }
 }

@@ -2,8 +2,8 @@
 
 use std::net::IpAddr;
 
-use http::HeaderMap;
 use http::header::{HOST, ORIGIN};
+use http::{HeaderMap, HeaderValue};
 
 use super::options::HttpOptions;
 
@@ -21,7 +21,7 @@ pub(super) fn check(
 ) -> Result<(), String> {
     let host = match (authority, headers.get(HOST)) {
         (Some(authority), _) => authority,
-        (None, Some(host)) => host.to_str().map_err(|_| "Host is not ASCII".to_owned())?,
+        (None, Some(host)) => ascii(host).ok_or("Host is not ASCII")?,
         (None, None) => return Err("the request names no Host".into()),
     };
     if !allows(host_name(host), options, bound) {
@@ -32,9 +32,7 @@ pub(super) fn check(
     let Some(origin) = headers.get(ORIGIN) else {
         return Ok(());
     };
-    let origin = origin
-        .to_str()
-        .map_err(|_| "Origin is not ASCII".to_owned())?;
+    let origin = ascii(origin).ok_or("Origin is not ASCII")?;
     let listed = options
         .allowed_origins
         .iter()
@@ -49,6 +47,13 @@ pub(super) fn check(
             "Origin {origin} is not allowed: add it to the option allowed_origins"
         ))
     }
+}
+
+/// What [`HeaderValue::to_str`] gives, which looks at one byte at a time.
+fn ascii(value: &HeaderValue) -> Option<&str> {
+    std::str::from_utf8(value.as_bytes())
+        .ok()
+        .filter(|text| text.is_ascii())
 }
 
 fn allows(name: &str, options: &HttpOptions, bound: Option<IpAddr>) -> bool {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use http::header::{ALLOW, CONTENT_TYPE};
 use http::request::Parts;
-use http::{Method, Request, Response, StatusCode};
+use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use mcpline_protocol::wire::encode;
 use mcpline_protocol::{ErrorCode, RpcError};
@@ -214,13 +214,7 @@ impl HttpService {
         B: http_body::Body<Data: Into<Bytes> + Send>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
-        let content_type = parts
-            .headers
-            .get(CONTENT_TYPE)
-            .and_then(|value| value.to_str().ok())
-            .unwrap_or_default();
-        let essence = content_type.split(';').next().unwrap_or_default().trim();
-        if !essence.eq_ignore_ascii_case("application/json") {
+        if !parts.headers.get(CONTENT_TYPE).is_some_and(is_json) {
             return Err(Refusal::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "Content-Type must be application/json",
@@ -329,14 +323,24 @@ async fn already<F: Future>(mut future: Pin<&mut F>) -> Option<F::Output> {
     .await
 }
 
+/// Whether a `Content-Type` says JSON, with whatever parameters.
+fn is_json(content_type: &HeaderValue) -> bool {
+    // As most clients write it.
+    content_type == "application/json"
+        || content_type.to_str().is_ok_and(|content_type| {
+            let essence = content_type.split(';').next().unwrap_or_default().trim();
+            essence.eq_ignore_ascii_case("application/json")
+        })
+}
+
+/// What all our bodies are but event streams.
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
 /// A JSON body.
 pub(super) fn json(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(Body::full(body));
     *response.status_mut() = status;
-    response.headers_mut().insert(
-        CONTENT_TYPE,
-        http::HeaderValue::from_static("application/json"),
-    );
+    response.headers_mut().insert(CONTENT_TYPE, JSON);
     response
 }
 

@@ -4,6 +4,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use foldhash::quality::RandomState;
 use mcpline_protocol::session::{Scope, SessionLimits};
 
 use crate::clock;
@@ -48,7 +49,7 @@ struct Streams {
 
 /// All sessions of one HTTP service.
 pub(super) struct Sessions {
-    live: Mutex<HashMap<String, Arc<Session>>>,
+    live: Mutex<HashMap<String, Arc<Session>, RandomState>>,
     /// The sessions in about the order in which they were last used.
     order: Mutex<VecDeque<Weak<Session>>>,
     cap: usize,
@@ -86,7 +87,7 @@ impl Sessions {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<String, Arc<Session>, RandomState>> {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
