@@ -103,6 +103,19 @@ impl Rig {
         self.ask("POST", "/mcp", &all, body).await
     }
 
+    /// One request with a token.
+    pub(crate) async fn ask_with(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> Answer {
+        let bearer = format!("Bearer {token}");
+        let headers = [("Authorization", bearer.as_str())];
+        self.ask(method, path, &headers, body).await
+    }
+
     /// A 2026-07-28 request.
     pub(crate) async fn modern(&self, token: &str, method: &str, params: Value) -> Answer {
         let (name, body) = modern(method, params);

@@ -1,1 +1,276 @@
+//! Keys over time, and forms of the header, without a network.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcpline_protocol::auth::AuthError;
+use mcpline_protocol::auth::fetch::FetchResponse;
+use mcpline_protocol::auth::jose::{JwkSet, SigningKey};
+use ring::rand::SystemRandom;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+
+use super::keys::{KeyCache, Keys};
+use super::{Fetch, ResourceServer};
+
+/// An authorization server that answers at once with what it is told to.
+#[derive(Default)]
+struct Publisher {
+    keys: Mutex<Vec<String>>,
+    cache_control: Mutex<Option<String>>,
+    down: Mutex<bool>,
+    /// Where requests wait, if they do.
+    gate: Mutex<Option<Arc<Notify>>>,
+    fetched: AtomicUsize,
+}
+
+impl Publisher {
+    fn of(ids: &[&str]) -> Arc<Self> {
+        let this = Arc::new(Self::default());
+        this.publish(ids);
+        this
+    }
+
+    fn publish(&self, ids: &[&str]) {
+        *self.keys.lock().expect("unpoisoned") = ids.iter().map(|id| (*id).to_owned()).collect();
+    }
+
+    fn fetched(&self) -> usize {
+        self.fetched.load(Ordering::SeqCst)
+    }
+
+    fn cache(self: &Arc<Self>) -> Arc<KeyCache> {
+        KeyCache::new(
+            None,
+            Keys::At("https://auth.example/keys".into()),
+            self.fetch(),
+        )
+    }
+
+    fn fetch(self: &Arc<Self>) -> Fetch {
+        let this = self.clone();
+        Arc::new(move |request| {
+            let this = this.clone();
+            Box::pin(async move {
+                this.fetched.fetch_add(1, Ordering::SeqCst);
+                let gate = this.gate.lock().expect("unpoisoned").clone();
+                if let Some(gate) = gate {
+                    gate.notified().await;
+                }
+                if *this.down.lock().expect("unpoisoned") {
+                    return Err(AuthError::Fetch {
+                        url: request.url,
+                        reason: "down".into(),
+                    });
+                }
+                let key = |id: &String| Value::Object(public(id));
+                let keys: Vec<_> = this
+                    .keys
+                    .lock()
+                    .expect("unpoisoned")
+                    .iter()
+                    .map(key)
+                    .collect();
+                let cached = this.cache_control.lock().expect("unpoisoned").clone();
+                Ok(FetchResponse {
+                    status: 200,
+                    headers: cached
+                        .into_iter()
+                        .map(|value| ("cache-control".into(), value))
+                        .collect(),
+                    body: json!({ "keys": keys }).to_string().into(),
+                })
+            })
+        })
+    }
+}
+
+/// A public key under an id; which one doesn't matter here.
+fn public(id: &str) -> serde_json::Map<String, Value> {
+    static KEY: std::sync::OnceLock<SigningKey> = std::sync::OnceLock::new();
+    let key = KEY.get_or_init(|| SigningKey::generate_es256(&SystemRandom::new()).expect("a key"));
+    key.public_jwk().with_id(id).to_json()
+}
+
+async fn has(cache: &Arc<KeyCache>, id: &str) -> Option<bool> {
+    cache.get(Some(id)).await.ok().map(|keys| keys.has(id))
+}
+
+async fn pass(seconds: u64) {
+    tokio::time::advance(Duration::from_secs(seconds)).await;
+}
+
+/// Lets tasks that are ready run.
+async fn settle() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_new_key_is_found_when_a_token_names_it_but_not_at_every_wish() {
+    let publisher = Publisher::of(&["old"]);
+    let cache = publisher.cache();
+    assert_eq!(has(&cache, "old").await, Some(true));
+    publisher.publish(&["old", "new"]);
+    pass(29).await;
+    assert_eq!(has(&cache, "new").await, Some(false));
+    assert_eq!(publisher.fetched(), 1);
+    pass(2).await;
+    assert_eq!(has(&cache, "new").await, Some(true));
+    assert_eq!(publisher.fetched(), 2);
+    for _ in 0..100 {
+        assert_eq!(has(&cache, "made-up").await, Some(false));
+    }
+    assert_eq!(publisher.fetched(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_was_taken_back_is_gone_when_its_time_is_over() {
+    let publisher = Publisher::of(&["old"]);
+    let cache = publisher.cache();
+    assert_eq!(has(&cache, "old").await, Some(true));
+    publisher.publish(&["new"]);
+    pass(599).await;
+    assert_eq!(has(&cache, "old").await, Some(true));
+    pass(2).await;
+    // The request that finds the time over has them fetched, and isn't kept waiting.
+    assert_eq!(has(&cache, "old").await, Some(true));
+    settle().await;
+    assert_eq!(has(&cache, "old").await, Some(false));
+    assert_eq!(has(&cache, "new").await, Some(true));
+    assert_eq!(publisher.fetched(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_publisher_says_how_long_within_bounds() {
+    for (said, fresh) in [
+        ("max-age=3600", 3_600),
+        ("public, MAX-AGE=120, must-revalidate", 120),
+        ("max-age=1", 60),
+        ("no-store", 60),
+        ("max-age=99999999999", 86_400),
+        ("max-age=soon", 600),
+    ] {
+        let publisher = Publisher::of(&["key"]);
+        *publisher.cache_control.lock().expect("unpoisoned") = Some(said.into());
+        let cache = publisher.cache();
+        assert_eq!(has(&cache, "key").await, Some(true));
+        pass(fresh - 1).await;
+        assert!(cache.fresh().is_some(), "{said}");
+        pass(2).await;
+        assert!(cache.fresh().is_none(), "{said}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn keys_are_used_on_for_an_hour_while_their_server_is_down_and_then_no_more() {
+    let publisher = Publisher::of(&["key"]);
+    let cache = publisher.cache();
+    assert_eq!(has(&cache, "key").await, Some(true));
+    *publisher.down.lock().expect("unpoisoned") = true;
+    for _ in 0..7 {
+        pass(599).await;
+        assert_eq!(has(&cache, "key").await, Some(true));
+        settle().await;
+    }
+    pass(10).await;
+    assert_eq!(has(&cache, "key").await, None);
+    // It is tried again and again, but not with every request.
+    let tried = publisher.fetched();
+    assert_eq!(has(&cache, "key").await, None);
+    assert_eq!(publisher.fetched(), tried);
+    *publisher.down.lock().expect("unpoisoned") = false;
+    pass(30).await;
+    assert_eq!(has(&cache, "key").await, Some(true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_waits_for_a_slow_server_while_the_keys_that_are_there_will_do() {
+    let publisher = Publisher::of(&["key"]);
+    let cache = publisher.cache();
+    assert_eq!(has(&cache, "key").await, Some(true));
+    *publisher.gate.lock().expect("unpoisoned") = Some(Arc::default());
+    pass(601).await;
+    for _ in 0..5 {
+        assert_eq!(has(&cache, "key").await, Some(true));
+        settle().await;
+    }
+    assert_eq!(publisher.fetched(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_never_answers_is_given_up() {
+    let publisher = Publisher::of(&["key"]);
+    *publisher.gate.lock().expect("unpoisoned") = Some(Arc::default());
+    let cache = publisher.cache();
+    assert_eq!(has(&cache, "key").await, None);
+    assert_eq!(publisher.fetched(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_gives_up_waiting_does_not_keep_others_from_the_keys() {
+    let publisher = Publisher::of(&["key"]);
+    let gate = Arc::new(Notify::new());
+    *publisher.gate.lock().expect("unpoisoned") = Some(gate.clone());
+    let cache = publisher.cache();
+    let impatient = tokio::time::timeout(Duration::from_secs(1), cache.get(Some("key"))).await;
+    assert!(impatient.is_err());
+    gate.notify_one();
+    settle().await;
+    assert!(cache.fresh().is_some());
+    assert_eq!(publisher.fetched(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_keys_fetched_again_are_the_same() {
+    let publisher = Publisher::of(&["key"]);
+    let cache = publisher.cache();
+    let before = cache.get(None).await.expect("keys");
+    pass(601).await;
+    let _ = cache.get(None).await;
+    settle().await;
+    let after = cache.fresh().expect("keys");
+    assert_eq!(publisher.fetched(), 2);
+    assert!(Arc::ptr_eq(&before, &after));
+    assert!(cache.newer(&before).await.is_none());
+}
+
+#[tokio::test]
+async fn keys_that_are_given_are_never_fetched() {
+    let publisher = Publisher::of(&[]);
+    let set = json!({ "keys": [public("given")] }).to_string();
+    let keys = Keys::These(JwkSet::parse(set).expect("keys"));
+    let cache = KeyCache::new(None, keys, publisher.fetch());
+    assert_eq!(has(&cache, "given").await, Some(true));
+    assert_eq!(has(&cache, "other").await, Some(false));
+    assert_eq!(publisher.fetched(), 0);
+}
+
+#[tokio::test]
+async fn the_token_is_taken_out_of_the_request() {
+    let key = SigningKey::generate_es256(&SystemRandom::new()).expect("a key");
+    let resource = "https://mcp.example.com/mcp";
+    let auth = ResourceServer::builder(resource)
+        .issuer_with_keys(
+            "https://auth.example.com",
+            Keys::These(JwkSet::of([key.public_jwk()])),
+        )
+        .build()
+        .expect("usable options");
+    let claims = json!({"iss": "https://auth.example.com", "aud": resource, "sub": "alice",
+                        "exp": crate::clock::unix_now() + 60});
+    let claims = claims.as_object().expect("an object");
+    let token = key.sign(&SystemRandom::new(), &Default::default(), claims);
+    let token = token.expect("signed");
+    for scheme in ["Bearer", "bearer", "BEARER "] {
+        let request = http::Request::builder()
+            .header("authorization", format!("{scheme} {token}"))
+            .header("dpop", "x");
+        let (mut parts, ()) = request.body(()).expect("a request").into_parts();
+        let authorized = auth.admit(&mut parts).await.expect("admitted");
+        assert_eq!(authorized.subject(), Some("alice"));
+        assert!(parts.headers.is_empty());
+    }
+}

@@ -1,0 +1,464 @@
+//! Scopes of tools, resources, templates and prompts: what a caller may not use it isn't told of, and asking for it all the
+//! same is answered with what it takes. On every revision, over real sockets.
+
+mod support;
+
+use mcpline::protocol::vocabulary::{
+    CacheHints, CacheScope, Prompt, Resource, ResourceTemplate, Tool,
+};
+use mcpline::server::{
+    Completer, Handler, PromptOptions, PromptReply, ResourceOptions, ResourceReply, ToolOptions,
+};
+use mcpline::{Call, Context, Reply, Server, Settings};
+use serde_json::{Value, json};
+use std::sync::Arc;
+use support::Nothing;
+use support::authorized::{Answer, Rig};
+
+const HANDSHAKES: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
+
+/// A handler that answers at once.
+fn says(reply: fn() -> Reply) -> Arc<dyn Handler> {
+    struct Says(fn() -> Reply);
+    impl Handler for Says {
+        fn call(&self, call: Call) {
+            call.reply(Ok((self.0)()));
+        }
+    }
+    Arc::new(Says(reply))
+}
+
+/// Six tools of which every second wants `files:write`; a resource, a template and a prompt for everybody and one for
+/// readers each.
+fn server() -> Server {
+    let mut settings = Settings::default();
+    settings.page_size = 2;
+    settings.list_cache = CacheHints::new(60_000, CacheScope::Public);
+    let builder = Server::builder("scoped", "1").settings(settings);
+    let server = builder.build().expect("a server");
+    for number in 1..=6 {
+        let options = match number % 2 {
+            0 => ToolOptions::default().with_scopes(["files:read", "files:write"]),
+            _ => ToolOptions::default(),
+        };
+        let tool = Tool::new(format!("tool{number}"), json!({"type": "object"}));
+        server
+            .add_tool_fn(tool, options, |_: Nothing, _: Context| async { "done" })
+            .expect("a tool");
+    }
+    let contents = || {
+        Reply::Resource(ResourceReply {
+            contents: mcpline::protocol::Raw::EMPTY_ARRAY,
+            cache: None,
+            meta: None,
+        })
+    };
+    let reader = || ResourceOptions::default().with_scopes(["files:read"]);
+    let open = Resource::new("file:///open", "open");
+    server.add_resource(open, says(contents)).expect("added");
+    let secret = Resource::new("file:///secret", "secret");
+    server
+        .add_resource_with(secret, reader(), says(contents))
+        .expect("added");
+    let notes = ResourceTemplate::new("note:///{name}", "note");
+    server
+        .add_resource_template(notes, says(contents))
+        .expect("added");
+    let letters = ResourceTemplate::new("letter:///{name}", "letter");
+    server
+        .add_resource_template_with(letters, reader(), says(contents))
+        .expect("added");
+    let prompt = || {
+        Reply::Prompt(PromptReply {
+            messages: mcpline::protocol::Raw::EMPTY_ARRAY,
+            description: None,
+            meta: None,
+        })
+    };
+    server
+        .add_prompt(Prompt::new("greet"), says(prompt))
+        .expect("added");
+    server
+        .add_prompt_with(
+            Prompt::new("audit"),
+            PromptOptions::default().with_scopes(["audit"]),
+            says(prompt),
+        )
+        .expect("added");
+    server.add_completer(
+        "audit",
+        "year",
+        Completer::Candidates(vec!["2024".into(), "2025".into()]),
+    );
+    server
+}
+
+async fn rig() -> Rig {
+    Rig::start(server(), |builder, issuer| {
+        builder
+            .issuer(issuer.issuer())
+            .implies("files:admin", ["files:write"])
+            .implies("files:write", ["files:read"])
+    })
+    .await
+}
+
+/// One client, of whatever revision.
+struct Caller<'r> {
+    rig: &'r Rig,
+    token: String,
+    session: Option<String>,
+}
+
+impl<'r> Caller<'r> {
+    async fn new(rig: &'r Rig, revision: &str, scope: &str) -> Self {
+        let token = rig.token(scope);
+        let session = match revision {
+            "2026-07-28" => None,
+            _ => Some(rig.session(&token, revision).await),
+        };
+        Self {
+            rig,
+            token,
+            session,
+        }
+    }
+
+    async fn ask(&self, method: &str, params: Value) -> Answer {
+        match &self.session {
+            Some(session) => {
+                self.rig
+                    .in_session(&self.token, session, method, params)
+                    .await
+            }
+            None => self.rig.modern(&self.token, method, params).await,
+        }
+    }
+
+    /// All pages of a list.
+    async fn list(&self, method: &str, list: &str) -> (Vec<String>, Vec<Answer>) {
+        let (mut names, mut pages) = (Vec::new(), Vec::new());
+        let mut params = json!({});
+        loop {
+            let page = self.ask(method, params).await;
+            names.extend(page.names(list).into_iter().map(str::to_owned));
+            let next = page.body["result"]["nextCursor"].clone();
+            pages.push(page);
+            if next.is_null() {
+                return (names, pages);
+            }
+            params = json!({"cursor": next});
+        }
+    }
+}
+
+fn revisions() -> impl Iterator<Item = &'static str> {
+    HANDSHAKES.into_iter().chain(["2026-07-28"])
+}
+
+/// Asserts that a request was refused with these scopes in one challenge.
+fn assert_step_up(answer: &Answer, scopes: &str) {
+    assert_eq!(answer.status, 403, "{answer:?}");
+    let challenge = answer.bearer();
+    assert_eq!(challenge.get("error"), Some("insufficient_scope"));
+    assert_eq!(challenge.get("scope"), Some(scopes));
+    assert!(challenge.get("resource_metadata").is_some());
+    assert_eq!(answer.body["error"]["code"], -31001);
+    assert_eq!(answer.body["id"], 1);
+}
+
+#[tokio::test]
+async fn lists_leave_out_what_the_caller_may_not_use_on_every_page() {
+    let rig = rig().await;
+    for revision in revisions() {
+        let caller = Caller::new(&rig, revision, "mcp").await;
+        let (tools, pages) = caller.list("tools/list", "tools").await;
+        assert_eq!(tools, ["tool1", "tool3", "tool5"], "{revision}");
+        // Full pages: how many items are hidden can't be counted.
+        let sizes: Vec<_> = pages.iter().map(|page| page.names("tools").len()).collect();
+        assert_eq!(sizes, [2, 1]);
+        let (resources, _) = caller.list("resources/list", "resources").await;
+        assert_eq!(resources, ["open"]);
+        let (templates, _) = caller
+            .list("resources/templates/list", "resourceTemplates")
+            .await;
+        assert_eq!(templates, ["note"]);
+        let (prompts, _) = caller.list("prompts/list", "prompts").await;
+        assert_eq!(prompts, ["greet"]);
+    }
+}
+
+#[tokio::test]
+async fn lists_tell_of_everything_that_the_caller_may_use() {
+    let rig = rig().await;
+    for revision in revisions() {
+        let caller = Caller::new(&rig, revision, "mcp files:read files:write audit").await;
+        let (tools, _) = caller.list("tools/list", "tools").await;
+        assert_eq!(tools.len(), 6, "{revision}");
+        let (resources, _) = caller.list("resources/list", "resources").await;
+        assert_eq!(resources, ["open", "secret"]);
+        let (prompts, _) = caller.list("prompts/list", "prompts").await;
+        assert_eq!(prompts, ["greet", "audit"]);
+    }
+}
+
+#[tokio::test]
+async fn a_list_that_not_everybody_is_told_all_of_is_private_on_every_page() {
+    let rig = rig().await;
+    for scope in ["mcp", "mcp files:admin"] {
+        let caller = Caller::new(&rig, "2026-07-28", scope).await;
+        let (_, pages) = caller.list("tools/list", "tools").await;
+        for page in &pages {
+            assert_eq!(page.body["result"]["cacheScope"], "private");
+            assert_eq!(page.body["result"]["ttlMs"], 60_000);
+        }
+    }
+    // One that everybody is told all of may be kept by anybody.
+    let mut settings = Settings::default();
+    settings.list_cache = CacheHints::new(60_000, CacheScope::Public);
+    let builder = Server::builder("open", "1").settings(settings);
+    let open = builder.build().expect("a server");
+    let open = open.tool("plain", "Answers", |_: Nothing, _: Context| async { "x" });
+    let rig = Rig::start(open, |builder, issuer| builder.issuer(issuer.issuer())).await;
+    let caller = Caller::new(&rig, "2026-07-28", "mcp").await;
+    let (names, pages) = caller.list("tools/list", "tools").await;
+    assert_eq!(names, ["plain"]);
+    assert_eq!(pages[0].body["result"]["cacheScope"], "public");
+}
+
+#[tokio::test]
+async fn what_is_hidden_is_refused_with_all_that_it_takes_in_one_challenge() {
+    let rig = rig().await;
+    for revision in revisions() {
+        let caller = Caller::new(&rig, revision, "mcp").await;
+        let call = json!({"name": "tool2", "arguments": {}});
+        assert_step_up(
+            &caller.ask("tools/call", call.clone()).await,
+            "mcp files:read files:write",
+        );
+        // Whatever else is wrong with the request isn't told first.
+        let wrong = json!({"name": "tool2", "arguments": []});
+        assert_step_up(
+            &caller.ask("tools/call", wrong).await,
+            "mcp files:read files:write",
+        );
+        let read = json!({"uri": "file:///secret"});
+        assert_step_up(&caller.ask("resources/read", read).await, "mcp files:read");
+        let read = json!({"uri": "letter:///home"});
+        assert_step_up(&caller.ask("resources/read", read).await, "mcp files:read");
+        let get = json!({"name": "audit"});
+        assert_step_up(&caller.ask("prompts/get", get).await, "mcp audit");
+        let complete = json!({"ref": {"type": "ref/prompt", "name": "audit"},
+                              "argument": {"name": "year", "value": "20"}});
+        assert_step_up(
+            &caller.ask("completion/complete", complete).await,
+            "mcp audit",
+        );
+        let complete = json!({"ref": {"type": "ref/resource", "uri": "letter:///{name}"},
+                              "argument": {"name": "name", "value": "x"}});
+        assert_step_up(
+            &caller.ask("completion/complete", complete).await,
+            "mcp files:read",
+        );
+        let half = Caller::new(&rig, revision, "mcp files:read").await;
+        assert_step_up(
+            &half.ask("tools/call", call).await,
+            "mcp files:read files:write",
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_request_with_the_scopes_of_its_target_is_served() {
+    let rig = rig().await;
+    for revision in revisions() {
+        let caller = Caller::new(&rig, revision, "mcp files:read files:write audit").await;
+        for (method, params) in [
+            ("tools/call", json!({"name": "tool2", "arguments": {}})),
+            ("resources/read", json!({"uri": "file:///secret"})),
+            ("resources/read", json!({"uri": "letter:///home"})),
+            ("prompts/get", json!({"name": "audit"})),
+            (
+                "completion/complete",
+                json!({"ref": {"type": "ref/prompt", "name": "audit"},
+                       "argument": {"name": "year", "value": "20"}}),
+            ),
+        ] {
+            let answer = caller.ask(method, params).await;
+            assert_eq!(answer.status, 200, "{revision} {answer:?}");
+            assert!(answer.body.get("result").is_some(), "{answer:?}");
+        }
+        let unknown = caller
+            .ask("tools/call", json!({"name": "tool7", "arguments": {}}))
+            .await;
+        assert_eq!(unknown.body["error"]["code"], -32602);
+    }
+}
+
+#[tokio::test]
+async fn a_scope_counts_for_those_that_it_implies_however_far() {
+    let rig = rig().await;
+    let caller = Caller::new(&rig, "2026-07-28", "mcp files:admin").await;
+    let call = json!({"name": "tool2", "arguments": {}});
+    assert_eq!(caller.ask("tools/call", call).await.status, 200);
+    let (tools, _) = caller.list("tools/list", "tools").await;
+    assert_eq!(tools.len(), 6);
+    // Not the other way round.
+    let reader = Caller::new(&rig, "2026-07-28", "mcp files:read").await;
+    let (tools, _) = reader.list("tools/list", "tools").await;
+    assert_eq!(tools.len(), 3);
+}
+
+#[tokio::test]
+async fn a_callback_may_say_what_scopes_a_caller_has_beside() {
+    let rig = Rig::start(server(), |builder, issuer| {
+        builder.issuer(issuer.issuer()).expand(|granted| {
+            let all = granted.contains("files:*");
+            ["files:read", "files:write"]
+                .iter()
+                .filter(|_| all)
+                .collect()
+        })
+    })
+    .await;
+    let caller = Caller::new(&rig, "2026-07-28", "mcp files:*").await;
+    let (tools, _) = caller.list("tools/list", "tools").await;
+    assert_eq!(tools.len(), 6);
+    let caller = Caller::new(&rig, "2026-07-28", "mcp").await;
+    let (tools, _) = caller.list("tools/list", "tools").await;
+    assert_eq!(tools.len(), 3);
+}
+
+#[tokio::test]
+async fn whoever_may_not_read_a_resource_is_not_told_of_its_changes() {
+    let rig = rig().await;
+    for revision in HANDSHAKES {
+        let caller = Caller::new(&rig, revision, "mcp").await;
+        for uri in ["file:///secret", "letter:///home"] {
+            let answer = caller.ask("resources/subscribe", json!({"uri": uri})).await;
+            assert_step_up(&answer, "mcp files:read");
+        }
+        let open = json!({"uri": "file:///open"});
+        let answer = caller.ask("resources/subscribe", open).await;
+        assert_eq!(answer.status, 200);
+        let reader = Caller::new(&rig, revision, "mcp files:read").await;
+        let secret = json!({"uri": "file:///secret"});
+        let answer = reader.ask("resources/subscribe", secret).await;
+        assert_eq!(answer.status, 200);
+    }
+    let caller = Caller::new(&rig, "2026-07-28", "mcp").await;
+    let wanted = json!({"notifications": {
+        "resourceSubscriptions": ["file:///open", "file:///secret"]}});
+    let answer = caller.ask("subscriptions/listen", wanted).await;
+    assert_step_up(&answer, "mcp files:read");
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_request_by_request() {
+    let rig = rig().await;
+    let caller = Caller::new(&rig, "2025-03-26", "mcp").await;
+    let call = |id: i64, tool: &str| {
+        json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+               "params": {"name": tool, "arguments": {}}})
+    };
+    let session = caller.session.as_deref().expect("a session");
+    let answer = rig
+        .post(
+            &caller.token,
+            &[("Mcp-Session-Id", session)],
+            &json!([call(1, "tool1"), call(2, "tool2")]),
+        )
+        .await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let answers = answer.body.as_array().expect("a batch");
+    let of = |id: i64| answers.iter().find(|one| one["id"] == id).expect("it");
+    assert!(of(1).get("result").is_some());
+    assert_eq!(of(2)["error"]["code"], -31001);
+    assert_eq!(
+        of(2)["error"]["data"]["requiredScopes"],
+        json!(["files:read", "files:write"])
+    );
+}
+
+#[tokio::test]
+async fn over_the_two_endpoints_of_2024_the_answer_on_the_stream_says_what_it_takes() {
+    let rig = rig().await;
+    let token = rig.token("mcp");
+    let mut stream = rig.open("GET", "/sse", &token, &[], &Value::Null).await;
+    stream.until(Some("sessionId=")).await;
+    stream.until(Some("\n\n")).await;
+    let at = stream.seen.find("/messages?sessionId=").expect("a path");
+    let path: String = stream.seen[at..]
+        .chars()
+        .take_while(|c| !c.is_whitespace())
+        .collect();
+    let say = async |body: Value| rig.ask_with(&token, "POST", &path, &body).await;
+    let begun = say(support::requests::initialize("2024-11-05")).await;
+    assert_eq!(begun.status, 202, "{begun:?}");
+    say(json!({"jsonrpc": "2.0", "method": "notifications/initialized"})).await;
+    let call = json!({"jsonrpc": "2.0", "id": 5, "method": "tools/call",
+                      "params": {"name": "tool2", "arguments": {}}});
+    assert_eq!(say(call).await.status, 202);
+    stream.until(Some("requiredScopes")).await;
+    let list = json!({"jsonrpc": "2.0", "id": 6, "method": "prompts/list"});
+    assert_eq!(say(list).await.status, 202);
+    stream.until(Some("greet")).await;
+    assert!(!stream.seen.contains("audit"));
+}
+
+#[tokio::test]
+async fn without_authorization_nobody_has_scopes_over_http() {
+    use mcpline::transport::http::HttpOptions;
+    use support::requests::{body, request};
+    let service = server().http_service(HttpOptions::default());
+    let (_, listing) = support::authorized::modern("tools/list", json!({}));
+    let headers = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/list"),
+    ];
+    let listed = service
+        .handle(request(http::Method::POST, &headers, listing))
+        .await;
+    let tools = body(listed).await["result"]["tools"].clone();
+    assert_eq!(tools.as_array().map(Vec::len), Some(2));
+    let (name, call) =
+        support::authorized::modern("tools/call", json!({"name": "tool2", "arguments": {}}));
+    let headers = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", name.as_str()),
+    ];
+    let refused = service
+        .handle(request(http::Method::POST, &headers, call))
+        .await;
+    assert_eq!(refused.status(), 403);
+}
+
+#[tokio::test]
+async fn a_layer_in_front_may_say_who_calls_and_what_they_may_do() {
+    use mcpline::auth::Authorized;
+    use mcpline::transport::http::HttpOptions;
+    use support::requests::{body, request};
+    let service = server().http_service(HttpOptions::default());
+    let (_, listing) = support::authorized::modern("tools/list", json!({}));
+    let headers = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/list"),
+    ];
+    let mut asked = request(http::Method::POST, &headers, listing);
+    let caller = Authorized::new()
+        .with_subject("alice")
+        .with_scopes(["files:read", "files:write"]);
+    asked.extensions_mut().insert(caller);
+    let listed = body(service.handle(asked).await).await;
+    assert_eq!(listed["result"]["tools"][1]["name"], "tool2");
+}
+
+#[tokio::test]
+async fn whoever_runs_the_server_may_do_what_the_server_may() {
+    let mut client = support::Client::modern(&server());
+    let id = client.begin_modern("tools/list", json!({}));
+    let listed = client.response(&id).await.expect("a list");
+    assert_eq!(listed["tools"][1]["name"], "tool2");
+    assert!(client.call_modern("tool2", json!({})).await.is_ok());
+}
