@@ -1,10 +1,14 @@
 //! How a server is served over HTTP.
 
+use std::sync::Arc;
+
 use serde::Deserialize;
 
+use crate::auth::ResourceServerBuilder;
 use crate::error::Error;
 use crate::transport::http::HttpOptions;
 
+use super::auth::ResourceServerOptions;
 use super::{set, set_seconds};
 
 /// [`HttpOptions`] as foreign code gives them. `serve_sse` and `serve_health` can be `false` for not serving them.
@@ -19,6 +23,7 @@ pub struct HttpServingOptions {
     proxy_prefix: Option<String>,
     allowed_hosts: Vec<String>,
     allowed_origins: Vec<String>,
+    auth: Option<ResourceServerOptions>,
     body_limit: Option<usize>,
     read_timeout: Option<f64>,
     write_timeout: Option<f64>,
@@ -33,13 +38,33 @@ pub struct HttpServingOptions {
 }
 
 impl HttpServingOptions {
-    /// The core's options.
+    /// The core's options, for servers whose tokens no callback checks.
     ///
     /// # Errors
     ///
     /// Misuse: a value can't be.
     pub fn options(self) -> Result<HttpOptions, Error> {
+        self.options_with(|_| Err(Error::misuse("nothing here verifies tokens")))
+    }
+
+    /// The core's options. `verify` adds the caller's verifier, if the options say that there is one.
+    ///
+    /// # Errors
+    ///
+    /// Misuse: a value can't be.
+    pub fn options_with(
+        self,
+        verify: impl FnOnce(ResourceServerBuilder) -> Result<ResourceServerBuilder, Error>,
+    ) -> Result<HttpOptions, Error> {
         let mut options = HttpOptions::default();
+        if let Some(auth) = self.auth {
+            let verifies = auth.verifies();
+            let mut builder = auth.builder()?;
+            if verifies {
+                builder = verify(builder)?;
+            }
+            options.auth = Some(Arc::new(builder.build()?));
+        }
         set(&mut options.path, self.path);
         if self.sse_paths.is_some() {
             options.sse_paths = self.sse_paths;

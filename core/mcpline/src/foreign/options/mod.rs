@@ -3,11 +3,13 @@
 //! Every binding has the same names, in the spelling of its language; here they are snake_case, and times are seconds.
 //! [`read`] makes any of these of JSON:
 //!
-//! - [`ServerOptions`] and [`HttpServingOptions`] say how to serve;
+//! - [`ServerOptions`] and [`HttpServingOptions`] say how to serve, [`ResourceServerOptions`] whom, of whom a foreign
+//!   verifier says [`AuthorizedOptions`];
 //! - [`ClientOptions`] says how to connect, [`HostOptions`] who does, [`HttpClientOptions`] and [`ProgramOptions`]
 //!   where to;
 //! - [`CallOptions`] say how one request is sent.
 
+mod auth;
 mod call;
 mod client;
 mod http;
@@ -19,6 +21,7 @@ use serde::de::DeserializeOwned;
 
 use crate::error::Error;
 
+pub use auth::{AuthorizedOptions, ResourceServerOptions};
 pub use call::{CallOptions, log_level};
 #[cfg(unix)]
 pub use client::ProgramOptions;

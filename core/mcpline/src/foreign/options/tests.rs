@@ -116,3 +116,70 @@ fn what_may_be_secret_is_not_shown() {
     let address = options.address("http://localhost/mcp".to_owned()).unwrap();
     assert!(matches!(address, Address::Url(_, settings) if settings.headers.len() == 1));
 }
+
+#[test]
+fn a_resource_server_is_told_everything_that_is_given() {
+    let json = br#"{"auth":{"resource":"https://mcp.example.com/mcp","issuers":["https://auth.example.com"],
+        "jwks_url":"https://auth.example.com/keys","audiences":["api"],"required_scopes":["mcp"],
+        "supported_scopes":["mcp","more"],"implied_scopes":{"all":["mcp"]},"algorithms":["ES256"],"clock_skew":5,
+        "introspection":{"endpoint":"https://auth.example.com/ask","client_id":"a","client_secret":"hush","keep_for":1},
+        "authorization_servers":["https://other.example.com"],"demand_proof_of_possession":true,"name":"Tools",
+        "metadata_url":"https://mcp.example.com/about","documentation":"https://example.com/docs","proxy":"direct"}}"#;
+    let options: HttpServingOptions = read("the options", json).unwrap();
+    assert!(!format!("{options:?}").contains("hush"));
+    let auth = options.options().unwrap().auth.expect("there is one");
+    assert_eq!(auth.metadata_url(), "https://mcp.example.com/about");
+    assert_eq!(
+        serde_json::to_value(auth.metadata()).unwrap(),
+        serde_json::json!({
+            "resource": "https://mcp.example.com/mcp",
+            "authorization_servers": ["https://auth.example.com", "https://other.example.com"],
+            "scopes_supported": ["mcp", "more"],
+            "bearer_methods_supported": ["header"],
+            "dpop_signing_alg_values_supported": ["ES256"],
+            "dpop_bound_access_tokens_required": true,
+            "resource_name": "Tools",
+            "resource_documentation": "https://example.com/docs",
+        })
+    );
+}
+
+#[test]
+fn a_resource_server_that_can_not_be_is_misuse_and_says_what() {
+    let refused = |json: &str| {
+        let options = read::<HttpServingOptions>("the options", json.as_bytes());
+        let error = options.and_then(HttpServingOptions::options).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Misuse);
+        error.to_string()
+    };
+    let with = |more: &str| {
+        refused(&format!(
+            r#"{{"auth":{{"resource":"https://a.example/mcp","issuers":["https://b.example"]{more}}}}}"#
+        ))
+    };
+    assert!(refused(r#"{"auth":{}}"#).contains("missing field `resource`"));
+    assert!(with(r#","isuers":[]"#).contains("unknown field `isuers`"));
+    assert!(with(r#","algorithms":["HS256"]"#).contains("HS256"));
+    assert!(with(r#","algorithms":["none"]"#).contains("none"));
+    assert!(with(r#","jwks_url":"x","jwks":{"keys":[]}"#).contains("two answers"));
+    assert!(with(r#","jwks":{}"#).contains("jwks"));
+    assert!(
+        with(r#","introspection":{"endpoint":"https://b.example","client_id":"x"}"#)
+            .contains("client_secret")
+    );
+    assert!(with(r#","verifies":true"#).contains("nothing here verifies"));
+    assert!(with(r#","clock_skew":-1"#).contains("-1 seconds"));
+}
+
+#[test]
+fn what_a_verifier_says_is_read() {
+    let json = br#"{"subject":"alice","client_id":"c","issuer":"i","scopes":["a","b"],"expires_at":5,"claims":{"x":1}}"#;
+    let caller = read::<AuthorizedOptions>("the caller", json)
+        .unwrap()
+        .authorized();
+    assert_eq!(
+        caller.to_json(),
+        serde_json::json!({"issuer": "i", "subject": "alice", "client_id": "c", "audience": [], "scopes": ["a", "b"],
+                           "expires_at": 5, "claims": {"x": 1}})
+    );
+}
