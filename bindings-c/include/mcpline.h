@@ -151,6 +151,10 @@ enum mcpl_status
      * A defect of this library.
      */
     MCPL_INTERNAL = 20,
+    /**
+     * The server demands a token, and there is none that it takes.
+     */
+    MCPL_AUTHORIZATION_FAILED = 21,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L

@@ -55,13 +55,15 @@ pub enum mcpl_status {
     MCPL_BUSY = 19,
     /// A defect of this library.
     MCPL_INTERNAL = 20,
+    /// The server demands a token, and there is none that it takes.
+    MCPL_AUTHORIZATION_FAILED = 21,
 }
 
 use mcpl_status::*;
 
 impl mcpl_status {
     /// All of them.
-    const ALL: [(Self, &'static std::ffi::CStr); 21] = [
+    const ALL: [(Self, &'static std::ffi::CStr); 22] = [
         (MCPL_OK, c"MCPL_OK"),
         (MCPL_INVALID_ARGUMENT, c"MCPL_INVALID_ARGUMENT"),
         (MCPL_ENDED, c"MCPL_ENDED"),
@@ -83,6 +85,7 @@ impl mcpl_status {
         (MCPL_NOT_FOUND, c"MCPL_NOT_FOUND"),
         (MCPL_BUSY, c"MCPL_BUSY"),
         (MCPL_INTERNAL, c"MCPL_INTERNAL"),
+        (MCPL_AUTHORIZATION_FAILED, c"MCPL_AUTHORIZATION_FAILED"),
     ];
 }
 

@@ -3,6 +3,7 @@
 export type { Channel, ClientTransport, Incoming } from "./client/channel.js";
 export { Client } from "./client/client.js";
 export {
+  AuthorizationFailedError,
   ClientClosedError,
   ClientError,
   ConnectionFailedError,

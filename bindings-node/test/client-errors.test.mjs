@@ -20,7 +20,7 @@ const examples = native.failures().map((json) => {
 
 test("every kind of failure has its class, and every class its code", () => {
   const kinds = new Set(examples.map(({ kind }) => kind));
-  const known = "rpc timed_out http connection invalid open unanswered unsupported closed misuse".split(" ");
+  const known = "rpc timed_out http connection authorization invalid open unanswered unsupported closed misuse".split(" ");
   assert.deepEqual([...kinds].sort(), known.sort());
   const codes = new Map();
   for (const { kind, failure, error } of examples) {
@@ -39,6 +39,7 @@ test("every kind of failure has its class, and every class its code", () => {
     HttpError: "HTTP_ERROR",
     ConnectionFailedError: "CONNECTION_FAILED",
     ServerExitedError: "SERVER_EXITED",
+    AuthorizationFailedError: "AUTHORIZATION_FAILED",
     InvalidAnswerError: "INVALID_ANSWER",
     OpenFailedError: "OPEN_FAILED",
     OpenTimedOutError: "OPEN_TIMED_OUT",
@@ -55,6 +56,7 @@ test("failures tell everything that is known", () => {
   assert.deepEqual([timedOut.waited, timedOut.inAll, timedOut.outcomeUnknown], [1000, false, true]);
   const http = of("HttpError");
   assert.deepEqual([http.status, http.body, http.challenge, http.error.rpcCode], [401, "no", "Bearer", -32602]);
+  assert.equal(of("AuthorizationFailedError").reason, "unattended");
   const exited = of("ServerExitedError");
   assert.deepEqual([exited.exit, exited.stderr], ["exit status: 1", ["last words"]]);
   assert.equal(of("OpenFailedError").error.rpcCode, -32602);

@@ -13,6 +13,7 @@ from typing import Any
 import mcpline
 import pytest
 from mcpline import (
+    AuthorizationFailed,
     Client,
     ClientError,
     ConnectionFailed,
@@ -44,6 +45,7 @@ def test_every_kind_of_failure_has_its_exception():
         "timed_out",
         "http",
         "connection",
+        "authorization",
         "invalid",
         "open",
         "unanswered",
@@ -92,6 +94,7 @@ def test_failures_tell_everything_that_is_known():
     assert (http.status, http.body, http.challenge) == (401, "no", "Bearer")
     assert isinstance(http.error, Error)
     assert isinstance(http, OSError)
+    assert examples[AuthorizationFailed].reason == "unattended"
     exited = examples[ServerExited]
     assert (exited.exit, exited.stderr) == ("exit status: 1", ["last words"])
     assert isinstance(exited, ConnectionError)

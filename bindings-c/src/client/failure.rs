@@ -32,6 +32,7 @@ fn status(class: FailureClass) -> mcpl_status {
         FailureClass::RequestTimedOut => MCPL_TIMED_OUT,
         FailureClass::HttpError => MCPL_HTTP_ERROR,
         FailureClass::ConnectionFailed => MCPL_CONNECTION_FAILED,
+        FailureClass::AuthorizationFailed => MCPL_AUTHORIZATION_FAILED,
         FailureClass::ServerExited => MCPL_SERVER_EXITED,
         FailureClass::InvalidAnswer => MCPL_INVALID_ANSWER,
         FailureClass::OpenFailed => MCPL_OPEN_FAILED,

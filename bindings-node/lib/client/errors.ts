@@ -6,6 +6,7 @@ import { defineFailure, McplineError, RpcError } from "../errors.js";
 interface Known {
   retrySafe: boolean;
   outcomeUnknown: boolean;
+  reason?: string;
   error?: { code: number; message: string; data?: unknown };
 }
 
@@ -154,6 +155,19 @@ export class QuestionUnansweredError extends ClientError {
   }
 }
 
+/** The server demands a token, and there is none that it takes. The request had no effect. */
+export class AuthorizationFailedError extends ClientError {
+  override readonly code: string = "AUTHORIZATION_FAILED";
+  /** What failed, by a stable name: `unattended`, `refused`, `insufficient_scope`, `issuer_mismatch` and so on. */
+  readonly reason: string;
+
+  /** @internal */
+  constructor(message: string, known: Partial<Known> = {}) {
+    super(message, known);
+    this.reason = known.reason ?? "";
+  }
+}
+
 /** The revision or the server doesn't have what was asked for; it was not sent. */
 export class NotSupportedError extends ClientError {
   override readonly code: string = "NOT_SUPPORTED";
@@ -170,6 +184,7 @@ function rpcError({ error }: Partial<Known>): RpcError | undefined {
 
 for (const [name, made] of Object.entries({
   ClientError,
+  AuthorizationFailedError,
   RequestTimedOutError,
   HttpError,
   ConnectionFailedError,

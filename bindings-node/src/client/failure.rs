@@ -26,6 +26,7 @@ pub(super) fn failure(error: &ClientError) -> Failure {
             .with("status", *status)
             .with("body", *body)
             .with("challenge", *challenge),
+        FailureDetails::Authorization { reason } => failure.with("reason", *reason),
         FailureDetails::Exited { exit, stderr } => {
             failure.with("exit", *exit).with("stderr", *stderr)
         }
@@ -44,6 +45,7 @@ fn class(class: FailureClass) -> &'static str {
         FailureClass::RequestTimedOut => "RequestTimedOutError",
         FailureClass::HttpError => "HttpError",
         FailureClass::ConnectionFailed => "ConnectionFailedError",
+        FailureClass::AuthorizationFailed => "AuthorizationFailedError",
         FailureClass::ServerExited => "ServerExitedError",
         FailureClass::InvalidAnswer => "InvalidAnswerError",
         FailureClass::OpenFailed => "OpenFailedError",

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 from ._native import VERSION as __version__
 from .errors import (
+    AuthorizationFailed,
     ClientClosed,
     ClientError,
     Closed,
@@ -106,6 +107,7 @@ __all__ = [
     "AssistantMessage",
     "Audio",
     "AudioContent",
+    "AuthorizationFailed",
     "CallToolResult",
     "Client",
     "ClientClosed",

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from .content import ElicitRequest
 
 __all__ = [
+    "AuthorizationFailed",
     "ClientClosed",
     "ClientError",
     "Closed",
@@ -216,6 +217,22 @@ class ServerExited(ConnectionFailed):
         """How: "exit status: 1", "signal: 9 (SIGKILL)"."""
         self.stderr = stderr or []
         """The last lines that it wrote to stderr, where they are captured."""
+
+
+class AuthorizationFailed(ClientError):
+    """The server demands a token, and there is none that it takes. The request had no effect."""
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        reason: str = "",
+        retry_safe: bool = True,
+        outcome_unknown: bool = False,
+    ) -> None:
+        super().__init__(text, retry_safe=retry_safe, outcome_unknown=outcome_unknown)
+        self.reason = reason
+        """What failed, by a stable name: "unattended", "refused", "insufficient_scope", "issuer_mismatch" and so on."""
 
 
 class InvalidAnswer(ClientError):

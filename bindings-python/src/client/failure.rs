@@ -72,6 +72,7 @@ fn made(py: Python<'_>, failure: &Failure<'_>) -> PyResult<PyErr> {
             members.set_item("body", body)?;
             members.set_item("challenge", challenge)?;
         }
+        FailureDetails::Authorization { reason } => members.set_item("reason", reason)?,
         FailureDetails::Exited { exit, stderr } => {
             members.set_item("exit", exit)?;
             members.set_item("stderr", *stderr)?;

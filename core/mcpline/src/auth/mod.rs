@@ -1,6 +1,7 @@
 //! Authorization: what a client needs of its host, and what a server needs to know of its callers.
 //!
-//! A client that is refused by its server finds the authorization server, sends the user there, and keeps what it is
+//! A client is given an [`Auth`]: a token of the host's own, or [`OAuth`]. With that, a client that is refused by its server
+//! finds the authorization server, sends the user there, and keeps what it is
 //! given. Two parts of that belong to the host, and are ready made for most:
 //!
 //! - [`UserAgent`]: how the user gets to the authorization server and back. [`Loopback`] is for programs on the
@@ -12,12 +13,18 @@
 //! A server is served behind a [`ResourceServer`]: it says whose tokens are accepted, and makes an [`Authorized`] of each,
 //! which handlers find in [`Context::auth`](crate::Context::auth).
 
-pub(crate) use crate::client::Fetcher;
-
+pub(crate) mod client;
 mod server;
 mod store;
 mod user_agent;
 
+pub(crate) use crate::client::Fetcher;
+pub use client::{
+    Auth, BearerToken, Credentials, Enterprise, OAuth, OAuthBuilder, TokenSource, TokenWanted,
+    WordSource,
+};
+pub use mcpline_protocol::auth::registration::{ClientAuth, ClientMetadata};
+pub use mcpline_protocol::auth::{AuthError, Scopes, Secret};
 pub(crate) use server::Refused;
 pub use server::{
     Authorized, Introspection, Keys, ResourceServer, ResourceServerBuilder, VerifyError,

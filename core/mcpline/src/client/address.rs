@@ -102,7 +102,7 @@ impl Address {
             #[cfg(unix)]
             Self::Command(command) => Box::new(command),
             Self::Url(url, settings) => {
-                let client = HttpClient::new(settings, tokio::runtime::Handle::current())?;
+                let client = HttpClient::of(&url, settings, tokio::runtime::Handle::current())?;
                 Box::new(Http { url, client })
             }
             Self::Server(server) => Box::new(InMemory(server)),

@@ -200,6 +200,14 @@ impl Driver {
                 }
             }
             Report::Failed(number, error) => self.failed(number, error),
+            Report::Held(number, held) => {
+                match held {
+                    _ if number.is_some() && self.asked != number => {}
+                    true => self.opening.hold(),
+                    false => self.opening.release(now),
+                }
+                Step::Wait
+            }
             Report::Ended(error) => {
                 self.why = Some(error);
                 self.opening.gone()
@@ -218,7 +226,7 @@ impl Driver {
                     .refused(*status, error.as_deref().cloned(), now)
             }
             ClientError::SessionLost => self.opening.refused(404, None, now),
-            ClientError::Unreachable { .. } => {
+            ClientError::Unreachable { .. } | ClientError::Authorization(_) => {
                 self.why = Some(error);
                 return Step::Failed(OpenError::Gone {
                     method: "the connection",

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use mcpline_protocol::RpcError;
+use mcpline_protocol::auth::AuthError;
 use mcpline_protocol::client::{CallError, OpenError};
 
 /// Why something that was asked of a server has no result. Cheap to clone: a failure may end many requests.
@@ -58,6 +59,9 @@ pub enum ClientError {
         /// Whether the request never reached it.
         unsent: bool,
     },
+    /// There is no token that the server would take. The request had no effect.
+    #[error("{0}")]
+    Authorization(AuthError),
     /// What came from the server is not what the protocol, or a schema of its own, demands.
     #[error("the server's answer is invalid: {reason}")]
     Invalid {
@@ -103,6 +107,8 @@ pub enum ClientErrorKind {
     Http,
     /// The connection, the session or the process ended, or there never was one.
     Connection,
+    /// The server demands a token, and none could be had that it takes.
+    Authorization,
     /// What the server said breaks the protocol or a schema.
     Invalid,
     /// No conversation could be opened.
@@ -124,6 +130,7 @@ impl ClientErrorKind {
         Self::TimedOut,
         Self::Http,
         Self::Connection,
+        Self::Authorization,
         Self::Invalid,
         Self::Open,
         Self::Unanswered,
@@ -139,6 +146,7 @@ impl ClientErrorKind {
             Self::TimedOut => "timed_out",
             Self::Http => "http",
             Self::Connection => "connection",
+            Self::Authorization => "authorization",
             Self::Invalid => "invalid",
             Self::Open => "open",
             Self::Unanswered => "unanswered",
@@ -160,6 +168,7 @@ impl ClientError {
             | Self::Unreachable { .. }
             | Self::ConnectionLost { .. }
             | Self::Exited { .. } => ClientErrorKind::Connection,
+            Self::Authorization(_) => ClientErrorKind::Authorization,
             Self::Invalid { .. } | Self::TooManyRounds { .. } => ClientErrorKind::Invalid,
             Self::Open(_) => ClientErrorKind::Open,
             Self::Unanswered(_) => ClientErrorKind::Unanswered,
@@ -173,7 +182,10 @@ impl ClientError {
     pub fn is_retry_safe(&self) -> bool {
         matches!(
             self,
-            Self::SessionLost | Self::Unreachable { .. } | Self::Exited { unsent: true, .. }
+            Self::SessionLost
+                | Self::Unreachable { .. }
+                | Self::Authorization(_)
+                | Self::Exited { unsent: true, .. }
         )
     }
 

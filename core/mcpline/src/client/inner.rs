@@ -473,6 +473,8 @@ impl Inner {
                 attempt.sessions += 1;
                 attempt.sessions <= MAX_SESSIONS_LOST
             }
+            // All that could be done about it was done.
+            ClientError::Authorization(_) => false,
             _ if error.is_retry_safe() => attempt.again(&self.settings),
             ClientError::ConnectionLost { .. } | ClientError::Exited { .. } => {
                 self.may_repeat(method, params, options.reissue) && attempt.again(&self.settings)

@@ -83,6 +83,10 @@ pub(crate) trait Reports: Send + Sync + 'static {
     /// The request has no answer and will have none over this link.
     fn failed(&self, request: u64, error: ClientError);
 
+    /// The request, or if none is named whatever request there is, waits for something that isn't the server's doing, such
+    /// as a user who is asked for consent, or no longer does: its time stands still meanwhile.
+    fn held(&self, request: Option<u64>, held: bool);
+
     /// Nothing more will come over this link: every request that is still open has failed with this.
     fn ended(&self, error: ClientError);
 

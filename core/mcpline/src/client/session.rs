@@ -183,6 +183,7 @@ impl Session {
                 self.hear(Err(error), course.map(CallKey::from_number));
             }
             Report::Failed(number, error) => self.fail(CallKey::from_number(number), error),
+            Report::Held(number, held) => self.hold(number, held),
             Report::Ended(error) => self.end(&error),
         }
     }
@@ -305,6 +306,23 @@ impl Session {
             // Whoever waited may be gone.
             let _ = waiter.answer.send(Err(error));
         }
+    }
+
+    /// The request's time stands still, or goes on.
+    fn hold(&self, request: Option<u64>, held: bool) {
+        // What is held without a name is an opening's.
+        let Some(key) = request.map(CallKey::from_number) else {
+            return;
+        };
+        let timer = {
+            let mut state = self.lock();
+            match held {
+                true => state.conversation.hold(key),
+                false => state.conversation.release(key, clock::now()),
+            }
+            state.next_timer()
+        };
+        self.schedule(timer);
     }
 
     /// The conversation is over, and every request with it.
@@ -435,6 +453,7 @@ pub(super) enum Report {
     Message(Incoming),
     Unreadable(ReadError, Option<u64>),
     Failed(u64, ClientError),
+    Held(Option<u64>, bool),
     Ended(ClientError),
 }
 
@@ -523,6 +542,12 @@ impl Reports for Reception {
         let queued = error.clone();
         if let Ok(Some(session)) = self.session(|| Report::Failed(request, queued)) {
             session.fail(CallKey::from_number(request), error);
+        }
+    }
+
+    fn held(&self, request: Option<u64>, held: bool) {
+        if let Ok(Some(session)) = self.session(|| Report::Held(request, held)) {
+            session.hold(request, held);
         }
     }
 

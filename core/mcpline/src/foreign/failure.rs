@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use mcpline_protocol::RpcError;
+use mcpline_protocol::auth::AuthError;
 use mcpline_protocol::client::OpenError;
 use serde::Serialize;
 
@@ -31,6 +32,8 @@ pub enum FailureClass {
     HttpError,
     /// The server can't be reached, or the connection ended.
     ConnectionFailed,
+    /// The server demands a token, and there is none that it takes.
+    AuthorizationFailed,
     /// The server's process ended.
     ServerExited,
     /// What the server said can't be.
@@ -57,6 +60,7 @@ impl FailureClass {
             Self::RequestTimedOut => "RequestTimedOut",
             Self::HttpError => "HttpError",
             Self::ConnectionFailed => "ConnectionFailed",
+            Self::AuthorizationFailed => "AuthorizationFailed",
             Self::ServerExited => "ServerExited",
             Self::InvalidAnswer => "InvalidAnswer",
             Self::OpenFailed => "OpenFailed",
@@ -108,6 +112,11 @@ pub enum FailureDetails<'e> {
         /// The `WWW-Authenticate` header.
         challenge: Option<&'e str>,
     },
+    /// [`FailureClass::AuthorizationFailed`]
+    Authorization {
+        /// What failed, by its stable name ([`AuthError::code`]).
+        reason: &'static str,
+    },
     /// [`FailureClass::ServerExited`]
     Exited {
         /// How.
@@ -134,6 +143,9 @@ impl<'e> Failure<'e> {
                 status: *status,
                 body,
                 challenge: challenge.as_deref(),
+            },
+            ClientError::Authorization(error) => FailureDetails::Authorization {
+                reason: error.code(),
             },
             ClientError::Exited { exit, stderr, .. } => FailureDetails::Exited {
                 exit: exit.as_deref(),
@@ -165,6 +177,7 @@ fn class_of(error: &ClientError) -> FailureClass {
         (ClientErrorKind::Http, _) => FailureClass::HttpError,
         (ClientErrorKind::Connection, ClientError::Exited { .. }) => FailureClass::ServerExited,
         (ClientErrorKind::Connection, _) => FailureClass::ConnectionFailed,
+        (ClientErrorKind::Authorization, _) => FailureClass::AuthorizationFailed,
         (ClientErrorKind::Invalid, _) => FailureClass::InvalidAnswer,
         (ClientErrorKind::Open, ClientError::Open(OpenError::TimedOut { .. })) => {
             FailureClass::OpenTimedOut
@@ -205,6 +218,7 @@ pub fn failure_examples() -> Vec<ClientError> {
             stderr: vec!["last words".to_owned()],
             unsent: false,
         },
+        ClientError::Authorization(AuthError::Unattended("nobody is there".to_owned())),
         ClientError::Invalid {
             reason: "no JSON".to_owned(),
         },

@@ -55,6 +55,9 @@ pub struct Registration {
     /// Where users may be sent back to, as it was registered; none where the client registered nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redirect_uri: Option<String>,
+    /// The scopes that were named when it was registered: some servers grant no others.
+    #[serde(default, skip_serializing_if = "Scopes::is_empty")]
+    pub scopes: Scopes,
     /// When the password lapses, in seconds since 1970; none for never.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
@@ -119,9 +122,15 @@ impl Registration {
             client_secret,
             auth,
             redirect_uri: None,
+            scopes: Scopes::new(),
             expires_at: None,
             dynamic: false,
         }
+    }
+
+    /// Whether these may be asked for, as far as is known.
+    pub fn covers(&self, scopes: &Scopes) -> bool {
+        self.scopes.is_empty() || self.scopes.contains_all(scopes)
     }
 
     /// Whether the password has lapsed.
@@ -157,6 +166,7 @@ pub struct Registering<'s> {
     server: &'s ServerMetadata,
     endpoint: &'s str,
     redirect_uri: String,
+    scopes: Scopes,
     auth: ClientAuth,
 }
 
@@ -205,6 +215,7 @@ impl<'s> Registering<'s> {
             server,
             endpoint,
             redirect_uri: redirect_uri.to_owned(),
+            scopes: scopes.clone(),
             auth,
         };
         Some((registering, request))
@@ -259,6 +270,7 @@ impl<'s> Registering<'s> {
             client_secret: answer.client_secret,
             auth,
             redirect_uri: Some(self.redirect_uri),
+            scopes: self.scopes,
             // 0 is for never (RFC 7591, section 3.2.1).
             expires_at: answer.client_secret_expires_at.filter(|at| *at != 0),
             dynamic: true,

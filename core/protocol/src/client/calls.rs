@@ -107,6 +107,8 @@ struct Entry<H> {
     timeouts: CallTimeouts,
     idle_at: Duration,
     total_at: Duration,
+    /// Something else than the server is waited for.
+    held: bool,
     /// Somebody listens, so the request carried a token.
     listens: bool,
     last_progress: Option<f64>,
@@ -114,7 +116,10 @@ struct Entry<H> {
 
 impl<H> Entry<H> {
     fn deadline(&self) -> Duration {
-        self.idle_at.min(self.total_at)
+        match self.held {
+            true => Duration::MAX,
+            false => self.idle_at.min(self.total_at),
+        }
     }
 }
 
@@ -153,6 +158,7 @@ impl<H> Calls<H> {
             timeouts,
             idle_at: now.saturating_add(timeouts.idle),
             total_at: now.saturating_add(timeouts.total),
+            held: false,
             listens,
             last_progress: None,
         };
@@ -181,6 +187,23 @@ impl<H> Calls<H> {
         match self.key_of(id).and_then(|key| self.open.remove(&key)) {
             Some(entry) => Outcome::Ended(entry.handle, Err(CallError::Unreadable(why.to_owned()))),
             None => Outcome::Nothing("an answer to no request in flight"),
+        }
+    }
+
+    /// A request waits for something that isn't the server's doing, such as a user who is asked for consent: its time
+    /// stands still until [`release`](Self::release).
+    pub fn hold(&mut self, key: CallKey) {
+        if let Some(entry) = self.open.get_mut(&key) {
+            entry.held = true;
+        }
+    }
+
+    /// A request that was held waits for the server again, for as long as in the beginning.
+    pub fn release(&mut self, key: CallKey, now: Duration) {
+        if let Some(entry) = self.open.get_mut(&key).filter(|entry| entry.held) {
+            entry.held = false;
+            entry.idle_at = now.saturating_add(entry.timeouts.idle);
+            entry.total_at = now.saturating_add(entry.timeouts.total);
         }
     }
 
@@ -233,7 +256,8 @@ impl<H> Calls<H> {
 
     /// When [`Calls::handle_timeout`] has something to do.
     pub fn poll_deadline(&self) -> Option<Duration> {
-        self.open.values().map(Entry::deadline).min()
+        let deadlines = self.open.values().map(Entry::deadline);
+        deadlines.min().filter(|at| *at != Duration::MAX)
     }
 
     /// Gives up what is overdue.

@@ -286,6 +286,16 @@ impl<H> Conversation<H> {
         self.calls.remove(key)
     }
 
+    /// A request waits for something that isn't the server's doing ([`Calls::hold`]).
+    pub fn hold(&mut self, key: CallKey) {
+        self.calls.hold(key);
+    }
+
+    /// A request that was held waits for the server again ([`Calls::release`]).
+    pub fn release(&mut self, key: CallKey, now: Duration) {
+        self.calls.release(key, now);
+    }
+
     /// Gives a request up: whoever waited, and `notifications/cancelled`.
     pub fn cancel(&mut self, key: CallKey, reason: &str) -> Option<(H, Vec<u8>)> {
         self.calls.cancel(key, reason)

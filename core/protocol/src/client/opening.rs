@@ -187,6 +187,8 @@ struct Asked {
     method: &'static str,
     since: Duration,
     deadline: Duration,
+    /// Something else than the server is waited for.
+    held: bool,
 }
 
 #[derive(Debug, Default)]
@@ -306,14 +308,35 @@ impl Opening {
         })
     }
 
+    /// The latest request waits for something that isn't the server's doing, such as a user who is asked for consent: its
+    /// time stands still until [`release`](Self::release).
+    pub fn hold(&mut self) {
+        if let Some(asked) = &mut self.asked {
+            asked.held = true;
+        }
+    }
+
+    /// The latest request waits for the server again, for as long as in the beginning.
+    pub fn release(&mut self, now: Duration) {
+        if let Some(asked) = self.asked.as_mut().filter(|asked| asked.held) {
+            asked.held = false;
+            asked.deadline = now + asked.deadline.saturating_sub(asked.since);
+            asked.since = now;
+        }
+    }
+
     /// When [`Opening::handle_timeout`] has something to do.
     pub fn poll_deadline(&self) -> Option<Duration> {
-        self.asked.as_ref().map(|asked| asked.deadline)
+        let asked = self.asked.as_ref().filter(|asked| !asked.held)?;
+        Some(asked.deadline)
     }
 
     /// Gives up waiting for an answer that is due.
     pub fn handle_timeout(&mut self, now: Duration) -> Step {
-        let Some(asked) = self.asked.take_if(|asked| asked.deadline <= now) else {
+        let Some(asked) = self
+            .asked
+            .take_if(|asked| !asked.held && asked.deadline <= now)
+        else {
             return Step::Wait;
         };
         let error = OpenError::TimedOut {
@@ -385,6 +408,7 @@ impl Opening {
             method,
             since: now,
             deadline: now + timeout,
+            held: false,
         });
         let mut message = Vec::new();
         let params = params.to_string();

@@ -6,8 +6,9 @@ use bytes::Bytes;
 use http::Method;
 use mcpline_protocol::Revision;
 
+use crate::auth::client::Patience;
 use crate::client::error::ClientError;
-use crate::client::link::RequestHead;
+use crate::client::link::{RequestHead, Sink};
 use crate::header::SESSION_ID;
 
 use super::answer::{Answer, BodyError, Media};
@@ -22,6 +23,16 @@ pub(super) async fn exchange(talk: Arc<Conversation>, message: Bytes, head: Requ
     }
 }
 
+/// A request of a conversation, while somebody else than its server is waited for. Without a number it is whatever
+/// request there is.
+pub(super) struct Waiting<'s>(pub(super) &'s Sink, pub(super) Option<u64>);
+
+impl Patience for Waiting<'_> {
+    fn hold(&self, held: bool) {
+        self.0.held(self.1, held);
+    }
+}
+
 /// Sends what asks for no answer. That the server refuses it is told, and fails nothing: what it was about shows
 /// sooner or later in a request.
 pub(super) async fn tell(talk: &Conversation, message: Bytes) {
@@ -33,6 +44,7 @@ pub(super) async fn tell(talk: &Conversation, message: Bytes) {
             &talk.target,
             || (*view.heads.post).clone(),
             &message,
+            &(),
         )
         .await;
     let error = match sent {
@@ -61,7 +73,13 @@ async fn try_exchange(
     let in_session = view.in_session && !head.opens && !head.revision.is_modern();
     let mut answer = talk
         .client
-        .request(Method::POST, &talk.target, || view.heads.of(head), &message)
+        .request(
+            Method::POST,
+            &talk.target,
+            || view.heads.of(head),
+            &message,
+            &Waiting(&talk.sink, Some(head.number)),
+        )
         .await?;
     if !answer.head.status.is_success() {
         return Err(Box::pin(refusal(answer, in_session)).await);

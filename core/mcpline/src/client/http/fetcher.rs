@@ -48,6 +48,7 @@ impl Fetcher {
     ) -> Result<Self, ClientError> {
         let settings = HttpSettings {
             headers: Vec::new(),
+            auth: None,
             max_redirects: MAX_REDIRECTS,
             body_limit: MAX_BODY,
             ..settings.clone()
@@ -98,7 +99,7 @@ impl Fetcher {
         let body = Bytes::from(request.body);
         let answer = self
             .client
-            .request(method, &target, || headers.clone(), &body);
+            .request(method, &target, || headers.clone(), &body, &());
         let mut answer = answer
             .await
             .map_err(|error| Problem::Failed(error.to_string()))?;

@@ -7,6 +7,7 @@ use http::{HeaderMap, Method, Request, StatusCode, header};
 use http_body_util::Full;
 use tokio::runtime::Handle;
 
+use crate::auth::client::{Attendant, Judgement, Patience, Rounds};
 use crate::client::error::ClientError;
 
 use super::answer::Answer;
@@ -16,7 +17,7 @@ use super::pool::Pool;
 use super::reach::Reach;
 use super::refusal;
 use super::settings::HttpSettings;
-use super::target::Target;
+use super::target::{Target, without_credentials};
 
 /// What the conversations of one client share: settings, connections, and the runtime that they run on.
 pub(crate) struct HttpClient {
@@ -26,6 +27,8 @@ pub(crate) struct HttpClient {
     pub(super) handle: Handle,
     connector: Connector,
     pub(super) pool: Arc<Pool>,
+    /// Who sees to tokens, if anybody does.
+    attendant: Option<Arc<Attendant>>,
 }
 
 impl HttpClient {
@@ -38,6 +41,36 @@ impl HttpClient {
         Self::reaching(settings, handle, Reach::Everywhere)
     }
 
+    /// A client of the server at `url`, authorized as the settings say.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new); [`ClientError::Misuse`] also if there is more than one way to be authorized, or the URL is
+    /// none.
+    pub(crate) fn of(
+        url: &str,
+        settings: HttpSettings,
+        handle: Handle,
+    ) -> Result<Arc<Self>, ClientError> {
+        let Some(auth) = settings.auth.clone() else {
+            return Self::new(settings, handle);
+        };
+        let target = Target::parse(url)?;
+        let mut names = settings.headers.iter().map(|(name, _)| name);
+        if target.credentials.is_some()
+            || names.any(|name| name.eq_ignore_ascii_case("authorization"))
+        {
+            return Err(ClientError::Misuse(
+                "auth is given, and Authorization as well: one of them has to go".to_owned(),
+            ));
+        }
+        let server = without_credentials(url);
+        let attendant = Attendant::new(&auth, &server, &settings, handle.clone());
+        let mut client = Self::unattended(settings, handle, Reach::Everywhere)?;
+        client.attendant = Some(attendant);
+        Ok(Arc::new(client))
+    }
+
     /// The same, which connects only to what is within `reach`.
     ///
     /// # Errors
@@ -48,28 +81,74 @@ impl HttpClient {
         handle: Handle,
         reach: Reach,
     ) -> Result<Arc<Self>, ClientError> {
-        Ok(Arc::new(Self {
+        Self::unattended(settings, handle, reach).map(Arc::new)
+    }
+
+    fn unattended(
+        settings: HttpSettings,
+        handle: Handle,
+        reach: Reach,
+    ) -> Result<Self, ClientError> {
+        Ok(Self {
             headers: own_headers(&settings.headers)?,
             connector: Connector::new(&settings, reach)?,
             pool: Arc::default(),
+            attendant: None,
             settings,
             handle,
-        }))
+        })
     }
 
     /// Closes the connections that are idle, and those that are in use as soon as they are not.
     pub(crate) fn close(&self) {
+        if let Some(attendant) = &self.attendant {
+            attendant.close();
+        }
         self.pool.close();
     }
 
     /// Sends a request and waits for the head of its answer, whatever its status. `headers` is called once, and again
-    /// for each redirect.
+    /// for each redirect and each time that the request is sent again with another token.
     ///
     /// # Errors
     ///
     /// [`ClientError::Unreachable`] if nothing of it was sent, [`ClientError::ConnectionLost`] if something may have
-    /// been, [`ClientError::Http`] for a redirect that isn't followed.
+    /// been, [`ClientError::Http`] for a redirect that isn't followed, [`ClientError::Authorization`] if there is no token
+    /// that the server takes.
     pub(super) async fn request(
+        &self,
+        method: Method,
+        target: &Target,
+        headers: impl Fn() -> HeaderMap,
+        body: &Bytes,
+        patience: &dyn Patience,
+    ) -> Result<Answer, ClientError> {
+        let Some(attendant) = &self.attendant else {
+            return self.send(method, target, headers, body).await;
+        };
+        let mut rounds = Rounds::default();
+        let url = target.uri.to_string();
+        loop {
+            let shown = attendant
+                .show(patience)
+                .await
+                .map_err(ClientError::Authorization)?;
+            let with_token = || {
+                let mut headers = headers();
+                shown.put(&mut headers, &method, &url);
+                headers
+            };
+            let answer = self.send(method.clone(), target, with_token, body).await?;
+            let judged = attendant.judge(&answer.head, &shown, &mut rounds, patience);
+            match Box::pin(judged).await {
+                Ok(Judgement::Keep) => return Ok(answer),
+                Ok(Judgement::Again) => answer.drain().await,
+                Err(error) => return Err(ClientError::Authorization(error)),
+            }
+        }
+    }
+
+    async fn send(
         &self,
         method: Method,
         target: &Target,

@@ -7,12 +7,13 @@ use bytes::Bytes;
 use http::Method;
 use mcpline_protocol::Revision;
 
+use crate::auth::client::Patience;
 use crate::client::error::ClientError;
 use crate::client::link::{Ending, Link, Outgoing, Purpose, Sink};
 
 use super::answer::Media;
 use super::events::{Events, Next, message};
-use super::exchange::too_large;
+use super::exchange::{Waiting, too_large};
 use super::gate::Gate;
 use super::headers::Heads;
 use super::http_client::HttpClient;
@@ -100,7 +101,7 @@ impl Link for PairLink {
                     if let Some(gate) = before {
                         gate.passed().await;
                     }
-                    if let Err(error) = pair.post(message).await {
+                    if let Err(error) = pair.post(message, Some(number)).await {
                         pair.sink.failed(number, error);
                     }
                 };
@@ -164,7 +165,13 @@ impl Pair {
         let headers = || (*heads.get).clone();
         let got = self
             .client
-            .request(Method::GET, &self.stream, headers, &Bytes::new())
+            .request(
+                Method::GET,
+                &self.stream,
+                headers,
+                &Bytes::new(),
+                &Waiting(&self.sink, None),
+            )
             .await;
         let answer = match got {
             Ok(answer) if !answer.head.status.is_success() => return refusal(answer, false).await,
@@ -212,20 +219,25 @@ impl Pair {
 
     /// Sends what asks for no answer.
     async fn tell(&self, message: Bytes) {
-        if let Err(error) = self.post(message).await {
+        if let Err(error) = self.post(message, None).await {
             self.sink.warning(format!(
                 "a message without an answer was not taken: {error}"
             ));
         }
     }
 
-    async fn post(&self, message: Bytes) -> Result<(), ClientError> {
+    async fn post(&self, message: Bytes, number: Option<u64>) -> Result<(), ClientError> {
         let endpoint = self.way().await?;
         let heads = self.lock().heads.clone();
         let headers = || (*heads.post).clone();
+        let waiting = number.map(|number| Waiting(&self.sink, Some(number)));
+        let patience: &dyn Patience = match &waiting {
+            Some(waiting) => waiting,
+            None => &(),
+        };
         let answer = self
             .client
-            .request(Method::POST, &endpoint, headers, &message)
+            .request(Method::POST, &endpoint, headers, &message, patience)
             .await?;
         if answer.head.status.is_success() {
             answer.drain().await;

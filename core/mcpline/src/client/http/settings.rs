@@ -3,6 +3,8 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::auth::Auth;
+
 use super::backoff::Backoff;
 use super::target::shown;
 
@@ -13,6 +15,8 @@ pub struct HttpSettings {
     /// Headers for every request, such as `Authorization`; none by default. Those that the transport writes itself
     /// (`Accept`, `Content-Type`, `Host`, `Mcp-…`) are refused.
     pub headers: Vec<(String, String)>,
+    /// Where the tokens come from that the server wants; nowhere by default: then a refusal is an error.
+    pub auth: Option<Auth>,
     /// The proxy. By default what the environment says, as for other programs.
     pub proxy: Proxy,
     /// Certificates, PEM, that are trusted beside those of the system, or instead of them; none by default. For
@@ -41,6 +45,7 @@ impl Default for HttpSettings {
     fn default() -> Self {
         Self {
             headers: Vec::new(),
+            auth: None,
             proxy: Proxy::Environment,
             tls_roots: Vec::new(),
             only_these_roots: false,
@@ -60,6 +65,7 @@ impl fmt::Debug for HttpSettings {
         let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
         f.debug_struct("HttpSettings")
             .field("headers", &names)
+            .field("auth", &self.auth)
             .field("proxy", &self.proxy)
             .field("only_these_roots", &self.only_these_roots)
             .field("connect_timeout", &self.connect_timeout)

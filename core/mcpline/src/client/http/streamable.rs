@@ -182,9 +182,9 @@ impl Link for HttpLink {
             self.tasks.detached(async move {
                 let heads = talk.view().heads;
                 let (headers, nothing) = (|| (*heads.get).clone(), Bytes::new());
-                let delete = talk
-                    .client
-                    .request(Method::DELETE, &talk.target, headers, &nothing);
+                let delete =
+                    talk.client
+                        .request(Method::DELETE, &talk.target, headers, &nothing, &());
                 if let Ok(Ok(answer)) = tokio::time::timeout(FAREWELL, delete).await {
                     answer.drain().await;
                 }

@@ -34,6 +34,7 @@ const MODERN: Revision = Revision::V2026_07_28;
 enum Report {
     Message(String, Option<u64>),
     Failed(u64, ClientError),
+    Held(Option<u64>, bool),
     Ended(ClientError),
     Warning(String),
 }
@@ -57,6 +58,10 @@ impl Reports for Recorder {
 
     fn ended(&self, error: ClientError) {
         let _ = self.0.send(Report::Ended(error));
+    }
+
+    fn held(&self, request: Option<u64>, held: bool) {
+        let _ = self.0.send(Report::Held(request, held));
     }
 
     fn warning(&self, text: String) {

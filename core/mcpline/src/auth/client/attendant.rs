@@ -1,0 +1,358 @@
+//! Sees to the requests of one client: puts tokens in, and judges what comes back.
+
+use std::sync::Arc;
+
+use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
+use http::response::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use mcpline_protocol::auth::dpop::{self, ProofOf};
+use mcpline_protocol::auth::error::AuthError;
+use mcpline_protocol::auth::jose::SigningKey;
+use mcpline_protocol::auth::token::TokenType;
+use mcpline_protocol::auth::url::Url;
+use mcpline_protocol::auth::{Challenge, Scopes, Secret};
+use ring::rand::SystemRandom;
+use std::sync::{Mutex, PoisonError};
+use tokio::runtime::Handle;
+use tokio::sync::OnceCell;
+
+use crate::client::{Fetcher, HttpSettings, is_private};
+use crate::clock;
+
+use super::account::{Account, Did, Want};
+use super::bearer::Sourced;
+use super::{Auth, Kind};
+
+/// How often one request may be refused and sent again. A refresh, a consent, and what others did in between.
+const MAX_RENEWALS: u32 = 4;
+
+/// How often one request may step up (2025-11-25, `basic/authorization`, step-up: no more than a few times).
+const MAX_STEP_UPS: u32 = 2;
+
+/// How often one request is sent again with another nonce.
+const MAX_NONCES: u32 = 2;
+
+const DPOP: HeaderName = HeaderName::from_static("dpop");
+const DPOP_NONCE: HeaderName = HeaderName::from_static("dpop-nonce");
+
+/// Sees to the requests of one client.
+pub(crate) struct Attendant {
+    tokens: From,
+    server: String,
+    settings: HttpSettings,
+    handle: Handle,
+    /// Made when it is first needed: most tokens are good.
+    fetcher: OnceCell<Fetcher>,
+    /// The nonce that the server wants in proofs.
+    nonce: Mutex<Option<String>>,
+}
+
+enum From {
+    Fixed(Secret),
+    Source(Arc<Sourced>),
+    Account(Arc<Account>),
+}
+
+/// What a request was sent with.
+pub(crate) struct Shown {
+    number: u64,
+    token: Option<(TokenType, Secret)>,
+    key: Option<Arc<SigningKey>>,
+    nonce: Option<String>,
+}
+
+/// What one request has been through.
+#[derive(Debug, Default)]
+pub(crate) struct Rounds {
+    renewals: u32,
+    step_ups: u32,
+    nonces: u32,
+    /// Whether consent was given in its course.
+    authorized: bool,
+}
+
+/// What is to be done with an answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Judgement {
+    /// It is the answer.
+    Keep,
+    /// Send the request again.
+    Again,
+}
+
+/// Whoever waits for a request, and has to be told that somebody else than the server is waited for.
+pub(crate) trait Patience: Send + Sync {
+    /// From now on, or no longer.
+    fn hold(&self, held: bool);
+}
+
+impl Patience for () {
+    fn hold(&self, _: bool) {}
+}
+
+impl Attendant {
+    /// `server` is the URL that is connected to, without credentials.
+    pub(crate) fn new(
+        auth: &Auth,
+        server: &str,
+        settings: &HttpSettings,
+        handle: Handle,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            tokens: match &auth.0 {
+                Kind::Fixed(token) => From::Fixed(token.clone()),
+                Kind::Source(source) => From::Source(source.clone()),
+                Kind::OAuth(oauth) => From::Account(oauth.account(server)),
+            },
+            server: server.to_owned(),
+            settings: settings.clone(),
+            handle,
+            fetcher: OnceCell::new(),
+            nonce: Mutex::new(None),
+        })
+    }
+
+    pub(super) fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// The client is closed.
+    pub(crate) fn close(&self) {
+        if let From::Account(account) = &self.tokens {
+            account.leave(self);
+        }
+    }
+
+    /// What fetches for this client. A server that is at a private address itself may name others that are: whoever
+    /// connected to it let this machine in there.
+    pub(super) async fn fetcher(&self) -> Result<&Fetcher, AuthError> {
+        let make = || async {
+            let mut private = match &self.tokens {
+                From::Account(account) => account.allows_private_addresses(),
+                _ => false,
+            };
+            if !private {
+                private = is_private(&Url::parse("server", &self.server)?.host()).await;
+            }
+            let made = Fetcher::new(&self.settings, self.handle.clone(), private);
+            made.map_err(|error| AuthError::Fetch {
+                url: self.server.clone(),
+                reason: error.to_string(),
+            })
+        };
+        self.fetcher.get_or_try_init(make).await
+    }
+
+    /// What to send a request with.
+    pub(crate) async fn show(
+        self: &Arc<Self>,
+        patience: &dyn Patience,
+    ) -> Result<Shown, AuthError> {
+        let mut shown = Shown {
+            number: 0,
+            token: None,
+            key: None,
+            nonce: None,
+        };
+        match &self.tokens {
+            From::Fixed(token) => shown.token = Some((TokenType::Bearer, token.clone())),
+            From::Source(source) => {
+                let _held = Held::new(patience);
+                let (token, number) = source.token(&self.server).await?;
+                (shown.token, shown.number) = (Some((TokenType::Bearer, token)), number);
+            }
+            From::Account(account) => {
+                let tokens = match account.ready() {
+                    Some(tokens) => tokens,
+                    None => {
+                        let _held = Held::new(patience);
+                        account.tokens(self).await?
+                    }
+                };
+                shown.number = tokens.generation;
+                if let Some(record) = tokens.record {
+                    let token = record.tokens.access_token.clone();
+                    shown.token = Some((record.tokens.token_type, token));
+                    shown.key.clone_from(&record.key);
+                    shown.nonce = self.lock_nonce().clone();
+                }
+            }
+        }
+        Ok(shown)
+    }
+
+    /// What to do with the answer to a request that was sent with `shown`. Whatever is needed for the next attempt is done
+    /// when this ends.
+    pub(crate) async fn judge(
+        self: &Arc<Self>,
+        head: &Parts,
+        shown: &Shown,
+        rounds: &mut Rounds,
+        patience: &dyn Patience,
+    ) -> Result<Judgement, AuthError> {
+        let other_nonce = self.note_nonce(head);
+        if !matches!(
+            head.status,
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
+        ) {
+            return Ok(Judgement::Keep);
+        }
+        let challenges = challenges(&head.headers);
+        let error = |challenge: &&Challenge| challenge.get("error").map(str::to_owned);
+        if challenges
+            .iter()
+            .any(|one| one.get("error") == Some(dpop::USE_NONCE))
+        {
+            rounds.nonces += 1;
+            let again = other_nonce && rounds.nonces <= MAX_NONCES;
+            return Ok(if again {
+                Judgement::Again
+            } else {
+                Judgement::Keep
+            });
+        }
+        let challenge = challenges
+            .iter()
+            .find(|one| one.is("bearer") || one.is("dpop"));
+        if head.status == StatusCode::FORBIDDEN {
+            let lacking =
+                challenge.filter(|one| error(one).as_deref() == Some("insufficient_scope"));
+            return match (lacking, &self.tokens) {
+                (Some(challenge), From::Account(account)) => {
+                    let _held = Held::new(patience);
+                    self.step_up(account, challenge, shown, rounds).await
+                }
+                _ => Ok(Judgement::Keep),
+            };
+        }
+        rounds.renewals += 1;
+        let description = || {
+            let description = challenge.and_then(|one| one.get("error_description"));
+            description.map(str::to_owned)
+        };
+        if rounds.authorized || rounds.renewals > MAX_RENEWALS {
+            return Err(AuthError::Rejected {
+                description: description(),
+            });
+        }
+        let _held = Held::new(patience);
+        match &self.tokens {
+            From::Fixed(_) => return Ok(Judgement::Keep),
+            From::Source(source) => {
+                // Once: a source that has nothing better would go on for ever.
+                rounds.authorized = true;
+                source.renew(&self.server, shown.number, challenge).await?;
+            }
+            From::Account(account) => {
+                let want = Want::Other {
+                    generation: shown.number,
+                    challenge: challenge.cloned(),
+                };
+                rounds.authorized = account.renew(self, want).await? == Did::Authorized;
+            }
+        }
+        Ok(Judgement::Again)
+    }
+
+    async fn step_up(
+        self: &Arc<Self>,
+        account: &Arc<Account>,
+        challenge: &Challenge,
+        shown: &Shown,
+        rounds: &mut Rounds,
+    ) -> Result<Judgement, AuthError> {
+        let needed = challenge
+            .get("scope")
+            .map(Scopes::parse)
+            .unwrap_or_default();
+        rounds.step_ups += 1;
+        // What was asked for and not granted will not be granted for being asked for again.
+        let in_vain = rounds.step_ups > 1 && account.requested().contains_all(&needed);
+        if needed.is_empty() || in_vain || rounds.step_ups > MAX_STEP_UPS {
+            return Err(AuthError::InsufficientScope { needed });
+        }
+        let want = Want::More {
+            generation: shown.number,
+            challenge: challenge.clone(),
+            needed,
+        };
+        account.renew(self, want).await?;
+        Ok(Judgement::Again)
+    }
+
+    /// Takes down the nonce that an answer names. Whether it is another than before.
+    fn note_nonce(&self, head: &Parts) -> bool {
+        let Some(named) = head
+            .headers
+            .get(DPOP_NONCE)
+            .and_then(|value| value.to_str().ok())
+        else {
+            return false;
+        };
+        let mut nonce = self.lock_nonce();
+        let other = nonce.as_deref() != Some(named);
+        *nonce = Some(named.to_owned());
+        other
+    }
+
+    fn lock_nonce(&self) -> std::sync::MutexGuard<'_, Option<String>> {
+        self.nonce.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Shown {
+    /// Puts the token into the head of a request.
+    pub(crate) fn put(&self, headers: &mut HeaderMap, method: &Method, url: &str) {
+        let Some((kind, token)) = &self.token else {
+            return;
+        };
+        // Tokens that can't be in a header were refused when they were taken.
+        let Ok(mut value) = HeaderValue::from_str(&format!("{} {}", kind.scheme(), token.expose()))
+        else {
+            return;
+        };
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+        let (TokenType::Dpop, Some(key)) = (kind, &self.key) else {
+            return;
+        };
+        let proof = ProofOf {
+            method: method.as_str(),
+            url,
+            nonce: self.nonce.as_deref(),
+            token: Some(token),
+        };
+        let proof = proof.sign(
+            key,
+            clock::unix_now(),
+            clock::random(),
+            &SystemRandom::new(),
+        );
+        // Without it the server refuses, and says why.
+        if let Some(Ok(proof)) = proof.ok().map(|proof| HeaderValue::from_str(&proof)) {
+            headers.insert(DPOP, proof);
+        }
+    }
+}
+
+fn challenges(headers: &HeaderMap) -> Vec<Challenge> {
+    let values = headers.get_all(WWW_AUTHENTICATE).iter();
+    let texts: Vec<_> = values.filter_map(|value| value.to_str().ok()).collect();
+    Challenge::read(&texts.join(", "))
+}
+
+/// Holds a request's time for as long as it lives.
+struct Held<'p>(&'p dyn Patience);
+
+impl<'p> Held<'p> {
+    fn new(patience: &'p dyn Patience) -> Self {
+        patience.hold(true);
+        Self(patience)
+    }
+}
+
+impl Drop for Held<'_> {
+    fn drop(&mut self) {
+        self.0.hold(false);
+    }
+}
