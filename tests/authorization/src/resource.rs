@@ -26,6 +26,8 @@ const BODY_LIMIT: usize = 16 * 1024 * 1024;
 pub struct ResourceConfig {
     /// The path that needs a token. Fixed once started.
     pub path: String,
+    /// Other paths of the same resource.
+    pub also: Vec<String>,
     /// Where the metadata is.
     pub places: Vec<String>,
     /// What is added to the metadata, or changed in it; null takes a member away.
@@ -48,6 +50,7 @@ impl Default for ResourceConfig {
     fn default() -> Self {
         Self {
             path: "/mcp".into(),
+            also: Vec::new(),
             places: vec!["/.well-known/oauth-protected-resource/mcp".into()],
             metadata: Map::new(),
             names_metadata: Some(String::new()),
@@ -162,6 +165,12 @@ impl Guard {
         said
     }
 
+    /// Whether a path is one of the resource's.
+    fn has(&self, path: &str) -> bool {
+        let config = self.config();
+        config.path == path || config.also.iter().any(|also| also == path)
+    }
+
     /// A refusal with its challenge.
     fn challenge(&self, status: u16, error: Option<&str>, scope: Option<&str>) -> Reply {
         let config = self.config();
@@ -206,7 +215,7 @@ async fn pass(
     let is_metadata = guard.config().places.contains(&asked.path);
     let response = if is_metadata {
         Reply::json(200, &guard.metadata()).into_response()
-    } else if asked.path != guard.config().path {
+    } else if !guard.has(&asked.path) {
         Reply::empty(404).into_response()
     } else {
         match refusal(&guard, &asked, &message) {
@@ -246,7 +255,7 @@ fn refusal(guard: &Guard, asked: &crate::exchange::Asked, message: &Value) -> Op
             needed,
         )
     };
-    let resource = format!("{}{}", guard.origin, asked.path);
+    let resource = format!("{}{}", guard.origin, guard.config().path);
     let Some((scheme, token)) = asked
         .header("authorization")
         .and_then(|header| header.split_once(' '))

@@ -36,3 +36,22 @@ pub trait TokenStore: Send + Sync {
         Box::pin(async { Ok(Box::new(()) as Box<dyn Send>) })
     }
 }
+
+/// A store that several hold.
+impl<S: TokenStore + ?Sized> TokenStore for std::sync::Arc<S> {
+    fn load<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
+        (**self).load(key)
+    }
+
+    fn save<'a>(&'a self, key: &'a str, value: &'a [u8]) -> BoxFuture<'a, Result<(), StoreError>> {
+        (**self).save(key, value)
+    }
+
+    fn remove<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        (**self).remove(key)
+    }
+
+    fn lock<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Box<dyn Send>, StoreError>> {
+        (**self).lock(key)
+    }
+}

@@ -241,6 +241,15 @@ impl HttpClient {
     }
 }
 
+impl Drop for HttpClient {
+    /// Whoever asked a user for consent is gone.
+    fn drop(&mut self) {
+        if let Some(attendant) = &self.attendant {
+            attendant.close();
+        }
+    }
+}
+
 /// The form of the request line: an HTTP proxy wants the whole URL, and credentials of its own.
 fn address(request: &mut Request<Full<Bytes>>, target: &Target, proxied: Option<&Proxied>) {
     let Some(proxied) = proxied else {

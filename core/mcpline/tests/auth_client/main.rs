@@ -1,0 +1,411 @@
+//! A client's way to tokens and with them, over real sockets: an authorization server, a server that wants its tokens.
+
+mod hostile;
+mod tokens;
+mod world;
+
+use std::sync::atomic::Ordering;
+
+use authorization_server::{
+    AuthMethod, Client as Registered, Config, Document, Dpop, Endpoint, ResourceConfig,
+};
+use mcpline::Revision;
+use mcpline::auth::{Auth, Credentials, Enterprise, OAuth};
+use mcpline::client::Client;
+use world::{World, call, refusal};
+
+#[tokio::test]
+async fn a_user_is_asked_once_and_everything_works_after_that() {
+    for revision in Revision::ALL {
+        let world = World::exemplary().await;
+        let builder =
+            Client::builder("host", "1").configure(|settings| settings.revisions = vec![*revision]);
+        if *revision == Revision::V2024_11_05 {
+            continue;
+        }
+        let client = world
+            .connect_with(builder, world.oauth().build())
+            .await
+            .expect("connected");
+        assert_eq!(
+            call(&client, "look").await.expect("a result"),
+            "seen",
+            "{revision:?}"
+        );
+        client.close().await;
+        assert_eq!(world.visits(), 1);
+        assert_eq!(world.grants("authorization_code"), 1);
+        assert_eq!(world.issuer.requests().count(Endpoint::Registration), 1);
+        let requests = world.resource.requests();
+        let refused: Vec<_> = requests
+            .iter()
+            .filter(|request| request.status == 401)
+            .collect();
+        assert_eq!(refused.len(), 1, "{refused:?}");
+    }
+}
+
+#[tokio::test]
+async fn http_and_sse_is_authorized_too() {
+    let config = ResourceConfig {
+        path: "/sse".into(),
+        also: vec!["/messages".into()],
+        ..ResourceConfig::default()
+    };
+    let world = World::start(Config::default(), config).await;
+    let builder = Client::builder("host", "1")
+        .configure(|settings| settings.revisions = vec![Revision::V2024_11_05]);
+    let client = world
+        .connect_with(builder, world.oauth().build())
+        .await
+        .expect("connected");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    assert_eq!(world.visits(), 1);
+}
+
+#[tokio::test]
+async fn a_resource_may_tell_nothing_but_its_well_known_place() {
+    let config = ResourceConfig {
+        names_metadata: None,
+        places: vec!["/.well-known/oauth-protected-resource".into()],
+        ..ResourceConfig::default()
+    };
+    let issuer = Config {
+        issuer_path: "/tenant1".into(),
+        documents: [Document::OpenidAppended].into(),
+        ..Config::default()
+    };
+    let world = World::start(issuer, config).await;
+    let client = world
+        .connect(world.oauth().build())
+        .await
+        .expect("connected");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+}
+
+#[tokio::test]
+async fn every_way_to_prove_who_one_is_is_taken_as_the_server_has_it() {
+    for method in [AuthMethod::None, AuthMethod::Basic, AuthMethod::Post] {
+        let config = Config {
+            auth_methods: vec![method],
+            ..Config::default()
+        };
+        let world = World::start(config, ResourceConfig::default()).await;
+        let client = world
+            .connect(world.oauth().build())
+            .await
+            .expect("connected");
+        assert_eq!(
+            call(&client, "look").await.expect("a result"),
+            "seen",
+            "{method:?}"
+        );
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_is_known_by_what_it_was_given_before_anything_else() {
+    let known = Registered {
+        client_id: "known".into(),
+        client_secret: Some("secret".into()),
+        auth_method: AuthMethod::Basic,
+        redirect_uris: vec![world::REDIRECT.into()],
+        ..Registered::default()
+    };
+    let config = Config {
+        clients: vec![known],
+        ..Config::default()
+    };
+    let world = World::start(config, ResourceConfig::default()).await;
+    let credentials = Credentials::new("known")
+        .secret("secret")
+        .issuer(world.issuer.issuer());
+    let oauth = world
+        .oauth()
+        .credentials(credentials)
+        .client_id_metadata_url("https://client.example/metadata.json");
+    let client = world.connect(oauth.build()).await.expect("connected");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    assert_eq!(world.issuer.requests().count(Endpoint::Registration), 0);
+}
+
+#[tokio::test]
+async fn a_client_with_metadata_of_its_own_registers_nowhere() {
+    const URL: &str = "https://client.example/metadata.json";
+    let document = serde_json::json!({
+        "client_id": URL, "client_name": "a test", "redirect_uris": [world::REDIRECT],
+        "token_endpoint_auth_method": "none",
+    });
+    let config = Config {
+        known_documents: [(URL.to_owned(), document)].into(),
+        ..Config::default()
+    };
+    let world = World::start(config, ResourceConfig::default()).await;
+    let client = world
+        .connect(world.oauth().client_id_metadata_url(URL).build())
+        .await
+        .expect("connected");
+    client.close().await;
+    assert_eq!(world.issuer.requests().count(Endpoint::Registration), 0);
+    assert_eq!(world.visits(), 1);
+}
+
+#[tokio::test]
+async fn credentials_of_another_issuer_are_shown_to_nobody() {
+    let config = Config {
+        registration: false,
+        client_id_documents: false,
+        ..Config::default()
+    };
+    let world = World::start(config, ResourceConfig::default()).await;
+    let credentials = Credentials::new("known")
+        .secret("secret")
+        .issuer("https://elsewhere.example");
+    let error = refusal(
+        world
+            .connect(world.oauth().credentials(credentials).build())
+            .await,
+    );
+    assert_eq!(error.code(), "other_issuer");
+    let requests = world.issuer.requests();
+    assert_eq!(
+        requests.count(Endpoint::Authorization) + requests.count(Endpoint::Token),
+        0
+    );
+}
+
+#[tokio::test]
+async fn a_client_may_ask_for_itself_by_password_or_by_key() {
+    let entropy = ring::rand::SystemRandom::new();
+    let pkcs8 = ring::signature::EcdsaKeyPair::generate_pkcs8(
+        &ring::signature::ECDSA_P256_SHA256_FIXED_SIGNING,
+        &entropy,
+    )
+    .expect("a key");
+    let pem = rcgen::KeyPair::try_from(pkcs8.as_ref())
+        .expect("a key")
+        .serialize_pem();
+    let key = mcpline::protocol::auth::jose::SigningKey::from_pem(pem.as_bytes(), None, &entropy)
+        .expect("a key");
+    let jwk = serde_json::Value::Object(key.public_jwk().to_json());
+    let clients = vec![
+        Registered {
+            client_id: "worker".into(),
+            client_secret: Some("secret".into()),
+            auth_method: AuthMethod::Basic,
+            ..Registered::default()
+        },
+        Registered {
+            client_id: "signer".into(),
+            auth_method: AuthMethod::PrivateKeyJwt,
+            jwks: Some(serde_json::json!({"keys": [jwk]})),
+            ..Registered::default()
+        },
+    ];
+    let config = Config {
+        clients,
+        ..Config::default()
+    };
+    let world = World::start(config, ResourceConfig::default()).await;
+    let with_password = Credentials::new("worker").secret("secret");
+    let with_key = Credentials::new("signer")
+        .private_key(pem.as_bytes(), Some("ES256"), None)
+        .expect("a key");
+    for credentials in [with_password, with_key] {
+        let oauth = OAuth::builder("a worker")
+            .credentials(credentials)
+            .client_credentials();
+        let client = world.connect(oauth.build()).await.expect("connected");
+        assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+        client.close().await;
+    }
+    assert_eq!(world.grants("client_credentials"), 2);
+}
+
+#[tokio::test]
+async fn an_enterprise_may_decide_in_the_users_place() {
+    let provider = authorization_server::AuthorizationServer::start(Config {
+        clients: vec![Registered {
+            client_id: "at-idp".into(),
+            ..Registered::default()
+        }],
+        ..Config::default()
+    })
+    .await
+    .expect("an identity provider");
+    let trusted = authorization_server::TrustedIssuer {
+        issuer: provider.issuer(),
+        jwks: provider.jwks(),
+    };
+    let known = Registered {
+        client_id: "at-idp".into(),
+        client_secret: Some("secret".into()),
+        auth_method: AuthMethod::Basic,
+        ..Registered::default()
+    };
+    let config = Config {
+        trusted_issuers: vec![trusted],
+        clients: vec![known],
+        ..Config::default()
+    };
+    let world = World::start(config, ResourceConfig::default()).await;
+    let id_token = provider.id_token("at-idp");
+    let enterprise = Enterprise::new(provider.url("/token"), "at-idp", move |_| {
+        let id_token = id_token.clone();
+        async move { Ok(id_token) }
+    });
+    let credentials = Credentials::new("at-idp").secret("secret");
+    let oauth = OAuth::builder("a host")
+        .credentials(credentials)
+        .enterprise(enterprise);
+    let client = world.connect(oauth.build()).await.expect("connected");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    assert_eq!(
+        provider
+            .requests()
+            .grants("urn:ietf:params:oauth:grant-type:token-exchange"),
+        1
+    );
+    assert_eq!(
+        world.grants("urn:ietf:params:oauth:grant-type:jwt-bearer"),
+        1
+    );
+}
+
+#[tokio::test]
+async fn tokens_bound_to_a_key_are_shown_with_a_fresh_proof_each_time() {
+    for nonces in [false, true] {
+        let config = Config {
+            dpop: Dpop::Required,
+            dpop_nonces: nonces,
+            ..Config::default()
+        };
+        let guarded = ResourceConfig {
+            dpop: true,
+            ..ResourceConfig::default()
+        };
+        let world = World::start(config, guarded).await;
+        let client = world
+            .connect(world.oauth().dpop(true).build())
+            .await
+            .expect("connected");
+        for _ in 0..3 {
+            assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+        }
+        client.close().await;
+        assert_eq!(world.visits(), 1);
+        let shown = world.resource.requests();
+        let shown = shown
+            .iter()
+            .filter_map(|request| request.authorization.as_deref());
+        assert!(shown.clone().count() > 3 && shown.clone().all(|value| value.starts_with("DPoP ")));
+    }
+}
+
+#[tokio::test]
+async fn a_tool_that_needs_more_has_the_user_asked_for_all_of_it_once() {
+    let guarded = ResourceConfig {
+        scope: Some("look".into()),
+        needed: [("tools/call edit".to_owned(), "edit".to_owned())].into(),
+        ..ResourceConfig::default()
+    };
+    let world = World::start(Config::default(), guarded).await;
+    let client = world
+        .connect(world.oauth().build())
+        .await
+        .expect("connected");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    assert_eq!(call(&client, "edit").await.expect("a result"), "edited");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    assert_eq!(world.visits(), 2);
+    let requests = world.issuer.requests();
+    let scopes: Vec<_> = requests
+        .of(Endpoint::Authorization)
+        .filter_map(|request| request.parameter("scope"))
+        .collect();
+    assert_eq!(scopes, ["look", "look edit"]);
+}
+
+#[tokio::test]
+async fn a_server_that_is_never_content_is_given_up() {
+    let guarded = ResourceConfig {
+        scope: Some("look".into()),
+        needed: [("tools/call edit".to_owned(), "admin".to_owned())].into(),
+        ..ResourceConfig::default()
+    };
+    let config = Config {
+        scopes: vec!["look".into()],
+        unknown_scope_is_error: false,
+        ..Config::default()
+    };
+    let world = World::start(config, guarded).await;
+    let client = world
+        .connect(world.oauth().build())
+        .await
+        .expect("connected");
+    let error = refusal(call(&client, "edit").await);
+    assert_eq!(error.code(), "insufficient_scope");
+    // The rest still works.
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    assert_eq!(world.visits(), 2);
+}
+
+#[tokio::test]
+async fn a_client_with_nobody_to_ask_says_so() {
+    let world = World::exemplary().await;
+    let error = refusal(world.connect(OAuth::builder("a host").build()).await);
+    assert_eq!(error.code(), "unattended");
+}
+
+#[tokio::test]
+async fn a_token_of_the_hosts_own_is_shown_as_it_is() {
+    let world = World::exemplary().await;
+    let token = world.issuer.issue("host", "", &world.resource.url());
+    let client = world.connect(Auth::bearer(token)).await.expect("connected");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    let outcome = world.connect(Auth::bearer("wrong")).await;
+    assert!(matches!(
+        outcome,
+        Err(mcpline::client::ClientError::Http { status: 401, .. })
+    ));
+}
+
+#[tokio::test]
+async fn a_source_of_tokens_is_asked_again_when_the_server_refuses() {
+    let world = World::exemplary().await;
+    let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let good = world.issuer.issue("host", "", &world.resource.url());
+    let (counts, url) = (asked.clone(), world.resource.url());
+    let auth = Auth::source(move |wanted| {
+        let (number, good) = (counts.fetch_add(1, Ordering::Relaxed), good.clone());
+        assert_eq!(
+            (wanted.server.as_str(), wanted.refused),
+            (url.as_str(), number > 0)
+        );
+        async move {
+            Ok(if number == 0 {
+                "stale".into()
+            } else {
+                good.into()
+            })
+        }
+    });
+    let client = world.connect(auth).await.expect("connected");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    assert_eq!(asked.load(Ordering::Relaxed), 2);
+    let error = refusal(
+        world
+            .connect(Auth::source(|_| async { Ok("stale".into()) }))
+            .await,
+    );
+    assert_eq!(error.code(), "token_rejected");
+}

@@ -1,0 +1,224 @@
+//! What becomes of tokens over time: kept, renewed once for everybody, given up.
+
+use authorization_server::{Config, Endpoint, Forced};
+use std::sync::Arc;
+
+use mcpline::auth::{FileStore, MemoryStore, TokenStore as _};
+use mcpline::client::ClientError;
+
+use super::world::{World, call, refusal};
+
+#[tokio::test]
+async fn a_hundred_requests_with_a_lapsed_token_refresh_it_once() {
+    let world = World::exemplary().await;
+    let client = world
+        .connect(world.oauth().build())
+        .await
+        .expect("connected");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    // The server no longer takes it, though it has not lapsed yet as far as the client knows.
+    world.issuer.revoke_access_tokens();
+    let held = world.issuer.hold(Endpoint::Token);
+    let mut calls = tokio::task::JoinSet::new();
+    for _ in 0..100 {
+        let client = client.clone();
+        calls.spawn(async move { call(&client, "look").await });
+    }
+    world.issuer.asked(Endpoint::Token, 2).await;
+    drop(held);
+    while let Some(outcome) = calls.join_next().await {
+        assert_eq!(outcome.expect("no panic").expect("a result"), "seen");
+    }
+    client.close().await;
+    assert_eq!(world.grants("refresh_token"), 1);
+    assert_eq!(world.visits(), 1);
+}
+
+#[tokio::test]
+async fn a_token_that_has_lapsed_is_renewed_before_the_server_sees_it() {
+    let world = World::exemplary().await;
+    let store = Arc::new(MemoryStore::default());
+    let client = world
+        .connect(world.oauth().store(store.clone()).build())
+        .await
+        .expect("connected");
+    client.close().await;
+    let key = format!("tokens {}", world.resource.url());
+    let kept = store.load(&key).await.expect("a store").expect("tokens");
+    let mut kept: serde_json::Value = serde_json::from_slice(&kept).expect("JSON");
+    kept["tokens"]["expires_at"] = 1.into();
+    store
+        .save(&key, kept.to_string().as_bytes())
+        .await
+        .expect("saved");
+    let before = world.resource.requests().len();
+    let client = world
+        .connect(world.oauth().store(store).build())
+        .await
+        .expect("connected");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    assert_eq!(world.grants("refresh_token"), 1);
+    assert!(
+        world.resource.requests()[before..]
+            .iter()
+            .all(|request| request.status != 401)
+    );
+}
+
+#[tokio::test]
+async fn what_is_in_the_store_asks_nobody_even_if_it_has_lapsed() {
+    let folder = tempfile();
+    let world = World::exemplary().await;
+    let first = world
+        .connect(world.oauth().store(FileStore::new(&folder)).build())
+        .await
+        .expect("connected");
+    first.close().await;
+    world.issuer.revoke_access_tokens();
+    let second = world
+        .connect(world.oauth().store(FileStore::new(&folder)).build())
+        .await
+        .expect("connected");
+    assert_eq!(call(&second, "look").await.expect("a result"), "seen");
+    second.close().await;
+    std::fs::remove_dir_all(&folder).expect("removed");
+    assert_eq!(world.visits(), 1);
+    assert_eq!(world.grants("refresh_token"), 1);
+    assert_eq!(world.issuer.requests().count(Endpoint::Registration), 1);
+}
+
+#[tokio::test]
+async fn a_refresh_token_that_was_taken_back_leads_to_the_user() {
+    let world = World::exemplary().await;
+    let client = world
+        .connect(world.oauth().build())
+        .await
+        .expect("connected");
+    world.issuer.revoke_everything();
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    assert_eq!(world.visits(), 2);
+    // The client is known still.
+    assert_eq!(world.issuer.requests().count(Endpoint::Registration), 1);
+}
+
+#[tokio::test]
+async fn an_outage_of_the_token_endpoint_asks_nobody_and_loses_nothing() {
+    let world = World::exemplary().await;
+    let client = world
+        .connect(world.oauth().build())
+        .await
+        .expect("connected");
+    world.issuer.revoke_access_tokens();
+    world.issuer.force(
+        Endpoint::Token,
+        Forced {
+            status: 503,
+            times: Some(1),
+            ..Forced::default()
+        },
+    );
+    let error = refusal(call(&client, "look").await);
+    assert_eq!(error.code(), "invalid_response");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    assert_eq!(world.visits(), 1);
+}
+
+#[tokio::test]
+async fn a_client_that_was_forgotten_registers_again() {
+    let world = World::exemplary().await;
+    let store = Arc::new(MemoryStore::default());
+    let client = world
+        .connect(world.oauth().store(store.clone()).build())
+        .await
+        .expect("connected");
+    client.close().await;
+    world.issuer.revoke_everything();
+    world.issuer.forget_clients();
+    let client = world
+        .connect(world.oauth().store(store).build())
+        .await
+        .expect("connected");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    assert_eq!(world.issuer.requests().count(Endpoint::Registration), 2);
+}
+
+#[tokio::test]
+async fn another_authorization_server_gets_nothing_of_the_first_ones() {
+    let world = World::exemplary().await;
+    let other = authorization_server::AuthorizationServer::start(Config::default())
+        .await
+        .expect("another");
+    let client = world
+        .connect(world.oauth().build())
+        .await
+        .expect("connected");
+    world.issuer.revoke_everything();
+    let issuers = serde_json::json!([other.issuer()]);
+    world.resource.change(|config| {
+        config
+            .metadata
+            .insert("authorization_servers".into(), issuers);
+    });
+    // The resource still checks with the first, so the other one's token helps nothing: what matters is who was asked what.
+    let error = call(&client, "look").await.expect_err("refused");
+    assert!(matches!(error, ClientError::Authorization(_)), "{error:?}");
+    client.close().await;
+    assert_eq!(other.requests().count(Endpoint::Registration), 1);
+    let first = world.issuer.requests();
+    let first: Vec<_> = first
+        .of(Endpoint::Authorization)
+        .filter_map(|request| request.parameter("client_id"))
+        .collect();
+    let others = other.requests();
+    for request in others
+        .of(Endpoint::Authorization)
+        .chain(others.of(Endpoint::Token))
+    {
+        let shown = request.parameter("client_id");
+        assert!(
+            shown.is_none_or(|shown| !first.contains(&shown)),
+            "{shown:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn closing_a_client_ends_its_users_visit() {
+    let world = World::exemplary().await;
+    let (opened, mut is_open) = tokio::sync::mpsc::unbounded_channel();
+    let oauth = world.oauth_with(move |_| {
+        let opened = opened.clone();
+        async move {
+            let (ended, is_over) = tokio::sync::oneshot::channel::<()>();
+            let _ = opened.send(is_over);
+            // Dropped with the visit.
+            let _ended = ended;
+            std::future::pending().await
+        }
+    });
+    let url = world.resource.url();
+    let connecting = tokio::spawn({
+        let oauth = oauth.build();
+        async move {
+            let mut settings = mcpline::client::HttpSettings::default();
+            settings.auth = Some(oauth.into());
+            mcpline::client::Client::connect(mcpline::client::Address::Url(url, settings)).await
+        }
+    });
+    let is_over = is_open.recv().await.expect("opened");
+    connecting.abort();
+    is_over.await.expect_err("the visit was given up");
+}
+
+fn tempfile() -> std::path::PathBuf {
+    let unique = format!(
+        "mcpline-auth-{}-{:?}",
+        std::process::id(),
+        std::thread::current().id()
+    );
+    std::env::temp_dir().join(unique.replace(['(', ')'], ""))
+}
