@@ -1,5 +1,7 @@
 //! The Rust everything-client: `everything-client URL`, with the scenario's name in `MCP_CONFORMANCE_SCENARIO`.
 
+mod authorization;
+
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::process::ExitCode;
@@ -28,6 +30,9 @@ async fn main() -> ExitCode {
 }
 
 async fn play(scenario: &str, url: &str) -> Outcome {
+    if let Some(scenario) = scenario.strip_prefix("auth/") {
+        return authorization::play(scenario, url).await;
+    }
     match scenario {
         "initialize" | "json-schema-ref-no-deref" => lists_tools(url).await,
         "tools_call" => tools_call(url).await,
