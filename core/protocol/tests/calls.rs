@@ -203,3 +203,17 @@ fn a_cancelled_request_reaches_our_server_and_is_not_answered() {
     assert_eq!(reason.as_deref(), Some("no longer needed"));
     assert!(session.finish(admitted.key).is_none());
 }
+
+#[test]
+fn a_request_that_waits_for_a_user_has_its_whole_time_again_afterwards() {
+    let mut calls = Calls::new(1);
+    let held = calls.begin("held", TIMEOUTS, false, SECOND);
+    calls.hold(held);
+    assert_eq!(calls.poll_deadline(), None);
+    assert!(calls.handle_timeout(500 * SECOND).is_empty());
+    calls.release(held, 500 * SECOND);
+    assert_eq!(calls.poll_deadline(), Some(510 * SECOND));
+    // Once is enough: nobody gets time for nothing.
+    calls.release(held, 505 * SECOND);
+    assert_eq!(calls.handle_timeout(510 * SECOND).len(), 1);
+}

@@ -425,3 +425,22 @@ fn our_own_server_opens_to_every_plan() {
         assert_eq!(log.len(), 1);
     }
 }
+
+#[test]
+fn a_probe_that_waits_for_a_user_is_not_given_up() {
+    let second = Duration::from_secs(1);
+    let mut opening = Opening::new(plan());
+    let Step::Send { id, .. } = opening.start(second) else {
+        panic!("a probe");
+    };
+    opening.hold();
+    assert_eq!(opening.poll_deadline(), None);
+    assert!(matches!(opening.handle_timeout(900 * second), Step::Wait));
+    opening.release(900 * second);
+    let due = 900 * second + plan().timeouts.probe;
+    assert_eq!(opening.poll_deadline(), Some(due));
+    // The answer counts as that of any probe.
+    let refusal = RpcError::method_not_found("server/discover");
+    let step = opening.answered(&id, Err(refusal), due);
+    assert!(matches!(step, Step::Send { .. }), "{step:?}");
+}

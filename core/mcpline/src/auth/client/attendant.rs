@@ -356,3 +356,51 @@ impl Drop for Held<'_> {
         self.0.hold(false);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use mcpline_protocol::auth::fetch::FetchRequest;
+    use tokio::net::TcpListener;
+
+    use crate::auth::OAuth;
+
+    use super::*;
+
+    /// What comes of fetching something from this machine on the word of `server`.
+    async fn fetched(oauth: OAuth, server: &str) -> Result<u16, AuthError> {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let answering = tokio::spawn(async move {
+            use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let _ = stream.read(&mut [0; 4096]).await;
+            let answer = b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n";
+            stream.write_all(answer).await.expect("sent");
+        });
+        let settings = HttpSettings::default();
+        let attendant = Attendant::new(&Auth::oauth(oauth), server, &settings, Handle::current());
+        let request = FetchRequest::get(format!("http://127.0.0.1:{port}/secret"));
+        let outcome = attendant.fetcher().await?.fetch(request).await;
+        answering.abort();
+        outcome.map(|response| response.status)
+    }
+
+    #[tokio::test]
+    async fn a_public_server_can_not_have_this_machine_call_private_addresses() {
+        let public = "https://93.184.216.34/mcp";
+        let oauth = || OAuth::builder("a test");
+        let error = fetched(oauth().build(), public).await.expect_err("refused");
+        assert_eq!(error.code(), "fetch_failed");
+        assert!(error.to_string().contains("private address"), "{error}");
+        let allowed = oauth().allow_private_addresses(true).build();
+        assert_eq!(fetched(allowed, public).await, Ok(404));
+    }
+
+    #[tokio::test]
+    async fn a_server_on_this_machine_may_name_others_on_it() {
+        for server in ["http://127.0.0.1:1/mcp", "http://localhost:1/mcp"] {
+            let oauth = OAuth::builder("a test").build();
+            assert_eq!(fetched(oauth, server).await, Ok(404), "{server}");
+        }
+    }
+}
