@@ -38,7 +38,7 @@ pub(super) async fn answer(
     if begins && !parts.headers.contains_key(SESSION_ID) {
         return begin(shared, parts, incoming).await;
     }
-    let session = match find(shared, &parts).await {
+    let session = match named(shared, &parts).await {
         Ok(session) => session,
         Err(refusal) => return refusal.response(),
     };
@@ -192,9 +192,14 @@ pub(super) async fn delete(shared: &Arc<Shared>, parts: &Parts) -> Response<Body
     }
 }
 
-/// The session that a request is for.
+/// The session that a request is for, if its version can be.
 async fn find(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
     check_version(&parts.headers)?;
+    named(shared, parts).await
+}
+
+/// The session that a request names. Of a POST the version is known to be one of this era's.
+async fn named(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
     let Some(id) = parts.headers.get(SESSION_ID) else {
         return Err(Refusal::new(
             StatusCode::BAD_REQUEST,
