@@ -147,6 +147,28 @@ async fn a_client_that_was_forgotten_registers_again() {
 }
 
 #[tokio::test]
+async fn signing_out_gives_the_tokens_back_and_forgets_them() {
+    let world = World::exemplary().await;
+    let oauth = world.oauth().build();
+    let client = world.connect(oauth.clone()).await.expect("connected");
+    let settings = mcpline::client::HttpSettings::default();
+    oauth
+        .sign_out(&world.resource.url(), &settings)
+        .await
+        .expect("signed out");
+    let revocations = world.issuer.requests();
+    let hints = revocations
+        .of(Endpoint::Revocation)
+        .map(|request| request.parameter("token_type_hint"));
+    assert_eq!(hints.collect::<Vec<_>>(), [Some("refresh_token")]);
+    // Whoever goes on asks the user again.
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    assert_eq!(world.visits(), 2);
+    assert_eq!(world.grants("refresh_token"), 0);
+}
+
+#[tokio::test]
 async fn another_authorization_server_gets_nothing_of_the_first_ones() {
     let world = World::exemplary().await;
     let other = authorization_server::AuthorizationServer::start(Config::default())

@@ -208,6 +208,28 @@ impl<'e> TokenEndpoint<'e> {
     }
 }
 
+/// The request that gives a token back (RFC 7009), with all that came of the same consent if it is a refresh token; none
+/// if the server takes nothing back. Whatever it is answered with, the token is not to be used again.
+pub fn revocation(
+    server: &ServerMetadata,
+    client: &Registration,
+    tokens: &Tokens,
+    assertion: Option<&str>,
+) -> Option<FetchRequest> {
+    let url = server.revocation_endpoint.as_deref()?;
+    if client.issuer != server.issuer {
+        return None;
+    }
+    let mut form = form_urlencoded::Serializer::new(String::new());
+    let (token, hint) = match &tokens.refresh_token {
+        Some(token) => (token, "refresh_token"),
+        None => (&tokens.access_token, "access_token"),
+    };
+    form.append_pair("token", token.expose())
+        .append_pair("token_type_hint", hint);
+    Some(authenticated(url, client, form, assertion))
+}
+
 /// Who somebody is, as an enterprise's identity provider vouches for it (enterprise-managed authorization, section 4).
 #[derive(Debug, Clone)]
 pub struct IdentityAssertion<'i> {

@@ -313,6 +313,26 @@ impl Account {
         self.lock().take(record, refreshed);
     }
 
+    /// Gives the tokens back, and forgets them.
+    pub(super) async fn sign_out(&self, attendant: &Attendant) -> Result<(), AuthError> {
+        let flow = Flow {
+            oauth: &self.oauth.0,
+            server: &self.server,
+            fetcher: attendant.fetcher().await?,
+        };
+        let own = self.lock().record.clone();
+        let record = match own {
+            Some(record) => Some(record),
+            None => flow.load().await?.map(Arc::new),
+        };
+        let given_back = match record {
+            Some(record) => flow.give_back(&record).await,
+            None => Ok(()),
+        };
+        self.forget().await?;
+        given_back
+    }
+
     /// Forgets the tokens.
     pub(super) async fn forget(&self) -> Result<(), AuthError> {
         let key = self.oauth.0.token_key(&self.server);

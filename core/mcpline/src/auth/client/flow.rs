@@ -8,7 +8,9 @@ use mcpline_protocol::auth::fetch::FetchRequest;
 use mcpline_protocol::auth::jose::SigningKey;
 use mcpline_protocol::auth::metadata::ServerMetadata;
 use mcpline_protocol::auth::registration::{ClientAuth, Registering, Registration};
-use mcpline_protocol::auth::token::{Grant, IdentityAssertion, TokenEndpoint, TokenType, Tokens};
+use mcpline_protocol::auth::token::{
+    Grant, IdentityAssertion, TokenEndpoint, TokenType, Tokens, revocation,
+};
 use mcpline_protocol::auth::{AuthError, Challenge, Scopes, Secret};
 use ring::rand::SystemRandom;
 
@@ -208,25 +210,7 @@ impl Flow<'_> {
         nonce: Option<&str>,
     ) -> Result<FetchRequest, AuthError> {
         let (entropy, now) = (SystemRandom::new(), clock::unix_now());
-        let registration = asking.registration;
-        let assertion = match registration.auth {
-            ClientAuth::PrivateKeyJwt => {
-                let own = self.oauth.credentials_of(&registration.issuer);
-                let key = own.and_then(|own| own.key.as_ref()).ok_or_else(|| {
-                    AuthError::Credentials("there is no private key to sign with".to_owned())
-                })?;
-                Some(client_assertion(
-                    &key.key,
-                    key.id.as_deref(),
-                    &registration.client_id,
-                    &registration.issuer,
-                    now,
-                    clock::random(),
-                    &entropy,
-                )?)
-            }
-            _ => None,
-        };
+        let assertion = self.assertion(asking.registration)?;
         let request = endpoint.request(grant, assertion.as_deref());
         let Some(key) = asking.key else {
             return Ok(request);
@@ -239,6 +223,57 @@ impl Flow<'_> {
         };
         let proof = proof.sign(key, now, clock::random(), &entropy)?;
         Ok(request.with(dpop::HEADER, proof))
+    }
+
+    /// What proves who the client is, where that is by its key.
+    fn assertion(&self, registration: &Registration) -> Result<Option<String>, AuthError> {
+        if registration.auth != ClientAuth::PrivateKeyJwt {
+            return Ok(None);
+        }
+        let own = self.oauth.credentials_of(&registration.issuer);
+        let key = own.and_then(|own| own.key.as_ref()).ok_or_else(|| {
+            AuthError::Credentials("there is no private key to sign with".to_owned())
+        })?;
+        let (now, entropy) = (clock::unix_now(), SystemRandom::new());
+        let (client_id, issuer) = (&registration.client_id, &registration.issuer);
+        let id = key.id.as_deref();
+        client_assertion(
+            &key.key,
+            id,
+            client_id,
+            issuer,
+            now,
+            clock::random(),
+            &entropy,
+        )
+        .map(Some)
+    }
+
+    /// Gives tokens back to the authorization server, if it takes any (RFC 7009).
+    pub(super) async fn give_back(&self, record: &Record) -> Result<(), AuthError> {
+        let registration = self.with_secret(&record.registration, &record.server);
+        let assertion = self.assertion(&registration)?;
+        let request = revocation(
+            &record.server,
+            &registration,
+            &record.tokens,
+            assertion.as_deref(),
+        );
+        let Some(request) = request else {
+            return Ok(());
+        };
+        let url = request.url.clone();
+        let response = self.fetcher.fetch(request).await?;
+        match response.is_success() {
+            true => Ok(()),
+            false => Err(AuthError::Invalid {
+                url,
+                reason: format!(
+                    "HTTP status {} to a token that is given back",
+                    response.status
+                ),
+            }),
+        }
     }
 
     // What is kept

@@ -10,7 +10,11 @@ use mcpline_protocol::auth::{AuthError, Scopes};
 
 use crate::auth::{MemoryStore, TokenStore, UserAgent};
 
+use crate::client::HttpSettings;
+
+use super::Auth;
 use super::account::Account;
+use super::attendant::Attendant;
 use super::credentials::{Credentials, Enterprise, WordSource, word_source};
 
 /// OAuth for clients (`basic/authorization`, every revision that has it). Cheap to clone; clients with clones of one share
@@ -114,6 +118,24 @@ impl OAuth {
         self.account(&crate::client::without_credentials(server))
             .forget()
             .await
+    }
+
+    /// Signs the user out of the server with this URL: gives the tokens back to the authorization server, as far as that takes
+    /// any (RFC 7009), and forgets them. `settings` say how it is reached.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::Store`] if the store fails, or why the tokens could not be given back; they are forgotten in any case.
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub async fn sign_out(&self, server: &str, settings: &HttpSettings) -> Result<(), AuthError> {
+        let server = crate::client::without_credentials(server);
+        let auth = Auth::oauth(self.clone());
+        let handle = tokio::runtime::Handle::current();
+        let attendant = Attendant::new(&auth, &server, settings, handle);
+        self.account(&server).sign_out(&attendant).await
     }
 }
 
