@@ -89,6 +89,44 @@ async fn what_is_in_the_store_asks_nobody_even_if_it_has_lapsed() {
 }
 
 #[tokio::test]
+async fn tokens_that_are_taken_back_again_and_again_are_refreshed_each_time() {
+    let world = World::exemplary().await;
+    let client = world
+        .connect(world.oauth().build())
+        .await
+        .expect("connected");
+    for refreshes in 1..=3 {
+        world.issuer.revoke_access_tokens();
+        assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+        assert_eq!(world.grants("refresh_token"), refreshes);
+    }
+    client.close().await;
+    assert_eq!(world.visits(), 1);
+}
+
+#[tokio::test]
+async fn a_refreshed_token_that_is_refused_at_once_leads_to_the_user() {
+    let world = World::exemplary().await;
+    let client = world
+        .connect(world.oauth().build())
+        .await
+        .expect("connected");
+    world.issuer.revoke_access_tokens();
+    let body = r#"{"access_token": "unknown", "token_type": "Bearer", "refresh_token": "another"}"#;
+    let forced = Forced {
+        status: 200,
+        body: body.into(),
+        times: Some(1),
+        ..Forced::default()
+    };
+    world.issuer.force(Endpoint::Token, forced);
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    assert_eq!(world.grants("refresh_token"), 1);
+    assert_eq!(world.visits(), 2);
+}
+
+#[tokio::test]
 async fn a_refresh_token_that_was_taken_back_leads_to_the_user() {
     let world = World::exemplary().await;
     let client = world

@@ -33,8 +33,6 @@ struct State {
     usable: bool,
     /// Counts the tokens, so that whoever is refused knows whether there are newer ones.
     generation: u64,
-    /// Whether the tokens came of a refresh: if they are refused, another one helps nothing.
-    refreshed: bool,
     flight: Option<Flight>,
 }
 
@@ -67,6 +65,8 @@ pub(super) enum Want {
     Other {
         generation: u64,
         challenge: Option<Challenge>,
+        /// Whether a refreshed one was refused in its turn: another refresh helps nothing.
+        in_vain: bool,
     },
     /// A token for more than the one of this generation.
     More {
@@ -244,7 +244,7 @@ impl Account {
         }
         let before = self.lock().record.clone();
         let record = flow.authorize(challenge, before.as_deref(), more).await?;
-        self.keep(&flow, record, false).await;
+        self.keep(&flow, record).await;
         Ok(Did::Authorized)
     }
 
@@ -265,18 +265,15 @@ impl Account {
             }
         };
         if other && (first || does) {
-            state.take(stored, false);
+            state.take(stored);
         }
         does
     }
 
     /// Renews the tokens with the refresh token. Whether there are new ones; if not, the old ones are not shown again.
     async fn refresh(&self, flow: &Flow<'_>, want: &Want) -> Result<bool, AuthError> {
-        let (record, in_vain) = {
-            let state = self.lock();
-            let in_vain = state.refreshed && matches!(want, Want::Other { .. });
-            (state.record.clone(), in_vain)
-        };
+        let in_vain = matches!(want, Want::Other { in_vain: true, .. });
+        let record = self.lock().record.clone();
         let Some(record) =
             record.filter(|record| record.tokens.refresh_token.is_some() && !in_vain)
         else {
@@ -290,7 +287,7 @@ impl Account {
         }
         match flow.refresh(&record).await {
             Ok(renewed) => {
-                self.keep(flow, renewed, true).await;
+                self.keep(flow, renewed).await;
                 drop(held);
                 Ok(true)
             }
@@ -307,10 +304,10 @@ impl Account {
         }
     }
 
-    async fn keep(&self, flow: &Flow<'_>, record: Record, refreshed: bool) {
+    async fn keep(&self, flow: &Flow<'_>, record: Record) {
         // First in the store: who is killed in between would have lost the only refresh token.
         flow.save(&record).await;
-        self.lock().take(record, refreshed);
+        self.lock().take(record);
     }
 
     /// Gives the tokens back, and forgets them.
@@ -355,11 +352,10 @@ impl State {
         }
     }
 
-    fn take(&mut self, record: Record, refreshed: bool) {
+    fn take(&mut self, record: Record) {
         self.record = Some(Arc::new(record));
         self.usable = true;
         self.generation += 1;
-        self.refreshed = refreshed;
     }
 
     /// Whether what is wanted has come about meanwhile.

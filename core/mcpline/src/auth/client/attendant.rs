@@ -67,6 +67,8 @@ pub(crate) struct Rounds {
     renewals: u32,
     step_ups: u32,
     nonces: u32,
+    /// Whether a token was refreshed in its course.
+    refreshed: bool,
     /// Whether consent was given in its course.
     authorized: bool,
 }
@@ -247,8 +249,11 @@ impl Attendant {
                 let want = Want::Other {
                     generation: shown.number,
                     challenge: challenge.cloned(),
+                    in_vain: rounds.refreshed,
                 };
-                rounds.authorized = account.renew(self, want).await? == Did::Authorized;
+                let did = account.renew(self, want).await?;
+                rounds.refreshed |= did == Did::Refreshed;
+                rounds.authorized = did == Did::Authorized;
             }
         }
         Ok(Judgement::Again)
