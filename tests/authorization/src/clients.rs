@@ -47,6 +47,9 @@ pub(crate) fn register(shared: &Shared, asked: &Asked) -> Result<Reply, Refusal>
     if let Some(grant) = client.grants.iter().find(unknown) {
         return Err(wrong(format!("the grant {grant} isn't supported")));
     }
+    if !state.config.registration_scopes && client.more.contains_key("scope") {
+        return Err(wrong("scope isn't one of ours".into()));
+    }
     let kind = client.more.get("application_type").and_then(Value::as_str);
     if let Some(kind) = kind.filter(|kind| !matches!(*kind, "native" | "web")) {
         return Err(wrong(format!("there is no application_type {kind}")));

@@ -23,6 +23,8 @@ pub struct Config {
     pub metadata: Map<String, Value>,
     /// Whether clients can register themselves.
     pub registration: bool,
+    /// Whether clients may name scopes when they register. Some servers know those of resources only later.
+    pub registration_scopes: bool,
     /// Whether a client id may be the URL of a document about the client.
     pub client_id_documents: bool,
     /// Documents about clients that are known without being fetched, by URL.
@@ -90,6 +92,7 @@ impl Default for Config {
             documents: [Document::Oauth].into(),
             metadata: Map::new(),
             registration: true,
+            registration_scopes: true,
             client_id_documents: true,
             known_documents: BTreeMap::new(),
             clients: Vec::new(),

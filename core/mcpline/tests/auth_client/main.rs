@@ -134,6 +134,33 @@ async fn a_client_is_known_by_what_it_was_given_before_anything_else() {
 }
 
 #[tokio::test]
+async fn a_server_that_registers_nobody_for_a_resources_scopes_grants_them_all_the_same() {
+    let config = Config {
+        registration_scopes: false,
+        ..Config::default()
+    };
+    let resource = ResourceConfig {
+        scope: Some("look".into()),
+        needed: [("tools/call look".to_owned(), "look".to_owned())].into(),
+        ..ResourceConfig::default()
+    };
+    let world = World::start(config, resource).await;
+    let client = world
+        .connect(world.oauth().build())
+        .await
+        .expect("connected");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    let requests = world.issuer.requests();
+    let scopes: Vec<_> = requests
+        .of(Endpoint::Registration)
+        .map(|request| request.json().expect("JSON")["scope"].clone())
+        .collect();
+    assert_eq!(scopes, ["look".into(), serde_json::Value::Null]);
+    assert_eq!(world.visits(), 1);
+}
+
+#[tokio::test]
 async fn a_client_with_metadata_of_its_own_registers_nowhere() {
     const URL: &str = "https://client.example/metadata.json";
     let document = serde_json::json!({

@@ -481,13 +481,21 @@ impl Granting<'_, '_> {
             .as_ref()
             .and_then(|metadata| metadata.scopes());
         let scopes = self.scopes.union(&basic.unwrap_or_default());
-        let registering = Registering::start(server, &oauth.client, redirect_uri, &scopes);
-        let (registering, request) = registering.ok_or_else(|| {
-            self.unknown(
-                "it registers no clients; credentials have to be had from it in another way",
-            )
-        })?;
-        let registration = registering.answered(&self.flow.fetcher.fetch(request).await?)?;
+        let register = async |scopes: &Scopes| {
+            let registering = Registering::start(server, &oauth.client, redirect_uri, scopes);
+            let (registering, request) = registering.ok_or_else(|| {
+                self.unknown(
+                    "it registers no clients; credentials have to be had from it in another way",
+                )
+            })?;
+            registering.answered(&self.flow.fetcher.fetch(request).await?)
+        };
+        let mut registered = register(&scopes).await;
+        // Some take only scopes of their own here, and grant those of resources all the same.
+        if !scopes.is_empty() && registered.as_ref().is_err_and(is_about_metadata) {
+            registered = register(&Scopes::new()).await;
+        }
+        let registration = registered?;
         self.flow.save_registration(&registration).await;
         Ok(registration)
     }
@@ -513,6 +521,12 @@ impl Granting<'_, '_> {
             reason: reason.to_owned(),
         }
     }
+}
+
+/// Whether a registration was refused for what was said in it (RFC 7591, section 3.2.2), the redirect URI apart.
+fn is_about_metadata(error: &AuthError) -> bool {
+    let codes = ["invalid_client_metadata", "invalid_scope"];
+    matches!(error, AuthError::Refused { error, .. } if codes.contains(&error.as_str()))
 }
 
 fn user(error: UserAgentError) -> AuthError {
