@@ -162,7 +162,7 @@ impl Target {
         Ok(match self {
             Self::Url { url, options } => {
                 let options: HttpClientOptions = read("the options", options.as_bytes())?;
-                options.address(url.clone())?
+                options.address(url.clone(), None)?
             }
             Self::Program(options) => {
                 let options: ProgramOptions = read("the options", options.as_bytes())?;

@@ -243,7 +243,8 @@ impl Client {
         http: String,
     ) -> Result<Self> {
         let http: HttpClientOptions = read("the settings of HTTP", &http)?;
-        let address = http.address(url).map_err(|error| Failure::core(&error))?;
+        let address = http.address(url, None);
+        let address = address.map_err(|error| Failure::core(&error))?;
         Plan::new(clients, number, &offer, &settings)?.client(|_, _| address)
     }
 

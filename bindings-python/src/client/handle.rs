@@ -20,7 +20,7 @@ use crate::runtime::Runtime;
 use crate::server::read;
 
 use super::failure::Given;
-use super::host::Host;
+use super::host::{Host, answerer};
 use super::options::{self, GivenOptions, log_level_of, request_options};
 use super::port::{Event, Outlet, Port};
 use super::waiting::Waiter;
@@ -102,11 +102,13 @@ impl Client {
         http: &[u8],
     ) -> PyResult<Self> {
         let http: HttpClientOptions = read(py, "the settings of HTTP", http)?;
-        let address = http.address(url);
+        let host = Host::new(host);
+        let answerers = |method| answerer(port.outlet(), &host, method);
+        let address = http.address(url, Some(&answerers));
         let address = address.map_err(|error| errors::core(py, &error))?;
         let runtime = super::shared_runtime(py)?;
         let offer: HostOptions = read(py, "the handlers", offer)?;
-        Self::make(py, port, Host::new(host), offer, settings, address, runtime)
+        Self::make(py, port, host, offer, settings, address, runtime)
     }
 
     /// A client of a program, which it starts.

@@ -10,10 +10,13 @@
 //!   Call::reply ◄── the drain task ◄──(one wake)── Completions::push
 //! ```
 //!
+//! A host's part of authorization is asked in the same way as it is asked a server's questions: [`auth`].
+//!
 //! What foreign code says and is told is read and written here too, so that it is the same in every language:
 //! [`options`] and [`results`] are read from JSON, a [`Failure`] is written as JSON, [`diagnostics`] are
 //! lines for a log.
 
+pub mod auth;
 mod completions;
 mod deed;
 pub mod diagnostics;

@@ -32,6 +32,15 @@ pub trait UserAgent: Send + Sync {
     ) -> BoxFuture<'a, Result<Box<dyn Visit>, UserAgentError>>;
 }
 
+impl<A: UserAgent + ?Sized> UserAgent for std::sync::Arc<A> {
+    fn prepare<'a>(
+        &'a self,
+        wanted: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Box<dyn Visit>, UserAgentError>> {
+        (**self).prepare(wanted)
+    }
+}
+
 /// One visit of the user to the authorization server. Dropping it, or the future of [`open`](Self::open), gives up.
 pub trait Visit: Send {
     /// Where the user is sent back to: the redirect URI of this visit.

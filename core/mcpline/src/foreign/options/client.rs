@@ -13,8 +13,10 @@ use crate::client::{
 #[cfg(unix)]
 use crate::client::{Command, Stderr};
 use crate::error::Error;
+use crate::foreign::auth::Answerers;
 
 use super::call::timeouts;
+use super::client_auth::AuthOptions;
 use super::{seconds, set, set_seconds};
 
 /// [`ClientSettings`] as foreign code gives them.
@@ -158,6 +160,7 @@ pub struct HttpClientOptions {
     resume_delay: Option<f64>,
     resume_max_delay: Option<f64>,
     body_limit: Option<usize>,
+    auth: Option<AuthOptions>,
 }
 
 /// Without what may be secret.
@@ -168,13 +171,16 @@ impl std::fmt::Debug for HttpClientOptions {
 }
 
 impl HttpClientOptions {
-    /// A server behind this URL.
+    /// A server behind this URL. What authorization needs of the host is answered with what `answerers` give for a method:
+    /// the methods are listed in [`auth`](crate::foreign::auth).
     ///
     /// # Errors
     ///
-    /// Misuse: a value can't be.
-    pub fn address(self, url: String) -> Result<Address, Error> {
+    /// Misuse: a value can't be, or the host has to be asked and has no way to be.
+    pub fn address(self, url: String, answerers: Answerers<'_>) -> Result<Address, Error> {
+        let auth = self.auth.map(|auth| auth.auth(answerers)).transpose()?;
         let mut settings = HttpSettings {
+            auth,
             headers: self.headers,
             proxy: match self.proxy.as_deref() {
                 None => Proxy::Environment,

@@ -7,11 +7,13 @@
 //!   verifier says [`AuthorizedOptions`];
 //! - [`ClientOptions`] says how to connect, [`HostOptions`] who does, [`HttpClientOptions`] and [`ProgramOptions`]
 //!   where to;
+//! - [`AuthOptions`] say how a client is authorized;
 //! - [`CallOptions`] say how one request is sent.
 
 mod auth;
 mod call;
 mod client;
+mod client_auth;
 mod http;
 mod server;
 
@@ -26,6 +28,7 @@ pub use call::{CallOptions, log_level};
 #[cfg(unix)]
 pub use client::ProgramOptions;
 pub use client::{ClientOptions, HostOptions, HttpClientOptions};
+pub use client_auth::{AuthOptions, OAuthOptions};
 pub use http::HttpServingOptions;
 pub use server::ServerOptions;
 

@@ -113,7 +113,9 @@ fn what_may_be_secret_is_not_shown() {
     let json = br#"{"headers":[["authorization","Bearer hush"]]}"#;
     let options: HttpClientOptions = read("the settings of HTTP", json).unwrap();
     assert!(!format!("{options:?}").contains("hush"));
-    let address = options.address("http://localhost/mcp".to_owned()).unwrap();
+    let address = options
+        .address("http://localhost/mcp".to_owned(), None)
+        .unwrap();
     assert!(matches!(address, Address::Url(_, settings) if settings.headers.len() == 1));
 }
 

@@ -1,0 +1,145 @@
+//! A store of the host's.
+
+use std::sync::{Arc, LazyLock};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mcpline_protocol::RpcError;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+
+use crate::auth::{BoxFuture, MemoryStore, StoreError, TokenStore};
+use crate::error::Error;
+
+use super::{Answerers, Nothing, Question};
+
+/// Keeps tokens by asking the host to. Within this process those of one group exclude each other; beyond it the host's own
+/// locks do, where it has them.
+pub(in crate::foreign) struct HostStore {
+    load: Arc<Question>,
+    save: Arc<Question>,
+    remove: Arc<Question>,
+    /// Only its locks are used.
+    line: MemoryStore,
+    group: String,
+    locks: Option<HostLocks>,
+}
+
+#[derive(Clone)]
+struct HostLocks {
+    lock: Arc<Question>,
+    unlock: Arc<Question>,
+}
+
+impl HostStore {
+    pub(in crate::foreign) fn new(
+        answerers: Answerers<'_>,
+        has_locks: bool,
+        group: Option<String>,
+    ) -> Result<Self, Error> {
+        /// The lines of all groups.
+        static LINES: LazyLock<MemoryStore> = LazyLock::new(MemoryStore::new);
+        let question = |method| Question::new(answerers, method);
+        let locks = has_locks.then(|| -> Result<_, Error> {
+            Ok(HostLocks {
+                lock: question("auth/store/lock")?,
+                unlock: question("auth/store/unlock")?,
+            })
+        });
+        Ok(Self {
+            load: question("auth/store/load")?,
+            save: question("auth/store/save")?,
+            remove: question("auth/store/remove")?,
+            line: match &group {
+                Some(_) => LINES.clone(),
+                None => MemoryStore::new(),
+            },
+            group: group.unwrap_or_default(),
+            locks: locks.transpose()?,
+        })
+    }
+}
+
+impl TokenStore for HostStore {
+    fn load<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
+        #[derive(Deserialize)]
+        struct Loaded {
+            value: Option<String>,
+        }
+        Box::pin(async move {
+            let loaded: Loaded = self.load.ask(json!({ "key": key })).await.map_err(failed)?;
+            let decoded = loaded.value.map(|value| STANDARD.decode(value)).transpose();
+            decoded.map_err(|_| StoreError::Damaged("the host's value is not in base64"))
+        })
+    }
+
+    fn save<'a>(&'a self, key: &'a str, value: &'a [u8]) -> BoxFuture<'a, Result<(), StoreError>> {
+        let params = json!({ "key": key, "value": STANDARD.encode(value) });
+        Box::pin(async move { self.save.ask(params).await.map_err(failed).map(nothing) })
+    }
+
+    fn remove<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        let params = json!({ "key": key });
+        Box::pin(async move { self.remove.ask(params).await.map_err(failed).map(nothing) })
+    }
+
+    fn lock<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Box<dyn Send>, StoreError>> {
+        #[derive(Deserialize)]
+        struct Locked {
+            lock: Value,
+        }
+        Box::pin(async move {
+            // One of this process at a time asks the host, which may have a thread wait for each that does.
+            let turn = self.line.lock(&format!("{}\n{key}", self.group)).await?;
+            let Some(HostLocks { lock, unlock }) = self.locks.clone() else {
+                return Ok(turn);
+            };
+            let asked = json!({ "key": key });
+            let key = key.to_owned();
+            let runtime = Handle::current();
+            // A task of its own, so that a lock that is had when nobody wants it any more is let go of.
+            let locking = tokio::spawn(async move {
+                let locked: Locked = lock.ask(asked).await.map_err(failed)?;
+                Ok(HeldLock {
+                    unlock,
+                    params: json!({ "key": key, "lock": locked.lock }),
+                    runtime,
+                    turn: Some(turn),
+                })
+            });
+            let held: Result<HeldLock, StoreError> = locking
+                .await
+                .unwrap_or_else(|error| Err(StoreError::other(error)));
+            held.map(|held| Box::new(held) as Box<dyn Send>)
+        })
+    }
+}
+
+/// A lock of the host's, which is told when it is let go of.
+struct HeldLock {
+    unlock: Arc<Question>,
+    params: Value,
+    runtime: Handle,
+    /// Kept until the host has let go.
+    turn: Option<Box<dyn Send>>,
+}
+
+impl Drop for HeldLock {
+    fn drop(&mut self) {
+        let (unlock, params) = (self.unlock.clone(), self.params.take());
+        let turn = self.turn.take();
+        self.runtime.spawn(async move {
+            if let Err(error) = unlock.ask::<Nothing>(params).await {
+                tracing::warn!(%error, "the host has not let go of a lock");
+            }
+            drop(turn);
+        });
+    }
+}
+
+fn failed(error: RpcError) -> StoreError {
+    StoreError::other(error.message)
+}
+
+fn nothing(_: Nothing) {}

@@ -1,0 +1,210 @@
+//! A host in JSON: what it is asked, and what becomes of its answers.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+use super::*;
+use crate::auth::TokenStore;
+use crate::foreign::options::{AuthOptions, HttpClientOptions, read};
+
+/// A host that answers with `answer`, and tells what it was asked.
+fn host(
+    answer: impl Fn(&str, &Value) -> Result<Value, RpcError> + Send + Sync + 'static,
+) -> (
+    impl Fn(&'static str) -> Answerer,
+    mpsc::UnboundedReceiver<String>,
+) {
+    let (told, asked) = mpsc::unbounded_channel();
+    let answer = Arc::new(answer);
+    let answerers = move |method: &'static str| -> Answerer {
+        let (answer, told) = (answer.clone(), told.clone());
+        Arc::new(move |params| {
+            let params = params.expect("params");
+            let params: Value = serde_json::from_slice(params.as_bytes()).expect("JSON");
+            let _ = told.send(method.to_owned());
+            let answered = answer(method, &params);
+            Box::pin(async move { answered.map(|value| Raw::from_trusted(value.to_string())) })
+        })
+    };
+    (answerers, asked)
+}
+
+/// What a host with a map does for `auth/store`.
+fn keeping() -> impl Fn(&str, &Value) -> Result<Value, RpcError> + Send + Sync + 'static {
+    let kept: Mutex<HashMap<String, Value>> = Mutex::default();
+    move |method, params| {
+        let mut kept = kept.lock().expect("unpoisoned");
+        let key = params["key"].as_str().expect("a key").to_owned();
+        Ok(match method {
+            "auth/store/load" => json!({ "value": kept.get(&key) }),
+            "auth/store/save" => {
+                kept.insert(key, params["value"].clone());
+                Value::Null
+            }
+            "auth/store/remove" => {
+                kept.remove(&key);
+                json!({})
+            }
+            "auth/store/lock" => json!({ "lock": 7 }),
+            _ => {
+                assert_eq!(params["lock"], 7);
+                Value::Null
+            }
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_store_of_the_hosts_keeps_bytes() {
+    let (answerers, mut asked) = host(keeping());
+    let store = HostStore::new(Some(&answerers), true, None).expect("made");
+    assert_eq!(store.load("k").await.expect("loaded"), None);
+    store.save("k", b"\0\xff").await.expect("saved");
+    let loaded = store.load("k").await.expect("loaded");
+    assert_eq!(loaded.as_deref(), Some(&b"\0\xff"[..]));
+    store.remove("k").await.expect("removed");
+    assert_eq!(store.load("k").await.expect("loaded"), None);
+    drop(store.lock("k").await.expect("locked"));
+    for expected in ["load", "save", "load", "remove", "load", "lock", "unlock"] {
+        let method = asked.recv().await.expect("asked");
+        assert_eq!(method, format!("auth/store/{expected}"));
+    }
+}
+
+#[tokio::test]
+async fn a_host_without_locks_still_has_one_at_a_time_refresh() {
+    let (answerers, mut asked) = host(keeping());
+    let group = || Some("a store of the test".to_owned());
+    let store = HostStore::new(Some(&answerers), false, group()).expect("made");
+    let same = HostStore::new(Some(&answerers), false, group()).expect("made");
+    let other = HostStore::new(Some(&answerers), false, None).expect("made");
+    let held = store.lock("k").await.expect("locked");
+    other.lock("k").await.expect("another store's");
+    let mut second = same.lock("k");
+    tokio::select! {
+        biased;
+        _ = &mut second => unreachable!("the first is held"),
+        () = tokio::task::yield_now() => {}
+    }
+    drop(held);
+    second.await.expect("locked");
+    asked.close();
+    assert_eq!(asked.recv().await, None, "the host was not asked");
+}
+
+#[tokio::test]
+async fn a_lock_that_comes_when_nobody_waits_any_more_is_let_go_of() {
+    let (answerers, mut asked) = host(keeping());
+    let store = HostStore::new(Some(&answerers), true, None).expect("made");
+    let mut locking = store.lock("k");
+    tokio::select! {
+        biased;
+        _ = &mut locking => unreachable!("it takes a turn of the scheduler"),
+        () = std::future::ready(()) => {}
+    }
+    drop(locking);
+    for expected in ["auth/store/lock", "auth/store/unlock"] {
+        assert_eq!(asked.recv().await.expect("asked"), expected);
+    }
+    drop(store.lock("k").await.expect("free"));
+}
+
+#[tokio::test]
+async fn what_a_host_fails_with_is_told_in_its_words_and_its_answers_never() {
+    let (answerers, _asked) = host(|method, _| match method {
+        "auth/store/load" => Ok(json!({ "value": "not/base64/secret" })),
+        "auth/store/lock" => Ok(json!({ "secret": 1 })),
+        _ => Err(RpcError::internal_error("the disk is full")),
+    });
+    let store = HostStore::new(Some(&answerers), true, None).expect("made");
+    let failed = store.save("k", b"v").await.expect_err("failed");
+    assert_eq!(failed.to_string(), "the disk is full");
+    let failed = store.load("k").await.expect_err("failed");
+    assert_eq!(failed.code(), "damaged");
+    assert!(!format!("{failed} {failed:?}").contains("secret"));
+    let failed = store.lock("k").await.err().expect("failed");
+    assert!(!format!("{failed} {failed:?}").contains("secret"));
+}
+
+#[test]
+fn what_needs_the_host_is_refused_where_it_can_not_be_asked() {
+    for options in [
+        json!({ "source": {} }),
+        json!({ "oauth": { "client_name": "c", "store": { "host": {} } } }),
+        json!({ "oauth": { "client_name": "c", "user_agent": { "host": { "redirect_uri": "https://h.example/cb" } } } }),
+        json!({ "oauth": { "client_name": "c", "user_agent": { "loopback": { "browser": "host" } } } }),
+        json!({ "oauth": { "client_name": "c", "grant": "workload_identity" } }),
+    ] {
+        let text = options.to_string();
+        let read: AuthOptions = read("auth", text.as_bytes()).expect("options");
+        let refused = read.auth(None).expect_err(&text);
+        assert!(refused.to_string().contains("no way to be asked"), "{text}");
+    }
+}
+
+#[test]
+fn options_of_every_kind_are_read_and_shown_without_secrets() {
+    let (answerers, _asked) = host(|_, _| Ok(Value::Null));
+    for options in [
+        json!({ "bearer": "hush" }),
+        json!({ "source": {} }),
+        json!({ "oauth": { "client_name": "c" } }),
+        json!({ "oauth": {
+            "client_name": "c", "client_uri": "https://c.example", "logo_uri": null, "software_id": "i",
+            "software_version": "1", "client_id_metadata_url": "https://c.example/client.json",
+            "credentials": [{
+                "client_id": "id", "issuer": "https://as.example", "secret": "hush", "auth": "client_secret_basic",
+            }],
+            "grant": "client_credentials", "scopes": "a b", "store": { "file": "/nowhere" }, "account": "me",
+            "dpop": true, "allow_private_addresses": true, "require_pkce": false,
+        } }),
+        json!({ "oauth": {
+            "client_name": "c", "store": "memory",
+            "grant": { "enterprise": { "token_endpoint": "https://i.example/t", "client_id": "id", "secret": "hush" } },
+        } }),
+        json!({ "oauth": {
+            "client_name": "c", "store": { "host": { "locks": true } },
+            "user_agent": { "loopback": {
+                "redirect_uri": "http://localhost/cb", "timeout": 1.5, "browser": "host", "unopened": true,
+            } },
+        } }),
+        json!({ "oauth": { "client_name": "c", "user_agent": { "terminal": { "timeout": 10 } } } }),
+    ] {
+        let text = json!({ "auth": options }).to_string();
+        let read: HttpClientOptions =
+            read("the settings of HTTP", text.as_bytes()).expect("options");
+        assert!(!format!("{read:?}").contains("hush"));
+        let address = read.address("https://h.example/mcp".to_owned(), Some(&answerers));
+        let crate::client::Address::Url(_, settings) = address.expect(&text) else {
+            unreachable!("a URL");
+        };
+        let shown = format!("{:?}", settings.auth.expect("authorized"));
+        assert!(!shown.contains("hush"), "{shown}");
+    }
+}
+
+#[test]
+fn options_that_can_not_be_are_misuse() {
+    let (answerers, _asked) = host(|_, _| Ok(Value::Null));
+    for options in [
+        json!({ "oauth": { "client_name": "c", "user_agent": { "loopback": { "redirect_uri": "https://h.example" } } } }),
+        json!({ "oauth": { "client_name": "c", "user_agent": { "loopback": { "timeout": -1 } } } }),
+        json!({ "oauth": { "client_name": "c", "credentials": [{ "client_id": "i", "private_key": "no key" }] } }),
+    ] {
+        let text = options.to_string();
+        let read: AuthOptions = read("auth", text.as_bytes()).expect("options");
+        read.auth(Some(&answerers)).expect_err(&text);
+    }
+    for unread in [
+        json!({ "bearer": "hush", "source": {} }),
+        json!({ "oauth": {} }),
+        json!({ "oauth": { "client_name": "c", "hush": 1 } }),
+        json!({ "oauth": { "client_name": "c", "store": "elsewhere" } }),
+    ] {
+        let text = unread.to_string();
+        read::<AuthOptions>("auth", text.as_bytes()).expect_err(&text);
+    }
+}

@@ -1,0 +1,401 @@
+//! How a client is authorized.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use mcpline_protocol::RpcError;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::auth::{
+    Auth, AuthError, BearerToken, Callback, ClientAuth, Credentials, Enterprise, FileStore,
+    Loopback, MemoryStore, OAuth, Terminal, TokenStore, UserAgent, UserAgentError,
+};
+use crate::error::Error;
+use crate::foreign::auth::{Answerers, HostStore, Nothing, Question};
+
+use super::seconds;
+
+/// [`Auth`] as foreign code gives it: `{"bearer": token}`, `{"source": {}}` for tokens that the host is asked for, or
+/// `{"oauth": {…}}`. What the host is asked is listed in `foreign::auth`.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum AuthOptions {
+    /// This token.
+    Bearer(String),
+    /// Whatever token the host gives.
+    Source {},
+    /// OAuth.
+    Oauth(Box<OAuthOptions>),
+}
+
+/// [`OAuth`] as foreign code gives it. The name has to be given; whatever else is absent keeps the default.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OAuthOptions {
+    client_name: String,
+    client_uri: Option<String>,
+    logo_uri: Option<String>,
+    software_id: Option<String>,
+    software_version: Option<String>,
+    client_id_metadata_url: Option<String>,
+    #[serde(default)]
+    credentials: Vec<CredentialsOptions>,
+    #[serde(default)]
+    grant: GrantOptions,
+    user_agent: Option<UserAgentOptions>,
+    scopes: Option<String>,
+    #[serde(default)]
+    store: StoreOptions,
+    account: Option<String>,
+    dpop: Option<bool>,
+    allow_private_addresses: Option<bool>,
+    require_pkce: Option<bool>,
+}
+
+/// [`Credentials`] as foreign code gives them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CredentialsOptions {
+    client_id: String,
+    issuer: Option<String>,
+    secret: Option<String>,
+    private_key: Option<String>,
+    algorithm: Option<String>,
+    key_id: Option<String>,
+    auth: Option<ClientAuth>,
+}
+
+/// On whose behalf tokens are asked for.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum GrantOptions {
+    #[default]
+    User,
+    ClientCredentials,
+    WorkloadIdentity,
+    Enterprise {
+        token_endpoint: String,
+        client_id: String,
+        secret: Option<String>,
+    },
+}
+
+/// How the user gets to the authorization server.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum UserAgentOptions {
+    Loopback {
+        redirect_uri: Option<String>,
+        timeout: Option<f64>,
+        #[serde(default)]
+        browser: BrowserOptions,
+        /// Whether the host is told of a URL that no browser was opened for.
+        #[serde(default)]
+        unopened: bool,
+    },
+    Terminal {
+        redirect_uri: Option<String>,
+        timeout: Option<f64>,
+    },
+    Host {
+        redirect_uri: String,
+    },
+}
+
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "snake_case")]
+enum BrowserOptions {
+    #[default]
+    System,
+    Host,
+    None,
+}
+
+/// Where tokens are kept.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+enum StoreOptions {
+    #[default]
+    Memory,
+    /// A directory.
+    File(std::path::PathBuf),
+    /// What the entries are found under.
+    Keyring(String),
+    Host {
+        #[serde(default)]
+        locks: bool,
+        /// What stores have in common that are the same to the host.
+        group: Option<String>,
+    },
+}
+
+/// Without what may be secret.
+impl std::fmt::Debug for AuthOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Bearer(_) => "Bearer",
+            Self::Source {} => "Source",
+            Self::Oauth(_) => "Oauth",
+        })
+    }
+}
+
+/// Without what may be secret.
+impl std::fmt::Debug for OAuthOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("OAuthOptions")
+            .field("client_name", &self.client_name)
+            .finish_non_exhaustive()
+    }
+}
+
+impl AuthOptions {
+    /// The core's, which asks the host by what `answerers` gives for a method.
+    ///
+    /// # Errors
+    ///
+    /// Misuse: a value can't be.
+    pub fn auth(self, answerers: Answerers<'_>) -> Result<Auth, Error> {
+        match self {
+            Self::Bearer(token) => Ok(Auth::bearer(token)),
+            Self::Source {} => source(answerers),
+            Self::Oauth(options) => options.oauth(answerers).map(Auth::oauth),
+        }
+    }
+}
+
+impl OAuthOptions {
+    /// The core's; see [`AuthOptions::auth`].
+    ///
+    /// # Errors
+    ///
+    /// Misuse: a value can't be.
+    pub fn oauth(self, answerers: Answerers<'_>) -> Result<OAuth, Error> {
+        let mut builder = OAuth::builder(self.client_name.clone()).client(|client| {
+            client.client_uri = self.client_uri;
+            client.logo_uri = self.logo_uri;
+            client.software_id = self.software_id;
+            client.software_version = self.software_version;
+        });
+        if let Some(user_agent) = self.user_agent {
+            builder = builder.user_agent(user_agent.user_agent(&self.client_name, answerers)?);
+        }
+        builder = match self.grant {
+            GrantOptions::User => builder,
+            GrantOptions::ClientCredentials => builder.client_credentials(),
+            GrantOptions::WorkloadIdentity => {
+                let word = Question::new(answerers, "auth/assertion")?;
+                builder.workload_identity(move |audience| word_of(word.clone(), audience))
+            }
+            GrantOptions::Enterprise {
+                token_endpoint,
+                client_id,
+                secret,
+            } => {
+                let word = Question::new(answerers, "auth/id_token")?;
+                let enterprise = Enterprise::new(token_endpoint, client_id, move |audience| {
+                    word_of(word.clone(), audience)
+                });
+                builder.enterprise(match secret {
+                    Some(secret) => enterprise.secret(secret),
+                    None => enterprise,
+                })
+            }
+        };
+        for credentials in self.credentials {
+            builder = builder.credentials(credentials.credentials()?);
+        }
+        if let Some(url) = self.client_id_metadata_url {
+            builder = builder.client_id_metadata_url(url);
+        }
+        if let Some(scopes) = self.scopes {
+            builder = builder.scopes(&scopes);
+        }
+        if let Some(account) = self.account {
+            builder = builder.account(account);
+        }
+        if let Some(dpop) = self.dpop {
+            builder = builder.dpop(dpop);
+        }
+        if let Some(allow) = self.allow_private_addresses {
+            builder = builder.allow_private_addresses(allow);
+        }
+        if let Some(require) = self.require_pkce {
+            builder = builder.require_pkce(require);
+        }
+        Ok(builder.store(self.store.store(answerers)?).build())
+    }
+}
+
+impl CredentialsOptions {
+    fn credentials(self) -> Result<Credentials, Error> {
+        let mut credentials = Credentials::new(self.client_id);
+        if let Some(issuer) = self.issuer {
+            credentials = credentials.issuer(issuer);
+        }
+        if let Some(secret) = self.secret {
+            credentials = credentials.secret(secret);
+        }
+        if let Some(key) = self.private_key {
+            credentials = credentials
+                .private_key(key.as_bytes(), self.algorithm.as_deref(), self.key_id)
+                .map_err(|error| Error::misuse(error.to_string()))?;
+        }
+        if let Some(auth) = self.auth {
+            credentials = credentials.auth(auth);
+        }
+        Ok(credentials)
+    }
+}
+
+impl UserAgentOptions {
+    fn user_agent(
+        self,
+        client_name: &str,
+        answerers: Answerers<'_>,
+    ) -> Result<Arc<dyn UserAgent>, Error> {
+        Ok(match self {
+            Self::Loopback {
+                redirect_uri,
+                timeout,
+                browser,
+                unopened,
+            } => {
+                let mut loopback = Loopback::new().client_name(client_name);
+                if let Some(uri) = redirect_uri {
+                    loopback = loopback
+                        .redirect_uri(&uri)
+                        .map_err(|error| Error::misuse(error.to_string()))?;
+                }
+                if let Some(timeout) = timeout {
+                    loopback = loopback.timeout(seconds(timeout)?);
+                }
+                loopback = match browser {
+                    BrowserOptions::System => loopback,
+                    BrowserOptions::None => loopback.without_browser(),
+                    BrowserOptions::Host => {
+                        let question = Question::new(answerers, "auth/browser")?;
+                        loopback.browser(move |url| {
+                            let question = question.clone();
+                            async move {
+                                let asked = question.ask::<Nothing>(json!({ "url": url }));
+                                asked
+                                    .await
+                                    .map(drop)
+                                    .map_err(|error| error.message.into_owned())
+                            }
+                        })
+                    }
+                };
+                if unopened {
+                    let question = Question::new(answerers, "auth/unopened")?;
+                    loopback = loopback.when_unopened(move |url, reason| {
+                        let question = question.clone();
+                        let params = json!({ "url": url, "reason": reason });
+                        tokio::spawn(async move {
+                            let _ = question.ask::<Nothing>(params).await;
+                        });
+                    });
+                }
+                Arc::new(loopback)
+            }
+            Self::Terminal {
+                redirect_uri,
+                timeout,
+            } => {
+                let mut terminal = Terminal::new();
+                if let Some(uri) = redirect_uri {
+                    terminal = terminal.redirect_uri(uri);
+                }
+                if let Some(timeout) = timeout {
+                    terminal = terminal.timeout(seconds(timeout)?);
+                }
+                Arc::new(terminal)
+            }
+            Self::Host { redirect_uri } => {
+                #[derive(Deserialize)]
+                struct Opened {
+                    url: String,
+                }
+                let question = Question::new(answerers, "auth/open")?;
+                Arc::new(Callback::new(redirect_uri, move |url| {
+                    let question = question.clone();
+                    async move {
+                        let opened = question.ask::<Opened>(json!({ "url": url })).await;
+                        let told = |error: RpcError| UserAgentError::other(error.message);
+                        opened.map(|opened| opened.url).map_err(told)
+                    }
+                }))
+            }
+        })
+    }
+}
+
+impl StoreOptions {
+    fn store(self, answerers: Answerers<'_>) -> Result<Arc<dyn TokenStore>, Error> {
+        Ok(match self {
+            Self::Memory => Arc::new(MemoryStore::new()),
+            Self::File(path) => Arc::new(FileStore::new(path)),
+            Self::Keyring(service) => return keyring(service),
+            Self::Host { locks, group } => Arc::new(HostStore::new(answerers, locks, group)?),
+        })
+    }
+}
+
+#[cfg(feature = "keyring")]
+fn keyring(service: String) -> Result<Arc<dyn TokenStore>, Error> {
+    Ok(Arc::new(crate::auth::KeyringStore::new(service)))
+}
+
+#[cfg(not(feature = "keyring"))]
+fn keyring(_service: String) -> Result<Arc<dyn TokenStore>, Error> {
+    Err(Error::misuse(
+        "this build of mcpline has no store for the system's keyring (cargo feature `keyring`)",
+    ))
+}
+
+/// Tokens that the host is asked for.
+fn source(answerers: Answerers<'_>) -> Result<Auth, Error> {
+    #[derive(Deserialize)]
+    struct Given {
+        token: String,
+        expires_in: Option<f64>,
+    }
+    let question = Question::new(answerers, "auth/token")?;
+    Ok(Auth::source(move |wanted| {
+        let question = question.clone();
+        async move {
+            let params = json!({
+                "server": wanted.server,
+                "refused": wanted.refused,
+                "scopes": wanted.scopes.to_string(),
+            });
+            let given: Given = question.ask(params).await.map_err(unsaid)?;
+            let lasts = given
+                .expires_in
+                .map(Duration::try_from_secs_f64)
+                .transpose();
+            let lasts = lasts.map_err(|error| AuthError::Credentials(error.to_string()))?;
+            let mut token = BearerToken::from(given.token);
+            token.expires_at = lasts.and_then(|lasts| SystemTime::now().checked_add(lasts));
+            Ok(token)
+        }
+    }))
+}
+
+/// Somebody's signed word, from the host.
+async fn word_of(question: Arc<Question>, audience: String) -> Result<String, AuthError> {
+    #[derive(Deserialize)]
+    enum Word {
+        #[serde(rename = "assertion", alias = "id_token")]
+        Is(String),
+    }
+    let word = question.ask(json!({ "audience": audience })).await;
+    let Word::Is(word) = word.map_err(unsaid)?;
+    Ok(word)
+}
+
+fn unsaid(error: RpcError) -> AuthError {
+    AuthError::Credentials(error.message.into_owned())
+}
