@@ -167,9 +167,11 @@ impl AuthError {
 /// The longest text of a server that an error repeats.
 const MAX_TEXT: usize = 300;
 
-/// The beginning of what a server says, without control characters.
+/// The beginning of what a server says, without what would have the rest read otherwise than it is written: control
+/// characters, line separators, and marks that turn the direction of a text around.
 pub(crate) fn cut(text: &str) -> String {
-    let printable = text.chars().filter(|c| !c.is_control());
+    let turns = |c| matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    let printable = text.chars().filter(|c| !c.is_control() && !turns(*c));
     printable.take(MAX_TEXT).collect()
 }
 

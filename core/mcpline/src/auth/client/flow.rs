@@ -286,7 +286,7 @@ impl Flow<'_> {
 
     pub(super) async fn load(&self) -> Result<Option<Record>, AuthError> {
         let key = self.oauth.token_key(self.server);
-        let Some(bytes) = self.oauth.store.load(&key).await.map_err(stored)? else {
+        let Some(bytes) = self.kept(&key).await? else {
             return Ok(None);
         };
         let record = Record::from_bytes(&bytes);
@@ -298,6 +298,17 @@ impl Flow<'_> {
         }
         // Credentials that the host no longer has can't renew anything.
         Ok(record.filter(|record| self.is_ours(&record.registration)))
+    }
+
+    /// What the store has under a key. What is damaged is not there: it will be written anew, and nobody can mend it.
+    async fn kept(&self, key: &str) -> Result<Option<Vec<u8>>, AuthError> {
+        match self.oauth.store.load(key).await {
+            Err(StoreError::Damaged(what)) => {
+                tracing::warn!("what the store has is damaged ({what}); it is passed over");
+                Ok(None)
+            }
+            kept => kept.map_err(stored),
+        }
     }
 
     fn is_ours(&self, registration: &Registration) -> bool {
@@ -335,7 +346,7 @@ impl Flow<'_> {
 
     async fn registration(&self, issuer: &str) -> Result<Option<Registration>, AuthError> {
         let key = self.oauth.registration_key(issuer);
-        let bytes = self.oauth.store.load(&key).await.map_err(stored)?;
+        let bytes = self.kept(&key).await?;
         let kept = bytes.and_then(|bytes| serde_json::from_slice::<Registration>(&bytes).ok());
         let good =
             |kept: &Registration| kept.issuer == issuer && !kept.has_lapsed(clock::unix_now());

@@ -1,0 +1,286 @@
+//! Clients that somebody tries to mislead: what is said to them is refused, and what they hold stays with them.
+
+use std::sync::{Arc, Mutex};
+
+use authorization_server::{AuthorizationServer, Config, Endpoint, Forced, ResourceConfig};
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::IntoResponse;
+use mcpline::auth::{Auth, FileStore, MemoryStore};
+use mcpline::client::{Address, Client, HttpSettings};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use super::world::{World, follow, refusal};
+
+/// Somebody who writes down what comes, and answers it all alike.
+struct Listener {
+    origin: String,
+    heard: Arc<Mutex<Vec<HeaderMap>>>,
+}
+
+impl Listener {
+    async fn start(status: u16, headers: &[(&str, String)], body: &str) -> Self {
+        let heard: Arc<Mutex<Vec<HeaderMap>>> = Arc::default();
+        let listener = TcpListener::bind(("127.0.0.1", 0)).await.expect("a port");
+        let origin = format!("http://{}", listener.local_addr().expect("bound"));
+        let status = StatusCode::from_u16(status).expect("a status");
+        let mut answered = HeaderMap::new();
+        for (name, value) in headers {
+            let name: header::HeaderName = name.parse().expect("a name");
+            answered.insert(name, value.parse().expect("a value"));
+        }
+        let (told, body) = (heard.clone(), body.to_owned());
+        let router = Router::new().fallback(async move |request: Request| {
+            told.lock().expect("unpoisoned").push(request.headers().clone());
+            (status, answered.clone(), body.clone()).into_response()
+        });
+        tokio::spawn(async move { axum::serve(listener, router).await });
+        Self { origin, heard }
+    }
+
+    fn heard(&self) -> Vec<HeaderMap> {
+        self.heard.lock().expect("unpoisoned").clone()
+    }
+}
+
+fn members(value: Value) -> serde_json::Map<String, Value> {
+    value.as_object().cloned().expect("an object")
+}
+
+fn forced(status: u16, body: impl ToString) -> Forced {
+    Forced {
+        status,
+        body: body.to_string(),
+        ..Forced::default()
+    }
+}
+
+fn redirecting(location: &str) -> Forced {
+    Forced {
+        status: 307,
+        headers: [("location".to_owned(), location.to_owned())].into(),
+        ..Forced::default()
+    }
+}
+
+/// What comes of connecting, as the code of its error.
+async fn code(world: &World) -> &'static str {
+    refusal(world.connect(world.oauth().build()).await).code()
+}
+
+#[tokio::test]
+async fn a_code_of_an_honest_issuer_is_not_brought_to_the_one_who_mixed_it_up() {
+    // The server trusts somebody hostile, whose users are sent to an honest authorization server in its stead.
+    let honest = AuthorizationServer::start(Config::default()).await.expect("a server");
+    let world = World::exemplary().await;
+    let mixed = json!({"authorization_endpoint": honest.url("/authorize"), "registration_endpoint": honest.url("/register")});
+    world.issuer.change(|config| config.metadata = members(mixed));
+    assert_eq!(code(&world).await, "response_not_accepted");
+    assert_eq!(honest.requests().count(Endpoint::Authorization), 1);
+    assert_eq!(world.issuer.requests().count(Endpoint::Token), 0);
+}
+
+#[tokio::test]
+async fn what_no_token_can_be_is_none() {
+    let world = World::exemplary().await;
+    for answer in [
+        json!({"access_token": "good\r\nX-Injected: 1", "token_type": "Bearer"}),
+        json!({"access_token": "g\u{f6}\u{f6}d", "token_type": "Bearer"}),
+        json!({"access_token": "", "token_type": "Bearer"}),
+        json!({"access_token": 1, "token_type": "Bearer"}),
+        json!({"access_token": "x".repeat(200_000), "token_type": "Bearer"}),
+        json!({"access_token": "good", "token_type": "mac"}),
+        json!({"access_token": "good"}),
+        json!({"token_type": "Bearer"}),
+        json!(["access_token"]),
+        json!("<html>"),
+    ] {
+        world.issuer.force(Endpoint::Token, forced(200, &answer));
+        assert_eq!(code(&world).await, "invalid_response", "{answer:.80}");
+    }
+    let shown = world.resource.requests().into_iter().filter(|request| request.authorization.is_some());
+    assert_eq!(shown.count(), 0);
+}
+
+#[tokio::test]
+async fn a_lifetime_that_makes_no_sense_does_no_harm() {
+    let world = World::exemplary().await;
+    for expires in [json!(-1), json!(0), json!(u64::MAX), json!(1e300), json!("soon"), json!(null)] {
+        let token = world.issuer.issue("a client", "", &world.resource.url());
+        let answer = json!({"access_token": token, "token_type": "bearer", "expires_in": expires});
+        world.issuer.force(Endpoint::Token, forced(200, &answer));
+        // Whether such an answer is taken matters less than that nothing hangs, loops or overflows.
+        if let Ok(client) = world.connect(world.oauth().build()).await {
+            client.close().await;
+        }
+    }
+    assert!(world.visits() <= 12, "{}", world.visits());
+}
+
+#[tokio::test]
+async fn an_answer_without_end_is_cut_off() {
+    let body = format!("{{\"access_token\": \"{}\"}}", "x".repeat(4 * 1024 * 1024));
+    for endpoint in [Endpoint::Token, Endpoint::Registration] {
+        let world = World::exemplary().await;
+        world.issuer.force(endpoint, forced(200, &body));
+        assert_eq!(code(&world).await, "fetch_failed", "{endpoint:?}");
+    }
+}
+
+#[tokio::test]
+async fn codes_and_names_are_not_carried_to_another_host() {
+    let elsewhere = Listener::start(200, &[], "{}").await;
+    for endpoint in [Endpoint::Token, Endpoint::Registration] {
+        let world = World::exemplary().await;
+        world.issuer.force(endpoint, redirecting(&format!("{}/elsewhere", elsewhere.origin)));
+        let code = code(&world).await;
+        assert!(matches!(code, "fetch_failed" | "invalid_response" | "refused" | "not_registered"), "{code}");
+    }
+    assert!(elsewhere.heard().is_empty());
+}
+
+#[tokio::test]
+async fn users_are_sent_to_web_addresses_only() {
+    for endpoint in ["javascript:alert(1)", "file:///etc/passwd", "ftp://127.0.0.1/", "//127.0.0.1/", "", "-flag"] {
+        let world = World::exemplary().await;
+        world.issuer.change(|config| config.metadata = members(json!({"authorization_endpoint": endpoint})));
+        let code = code(&world).await;
+        assert!(matches!(code, "invalid_url" | "insecure_url" | "invalid_response"), "{endpoint}: {code}");
+        assert_eq!(world.visits(), 0, "{endpoint}");
+    }
+}
+
+#[tokio::test]
+async fn a_challenge_does_not_lead_to_what_only_this_machine_reaches() {
+    for url in [
+        "http://169.254.169.254/latest/meta-data",
+        "http://10.0.0.1/metadata",
+        "http://[fe80::1]/metadata",
+        "http://metadata.internal/",
+        "file:///etc/passwd",
+        "gopher://127.0.0.1/",
+    ] {
+        let config = ResourceConfig {
+            names_metadata: Some(url.into()),
+            ..ResourceConfig::default()
+        };
+        let world = World::start(Config::default(), config).await;
+        let error = refusal(world.connect(world.oauth().build()).await);
+        assert!(matches!(error.code(), "insecure_url" | "invalid_url" | "fetch_failed"), "{url}: {error}");
+        assert_eq!(world.visits(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_resource_has_to_be_the_server_and_not_only_look_like_it() {
+    for change in [
+        |url: &str, _: &str| format!("{url}-evil"),
+        |url: &str, _: &str| url.trim_end_matches('p').to_owned(),
+        |_: &str, origin: &str| format!("{origin}.evil.example/mcp"),
+        |_: &str, origin: &str| format!("{}@evil.example/mcp", origin),
+        |_: &str, origin: &str| format!("{origin}1/mcp"),
+        |_: &str, origin: &str| format!("{origin}/other"),
+        |url: &str, _: &str| format!("{url}#fragment"),
+        |url: &str, _: &str| url.replace("http:", "https:"),
+    ] {
+        let world = World::exemplary().await;
+        let resource = change(&world.resource.url(), world.resource.origin());
+        world.resource.change(|config| config.metadata = members(json!({"resource": resource})));
+        let error = refusal(world.connect(world.oauth().build()).await);
+        assert!(matches!(error.code(), "resource_mismatch" | "invalid_url" | "invalid_response"), "{resource}: {error}");
+        assert_eq!(world.visits(), 0, "{resource}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_sends_its_clients_elsewhere_does_not_send_their_tokens() {
+    let elsewhere = Listener::start(200, &[("content-type", "application/json".into())], "{}").await;
+    for status in [301, 302, 303, 307, 308] {
+        let location = ("location", format!("{}/mcp", elsewhere.origin));
+        let server = Listener::start(status, &[location], "").await;
+        let mut settings = HttpSettings::default();
+        settings.auth = Some(Auth::bearer("a secret"));
+        let url = format!("{}/mcp", server.origin);
+        let _ = Client::connect(Address::Url(url, settings)).await;
+        assert!(server.heard().iter().any(|headers| headers.contains_key("authorization")), "{status}");
+    }
+    let carried = elsewhere.heard().into_iter().filter(|headers| headers.contains_key("authorization"));
+    assert_eq!(carried.count(), 0);
+}
+
+#[tokio::test]
+async fn tokens_of_one_server_are_not_shown_to_another() {
+    let world = World::exemplary().await;
+    let oauth = world.oauth().store(MemoryStore::default()).build();
+    let client = world.connect(oauth.clone()).await.expect("connected");
+    let other = Listener::start(500, &[], "").await;
+    let mut settings = HttpSettings::default();
+    settings.auth = Some(oauth.into());
+    let _ = Client::connect(Address::Url(format!("{}/mcp", other.origin), settings)).await;
+    assert!(!other.heard().is_empty());
+    assert!(other.heard().iter().all(|headers| !headers.contains_key("authorization")));
+    client.close().await;
+}
+
+#[tokio::test]
+async fn what_servers_say_comes_into_errors_without_what_could_fool_a_reader() {
+    let world = World::exemplary().await;
+    let said = format!("\u{1b}[2J\r\nAll is well.{}", "x".repeat(10_000));
+    let answer = json!({"error": "invalid_grant", "error_description": said});
+    world.issuer.force(Endpoint::Token, forced(400, &answer));
+    let error = refusal(world.connect(world.oauth().build()).await).to_string();
+    assert!(error.contains("invalid_grant"), "{error}");
+    assert!(!error.chars().any(char::is_control), "{error:?}");
+    assert!(error.len() < 2_000, "{}", error.len());
+}
+
+#[tokio::test]
+async fn nothing_secret_is_in_what_is_shown_of_an_error_or_a_setting() {
+    let world = World::exemplary().await;
+    let secrets: Arc<Mutex<Vec<String>>> = Arc::default();
+    let seen = secrets.clone();
+    let oauth = world.oauth_with(move |url| {
+        let seen = seen.clone();
+        async move {
+            let location = follow(&url).await;
+            let code = location.split("code=").nth(1).and_then(|rest| rest.split('&').next());
+            seen.lock().expect("unpoisoned").push(code.unwrap_or_default().to_owned());
+            Ok(location)
+        }
+    });
+    let oauth = oauth.build();
+    world.issuer.force(Endpoint::Token, forced(400, r#"{"error":"invalid_grant"}"#));
+    let error = refusal(world.connect(oauth.clone()).await);
+    let verifier = world.issuer.requests();
+    let verifier = verifier.of(Endpoint::Token).next().and_then(|request| request.parameter("code_verifier"));
+    secrets.lock().expect("unpoisoned").push(verifier.expect("a verifier").to_owned());
+    let mut settings = HttpSettings::default();
+    settings.auth = Some(oauth.into());
+    let shown = format!("{error} {error:?} {settings:?} {:?}", Auth::bearer("wonderland"));
+    for secret in secrets.lock().expect("unpoisoned").iter() {
+        assert!(secret.len() > 20 && !shown.contains(secret), "{shown}");
+    }
+    assert!(!shown.contains("wonderland"), "{shown}");
+}
+
+#[tokio::test]
+async fn what_somebody_put_into_the_store_is_not_believed() {
+    let folder = std::env::temp_dir().join(format!("mcpline-misled-{}", std::process::id()));
+    let world = World::exemplary().await;
+    let store = FileStore::new(&folder);
+    let client = world.connect(world.oauth().store(store.clone()).build()).await.expect("connected");
+    client.close().await;
+    for file in std::fs::read_dir(&folder).expect("a folder") {
+        let file = file.expect("an entry").path();
+        if file.is_file() {
+            std::fs::write(&file, b"{\"nonsense\": [").expect("written");
+        }
+    }
+    let before = world.resource.requests().len();
+    let error = refusal(world.connect(world.oauth().store(store).build()).await);
+    assert_eq!(error.code(), "store", "{error}");
+    assert!(world.resource.requests()[before..].iter().all(|request| request.authorization.is_none()));
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
