@@ -1,6 +1,7 @@
 //! A client's way to tokens and with them, over real sockets: an authorization server, a server that wants its tokens.
 
 mod hostile;
+mod misled;
 mod tokens;
 mod world;
 

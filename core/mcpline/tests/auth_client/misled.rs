@@ -12,7 +12,7 @@ use mcpline::client::{Address, Client, HttpSettings};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 
-use super::world::{World, follow, refusal};
+use super::world::{World, call, follow, refusal};
 
 /// Somebody who writes down what comes, and answers it all alike.
 struct Listener {
@@ -33,7 +33,9 @@ impl Listener {
         }
         let (told, body) = (heard.clone(), body.to_owned());
         let router = Router::new().fallback(async move |request: Request| {
-            told.lock().expect("unpoisoned").push(request.headers().clone());
+            told.lock()
+                .expect("unpoisoned")
+                .push(request.headers().clone());
             (status, answered.clone(), body.clone()).into_response()
         });
         tokio::spawn(async move { axum::serve(listener, router).await });
@@ -73,10 +75,14 @@ async fn code(world: &World) -> &'static str {
 #[tokio::test]
 async fn a_code_of_an_honest_issuer_is_not_brought_to_the_one_who_mixed_it_up() {
     // The server trusts somebody hostile, whose users are sent to an honest authorization server in its stead.
-    let honest = AuthorizationServer::start(Config::default()).await.expect("a server");
+    let honest = AuthorizationServer::start(Config::default())
+        .await
+        .expect("a server");
     let world = World::exemplary().await;
     let mixed = json!({"authorization_endpoint": honest.url("/authorize"), "registration_endpoint": honest.url("/register")});
-    world.issuer.change(|config| config.metadata = members(mixed));
+    world
+        .issuer
+        .change(|config| config.metadata = members(mixed));
     assert_eq!(code(&world).await, "response_not_accepted");
     assert_eq!(honest.requests().count(Endpoint::Authorization), 1);
     assert_eq!(world.issuer.requests().count(Endpoint::Token), 0);
@@ -100,14 +106,25 @@ async fn what_no_token_can_be_is_none() {
         world.issuer.force(Endpoint::Token, forced(200, &answer));
         assert_eq!(code(&world).await, "invalid_response", "{answer:.80}");
     }
-    let shown = world.resource.requests().into_iter().filter(|request| request.authorization.is_some());
+    let shown = world
+        .resource
+        .requests()
+        .into_iter()
+        .filter(|request| request.authorization.is_some());
     assert_eq!(shown.count(), 0);
 }
 
 #[tokio::test]
 async fn a_lifetime_that_makes_no_sense_does_no_harm() {
     let world = World::exemplary().await;
-    for expires in [json!(-1), json!(0), json!(u64::MAX), json!(1e300), json!("soon"), json!(null)] {
+    for expires in [
+        json!(-1),
+        json!(0),
+        json!(u64::MAX),
+        json!(1e300),
+        json!("soon"),
+        json!(null),
+    ] {
         let token = world.issuer.issue("a client", "", &world.resource.url());
         let answer = json!({"access_token": token, "token_type": "bearer", "expires_in": expires});
         world.issuer.force(Endpoint::Token, forced(200, &answer));
@@ -134,20 +151,41 @@ async fn codes_and_names_are_not_carried_to_another_host() {
     let elsewhere = Listener::start(200, &[], "{}").await;
     for endpoint in [Endpoint::Token, Endpoint::Registration] {
         let world = World::exemplary().await;
-        world.issuer.force(endpoint, redirecting(&format!("{}/elsewhere", elsewhere.origin)));
+        world.issuer.force(
+            endpoint,
+            redirecting(&format!("{}/elsewhere", elsewhere.origin)),
+        );
         let code = code(&world).await;
-        assert!(matches!(code, "fetch_failed" | "invalid_response" | "refused" | "not_registered"), "{code}");
+        assert!(
+            matches!(
+                code,
+                "fetch_failed" | "invalid_response" | "refused" | "not_registered"
+            ),
+            "{code}"
+        );
     }
     assert!(elsewhere.heard().is_empty());
 }
 
 #[tokio::test]
 async fn users_are_sent_to_web_addresses_only() {
-    for endpoint in ["javascript:alert(1)", "file:///etc/passwd", "ftp://127.0.0.1/", "//127.0.0.1/", "", "-flag"] {
+    for endpoint in [
+        "javascript:alert(1)",
+        "file:///etc/passwd",
+        "ftp://127.0.0.1/",
+        "//127.0.0.1/",
+        "",
+        "-flag",
+    ] {
         let world = World::exemplary().await;
-        world.issuer.change(|config| config.metadata = members(json!({"authorization_endpoint": endpoint})));
+        world.issuer.change(|config| {
+            config.metadata = members(json!({"authorization_endpoint": endpoint}))
+        });
         let code = code(&world).await;
-        assert!(matches!(code, "invalid_url" | "insecure_url" | "invalid_response"), "{endpoint}: {code}");
+        assert!(
+            matches!(code, "invalid_url" | "insecure_url" | "invalid_response"),
+            "{endpoint}: {code}"
+        );
         assert_eq!(world.visits(), 0, "{endpoint}");
     }
 }
@@ -168,7 +206,13 @@ async fn a_challenge_does_not_lead_to_what_only_this_machine_reaches() {
         };
         let world = World::start(Config::default(), config).await;
         let error = refusal(world.connect(world.oauth().build()).await);
-        assert!(matches!(error.code(), "insecure_url" | "invalid_url" | "fetch_failed"), "{url}: {error}");
+        assert!(
+            matches!(
+                error.code(),
+                "insecure_url" | "invalid_url" | "fetch_failed"
+            ),
+            "{url}: {error}"
+        );
         assert_eq!(world.visits(), 0);
     }
 }
@@ -187,16 +231,25 @@ async fn a_resource_has_to_be_the_server_and_not_only_look_like_it() {
     ] {
         let world = World::exemplary().await;
         let resource = change(&world.resource.url(), world.resource.origin());
-        world.resource.change(|config| config.metadata = members(json!({"resource": resource})));
+        world
+            .resource
+            .change(|config| config.metadata = members(json!({"resource": resource})));
         let error = refusal(world.connect(world.oauth().build()).await);
-        assert!(matches!(error.code(), "resource_mismatch" | "invalid_url" | "invalid_response"), "{resource}: {error}");
+        assert!(
+            matches!(
+                error.code(),
+                "resource_mismatch" | "invalid_url" | "invalid_response"
+            ),
+            "{resource}: {error}"
+        );
         assert_eq!(world.visits(), 0, "{resource}");
     }
 }
 
 #[tokio::test]
 async fn a_server_that_sends_its_clients_elsewhere_does_not_send_their_tokens() {
-    let elsewhere = Listener::start(200, &[("content-type", "application/json".into())], "{}").await;
+    let elsewhere =
+        Listener::start(200, &[("content-type", "application/json".into())], "{}").await;
     for status in [301, 302, 303, 307, 308] {
         let location = ("location", format!("{}/mcp", elsewhere.origin));
         let server = Listener::start(status, &[location], "").await;
@@ -204,9 +257,18 @@ async fn a_server_that_sends_its_clients_elsewhere_does_not_send_their_tokens() 
         settings.auth = Some(Auth::bearer("a secret"));
         let url = format!("{}/mcp", server.origin);
         let _ = Client::connect(Address::Url(url, settings)).await;
-        assert!(server.heard().iter().any(|headers| headers.contains_key("authorization")), "{status}");
+        assert!(
+            server
+                .heard()
+                .iter()
+                .any(|headers| headers.contains_key("authorization")),
+            "{status}"
+        );
     }
-    let carried = elsewhere.heard().into_iter().filter(|headers| headers.contains_key("authorization"));
+    let carried = elsewhere
+        .heard()
+        .into_iter()
+        .filter(|headers| headers.contains_key("authorization"));
     assert_eq!(carried.count(), 0);
 }
 
@@ -220,19 +282,29 @@ async fn tokens_of_one_server_are_not_shown_to_another() {
     settings.auth = Some(oauth.into());
     let _ = Client::connect(Address::Url(format!("{}/mcp", other.origin), settings)).await;
     assert!(!other.heard().is_empty());
-    assert!(other.heard().iter().all(|headers| !headers.contains_key("authorization")));
+    assert!(
+        other
+            .heard()
+            .iter()
+            .all(|headers| !headers.contains_key("authorization"))
+    );
     client.close().await;
 }
 
 #[tokio::test]
 async fn what_servers_say_comes_into_errors_without_what_could_fool_a_reader() {
     let world = World::exemplary().await;
-    let said = format!("\u{1b}[2J\r\nAll is well.{}", "x".repeat(10_000));
+    let said = format!("\u{1b}[2J\r\nAll is well.\u{202e}{}", "x".repeat(10_000));
     let answer = json!({"error": "invalid_grant", "error_description": said});
     world.issuer.force(Endpoint::Token, forced(400, &answer));
     let error = refusal(world.connect(world.oauth().build()).await).to_string();
     assert!(error.contains("invalid_grant"), "{error}");
-    assert!(!error.chars().any(char::is_control), "{error:?}");
+    assert!(
+        !error
+            .chars()
+            .any(|char| char.is_control() || char == '\u{202e}'),
+        "{error:?}"
+    );
     assert!(error.len() < 2_000, "{}", error.len());
 }
 
@@ -245,20 +317,36 @@ async fn nothing_secret_is_in_what_is_shown_of_an_error_or_a_setting() {
         let seen = seen.clone();
         async move {
             let location = follow(&url).await;
-            let code = location.split("code=").nth(1).and_then(|rest| rest.split('&').next());
-            seen.lock().expect("unpoisoned").push(code.unwrap_or_default().to_owned());
+            let code = location
+                .split("code=")
+                .nth(1)
+                .and_then(|rest| rest.split('&').next());
+            seen.lock()
+                .expect("unpoisoned")
+                .push(code.unwrap_or_default().to_owned());
             Ok(location)
         }
     });
     let oauth = oauth.build();
-    world.issuer.force(Endpoint::Token, forced(400, r#"{"error":"invalid_grant"}"#));
+    world
+        .issuer
+        .force(Endpoint::Token, forced(400, r#"{"error":"invalid_grant"}"#));
     let error = refusal(world.connect(oauth.clone()).await);
     let verifier = world.issuer.requests();
-    let verifier = verifier.of(Endpoint::Token).next().and_then(|request| request.parameter("code_verifier"));
-    secrets.lock().expect("unpoisoned").push(verifier.expect("a verifier").to_owned());
+    let verifier = verifier
+        .of(Endpoint::Token)
+        .next()
+        .and_then(|request| request.parameter("code_verifier"));
+    secrets
+        .lock()
+        .expect("unpoisoned")
+        .push(verifier.expect("a verifier").to_owned());
     let mut settings = HttpSettings::default();
     settings.auth = Some(oauth.into());
-    let shown = format!("{error} {error:?} {settings:?} {:?}", Auth::bearer("wonderland"));
+    let shown = format!(
+        "{error} {error:?} {settings:?} {:?}",
+        Auth::bearer("wonderland")
+    );
     for secret in secrets.lock().expect("unpoisoned").iter() {
         assert!(secret.len() > 20 && !shown.contains(secret), "{shown}");
     }
@@ -270,7 +358,10 @@ async fn what_somebody_put_into_the_store_is_not_believed() {
     let folder = std::env::temp_dir().join(format!("mcpline-misled-{}", std::process::id()));
     let world = World::exemplary().await;
     let store = FileStore::new(&folder);
-    let client = world.connect(world.oauth().store(store.clone()).build()).await.expect("connected");
+    let client = world
+        .connect(world.oauth().store(store.clone()).build())
+        .await
+        .expect("connected");
     client.close().await;
     for file in std::fs::read_dir(&folder).expect("a folder") {
         let file = file.expect("an entry").path();
@@ -278,9 +369,12 @@ async fn what_somebody_put_into_the_store_is_not_believed() {
             std::fs::write(&file, b"{\"nonsense\": [").expect("written");
         }
     }
-    let before = world.resource.requests().len();
-    let error = refusal(world.connect(world.oauth().store(store).build()).await);
-    assert_eq!(error.code(), "store", "{error}");
-    assert!(world.resource.requests()[before..].iter().all(|request| request.authorization.is_none()));
+    let client = world
+        .connect(world.oauth().store(store).build())
+        .await
+        .expect("connected");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    assert_eq!(world.visits(), 2);
     std::fs::remove_dir_all(&folder).expect("removed");
 }
