@@ -1,0 +1,31 @@
+//! Tokens, key sets and challenges: nothing that anybody sends is slow, a panic, or good without a signature.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use mcpline_protocol::auth::Challenge;
+use mcpline_protocol::auth::claims::Claims;
+use mcpline_protocol::auth::jose::{Algorithm, JwkSet, Token, verify};
+
+fuzz_target!(|data: &[u8]| {
+    // A token and a key set, each on a line.
+    let text = String::from_utf8_lossy(data);
+    let (token, keys) = text.split_once('\n').unwrap_or((&text, ""));
+    let keys = JwkSet::parse(keys.to_owned()).unwrap_or_default();
+    for key in keys.keys() {
+        let written = key.to_json();
+        let read = mcpline_protocol::auth::jose::Jwk::parse(&written).expect("what was written");
+        assert_eq!(read.thumbprint(), key.thumbprint());
+    }
+    if let Ok(parsed) = Token::parse(token, &Algorithm::ALL) {
+        let _ = (parsed.key_id(), parsed.kind(), parsed.claimed_issuer());
+    }
+    if let Ok(verified) = verify(token, &keys, &Algorithm::ALL) {
+        assert!(!keys.keys().is_empty());
+        drop(Claims::read(verified.claims));
+    }
+    for challenge in Challenge::read(&text) {
+        let written = challenge.to_header();
+        assert!(!written.bytes().any(|byte| byte.is_ascii_control()));
+    }
+});
