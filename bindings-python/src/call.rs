@@ -7,8 +7,9 @@ use mcpline::foreign::Completion;
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
 use mcpline::{Ask, Context};
+use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyList};
 
 use crate::errors;
 use crate::event_loop::{Event, Hub, Value};
@@ -170,12 +171,27 @@ impl Call {
             .collect()
     }
 
-    /// The ASGI scope, where the server is part of an ASGI application.
+    /// The ASGI scope, where the server is part of an ASGI application. Without the token, if the server has checked it:
+    /// it is for the server alone.
     #[getter]
-    fn scope(&self, py: Python<'_>) -> Option<Py<PyDict>> {
-        let http = self.context.http()?;
-        let AsgiScope(scope) = http.extensions.get::<AsgiScope>()?;
-        Some(scope.clone_ref(py))
+    fn scope(&self, py: Python<'_>) -> PyResult<Option<Py<PyDict>>> {
+        let Some(http) = self.context.http() else {
+            return Ok(None);
+        };
+        let Some(AsgiScope(scope)) = http.extensions.get::<AsgiScope>() else {
+            return Ok(None);
+        };
+        match http.auth {
+            Some(_) => Ok(Some(without_token(scope.bind(py), &http.headers)?.unbind())),
+            None => Ok(Some(scope.clone_ref(py))),
+        }
+    }
+
+    /// Who calls, as JSON, where a token said so.
+    #[getter]
+    fn auth<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let auth = self.context.auth()?;
+        Some(PyBytes::new(py, auth.to_json().to_string().as_bytes()))
     }
 
     /// The request's `_meta`, as JSON.
@@ -201,6 +217,29 @@ impl Call {
     fn request_state(&self) -> Option<String> {
         self.context.request_state()
     }
+}
+
+/// A scope without the headers that the core has taken out of the request.
+fn without_token<'py>(
+    scope: &Bound<'py, PyDict>,
+    kept: &http::HeaderMap,
+) -> PyResult<Bound<'py, PyDict>> {
+    let py = scope.py();
+    let cleaned = scope.copy()?;
+    if let Some(headers) = scope.get_item(intern!(py, "headers"))? {
+        let rest = PyList::empty(py);
+        for header in headers.try_iter()? {
+            let header = header?;
+            let name = header.get_item(0)?.cast_into::<PyBytes>()?;
+            let name = String::from_utf8_lossy(name.as_bytes()).to_ascii_lowercase();
+            let is_secret = name == "authorization" || name == "dpop";
+            if !is_secret || kept.contains_key(&name) {
+                rest.append(header)?;
+            }
+        }
+        cleaned.set_item(intern!(py, "headers"), rest)?;
+    }
+    Ok(cleaned)
 }
 
 fn question(

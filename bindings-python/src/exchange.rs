@@ -22,6 +22,7 @@ use crate::errors;
 use crate::event_loop::{Event, Hub, Loop, Value, lock};
 use crate::runtime::Runtime;
 use crate::server::read;
+use crate::verify::Verify;
 use crate::workers::Pool;
 
 /// A request whose body is longer than this is answered without the interpreter lock.
@@ -37,6 +38,7 @@ pub(crate) struct HttpApp {
     pool: Arc<Pool>,
     event_loop: Py<Loop>,
     runtime: Mutex<Option<Arc<Runtime>>>,
+    verify: Verify,
 }
 
 #[pymethods]
@@ -48,8 +50,10 @@ impl HttpApp {
         server: &crate::server::Server,
         event_loop: Py<Loop>,
         options: &[u8],
+        verify: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
-        let options = http_options(py, options)?;
+        let verify = Verify::new(verify);
+        let options = http_options(py, options, &verify)?;
         let runtime = server.start_runtime(py)?;
         let service = server.core().http_service(options);
         Ok(Self {
@@ -58,6 +62,7 @@ impl HttpApp {
             pool: server.pool().clone(),
             event_loop,
             runtime: Mutex::new(Some(runtime)),
+            verify,
         })
     }
 
@@ -118,7 +123,12 @@ impl HttpApp {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.verify.traverse(&visit)?;
         visit.call(&self.event_loop)
+    }
+
+    fn __clear__(&self) {
+        self.verify.clear();
     }
 }
 
@@ -321,6 +331,43 @@ fn request(scope: &Bound<'_, PyDict>, body: &[u8]) -> PyResult<Request<Full<Byte
     Ok(request)
 }
 
+/// What an application tells of where its tokens are had, apart from its mount.
+#[pyclass(frozen, module = "mcpline._native")]
+pub(crate) struct WellKnown {
+    core: mcpline::transport::http::WellKnown,
+}
+
+#[pymethods]
+impl WellKnown {
+    /// What these options have to tell; they must have `auth`.
+    #[new]
+    fn new(py: Python<'_>, options: &[u8]) -> PyResult<Self> {
+        let auth = http_options(py, options, &Verify::default())?.auth;
+        let auth = auth.ok_or_else(|| {
+            errors::misuse(py, "an application without auth has nothing to tell of it")
+        })?;
+        Ok(Self {
+            core: mcpline::transport::http::WellKnown::of(&auth),
+        })
+    }
+
+    /// The path to serve it at, from the root.
+    #[getter]
+    fn path(&self) -> &str {
+        self.core.path()
+    }
+
+    /// The answer to a request of this method.
+    fn answer<'py>(&self, py: Python<'py>, method: &str) -> PyResult<Bound<'py, PyAny>> {
+        let mut request = Request::new(());
+        *request.method_mut() = Method::from_bytes(method.as_bytes())
+            .map_err(|_| errors::misuse(py, "this is no HTTP request"))?;
+        let mut cx = Context::from_waker(Waker::noop());
+        let (answer, _) = Answer::of(self.core.handle(&request), &mut cx);
+        answer.into_python(py)
+    }
+}
+
 /// The ASGI scope of a request, among its extensions, for handlers to see what middleware put there.
 #[derive(Clone)]
 pub(crate) struct AsgiScope(pub(crate) Arc<Py<PyDict>>);
@@ -367,7 +414,12 @@ fn address(scope: &Bound<'_, PyDict>) -> PyResult<Vec<u8>> {
 }
 
 /// The core's options.
-pub(crate) fn http_options(py: Python<'_>, options: &[u8]) -> PyResult<HttpOptions> {
+pub(crate) fn http_options(
+    py: Python<'_>,
+    options: &[u8],
+    verify: &Verify,
+) -> PyResult<HttpOptions> {
     let given: HttpServingOptions = read(py, "the options", options)?;
-    given.options().map_err(|error| errors::core(py, &error))
+    let options = given.options_with(|builder| verify.added_to(builder));
+    options.map_err(|error| errors::core(py, &error))
 }

@@ -22,6 +22,7 @@ mod schema;
 mod server;
 mod serving;
 mod slot;
+mod verify;
 mod wake;
 mod workers;
 
@@ -42,7 +43,7 @@ mod _native {
     #[pymodule_export]
     use crate::event_loop::Loop;
     #[pymodule_export]
-    use crate::exchange::{Exchange, HttpApp};
+    use crate::exchange::{Exchange, HttpApp, WellKnown};
     #[pymodule_export]
     use crate::memory::Pipe;
     #[pymodule_export]

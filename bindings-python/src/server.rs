@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use mcpline::foreign::options::{self, ServerOptions};
 use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
-use mcpline::server::{Completer, ToolOptions};
+use mcpline::server::{Completer, PromptOptions, ResourceOptions, ToolOptions};
 use mcpline::transport::{self, Stop};
 use mcpline::{Call as CoreCall, Handler};
 use pyo3::prelude::*;
@@ -19,6 +19,7 @@ use crate::exchange::http_options;
 use crate::plan::{Kind, Plan, Planned};
 use crate::runtime::{Runtime, RuntimeSlot, keep_thread_state};
 use crate::serving::Serving;
+use crate::verify::Verify;
 use crate::workers::Pool;
 
 /// A server and its handlers.
@@ -126,7 +127,11 @@ impl Server {
     }
 
     /// Adds a tool. `definition` is a `Tool` as JSON.
-    #[pyo3(signature = (definition, plan, decodes_itself, run_once, rate))]
+    #[pyo3(signature = (definition, plan, decodes_itself, run_once, rate, scopes))]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each is a keyword of the decorator"
+    )]
     fn add_tool(
         &self,
         py: Python<'_>,
@@ -135,10 +140,11 @@ impl Server {
         decodes_itself: bool,
         run_once: bool,
         rate: Option<(u32, u32)>,
+        scopes: Vec<String>,
     ) -> PyResult<()> {
         let tool: Tool = read(py, "the tool", definition)?;
         let name = tool.name.clone();
-        let mut options = ToolOptions::default();
+        let mut options = ToolOptions::default().with_scopes(scopes);
         options.run_once = run_once;
         options.decodes_itself = decodes_itself;
         options.rate = rate.map(|(per_second, burst)| Rate { per_second, burst });
@@ -162,17 +168,22 @@ impl Server {
         definition: &[u8],
         plan: &Plan,
         is_template: bool,
+        scopes: Vec<String>,
     ) -> PyResult<()> {
+        let options = ResourceOptions::default().with_scopes(scopes);
         let handler = self.handler(plan);
         let (name, added) = if is_template {
             let template: ResourceTemplate = read(py, "the template", definition)?;
             let name = template.uri_template.clone();
-            let add = || self.core.add_resource_template(template, handler);
+            let add = || {
+                self.core
+                    .add_resource_template_with(template, options, handler)
+            };
             (name, py.detach(add))
         } else {
             let resource: Resource = read(py, "the resource", definition)?;
             let name = resource.uri.clone();
-            let add = || self.core.add_resource(resource, handler);
+            let add = || self.core.add_resource_with(resource, options, handler);
             (name, py.detach(add))
         };
         added.map_err(|error| errors::core(py, &error))?;
@@ -198,11 +209,18 @@ impl Server {
     }
 
     /// Adds a prompt. `definition` is a `Prompt` as JSON.
-    fn add_prompt(&self, py: Python<'_>, definition: &[u8], plan: &Plan) -> PyResult<()> {
+    fn add_prompt(
+        &self,
+        py: Python<'_>,
+        definition: &[u8],
+        plan: &Plan,
+        scopes: Vec<String>,
+    ) -> PyResult<()> {
         let prompt: Prompt = read(py, "the prompt", definition)?;
         let name = prompt.name.clone();
         let handler = self.handler(plan);
-        py.detach(|| self.core.add_prompt(prompt, handler))
+        let options = PromptOptions::default().with_scopes(scopes);
+        py.detach(|| self.core.add_prompt_with(prompt, options, handler))
             .map_err(|error| errors::core(py, &error))?;
         self.keep(plan, &name);
         Ok(())
@@ -252,8 +270,9 @@ impl Server {
         host: &str,
         port: u16,
         options: &[u8],
+        verify: Option<Py<PyAny>>,
     ) -> PyResult<Serving> {
-        let options = http_options(py, options)?;
+        let options = http_options(py, options, &Verify::new(verify))?;
         let runtime = self.start_runtime(py)?;
         let (sender, receiver) = std::sync::mpsc::sync_channel(1);
         let address = (host.to_owned(), port);

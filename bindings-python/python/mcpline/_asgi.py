@@ -19,7 +19,7 @@ if typing.TYPE_CHECKING:
     Receive = Callable[[], Awaitable[Message]]
     Send = Callable[[Message], Awaitable[None]]
 
-__all__ = ["Application"]
+__all__ = ["Application", "WellKnown"]
 
 # How long a request may take before it is worth a task that watches for the client to disconnect. One timer sees
 # to all requests, because most are answered before that.
@@ -30,10 +30,10 @@ class Application:
     """An ASGI 3 application. Mount it, or have any ASGI server serve it."""
 
     def __init__(self, server: Server, options: dict[str, Any]) -> None:
-        from .server import _json
+        from .auth import split
 
         self.server = server
-        self._options = _json(options)
+        self._options, self._verify = split(options, server)
         self._limit: int = options.get("body_limit", 16 * 1024 * 1024)
         self._app: _native.HttpApp | None = None
         self._attachment: _loops.Attachment | None = None
@@ -63,6 +63,17 @@ class Application:
             await send({"type": "http.response.start", "status": status, "headers": headers})
             await send({"type": "http.response.body", "body": body})
 
+    @property
+    def well_known(self) -> WellKnown:
+        """What tells clients where to get tokens: to be served by the outer application, from its root.
+
+        A mount under a prefix can't serve it: `outer.add_route(app.well_known.path, app.well_known)`.
+
+        Raises:
+            UsageError: there is no `auth`.
+        """
+        return WellKnown(_native.WellKnown(self._options))
+
     async def _other(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "lifespan":
             raise NotImplementedError(f"mcpline serves HTTP, not {scope['type']}")
@@ -81,7 +92,8 @@ class Application:
     def _start(self) -> _native.HttpApp:
         if self._app is None:
             self._attachment = _loops.attach(self.server)
-            self._app = _native.HttpApp(self.server._native, self._attachment.bridge, self._options)
+            bridge = self._attachment.bridge
+            self._app = _native.HttpApp(self.server._native, bridge, self._options, self._verify)
             self.server._serving += 1
         return self._app
 
@@ -177,6 +189,26 @@ class Application:
                 pieces.append(piece)
                 length += len(piece)
         return b"".join(pieces)
+
+
+class WellKnown:
+    """An ASGI 3 application that serves one document (RFC 9728), whatever path it is asked for."""
+
+    def __init__(self, native: _native.WellKnown) -> None:
+        self._native = native
+
+    @property
+    def path(self) -> str:
+        """The path to serve it at, from the root."""
+        return self._native.path
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection of the outer server."""
+        if scope["type"] != "http":
+            raise NotImplementedError(f"this serves HTTP, not {scope['type']}")
+        status, headers, body, _ = self._native.answer(scope["method"])
+        await send({"type": "http.response.start", "status": status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
 
 
 class _Watch:

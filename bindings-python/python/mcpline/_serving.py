@@ -25,8 +25,15 @@ def start(server: Server, transport: str, options: dict[str, Any]) -> _native.Se
         options = dict(options)
         host = options.pop("host", "127.0.0.1")
         port = options.pop("port", 8000)
-        return server._native.start_http(host, port, _json(options))
+        given, verify = (_json(options), None) if "auth" not in options else _auth(options, server)
+        return server._native.start_http(host, port, given, verify)
     raise ValueError(f"no such transport: {transport}; there are stdio and http")
+
+
+def _auth(options: dict[str, Any], server: Server) -> tuple[bytes, Any]:
+    from .auth import split
+
+    return split(options, server)
 
 
 def run(server: Server, transport: str, options: dict[str, Any]) -> None:

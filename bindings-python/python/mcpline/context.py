@@ -18,6 +18,7 @@ if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
 
     from . import _native
+    from .auth import Authorized
     from .server import Server
 
 __all__ = ["ClientInfo", "Context", "ElicitResult", "Level", "Root", "SampleResult", "SyncContext"]
@@ -253,6 +254,16 @@ class _Base:
     def scope(self) -> dict[str, Any] | None:
         """The ASGI scope of the request, with what middleware put there; `None` outside of an ASGI application."""
         return self._call.scope
+
+    @property
+    def auth(self) -> Authorized | None:
+        """Who calls, by the token that was checked; `None` without authorization and on other transports."""
+        caller = self._call.auth
+        if caller is None:
+            return None
+        from .auth import Authorized
+
+        return msgspec.json.decode(caller, type=Authorized)
 
     @property
     def meta(self) -> dict[str, Any]:

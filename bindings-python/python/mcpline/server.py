@@ -116,6 +116,7 @@ class Server:
         inline: bool = False,
         run_once: bool = False,
         rate: tuple[int, int] | None = None,
+        scopes: Iterable[str] = (),
     ) -> Callable[[F], F]: ...
 
     def tool(self, call: Any = None, /, **options: Any) -> Any:
@@ -138,6 +139,8 @@ class Server:
             run_once: The handler must never run twice for one request: a retry that reaches another process is
                 refused instead of replayed.
             rate: How often the tool may be called, as calls per second and how many at once.
+            scopes: What a caller over HTTP must be allowed, all of it: lists leave the tool out for others, and their
+                calls are refused with what is needed. See `mcpline.auth`.
         """
         if isinstance(call, str):
             options["name"], call = call, None
@@ -167,6 +170,7 @@ class Server:
         inline: bool = False,
         run_once: bool = False,
         rate: tuple[int, int] | None = None,
+        scopes: Iterable[str] = (),
     ) -> None:
         """Offer a function as a tool; see `tool`. Clients are told when the server is serving already.
 
@@ -187,7 +191,7 @@ class Server:
             inline=inline,
         )
         _extend(definition, title=title, annotations=annotations, icons=icons, meta=meta)
-        self._native.add_tool(_json(definition), plan, input_schema is None, run_once, rate)
+        self._native.add_tool(_json(definition), plan, input_schema is None, run_once, rate, _scopes(scopes))
         self._registered(plan)
 
     def remove_tool(self, name: str) -> bool:
@@ -210,6 +214,7 @@ class Server:
         icons: Iterable[Icon | Mapping[str, Any]] | None = None,
         meta: Mapping[str, Any] | None = None,
         inline: bool = False,
+        scopes: Iterable[str] = (),
     ) -> Callable[[F], F]:
         """Offer what a function returns as a resource, or as many if the URI is a template.
 
@@ -224,6 +229,7 @@ class Server:
             icons: Icons for people.
             meta: `_meta` of the definition.
             inline: See `tool`.
+            scopes: See `tool`.
         """
 
         def decorate(function: F) -> F:
@@ -239,6 +245,7 @@ class Server:
                 icons=icons,
                 meta=meta,
                 inline=inline,
+                scopes=scopes,
             )
             return function
 
@@ -258,6 +265,7 @@ class Server:
         icons: Iterable[Icon | Mapping[str, Any]] | None = None,
         meta: Mapping[str, Any] | None = None,
         inline: bool = False,
+        scopes: Iterable[str] = (),
     ) -> None:
         """Offer what a function returns as a resource; see `resource`.
 
@@ -271,7 +279,7 @@ class Server:
             self, call, uri, name=name, description=description, mime_type=mime_type, inline=inline
         )
         _extend(definition, title=title, size=size, annotations=annotations, icons=icons, meta=meta)
-        self._native.add_resource(_json(definition), plan, "uriTemplate" in definition)
+        self._native.add_resource(_json(definition), plan, "uriTemplate" in definition, _scopes(scopes))
         self._registered(plan)
 
     def remove_resource(self, uri: str) -> bool:
@@ -305,6 +313,7 @@ class Server:
         icons: Iterable[Icon | Mapping[str, Any]] | None = None,
         meta: Mapping[str, Any] | None = None,
         inline: bool = False,
+        scopes: Iterable[str] = (),
     ) -> Callable[[F], F]: ...
 
     def prompt(self, call: Any = None, /, **options: Any) -> Any:
@@ -319,6 +328,7 @@ class Server:
             icons: Icons for people.
             meta: `_meta` of the definition.
             inline: See `tool`.
+            scopes: See `tool`.
         """
         if isinstance(call, str):
             options["name"], call = call, None
@@ -342,6 +352,7 @@ class Server:
         icons: Iterable[Icon | Mapping[str, Any]] | None = None,
         meta: Mapping[str, Any] | None = None,
         inline: bool = False,
+        scopes: Iterable[str] = (),
     ) -> None:
         """Offer a function as a prompt; see `prompt`.
 
@@ -353,7 +364,7 @@ class Server:
 
         plan, definition, candidates = _plans.prompt(self, call, name=name, description=description, inline=inline)
         _extend(definition, title=title, icons=icons, meta=meta)
-        self._native.add_prompt(_json(definition), plan)
+        self._native.add_prompt(_json(definition), plan, _scopes(scopes))
         for argument, values in candidates.items():
             self._native.add_candidates(definition["name"], argument, values)
         self._registered(plan)
@@ -494,6 +505,12 @@ class Server:
             from . import _loops
 
             _loops.attach_thread(self)
+
+
+def _scopes(scopes: Iterable[str]) -> list[str]:
+    if isinstance(scopes, str):
+        raise TypeError("scopes are a list of texts, not a text")
+    return list(scopes)
 
 
 def _extend(definition: dict[str, Any], **members: Any) -> None:

@@ -7,7 +7,10 @@ take these as keyword arguments.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Union
+
+if TYPE_CHECKING:
+    from .auth import ResourceServer
 
 __all__ = [
     "ClientHttpSettings",
@@ -104,6 +107,8 @@ class HttpSettings(TypedDict, total=False):
     always allowed: a page of another site could otherwise reach a local server by DNS rebinding."""
     allowed_origins: Sequence[str]
     """Origins of pages that may call, beside those of allowed hosts; `*` for any."""
+    auth: ResourceServer
+    """Whose tokens are accepted. Without, whoever comes is served."""
     body_limit: int
     """The longest body in bytes. 16 MiB by default."""
     read_timeout: float

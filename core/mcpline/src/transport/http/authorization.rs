@@ -111,7 +111,8 @@ pub struct WellKnown {
 }
 
 impl WellKnown {
-    pub(super) fn of(auth: &ResourceServer) -> Self {
+    /// The document of a server that is mounted elsewhere.
+    pub fn of(auth: &ResourceServer) -> Self {
         Self {
             path: auth.metadata_path().into(),
             // Texts and lists of texts.

@@ -1,0 +1,80 @@
+//! Tokens that a function of Python's checks.
+
+use std::sync::{Arc, Mutex};
+
+use mcpline::Error;
+use mcpline::auth::{Authorized, ResourceServerBuilder, VerifyError};
+use mcpline::foreign::options::{self, AuthorizedOptions};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyString};
+use pyo3::{PyTraverseError, PyVisit};
+
+use crate::event_loop::lock;
+
+/// A function that is given a token, and returns what it says as JSON, or why it isn't accepted as a text.
+#[derive(Clone, Default)]
+pub(crate) struct Verify(Arc<Mutex<Option<Py<PyAny>>>>);
+
+impl Verify {
+    pub(crate) fn new(function: Option<Py<PyAny>>) -> Self {
+        Self(Arc::new(Mutex::new(function)))
+    }
+
+    /// Has the function check every token, on a thread that may wait: the I/O thread goes on meanwhile.
+    pub(crate) fn added_to(
+        &self,
+        builder: ResourceServerBuilder,
+    ) -> Result<ResourceServerBuilder, Error> {
+        let this = self.clone();
+        Ok(builder.verifier(move |token| {
+            let this = this.clone();
+            async move {
+                let check = move || this.check(token.expose());
+                tokio::task::spawn_blocking(check)
+                    .await
+                    .unwrap_or_else(|error| Err(VerifyError::Unavailable(error.to_string())))
+            }
+        }))
+    }
+
+    fn check(&self, token: &str) -> Result<Authorized, VerifyError> {
+        Python::attach(|py| {
+            let function = lock(&self.0)
+                .as_ref()
+                .map(|function| function.clone_ref(py));
+            let function = function.ok_or_else(|| failed(&"the server has ended"))?;
+            let said = function
+                .bind(py)
+                .call1((token,))
+                .map_err(|error| failed(&error))?;
+            if let Ok(why) = said.cast::<PyString>() {
+                return Err(VerifyError::Invalid(why.to_string_lossy().into_owned()));
+            }
+            let json = said.cast::<PyBytes>().map_err(|error| failed(&error))?;
+            let caller: AuthorizedOptions =
+                options::read("what the verifier returned", json.as_bytes())
+                    .map_err(|error| failed(&error))?;
+            Ok(caller.authorized())
+        })
+    }
+
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self.0.try_lock() {
+            Ok(function) => visit.call(&*function),
+            Err(_) => Ok(()),
+        }
+    }
+
+    pub(crate) fn clear(&self) {
+        let function = self
+            .0
+            .try_lock()
+            .ok()
+            .and_then(|mut function| function.take());
+        drop(function);
+    }
+}
+
+fn failed(error: &dyn std::fmt::Display) -> VerifyError {
+    VerifyError::Unavailable(format!("the verifier failed: {error}"))
+}

@@ -1,0 +1,387 @@
+"""Authorization of servers: whose tokens are accepted, what a caller may do, and who it is."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import urllib.error
+import urllib.request
+import weakref
+from typing import Any
+
+import pytest
+from mcpline import Context, Server, SyncContext, UsageError
+from mcpline.auth import Authorized, Introspection, InvalidToken, ResourceServer
+from support import LEGACY, MODERN, free_port, run
+
+RESOURCE = "http://localhost/tools/mcp"
+ISSUER = "https://auth.example.com"
+# Tokens of an issuer of these keys, made for these tests; they are good until 2100.
+KEYS = {
+    "keys": [
+        {
+            "kty": "EC",
+            "crv": "P-256",
+            "kid": "test",
+            "x": "PfMvP64_N_xaKjuQ-vmWaHEgXVJ2GqBF-Ng4Nndn4BI",
+            "y": "12o7THPxmII6V1eN4RQPd_nytfOSMJwKa6SPPU0acjs",
+        }
+    ]
+}
+_HEAD = (
+    "eyJhbGciOiAiRVMyNTYiLCAia2lkIjogInRlc3QifQ.eyJpc3MiOiAiaHR0cHM6Ly9hdXRoLmV4YW1wbGUuY29tIiwgInN1YiI6ICJhbGljZSIs"
+)
+READER = (
+    _HEAD
+    + "ICJjbGllbnRfaWQiOiAiY2xpZW50IiwgImF1ZCI6ICJodHRwOi8vbG9jYWxob3N0L3Rvb2xzL21jcCIsICJleHAiOiA0MTAyNDQ0ODAwLCAic2Nv"
+    "cGUiOiAibWNwIn0.ZkM2rjOprk4vIXgMSY6n6QVoyusI_O9-E-bXPpVuM_Q8RaIfU-8UGnXVL0iEFzae5KHZnPiAD1ZRp44YmaoHkA"
+)
+WRITER = (
+    _HEAD
+    + "ICJjbGllbnRfaWQiOiAiY2xpZW50IiwgImF1ZCI6ICJodHRwOi8vbG9jYWxob3N0L3Rvb2xzL21jcCIsICJleHAiOiA0MTAyNDQ0ODAwLCAic2Nv"
+    "cGUiOiAibWNwIGZpbGVzOndyaXRlIn0._7fOy0-tnvRRHVQFSRp69bZ6lAAjwhe6zQOLabqxzX3e2uNsPYob0N7H2S-mOjH3b-kTeA_7dEuyf2H3"
+    "c3CLJw"
+)
+ELSEWHERE = (
+    _HEAD
+    + "ICJjbGllbnRfaWQiOiAiY2xpZW50IiwgImF1ZCI6ICJodHRwczovL290aGVyLmV4YW1wbGUvbWNwIiwgImV4cCI6IDQxMDI0NDQ4MDAsICJzY29w"
+    "ZSI6ICJtY3AifQ.8Nyhh2EYhc0h9Ox9jYYuPXUeQePhVH5dxN22KEqR6aPFwf2mb6aFex1PWSa2qdsnBk2hsASLGZrp_L28WteHnQ"
+)
+
+
+def make() -> Server:
+    server = Server("protected")
+
+    @server.tool
+    async def whoami(ctx: Context) -> dict[str, Any]:
+        assert ctx.auth is not None
+        scope = ctx.scope or {}
+        return {
+            "subject": ctx.auth.subject,
+            "client_id": ctx.auth.client_id,
+            "scopes": list(ctx.auth.scopes),
+            "claims": ctx.auth.claims,
+            "headers": dict(ctx.headers),
+            "scope": [name.decode() for name, _ in scope.get("headers", ())],
+            "shown": repr(ctx.auth),
+        }
+
+    @server.tool(scopes=["files:write"])
+    def save(ctx: SyncContext) -> str:
+        assert ctx.auth is not None
+        return f"saved for {ctx.auth.subject}"
+
+    @server.resource("file:///secret", scopes=["files:write"])
+    def secret() -> str:
+        return "secret"
+
+    @server.prompt(scopes=["files:write"])
+    def audit() -> str:
+        return "audit"
+
+    return server
+
+
+def auth(**options: Any) -> ResourceServer:
+    return ResourceServer(RESOURCE, **{"issuer": ISSUER, "jwks": KEYS, "required_scopes": ["mcp"], **options})
+
+
+class Answer:
+    """What an application answered."""
+
+    def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
+        self.status = status
+        self.headers = headers
+        self.body: Any = json.loads(body) if body else None
+
+    @property
+    def result(self) -> Any:
+        assert self.status == 200, (self.status, self.headers, self.body)
+        return self.body["result"]
+
+
+async def ask(app: Any, path: str, token: str | None = None, message: dict[str, Any] | None = None) -> Answer:
+    """Ask an ASGI application, by hand."""
+    headers = [(b"host", b"localhost")]
+    if token is not None:
+        headers.append((b"authorization", f"Bearer {token}".encode()))
+    if message is not None:
+        params = message.setdefault("params", {})
+        params["_meta"] = {
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+        name = params.get("name") or params.get("uri")
+        headers += [
+            (b"content-type", b"application/json"),
+            (b"accept", b"application/json, text/event-stream"),
+            (b"mcp-protocol-version", MODERN.encode()),
+            (b"mcp-method", message["method"].encode()),
+            *([(b"mcp-name", name.encode())] if name else []),
+        ]
+    body = b"" if message is None else json.dumps({"jsonrpc": "2.0", "id": 1, **message}).encode()
+    inbox: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
+    inbox.put_nowait({"type": "http.request", "body": body})
+    sent: list[dict[str, Any]] = []
+
+    async def send(message: dict[str, Any]) -> None:
+        sent.append(message)
+
+    scope = {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "method": "GET" if message is None else "POST",
+        "path": path,
+        "raw_path": path.encode(),
+        "root_path": "",
+        "scheme": "http",
+        "query_string": b"",
+        "headers": headers,
+    }
+    await app(scope, inbox.get, send)
+    got = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+    return Answer(sent[0]["status"], got, b"".join(message.get("body", b"") for message in sent))
+
+
+def call(tool: str) -> dict[str, Any]:
+    return {"method": "tools/call", "params": {"name": tool, "arguments": {}}}
+
+
+def test_a_handler_knows_who_calls_and_never_the_token():
+    app = make().asgi(auth=auth())
+
+    async def main() -> None:
+        async with app.lifespan():
+            answer = await ask(app, "/tools/mcp", READER, call("whoami"))
+            seen = answer.result["structuredContent"]
+            assert (seen["subject"], seen["client_id"], seen["scopes"]) == ("alice", "client", ["mcp"])
+            assert seen["claims"]["iss"] == ISSUER
+            assert "authorization" not in seen["headers"] and "authorization" not in seen["scope"]
+            assert "host" in seen["headers"] and "host" in seen["scope"]
+            assert READER not in json.dumps(answer.body)
+            assert ISSUER not in seen["shown"]
+
+    run(main())
+
+
+def test_without_a_good_token_the_answer_says_where_to_get_one():
+    app = make().asgi(auth=auth())
+
+    async def main() -> None:
+        async with app.lifespan():
+            bare = await ask(app, "/tools/mcp", None, call("whoami"))
+            assert bare.status == 401
+            challenge = bare.headers["www-authenticate"]
+            assert 'resource_metadata="http://localhost/.well-known/oauth-protected-resource/tools/mcp"' in challenge
+            assert 'scope="mcp"' in challenge and "error" not in challenge
+            for token in (ELSEWHERE, READER[:-2] + "AA", "opaque"):
+                refused = await ask(app, "/tools/mcp", token, call("whoami"))
+                assert refused.status == 401, token
+                assert "invalid_token" in json.dumps(refused.headers)
+
+    run(main())
+
+
+def test_scopes_decide_what_is_listed_and_what_may_be_asked_for():
+    app = make().asgi(auth=auth(implied_scopes={"files:write": ["files:read"]}))
+
+    async def main() -> None:
+        async with app.lifespan():
+            for token, tools, resources, prompts in (
+                (READER, ["whoami"], [], []),
+                (WRITER, ["whoami", "save"], ["secret"], ["audit"]),
+            ):
+                for method, member, names in (
+                    ("tools/list", "tools", tools),
+                    ("resources/list", "resources", resources),
+                    ("prompts/list", "prompts", prompts),
+                ):
+                    listed = (await ask(app, "/mcp", token, {"method": method})).result
+                    assert [item["name"] for item in listed[member]] == names
+                    assert listed["cacheScope"] == "private"
+            for message in (
+                call("save"),
+                {"method": "resources/read", "params": {"uri": "file:///secret"}},
+                {"method": "prompts/get", "params": {"name": "audit"}},
+            ):
+                refused = await ask(app, "/mcp", READER, message)
+                assert refused.status == 403
+                assert 'error="insufficient_scope"' in refused.headers["www-authenticate"]
+                assert 'scope="mcp files:write"' in refused.headers["www-authenticate"]
+                assert (await ask(app, "/mcp", WRITER, message)).status == 200
+
+    run(main())
+
+
+def test_an_outer_application_serves_the_document_that_a_mount_can_not():
+    starlette = pytest.importorskip("starlette.applications")
+    routing = pytest.importorskip("starlette.routing")
+    app = make().asgi(auth=auth())
+    outer = starlette.Starlette(routes=[routing.Mount("/tools", app)])
+    outer.add_route(app.well_known.path, app.well_known)
+    _check_mounted(app, outer)
+
+
+def test_the_same_in_fastapi():
+    fastapi = pytest.importorskip("fastapi", reason="FastAPI is not for this version of Python any more")
+    app = make().asgi(auth=auth())
+    outer = fastapi.FastAPI()
+    outer.mount("/tools", app)
+    outer.add_route(app.well_known.path, app.well_known)
+    _check_mounted(app, outer)
+
+
+def _check_mounted(app: Any, outer: Any) -> None:
+    async def main() -> None:
+        async with app.lifespan():
+            refused = await ask(outer, "/tools/mcp", None, call("whoami"))
+            assert refused.status == 401
+            challenge = refused.headers["www-authenticate"]
+            path = challenge.split('resource_metadata="http://localhost', 1)[1].split('"', 1)[0]
+            document = await ask(outer, path)
+            assert document.status == 200
+            assert document.headers["access-control-allow-origin"] == "*"
+            assert document.body["resource"] == RESOURCE
+            assert document.body["authorization_servers"] == [ISSUER]
+            assert (await ask(outer, "/tools/mcp", READER, call("whoami"))).status == 200
+            # Under its own prefix the mount tells the same.
+            inner = await ask(outer, "/tools/.well-known/oauth-protected-resource")
+            assert inner.body == document.body
+
+    run(main())
+
+
+async def _known(token: str) -> Authorized | None:
+    await asyncio.sleep(0)
+    if token == "good":
+        return Authorized(subject="alice", scopes=("mcp",), claims={"team": "a"})
+    if token == "broken":
+        raise RuntimeError("the database is away")
+    if token == "old":
+        raise InvalidToken("it was replaced")
+    return None
+
+
+def _known_at_once(token: str) -> Authorized | None:
+    return asyncio.run(_known(token))
+
+
+@pytest.mark.parametrize("verify", [_known, _known_at_once], ids=["async", "sync"])
+def test_a_function_may_check_tokens(verify: Any):
+    own = ResourceServer(RESOURCE, verify=verify, authorization_servers=[ISSUER], required_scopes=["mcp"])
+    app = make().asgi(auth=own)
+
+    async def main() -> None:
+        async with app.lifespan():
+            good = await ask(app, "/mcp", "good", call("whoami"))
+            assert good.result["structuredContent"]["subject"] == "alice"
+            assert good.result["structuredContent"]["claims"] == {"team": "a"}
+            old = await ask(app, "/mcp", "old", call("whoami"))
+            assert old.status == 401 and "it was replaced" in old.headers["www-authenticate"]
+            assert (await ask(app, "/mcp", "unknown", call("whoami"))).status == 401
+            broken = await ask(app, "/mcp", "broken", call("whoami"))
+            assert broken.status == 503 and "database" not in json.dumps(broken.body)
+
+    run(main())
+
+
+def test_an_application_that_checks_tokens_is_collected():
+    class Database:
+        app: Any = None
+
+        def verify(self, token: str) -> Authorized | None:
+            return Authorized(subject=token)
+
+    def serve() -> weakref.ref[Database]:
+        database = Database()
+        own = ResourceServer(RESOURCE, verify=database.verify, authorization_servers=[ISSUER])
+        app = make().asgi(auth=own)
+        database.app = app
+
+        async def main() -> None:
+            async with app.lifespan():
+                assert (await ask(app, "/mcp", "alice", call("whoami"))).status == 200
+
+        run(main())
+        return weakref.ref(database)
+
+    gone = serve()
+    gc.collect()
+    assert gone() is None
+
+
+def test_the_standalone_server_tells_of_itself_and_wants_tokens():
+    port = free_port()
+    resource = f"http://localhost:{port}/mcp"
+    server = Server("alone")
+
+    @server.tool
+    def whoami(ctx: SyncContext) -> str:
+        assert ctx.auth is not None
+        return str(ctx.auth.subject)
+
+    def check(token: str) -> Authorized | None:
+        return Authorized(subject="alice") if token == "good" else None
+
+    own = ResourceServer(resource, verify=check, authorization_servers=[ISSUER])
+
+    def fetch(path: str, token: str | None = None) -> tuple[int, Any]:
+        request = urllib.request.Request(f"http://localhost:{port}{path}")
+        if token is not None:
+            message = {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "initialize",
+                "params": {"protocolVersion": LEGACY, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}},
+            }
+            request.data = json.dumps(message).encode()
+            for name, value in (
+                ("Authorization", f"Bearer {token}"),
+                ("Content-Type", "application/json"),
+                ("Accept", "application/json, text/event-stream"),
+            ):
+                request.add_header(name, value)
+        try:
+            with urllib.request.urlopen(request) as response:
+                return response.status, json.loads(response.read())
+        except urllib.error.HTTPError as error:
+            return error.code, json.loads(error.read())
+
+    async def main() -> None:
+        serving = asyncio.create_task(server.serve("http", port=port, auth=own))
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("localhost", port)
+                break
+            except OSError:
+                await asyncio.sleep(0.01)
+        writer.close()
+        status, document = await asyncio.to_thread(fetch, "/.well-known/oauth-protected-resource/mcp")
+        assert (status, document["resource"]) == (200, resource)
+        assert (await asyncio.to_thread(fetch, "/mcp", "bad"))[0] == 401
+        status, begun = await asyncio.to_thread(fetch, "/mcp", "good")
+        assert status == 200 and begun["result"]["serverInfo"]["name"] == "alone"
+        server.stop()
+        await serving
+
+    run(main())
+
+
+def test_what_can_not_work_is_refused_at_once():
+    server = make()
+    with pytest.raises(UsageError, match="name an issuer"):
+        server.asgi(auth=ResourceServer(RESOURCE)).well_known  # noqa: B018
+    with pytest.raises(UsageError, match="must be https"):
+        server.asgi(auth=auth(issuer="http://auth.example.com")).well_known  # noqa: B018
+    with pytest.raises(UsageError, match="without auth"):
+        server.asgi().well_known  # noqa: B018
+    with pytest.raises(TypeError, match="ResourceServer"):
+        server.asgi(auth={"resource": RESOURCE})  # type: ignore[typeddict-item]
+    with pytest.raises(TypeError, match="not a text"):
+        server.tool(scopes="files:write")(lambda: "x")
+
+
+def test_secrets_are_not_shown():
+    how = Introspection(f"{ISSUER}/ask", client_id="a", client_secret="hush")
+    assert "hush" not in repr(how) and "hush" not in repr(auth(introspection=how))
