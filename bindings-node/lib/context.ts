@@ -1,5 +1,6 @@
 /** What a handler may do and know while it works. */
 
+import { type Caller, callerOf } from "./auth.js";
 import { attempt, ClosedError } from "./errors.js";
 import { ask, hasReported, hub, watch } from "./hub.js";
 import type { NativeRequestInfo } from "./native.js";
@@ -242,6 +243,12 @@ export class Context {
   get request(): MountedRequest {
     const { exchange } = this.#info;
     return exchange === undefined ? undefined : this.#server.mounted(exchange);
+  }
+
+  /** Who calls, where the server is protected ({@link HttpSettings.auth}); the token itself is given to nobody. */
+  get auth(): Caller | undefined {
+    const { auth } = this.#info;
+    return auth === undefined ? undefined : callerOf(auth);
   }
 
   /** The request's `_meta`. */

@@ -239,6 +239,21 @@ function waitAll(): void {
   }
 }
 
+/** Pages of any origin may read what is public. */
+const METADATA = {
+  "content-type": "application/json",
+  "access-control-allow-origin": "*",
+  "cache-control": "max-age=3600",
+};
+
+/** Metadata of a protected resource, and where they belong. */
+export interface WellKnown {
+  /** The path, on the origin of the resource. */
+  path: string;
+  /** The document (RFC 9728, section 2). */
+  document: Record<string, unknown>;
+}
+
 /** A server as an HTTP application. Mounted on a path of its own, it answers everything there. */
 export class HttpApp {
   readonly #native: NativeHttpApp;
@@ -256,6 +271,7 @@ export class HttpApp {
     this.#closed = closed;
     this.fetch = this.fetch.bind(this);
     this.handler = this.handler.bind(this);
+    this.metadata = this.metadata.bind(this);
   }
 
   /** Answers one request: for Hono, Next.js, Bun and whatever else speaks the Fetch API. */
@@ -294,8 +310,9 @@ export class HttpApp {
     });
     const pairs: Record<string, string> = {};
     for (let index = 0; index + 1 < answer.headers.length; index += 2) {
-      // The core never says the same twice.
-      pairs[answer.headers[index] as string] = answer.headers[index + 1] as string;
+      const [name, value] = [answer.headers[index] as string, answer.headers[index + 1] as string];
+      // Only challenges come more than once.
+      pairs[name] = name in pairs ? `${pairs[name] as string}, ${value}` : value;
     }
     const { status } = answer;
     if (!answer.isComplete) {
@@ -340,6 +357,38 @@ export class HttpApp {
     request.on("end", () => {
       this.#answer(request, response, more === undefined ? first : Buffer.concat(more));
     });
+  }
+
+  /**
+   * The metadata of the protected resource (RFC 9728), and the path on its origin where clients look for them; `undefined`
+   * without {@link HttpSettings.auth}. An application that is mounted under a prefix can't answer there itself:
+   * `app.get(mcp.wellKnown.path, mcp.metadata)` does.
+   */
+  get wellKnown(): WellKnown | undefined {
+    const [path, document] = this.#native.wellKnown() ?? [];
+    if (path === undefined || document === undefined) {
+      return undefined;
+    }
+    return { path, document: JSON.parse(document) as Record<string, unknown> };
+  }
+
+  /** Answers a request for {@link wellKnown}, whatever its path: for `node:http`, Express, Connect and Fastify. */
+  metadata(_request: IncomingMessage, response: ServerResponse): void {
+    const { wellKnown } = this;
+    if (wellKnown === undefined) {
+      response.writeHead(404).end();
+      return;
+    }
+    response.writeHead(200, METADATA).end(JSON.stringify(wellKnown.document));
+  }
+
+  /** The same for the Fetch API. */
+  metadataResponse(): Response {
+    const { wellKnown } = this;
+    if (wellKnown === undefined) {
+      return new Response(null, { status: 404 });
+    }
+    return new Response(JSON.stringify(wellKnown.document), { headers: METADATA });
   }
 
   /**

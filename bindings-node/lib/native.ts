@@ -46,17 +46,18 @@ export interface NativeRequestInfo {
   meta?: string;
   inputResponses?: string;
   requestState?: string;
+  auth?: string;
   exchange?: number;
 }
 
 /** A server (`src/server.rs`); definitions and options are JSON. */
 export interface NativeServer {
-  addTool(definition: string, plan: number, runOnce: boolean, rate?: number[]): void;
+  addTool(definition: string, plan: number, runOnce: boolean, rate?: number[], scopes?: readonly string[]): void;
   removeTool(name: string): boolean;
-  addResource(definition: string, plan: number): void;
-  addResourceTemplate(definition: string, plan: number): void;
+  addResource(definition: string, plan: number, scopes?: readonly string[]): void;
+  addResourceTemplate(definition: string, plan: number, scopes?: readonly string[]): void;
   removeResource(uri: string): boolean;
-  addPrompt(definition: string, plan: number): void;
+  addPrompt(definition: string, plan: number, scopes?: readonly string[]): void;
   removePrompt(name: string): boolean;
   addCandidates(reference: string, argument: string, candidates: string[]): void;
   addCompleter(reference: string, argument: string, plan: number): void;
@@ -76,6 +77,7 @@ export interface NativeServing {
 /** A server as an HTTP application (`src/mount.rs`). */
 export interface NativeHttpApp {
   readonly bodyLimit: number;
+  wellKnown(): [path: string, document: string] | null;
   shutDown(grace: number, ended: number): void;
 }
 

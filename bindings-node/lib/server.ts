@@ -88,6 +88,12 @@ export interface Described {
   icons?: Icon[];
   /** `_meta` of the definition. */
   meta?: Meta;
+  /**
+   * The scopes that a caller needs to see and use it, where the server is protected ({@link HttpSettings.auth}). Whoever lacks
+   * one finds it in no list; a call is answered with what is needed, for the client to ask its user for (2025-11-25,
+   * `basic/authorization`, step-up).
+   */
+  scopes?: readonly string[];
 }
 
 /** A tool's definition. */
@@ -243,7 +249,7 @@ export class Server {
     options: ToolOptions<I, O>,
     handler: (args: ArgumentsOf<I>, ctx: Context) => Awaitable<ReturnOf<O>>,
   ): this {
-    const { input, output, runOnce, rate, meta, ...rest } = options;
+    const { input, output, runOnce, rate, scopes, meta, ...rest } = options;
     const where = `the tool ${name}`;
     const definition = {
       name,
@@ -264,7 +270,7 @@ export class Server {
     });
     attempt(() => {
       const limits = rate === undefined ? undefined : [rate.perSecond, rate.burst];
-      this.#native.addTool(JSON.stringify(definition), plan, runOnce ?? false, limits);
+      this.#native.addTool(JSON.stringify(definition), plan, runOnce ?? false, limits, scopes);
     });
     this.#names.set(`tool ${name}`, plan);
     return this;
@@ -282,13 +288,13 @@ export class Server {
    * @throws UsageError if the URI is taken.
    */
   resource(uri: string, options: ResourceOptions, handler: (ctx: Context) => Awaitable<ResourceReturn>): this {
-    const { meta, ...rest } = options;
+    const { meta, scopes, ...rest } = options;
     const definition = { uri, ...rest, ...(meta === undefined ? {} : { _meta: meta }) };
     const plan = this.#planned((call) => {
       this.#endResource(call, handler(new Context(call, this)), () => uri, options.mimeType);
     });
     attempt(() => {
-      this.#native.addResource(JSON.stringify(definition), plan);
+      this.#native.addResource(JSON.stringify(definition), plan, scopes);
     });
     this.#names.set(`resource ${uri}`, plan);
     return this;
@@ -305,7 +311,7 @@ export class Server {
     options: ResourceTemplateOptions,
     handler: (variables: Record<string, string>, ctx: Context) => Awaitable<ResourceReturn>,
   ): this {
-    const { meta, complete, ...rest } = options;
+    const { meta, complete, scopes, ...rest } = options;
     const definition = { uriTemplate, ...rest, ...(meta === undefined ? {} : { _meta: meta }) };
     const plan = this.#planned((call, text) => {
       const variables = JSON.parse(text) as Record<string, string>;
@@ -313,7 +319,7 @@ export class Server {
       this.#endResource(call, handler(variables, new Context(call, this)), uri, options.mimeType);
     });
     attempt(() => {
-      this.#native.addResourceTemplate(JSON.stringify(definition), plan);
+      this.#native.addResourceTemplate(JSON.stringify(definition), plan, scopes);
     });
     this.#names.set(`resource ${uriTemplate}`, plan);
     for (const [variable, completer] of Object.entries(complete ?? {})) {
@@ -338,7 +344,7 @@ export class Server {
     options: PromptOptions<A>,
     handler: (args: PromptArguments<A>, ctx: Context) => Awaitable<PromptReturn>,
   ): this {
-    const { meta, arguments: given, ...rest } = options;
+    const { meta, scopes, arguments: given, ...rest } = options;
     const described = Object.entries<PromptArgumentOptions>(given ?? {});
     const definition = {
       name,
@@ -355,7 +361,7 @@ export class Server {
       this.#end(call, run(JSON.parse(text), new Context(call, this)), finishPrompt);
     });
     attempt(() => {
-      this.#native.addPrompt(JSON.stringify(definition), plan);
+      this.#native.addPrompt(JSON.stringify(definition), plan, scopes);
     });
     this.#names.set(`prompt ${name}`, plan);
     for (const [argument, { complete }] of described) {
@@ -425,10 +431,11 @@ export class Server {
    */
   async listen(options: ListenOptions = {}): Promise<Listening> {
     const { port = 0, host = "127.0.0.1", ...settings } = options;
+    const serialized = httpOptions(settings);
     const [boundNumber, bound] = promised();
     const [endedNumber, ended] = promised();
     const serving = this.#serve([boundNumber, endedNumber], ended, () =>
-      this.#native.serveHttp(boundNumber, endedNumber, host, port, httpOptions(settings)),
+      this.#native.serveHttp(boundNumber, endedNumber, host, port, serialized),
     );
     const address = await bound;
     const [actualHost, actualPort] = JSON.parse(address ?? "[]") as [string, number];
@@ -452,7 +459,8 @@ export class Server {
    * answers everything.
    */
   httpApp(settings: HttpSettings = {}): HttpApp {
-    const made = attempt(() => this.#native.httpApp(httpOptions(settings)));
+    const options = httpOptions(settings);
+    const made = attempt(() => this.#native.httpApp(options));
     const app = new HttpApp(made, this.#grace, () => {
       this.#apps.delete(app);
     });

@@ -1,5 +1,6 @@
 /** Settings of servers, and how they are told to the core: in its own spelling, and in seconds. */
 
+import { type ResourceServerSettings, resourceServerOptions } from "./auth.js";
 import { UsageError } from "./errors.js";
 import type { Revision } from "./protocol.js";
 
@@ -109,6 +110,8 @@ export interface HttpSettings {
   keptEvents?: number;
   /** How many bytes of them. */
   keptBytes?: number;
+  /** Whose tokens are accepted; without it everybody is served. */
+  auth?: ResourceServerSettings;
 }
 
 const TIMES = new Set([
@@ -178,6 +181,8 @@ export function httpOptions(settings: HttpSettings): string {
       options[value === false ? "serve_sse" : "sse_paths"] = value;
     } else if (name === "health") {
       options[value === false ? "serve_health" : "health_path"] = value;
+    } else if (name === "auth") {
+      options[name] = resourceServerOptions(value as ResourceServerSettings);
     } else {
       options[snakeCase(name)] = converted(name, value);
     }

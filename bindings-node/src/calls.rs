@@ -99,6 +99,8 @@ pub struct RequestInfo {
     pub input_responses: Option<String>,
     /// What the handler's last run wanted to remember.
     pub request_state: Option<String>,
+    /// Who calls, as JSON, where the server is protected.
+    pub auth: Option<String>,
     /// The number of the HTTP exchange that another server has begun.
     pub exchange: Option<u32>,
 }
@@ -133,6 +135,7 @@ impl Hub {
             meta: context.meta().as_ref().map(text),
             input_responses: context.input_responses().as_ref().map(text),
             request_state: context.request_state(),
+            auth: context.auth().map(|caller| caller.to_json().to_string()),
             exchange,
         })
     }

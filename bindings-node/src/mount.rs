@@ -119,6 +119,14 @@ impl HttpApp {
         self.body_limit as f64
     }
 
+    /// Where the metadata of the protected resource belong, and what they are; none without authorization.
+    #[napi(catch_unwind)]
+    pub fn well_known(&self) -> Option<Vec<String>> {
+        let well_known = self.service.well_known()?;
+        let document = String::from_utf8_lossy(well_known.json()).into_owned();
+        Some(vec![well_known.path().to_owned(), document])
+    }
+
     /// Lets the calls of sessions end, for `grace` ms at most; then ends every session and stream, which the promise with
     /// this number is told.
     #[napi(catch_unwind)]

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use mcpline::auth::Scopes;
 use mcpline::foreign::options::{self, HttpServingOptions, ServerOptions};
 use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
 use mcpline::protocol::wire::Raw;
-use mcpline::server::{Completer, ToolOptions};
+use mcpline::server::{Completer, PromptOptions, ResourceOptions, ToolOptions};
 use mcpline::{Handler, transport};
 use napi::Result;
 use napi_derive::napi;
@@ -63,7 +64,7 @@ impl Server {
         })
     }
 
-    /// Adds a tool. `definition` is a `Tool` as JSON.
+    /// Adds a tool. `definition` is a `Tool` as JSON, `scopes` what a caller needs.
     #[napi(catch_unwind)]
     pub fn add_tool(
         &self,
@@ -71,6 +72,7 @@ impl Server {
         plan: u32,
         run_once: bool,
         rate: Option<Vec<u32>>,
+        scopes: Option<Vec<String>>,
     ) -> Result<()> {
         let tool: Tool = read("the tool", &definition)?;
         let mut options = ToolOptions::default();
@@ -83,6 +85,7 @@ impl Server {
             }),
             Some(_) => return Err(Failure::misuse("a rate is two numbers").into()),
         };
+        options.scopes = needed(scopes);
         done(self.core.add_tool(tool, options, self.handler(plan)))
     }
 
@@ -94,18 +97,34 @@ impl Server {
 
     /// Adds a resource. `definition` is a `Resource` as JSON.
     #[napi(catch_unwind)]
-    pub fn add_resource(&self, definition: String, plan: u32) -> Result<()> {
+    pub fn add_resource(
+        &self,
+        definition: String,
+        plan: u32,
+        scopes: Option<Vec<String>>,
+    ) -> Result<()> {
         let resource: Resource = read("the resource", &definition)?;
-        done(self.core.add_resource(resource, self.handler(plan)))
+        let mut options = ResourceOptions::default();
+        options.scopes = needed(scopes);
+        let handler = self.handler(plan);
+        done(self.core.add_resource_with(resource, options, handler))
     }
 
     /// Adds a resource template. `definition` is a `ResourceTemplate` as JSON.
     #[napi(catch_unwind)]
-    pub fn add_resource_template(&self, definition: String, plan: u32) -> Result<()> {
+    pub fn add_resource_template(
+        &self,
+        definition: String,
+        plan: u32,
+        scopes: Option<Vec<String>>,
+    ) -> Result<()> {
         let template: ResourceTemplate = read("the template", &definition)?;
+        let mut options = ResourceOptions::default();
+        options.scopes = needed(scopes);
+        let handler = self.handler(plan);
         done(
             self.core
-                .add_resource_template(template, self.handler(plan)),
+                .add_resource_template_with(template, options, handler),
         )
     }
 
@@ -117,9 +136,17 @@ impl Server {
 
     /// Adds a prompt. `definition` is a `Prompt` as JSON.
     #[napi(catch_unwind)]
-    pub fn add_prompt(&self, definition: String, plan: u32) -> Result<()> {
+    pub fn add_prompt(
+        &self,
+        definition: String,
+        plan: u32,
+        scopes: Option<Vec<String>>,
+    ) -> Result<()> {
         let prompt: Prompt = read("the prompt", &definition)?;
-        done(self.core.add_prompt(prompt, self.handler(plan)))
+        let mut options = PromptOptions::default();
+        options.scopes = needed(scopes);
+        let handler = self.handler(plan);
+        done(self.core.add_prompt_with(prompt, options, handler))
     }
 
     /// Removes a prompt; `false` if there was none.
@@ -217,6 +244,10 @@ impl Server {
         let service = self.core.http_service(options);
         Ok(HttpApp::new(service, body_limit, self.shared.clone()))
     }
+}
+
+fn needed(scopes: Option<Vec<String>>) -> Scopes {
+    scopes.unwrap_or_default().into_iter().collect()
 }
 
 fn done(added: std::result::Result<(), mcpline::Error>) -> Result<()> {

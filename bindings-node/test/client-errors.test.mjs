@@ -20,7 +20,9 @@ const examples = native.failures().map((json) => {
 
 test("every kind of failure has its class, and every class its code", () => {
   const kinds = new Set(examples.map(({ kind }) => kind));
-  const known = "rpc timed_out http connection authorization invalid open unanswered unsupported closed misuse".split(" ");
+  const known = "rpc timed_out http connection authorization invalid open unanswered unsupported closed misuse".split(
+    " ",
+  );
   assert.deepEqual([...kinds].sort(), known.sort());
   const codes = new Map();
   for (const { kind, failure, error } of examples) {

@@ -1,0 +1,198 @@
+// Servers behind authorization: who is let in, who sees what, and what a handler knows of its caller.
+
+import assert from "node:assert/strict";
+import { createSign, generateKeyPairSync } from "node:crypto";
+import { createServer } from "node:http";
+import { test } from "node:test";
+
+import { Server, UsageError } from "mcpline";
+
+const ISSUER = "https://auth.example.com";
+const RESOURCE = "https://mcp.example.com/tools/mcp";
+const { publicKey, privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
+const jwks = { keys: [{ ...publicKey.export({ format: "jwk" }), kid: "k1", alg: "ES256", use: "sig" }] };
+const auth = {
+  resource: RESOURCE,
+  issuers: [ISSUER],
+  jwks,
+  requiredScopes: ["use"],
+  impliedScopes: { admin: ["use", "edit"] },
+  clockSkew: 0,
+};
+
+function token(scope, more = {}) {
+  const now = Math.floor(Date.now() / 1000);
+  const claims = { iss: ISSUER, aud: RESOURCE, sub: "alice", client_id: "host", exp: now + 600, scope, ...more };
+  const part = (value) => Buffer.from(JSON.stringify(value)).toString("base64url");
+  const text = `${part({ alg: "ES256", kid: "k1", typ: "at+jwt" })}.${part(claims)}`;
+  const signature = createSign("sha256").update(text).sign({ key: privateKey, dsaEncoding: "ieee-p1363" });
+  return `${text}.${signature.toString("base64url")}`;
+}
+
+function guarded() {
+  const server = new Server({ name: "guarded", version: "1" });
+  server.tool("whoami", {}, (_, ctx) => JSON.stringify(ctx.auth));
+  server.tool("edit", { scopes: ["edit"] }, () => "edited");
+  server.resource("note://private", { name: "private", scopes: ["edit"] }, () => "text");
+  server.resourceTemplate("note://{id}", { name: "notes", scopes: ["edit"] }, () => "text");
+  server.prompt("draft", { scopes: ["edit"] }, () => "draft");
+  return server;
+}
+
+const meta = {
+  "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+  "io.modelcontextprotocol/clientCapabilities": {},
+};
+
+/** One request of 2026-07-28. */
+async function ask(url, bearer, method, params = {}) {
+  const name = params.name ?? params.uri;
+  const response = await fetch(url, {
+    method: "POST",
+    headers: {
+      accept: "application/json, text/event-stream",
+      "content-type": "application/json",
+      "mcp-protocol-version": "2026-07-28",
+      "mcp-method": method,
+      ...(name === undefined ? {} : { "mcp-name": name }),
+      ...(bearer === undefined ? {} : { authorization: `Bearer ${bearer}` }),
+    },
+    body: JSON.stringify({ jsonrpc: "2.0", id: 1, method, params: { ...params, _meta: meta } }),
+  });
+  return {
+    status: response.status,
+    challenge: response.headers.get("www-authenticate"),
+    body: await response.json().catch(() => undefined),
+  };
+}
+
+async function listening(t, settings = {}) {
+  const server = guarded();
+  const { url } = await server.listen({ auth, ...settings });
+  t.after(() => server.close());
+  return url;
+}
+
+test("whoever has no good token is told what is needed, and where to get it", async (t) => {
+  const url = await listening(t);
+  const nobody = await ask(url, undefined, "tools/list");
+  assert.equal(nobody.status, 401);
+  const place = "https://mcp.example.com/.well-known/oauth-protected-resource/tools/mcp";
+  assert.match(nobody.challenge, new RegExp(`resource_metadata="${place}"`));
+  assert.match(nobody.challenge, /scope="use"/);
+  assert.doesNotMatch(nobody.challenge, /error=/);
+  const past = token("use", { exp: 1 });
+  for (const bad of [
+    "nonsense",
+    past,
+    token("use", { aud: "https://other.example.com" }),
+    token("use", { iss: "x" }),
+  ]) {
+    const refused = await ask(url, bad, "tools/list");
+    assert.equal(refused.status, 401);
+    assert.match(refused.challenge, /error="invalid_token"/);
+  }
+  const document = await fetch(new URL("/.well-known/oauth-protected-resource/tools/mcp", url));
+  assert.equal(document.headers.get("access-control-allow-origin"), "*");
+  const { resource, authorization_servers: servers, scopes_supported: scopes } = await document.json();
+  assert.deepEqual([resource, servers, scopes], [RESOURCE, [ISSUER], ["use"]]);
+});
+
+test("a handler knows its caller, and not the token", async (t) => {
+  const url = await listening(t);
+  const { body } = await ask(url, token("use"), "tools/call", { name: "whoami", arguments: {} });
+  const { claims, ...caller } = JSON.parse(body.result.content[0].text);
+  const expiresAt = new Date(claims.exp * 1000).toISOString();
+  assert.deepEqual(caller, {
+    issuer: ISSUER,
+    subject: "alice",
+    clientId: "host",
+    audience: [RESOURCE],
+    scopes: ["use"],
+    expiresAt,
+  });
+});
+
+test("what a caller may not use is in no list, and a call to it asks for what it takes", async (t) => {
+  const url = await listening(t);
+  for (const [scope, seen] of [
+    ["use", 0],
+    ["use edit", 1],
+    ["admin", 1],
+  ]) {
+    const bearer = token(scope);
+    const lists = [
+      ["tools/list", "tools", seen + 1],
+      ["resources/list", "resources", seen],
+      ["resources/templates/list", "resourceTemplates", seen],
+      ["prompts/list", "prompts", seen],
+    ];
+    for (const [method, member, count] of lists) {
+      const { body } = await ask(url, bearer, method);
+      assert.equal(body.result[member].length, count, `${method} with ${scope}`);
+      assert.equal(body.result.cacheScope, "private");
+    }
+    for (const [method, params] of [
+      ["tools/call", { name: "edit", arguments: {} }],
+      ["resources/read", { uri: "note://private" }],
+      ["resources/read", { uri: "note://7" }],
+      ["prompts/get", { name: "draft" }],
+    ]) {
+      const { status, challenge } = await ask(url, bearer, method, params);
+      assert.equal(status, seen === 1 ? 200 : 403, `${method} with ${scope}`);
+      if (status === 403) {
+        assert.match(challenge, /error="insufficient_scope"/);
+        assert.match(challenge, /scope="[^"]*\bedit\b/);
+      }
+    }
+  }
+});
+
+test("mounted under a prefix, the metadata are the program's to serve, at the place that they name", async (t) => {
+  const server = guarded();
+  const app = server.httpApp({ auth });
+  assert.equal(app.wellKnown.path, "/.well-known/oauth-protected-resource/tools/mcp");
+  const http = createServer((request, response) => {
+    if (request.url === app.wellKnown.path) {
+      app.metadata(request, response);
+    } else {
+      app.handler(request, response);
+    }
+  });
+  await new Promise((resolve) => http.listen(0, "127.0.0.1", resolve));
+  t.after(async () => {
+    await server.close();
+    http.close();
+  });
+  const origin = `http://127.0.0.1:${String(http.address().port)}`;
+  assert.equal((await ask(`${origin}/tools/mcp`, undefined, "tools/list")).status, 401);
+  assert.equal((await ask(`${origin}/tools/mcp`, token("use"), "tools/list")).status, 200);
+  const document = await (await fetch(origin + app.wellKnown.path)).json();
+  assert.deepEqual(document, app.wellKnown.document);
+  assert.deepEqual(await app.metadataResponse().json(), document);
+
+  const refused = await app.fetch(
+    new Request(`${origin}/tools/mcp`, {
+      method: "POST",
+      headers: { accept: "application/json, text/event-stream", "content-type": "application/json" },
+      body: JSON.stringify({ jsonrpc: "2.0", id: 1, method: "ping" }),
+    }),
+  );
+  assert.equal(refused.status, 401);
+  assert.match(refused.headers.get("www-authenticate"), /^Bearer /);
+});
+
+test("without authorization there is no caller, and settings that could not work are refused", async (t) => {
+  const server = new Server({ name: "open", version: "1" });
+  server.tool("whoami", {}, (_, ctx) => String(ctx.auth));
+  const app = server.httpApp();
+  t.after(() => server.close());
+  assert.equal(app.wellKnown, undefined);
+  assert.equal(app.metadataResponse().status, 404);
+  const { url } = await server.listen();
+  const { body } = await ask(url, undefined, "tools/call", { name: "whoami", arguments: {} });
+  assert.equal(body.result.content[0].text, "undefined");
+  assert.throws(() => server.httpApp({ auth: { resource: "no URL", issuers: [ISSUER] } }), UsageError);
+  assert.throws(() => server.httpApp({ auth: { ...auth, algorithms: ["none"] } }), UsageError);
+  assert.throws(() => server.httpApp({ auth: { ...auth, clockSkew: "long" } }), UsageError);
+});
