@@ -3,11 +3,13 @@
 mod client;
 
 use authorization_server::{
-    AuthMethod, AuthorizationServer, Client, Config, Consent, Document, Endpoint, IssParameter,
-    RefreshTokens,
+    Algorithm, AuthMethod, AuthorizationServer, Client, Config, Consent, Document, Endpoint,
+    IssParameter, Key, RefreshTokens,
 };
+use axum::{Router, routing};
 use client::{REDIRECT, RESOURCE, get, post_form, post_json, query_of};
 use serde_json::json;
+use tokio::net::TcpListener;
 
 #[tokio::test]
 async fn a_registered_client_gets_tokens_for_a_code_and_refreshes_them() {
@@ -375,4 +377,47 @@ async fn requests_wait_while_an_endpoint_is_held() {
         server.requests().of(Endpoint::Jwks).next().unwrap().status,
         Some(200)
     );
+}
+
+#[tokio::test]
+async fn what_a_client_points_to_is_fetched() {
+    let key = Key::generate(Algorithm::EdDsa, 0);
+    let keys = json!({"keys": [key.public_jwk()]});
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let origin = format!("http://{}", listener.local_addr().unwrap());
+    let id = format!("{origin}/about.json");
+    let document = json!({"client_id": id, "client_name": "A client", "redirect_uris": [REDIRECT],
+                          "token_endpoint_auth_method": "private_key_jwt", "jwks_uri": format!("{origin}/keys.json")});
+    let router = Router::new()
+        .route(
+            "/about.json",
+            routing::get(async move || document.to_string()),
+        )
+        .route("/keys.json", routing::get(async move || keys.to_string()));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+
+    let server = AuthorizationServer::start(Config::default()).await.unwrap();
+    let back = client::authorize(&server, &id, &[]).await;
+    let expires = server.claims("", "", "")["exp"].clone();
+    let assertion = key.sign(
+        &json!({}),
+        &json!({"iss": id, "sub": id, "aud": server.issuer(), "exp": expires, "jti": "one"}),
+    );
+    let proof = [
+        (
+            "client_assertion_type",
+            "urn:ietf:params:oauth:client-assertion-type:jwt-bearer",
+        ),
+        ("client_assertion", assertion.as_str()),
+    ];
+    let code = back.get("code").unwrap();
+    let given = client::redeem_with(&server, &id, code, &proof).await;
+    assert_eq!(given.status, 200, "{}", given.body);
+    let missing = get(&client::authorization_url(
+        &server,
+        &format!("{origin}/none.json"),
+        &[],
+    ))
+    .await;
+    assert_eq!(missing.status, 400);
 }
