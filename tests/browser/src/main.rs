@@ -1,0 +1,73 @@
+//! `browser-visit NAME`: a client called so, whose user is sent to an authorization server with a page of consent.
+//!
+//! Writes one line of JSON with the URL to be opened, `{"open": URL}`, and one with what came of it: `{"called": TEXT}` or
+//! `{"refused": CODE}`.
+
+use std::io::{Write, stdout};
+use std::process::ExitCode;
+
+use authorization_server::{AuthorizationServer, Config, Consent, ResourceConfig};
+use axum::Router;
+use mcpline::auth::{Auth, Loopback, OAuth};
+use mcpline::client::{Address, Client, ClientError, HttpSettings};
+use mcpline::transport::http::HttpOptions;
+use mcpline::{Context, Server};
+use serde_json::{Value, json};
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run().await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("browser-visit: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run() -> Result<(), Box<dyn std::error::Error>> {
+    let name = std::env::args().nth(1).ok_or("usage: browser-visit NAME")?;
+    let config = Config {
+        consent: Consent::Page,
+        ..Config::default()
+    };
+    let issuer = AuthorizationServer::start(config).await?;
+    let server =
+        Server::new("guarded", "1")
+            .tool("look", "Looks", |_: Nothing, _: Context| async { "seen" });
+    let router = Router::new().fallback_service(server.http_service(HttpOptions::default()));
+    let resource = ResourceConfig {
+        scope: Some("look listen".into()),
+        ..ResourceConfig::default()
+    };
+    let resource = issuer.protect(resource, router).await?;
+    let user = Loopback::new()
+        .client_name(&name)
+        .without_browser()
+        .when_unopened(|url, _| say(&json!({"open": url})));
+    let mut settings = HttpSettings::default();
+    settings.auth = Some(Auth::oauth(OAuth::builder(&name).user_agent(user).build()));
+    let called = async {
+        let client = Client::connect(Address::Url(resource.url(), settings)).await?;
+        let result = client.call_tool("look", json!({})).await?;
+        client.close().await;
+        Ok::<_, ClientError>(result)
+    };
+    match called.await {
+        Ok(result) => say(&json!({"called": serde_json::to_value(&result.content)?[0]["text"]})),
+        Err(ClientError::Authorization(error)) => say(&json!({"refused": error.code()})),
+        Err(other) => return Err(other.into()),
+    }
+    // The page that says so is still to be had for a moment: whoever started this ends it.
+    std::io::stdin().read_line(&mut String::new())?;
+    Ok(())
+}
+
+fn say(line: &Value) {
+    let mut out = stdout();
+    // Nobody is there to hear of it if this fails.
+    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+}

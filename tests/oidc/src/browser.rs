@@ -1,0 +1,118 @@
+//! What a browser does of a visit to the authorization server: it follows redirects, and keeps cookies.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::Bytes;
+use hyper::{Method, Request, Response};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use serde_json::Value;
+
+/// No visit leads over more pages.
+const REDIRECTS: usize = 10;
+
+/// A user's browser; clones share its cookies.
+#[derive(Clone, Default)]
+pub(crate) struct Browser {
+    cookies: Arc<Mutex<BTreeMap<String, String>>>,
+}
+
+impl Browser {
+    /// Goes to a URL and on to wherever it leads, up to the redirect URI that the browser isn't to ask for.
+    pub(crate) async fn visit(&self, url: String, until: &str) -> Result<String, String> {
+        let mut url = url;
+        for _ in 0..REDIRECTS {
+            if url.starts_with(until) {
+                return Ok(url);
+            }
+            let mut request = Request::get(&url);
+            let cookies = self
+                .cookies
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .clone();
+            if !cookies.is_empty() {
+                let cookies: Vec<String> = cookies
+                    .into_iter()
+                    .map(|(name, value)| format!("{name}={value}"))
+                    .collect();
+                request = request.header("Cookie", cookies.join("; "));
+            }
+            let request = request
+                .body(Empty::<Bytes>::new())
+                .map_err(|error| error.to_string())?;
+            let client = Client::builder(TokioExecutor::new()).build_http();
+            let response = client
+                .request(request)
+                .await
+                .map_err(|error| error.to_string())?;
+            self.keep(&response);
+            let location = response
+                .headers()
+                .get("location")
+                .and_then(|location| location.to_str().ok());
+            url = match location {
+                Some(location) if location.starts_with('/') => {
+                    format!("{}{location}", origin(&url))
+                }
+                Some(location) => location.to_owned(),
+                None => {
+                    let status = response.status();
+                    let body = response
+                        .into_body()
+                        .collect()
+                        .await
+                        .map_err(|error| error.to_string())?;
+                    let body = String::from_utf8_lossy(&body.to_bytes()).into_owned();
+                    return Err(format!("{url} ends the visit with {status}: {body}"));
+                }
+            };
+        }
+        Err(format!("the visit never ends: {url}"))
+    }
+
+    fn keep<T>(&self, response: &Response<T>) {
+        let mut cookies = self.cookies.lock().unwrap_or_else(PoisonError::into_inner);
+        for set in response.headers().get_all("set-cookie") {
+            let pair = set
+                .to_str()
+                .unwrap_or_default()
+                .split(';')
+                .next()
+                .unwrap_or_default();
+            match pair.split_once('=') {
+                Some((name, "")) => drop(cookies.remove(name)),
+                Some((name, value)) => drop(cookies.insert(name.to_owned(), value.to_owned())),
+                None => {}
+            }
+        }
+    }
+}
+
+fn origin(url: &str) -> &str {
+    let start = url.find("://").map_or(0, |scheme| scheme + 3);
+    url[start..]
+        .find('/')
+        .map_or(url, |path| &url[..start + path])
+}
+
+/// Posts JSON and reads what comes back as JSON.
+pub(crate) async fn post(url: &str, body: &Value) -> Result<Value, String> {
+    let request = Request::builder().method(Method::POST).uri(url);
+    let request = request
+        .body(Full::new(Bytes::from(body.to_string())))
+        .map_err(|error| error.to_string())?;
+    let client = Client::builder(TokioExecutor::new()).build_http();
+    let response = client
+        .request(request)
+        .await
+        .map_err(|error| error.to_string())?;
+    let body = response
+        .into_body()
+        .collect()
+        .await
+        .map_err(|error| error.to_string())?;
+    serde_json::from_slice(&body.to_bytes()).map_err(|error| error.to_string())
+}

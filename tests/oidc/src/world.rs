@@ -1,0 +1,219 @@
+//! The authorization server as tests see it, a server of ours that wants its tokens, and users who agree to everything.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use mcpline::auth::{
+    Auth, Callback, Introspection, OAuth, OAuthBuilder, ResourceServer, UserAgentError,
+};
+use mcpline::client::{Address, Client, ClientError, HttpSettings};
+use mcpline::protocol::vocabulary::Tool;
+use mcpline::server::ToolOptions;
+use mcpline::transport::Stop;
+use mcpline::transport::http::{Http, HttpOptions};
+use mcpline::{Context, Server};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+use crate::browser::{Browser, post};
+
+/// Where users are sent back to. Nobody listens there: their browser stops before it.
+pub(crate) const REDIRECT: &str = "http://127.0.0.1:1/callback";
+
+/// What becomes of a behaviour: why it failed.
+pub(crate) type Outcome = Result<(), String>;
+
+/// oidc-provider, and the private key of its client `signer`.
+#[derive(Clone, serde::Deserialize)]
+pub(crate) struct Provider {
+    pub(crate) issuer: String,
+    pub(crate) key: String,
+}
+
+impl Provider {
+    /// Has it do something else from now on.
+    pub(crate) async fn set(&self, settings: Value) -> Outcome {
+        post(&format!("{}/control/settings", self.issuer), &settings)
+            .await
+            .map(drop)
+    }
+
+    /// Has it forget everything of these kinds.
+    pub(crate) async fn forget(&self, kinds: &[&str]) -> Outcome {
+        post(
+            &format!("{}/control/forget", self.issuer),
+            &json!({"kinds": kinds}),
+        )
+        .await
+        .map(drop)
+    }
+
+    /// How many it keeps of a kind.
+    pub(crate) async fn kept(&self, kind: &str) -> Result<u64, String> {
+        let kept = post(
+            &format!("{}/control/kept", self.issuer),
+            &json!({"kind": kind}),
+        )
+        .await?;
+        kept.as_u64().ok_or_else(|| format!("no number: {kept}"))
+    }
+
+    /// How often each path was asked for.
+    pub(crate) async fn counts(&self) -> Result<BTreeMap<String, u64>, String> {
+        let counts = post(&format!("{}/control/counts", self.issuer), &json!({})).await?;
+        serde_json::from_value(counts).map_err(|error| error.to_string())
+    }
+}
+
+/// A server, and a user with a browser.
+pub(crate) struct World {
+    pub(crate) provider: Provider,
+    pub(crate) url: String,
+    browser: Browser,
+    visits: Arc<AtomicUsize>,
+    before: BTreeMap<String, u64>,
+    clients_before: u64,
+    _stop: Stop,
+}
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct Nothing {}
+
+impl World {
+    /// Whoever may `read` may look; whoever may `write` may edit.
+    pub(crate) async fn start(provider: Provider) -> Result<Self, String> {
+        let error = |error: &dyn std::fmt::Display| error.to_string();
+        provider
+            .set(json!({"format": "jwt", "lifetime": 3600, "documents": {}}))
+            .await?;
+        let server = Server::new("guarded", "1").tool(
+            "look",
+            "Looks",
+            |_: Nothing, ctx: Context| async move {
+                let caller = ctx.auth();
+                caller
+                    .and_then(|caller| caller.subject().map(str::to_owned))
+                    .unwrap_or_default()
+            },
+        );
+        let edit = Tool::new("edit", json!({"type": "object"}));
+        let mut writes = ToolOptions::default();
+        writes.scopes = ["write"].into_iter().collect();
+        let edits = |_: Nothing, _: Context| async { "edited" };
+        server
+            .add_tool_fn(edit, writes, edits)
+            .map_err(|why| error(&why))?;
+        let listener = TcpListener::bind(("127.0.0.1", 0))
+            .await
+            .map_err(|why| error(&why))?;
+        let url = format!(
+            "http://{}/mcp",
+            listener.local_addr().map_err(|why| error(&why))?
+        );
+        // A token that is taken back is noticed at once.
+        let introspection = Introspection::new(format!("{}/token/introspection", provider.issuer))
+            .with_client(
+                "resource-server",
+                "a secret of the resource server's, long enough".to_owned(),
+            )
+            .keep_for(Duration::ZERO);
+        let auth = ResourceServer::builder(&url)
+            .issuer(&provider.issuer)
+            .introspection(introspection)
+            .clock_skew(Duration::ZERO)
+            .required_scopes(["read"])
+            .build()
+            .map_err(|why| error(&why))?;
+        let mut options = HttpOptions::default();
+        options.auth = Some(Arc::new(auth));
+        let http = Http::from_listener(listener, options).map_err(|why| error(&why))?;
+        let stop = Stop::new();
+        let signal = stop.clone();
+        tokio::spawn(async move { server.serve_until(http, signal).await });
+        let before = provider.counts().await?;
+        let clients_before = provider.kept("Client").await?;
+        Ok(Self {
+            provider,
+            url,
+            browser: Browser::default(),
+            visits: Arc::default(),
+            before,
+            clients_before,
+            _stop: stop,
+        })
+    }
+
+    /// A client's OAuth, with the user.
+    pub(crate) fn oauth(&self) -> OAuthBuilder {
+        let (browser, visits) = (self.browser.clone(), self.visits.clone());
+        OAuth::builder("A test").user_agent(Callback::new(REDIRECT, move |url| {
+            let (browser, visits) = (browser.clone(), visits.clone());
+            async move {
+                visits.fetch_add(1, Ordering::Relaxed);
+                browser
+                    .visit(url, REDIRECT)
+                    .await
+                    .map_err(UserAgentError::other)
+            }
+        }))
+    }
+
+    pub(crate) async fn connect(&self, oauth: impl Into<Auth>) -> Result<Client, String> {
+        let mut settings = HttpSettings::default();
+        settings.auth = Some(oauth.into());
+        let address = Address::Url(self.url.clone(), settings);
+        Client::builder("A test", "1")
+            .connect(address)
+            .await
+            .map_err(|error| error.to_string())
+    }
+
+    /// How often the user was asked.
+    pub(crate) fn visits(&self) -> usize {
+        self.visits.load(Ordering::Relaxed)
+    }
+
+    /// How many clients registered since the start. The first attempt of each is refused: the provider takes no scopes of
+    /// a resource there.
+    pub(crate) async fn registrations(&self) -> Result<u64, String> {
+        Ok(self.provider.kept("Client").await? - self.clients_before)
+    }
+
+    /// How often a path of the provider's was asked for since the start.
+    pub(crate) async fn asked(&self, path: &str) -> Result<u64, String> {
+        let before = self.before.get(path).copied().unwrap_or_default();
+        Ok(self
+            .provider
+            .counts()
+            .await?
+            .get(path)
+            .copied()
+            .unwrap_or_default()
+            - before)
+    }
+}
+
+/// The text that a tool answers with.
+pub(crate) async fn call(client: &Client, tool: &str) -> Result<String, ClientError> {
+    let result = client.call_tool(tool, json!({})).await?;
+    let content = serde_json::to_value(&result.content).unwrap_or_default();
+    Ok(content[0]["text"].as_str().unwrap_or_default().to_owned())
+}
+
+/// The same, where it has to work.
+pub(crate) async fn must_call(client: &Client, tool: &str) -> Result<String, String> {
+    call(client, tool)
+        .await
+        .map_err(|error| format!("{tool}: {error}"))
+}
+
+/// That two things are equal.
+pub(crate) fn same<T: PartialEq + std::fmt::Debug>(what: &str, found: T, expected: T) -> Outcome {
+    if found == expected {
+        Ok(())
+    } else {
+        Err(format!("{what}: {found:?} and not {expected:?}"))
+    }
+}
