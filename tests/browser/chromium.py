@@ -48,11 +48,15 @@ class Page:
         self._rest = b""
         self._number = 0
         self._session = None
+        # The document that is shown, and those that were loaded to their end.
+        self._shown = ""
+        self._loaded: set[str] = set()
         targets = self._call("Target.getTargets")["targetInfos"]
         target = next(target["targetId"] for target in targets if target["type"] == "page")
         self._session = self._call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self._call(f"{domain}.enable")
+        self._call("Page.setLifecycleEventsEnabled", enabled=True)
 
     def __enter__(self) -> Page:
         return self
@@ -66,11 +70,16 @@ class Page:
 
     def open(self, url: str) -> None:
         """Opens a URL and waits until the page is there, wherever it led."""
-        self._loading("Page.navigate", url=url)
+        document = self._call("Page.navigate", url=url)["loaderId"]
+        while document not in self._loaded:
+            self._receive()
 
     def click(self, selector: str) -> None:
         """Clicks on an element that leads to another page, and waits for that."""
-        self._loading("Runtime.evaluate", expression=f"document.querySelector({json.dumps(selector)}).click()")
+        before = self._shown
+        self.evaluate(f"document.querySelector({json.dumps(selector)}).click()")
+        while self._shown == before or self._shown not in self._loaded:
+            self._receive()
 
     def evaluate(self, expression: str) -> object:
         """The value of a JavaScript expression."""
@@ -91,16 +100,6 @@ class Page:
     def picture(self, file: Path) -> None:
         """Keeps what the page looks like."""
         file.write_bytes(base64.b64decode(self._call("Page.captureScreenshot", format="png")["data"]))
-
-    def _loading(self, method: str, **parameters: object) -> None:
-        number = self._send(method, parameters)
-        answered = loaded = False
-        while not (answered and loaded):
-            message = self._receive()
-            if message.get("id") == number:
-                answered = True
-                self._checked(message)
-            loaded = loaded or message.get("method") == "Page.loadEventFired"
 
     def _call(self, method: str, **parameters: object) -> dict:
         number = self._send(method, parameters)
@@ -133,6 +132,10 @@ class Page:
         line, self._rest = self._rest.split(b"\0", 1)
         message = json.loads(line)
         match message.get("method"):
+            case "Page.frameNavigated":
+                self._shown = message["params"]["frame"]["loaderId"]
+            case "Page.lifecycleEvent" if message["params"]["name"] == "load":
+                self._loaded.add(message["params"]["loaderId"])
             case "Network.requestWillBeSent":
                 self.requests.append(message["params"]["request"]["url"])
             case "Log.entryAdded":
