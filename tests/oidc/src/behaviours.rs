@@ -77,7 +77,6 @@ async fn a_client_that_is_a_document_registers_nowhere(provider: Provider) -> Ou
         "alice".into(),
     )?;
     same("registrations", world.asked("/reg").await?, 0)?;
-    world.provider.set(json!({"format": "opaque"})).await?;
     client.close().await;
     Ok(())
 }
@@ -153,8 +152,7 @@ async fn signed_and_opaque_tokens_both_say_who_calls(provider: Provider) -> Outc
 }
 
 async fn a_token_that_was_taken_back_is_refreshed_without_the_user(provider: Provider) -> Outcome {
-    let world = World::start(provider).await?;
-    world.provider.set(json!({"format": "opaque"})).await?;
+    let world = World::with_opaque_tokens(provider).await?;
     let client = world.connect(world.oauth().build()).await?;
     for round in 1..=3 {
         must_call(&client, "look").await?;
@@ -168,8 +166,7 @@ async fn a_token_that_was_taken_back_is_refreshed_without_the_user(provider: Pro
 }
 
 async fn a_hundred_requests_with_a_lapsed_token_make_one_refresh(provider: Provider) -> Outcome {
-    let world = World::start(provider).await?;
-    world.provider.set(json!({"format": "opaque"})).await?;
+    let world = World::with_opaque_tokens(provider).await?;
     let client = world.connect(world.oauth().build()).await?;
     must_call(&client, "look").await?;
     let before = world.asked("/token").await?;
@@ -248,8 +245,7 @@ async fn more_is_asked_for_when_a_tool_needs_it(provider: Provider) -> Outcome {
 }
 
 async fn a_grant_that_was_revoked_leads_to_the_user_once(provider: Provider) -> Outcome {
-    let world = World::start(provider).await?;
-    world.provider.set(json!({"format": "opaque"})).await?;
+    let world = World::with_opaque_tokens(provider).await?;
     let client = world.connect(world.oauth().build()).await?;
     must_call(&client, "look").await?;
     world
@@ -267,8 +263,7 @@ async fn a_grant_that_was_revoked_leads_to_the_user_once(provider: Provider) -> 
 }
 
 async fn signing_out_gives_the_tokens_back(provider: Provider) -> Outcome {
-    let world = World::start(provider).await?;
-    world.provider.set(json!({"format": "opaque"})).await?;
+    let world = World::with_opaque_tokens(provider).await?;
     let oauth = world.oauth().build();
     let client = world.connect(oauth.clone()).await?;
     must_call(&client, "look").await?;
@@ -292,8 +287,7 @@ async fn signing_out_gives_the_tokens_back(provider: Provider) -> Outcome {
 }
 
 async fn a_registration_that_was_forgotten_is_made_again(provider: Provider) -> Outcome {
-    let world = World::start(provider).await?;
-    world.provider.set(json!({"format": "opaque"})).await?;
+    let world = World::with_opaque_tokens(provider).await?;
     let store = MemoryStore::default();
     let client = world
         .connect(world.oauth().store(store.clone()).build())

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use http_body_util::{BodyExt, Empty, Full};
-use hyper::body::Bytes;
-use hyper::{Method, Request, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::http::request::Builder;
+use hyper::{Request, Response};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
@@ -40,14 +41,7 @@ impl Browser {
                     .collect();
                 request = request.header("Cookie", cookies.join("; "));
             }
-            let request = request
-                .body(Empty::<Bytes>::new())
-                .map_err(|error| error.to_string())?;
-            let client = Client::builder(TokioExecutor::new()).build_http();
-            let response = client
-                .request(request)
-                .await
-                .map_err(|error| error.to_string())?;
+            let response = send(request, "").await?;
             self.keep(&response);
             let location = response
                 .headers()
@@ -60,12 +54,8 @@ impl Browser {
                 Some(location) => location.to_owned(),
                 None => {
                     let status = response.status();
-                    let body = response
-                        .into_body()
-                        .collect()
-                        .await
-                        .map_err(|error| error.to_string())?;
-                    let body = String::from_utf8_lossy(&body.to_bytes()).into_owned();
+                    let body = read(response).await?;
+                    let body = String::from_utf8_lossy(&body);
                     return Err(format!("{url} ends the visit with {status}: {body}"));
                 }
             };
@@ -100,19 +90,23 @@ fn origin(url: &str) -> &str {
 
 /// Posts JSON and reads what comes back as JSON.
 pub(crate) async fn post(url: &str, body: &Value) -> Result<Value, String> {
-    let request = Request::builder().method(Method::POST).uri(url);
+    let response = send(Request::post(url), &body.to_string()).await?;
+    serde_json::from_slice(&read(response).await?).map_err(told)
+}
+
+async fn send(request: Builder, body: &str) -> Result<Response<Incoming>, String> {
     let request = request
-        .body(Full::new(Bytes::from(body.to_string())))
-        .map_err(|error| error.to_string())?;
+        .body(Full::new(Bytes::from(body.to_owned())))
+        .map_err(told)?;
     let client = Client::builder(TokioExecutor::new()).build_http();
-    let response = client
-        .request(request)
-        .await
-        .map_err(|error| error.to_string())?;
-    let body = response
-        .into_body()
-        .collect()
-        .await
-        .map_err(|error| error.to_string())?;
-    serde_json::from_slice(&body.to_bytes()).map_err(|error| error.to_string())
+    client.request(request).await.map_err(told)
+}
+
+async fn read(response: Response<Incoming>) -> Result<Bytes, String> {
+    let body = response.into_body().collect().await;
+    Ok(body.map_err(told)?.to_bytes())
+}
+
+fn told(error: impl std::fmt::Display) -> String {
+    error.to_string()
 }

@@ -145,6 +145,13 @@ impl World {
         })
     }
 
+    /// The same, with access tokens that are good for as long as the provider says so.
+    pub(crate) async fn with_opaque_tokens(provider: Provider) -> Result<Self, String> {
+        let world = Self::start(provider).await?;
+        world.provider.set(json!({"format": "opaque"})).await?;
+        Ok(world)
+    }
+
     /// A client's OAuth, with the user.
     pub(crate) fn oauth(&self) -> OAuthBuilder {
         let (browser, visits) = (self.browser.clone(), self.visits.clone());
