@@ -18,6 +18,7 @@ if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from . import _native
+    from ._client_auth import Asked
     from .context import Root
 
 __all__ = ["Handlers", "LoopHost", "ThreadHost"]
@@ -46,6 +47,11 @@ class Handlers:
         self.on_notification = on_notification
         self.on_stderr = on_stderr
         self.roots = list(roots) if roots is not None and not callable(roots) else roots
+        self.auth: Asked | None = None
+
+    def ask_for(self, auth: Asked) -> None:
+        """Answer what a client's authorization asks of the host, too."""
+        self.auth = auth if auth.any else None
 
     @property
     def any(self) -> bool:
@@ -69,6 +75,8 @@ class Handlers:
         Raises:
             ValueError: the parameters are not the protocol's.
         """
+        if self.auth is not None and method.startswith("auth/"):
+            return self.auth.question(method, params)
         if method == "elicitation/create" and (elicit := self.on_elicit) is not None:
             form = questions.read_elicit(params or b"{}")
             return _bound(elicit, form), questions.write_elicit
@@ -82,6 +90,8 @@ class Handlers:
 
     def is_async(self, method: str) -> bool:
         """Whether the handler of a question runs on an event loop."""
+        if self.auth is not None and method.startswith("auth/"):
+            return is_async(self.auth.handler(method))
         if method == "roots/list":
             return not callable(self.roots) or is_async(self.roots)
         return is_async(self.on_elicit if method == "elicitation/create" else self.on_sample)

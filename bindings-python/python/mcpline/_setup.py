@@ -15,6 +15,7 @@ from .settings import ClientHttpSettings, ClientSettings, ProgramSettings
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ._client_auth import Bearer, OAuth
     from .server import Server
 
     Make = Callable[[_native.Port, Any, bytes, bytes], _native.Client]
@@ -96,11 +97,20 @@ class Setup:
         return self.make_native(port, host, self._offer, self._settings)
 
 
-def of_url(url: str, headers: Mapping[str, str] | None, options: dict[str, Any]) -> Setup:
+def of_url(
+    url: str, headers: Mapping[str, str] | None, auth: str | Bearer | OAuth | None, options: dict[str, Any]
+) -> Setup:
     """Set a client of a URL up."""
     setup = Setup(options, _HTTP)
     given = headers.items() if isinstance(headers, Mapping) else headers or ()
-    http = encode({**setup.special, "headers": [(name, value) for name, value in given]})
+    settings = {**setup.special, "headers": [(name, value) for name, value in given]}
+    if auth is not None:
+        from ._client_auth import Asked
+
+        asked = Asked(auth)
+        setup.handlers.ask_for(asked)
+        settings["auth"] = asked.options
+    http = encode(settings)
     setup.make_native = lambda port, host, offer, settings: _native.Client.of_url(
         port, host, offer, settings, url, http
     )

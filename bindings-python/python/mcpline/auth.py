@@ -1,23 +1,37 @@
-"""Authorization of servers over HTTP: whose tokens are accepted, and who calls.
+"""Authorization over HTTP: whose tokens a server accepts, and how a client gets its tokens.
 
-from mcpline import Server
-from mcpline.auth import ResourceServer
+    from mcpline import Server
+    from mcpline.auth import ResourceServer
 
-server = Server("files", "1.0.0")
+    server = Server("files", "1.0.0")
 
-@server.tool(scopes=["files:write"])
-async def save(path: str, text: str, ctx: Context) -> str:
-    assert ctx.auth is not None
-    return f"saved for {ctx.auth.subject}"
+    @server.tool(scopes=["files:write"])
+    async def save(path: str, text: str, ctx: Context) -> str:
+        assert ctx.auth is not None
+        return f"saved for {ctx.auth.subject}"
 
-server.run(
-    "http",
-    auth=ResourceServer(
-        "https://mcp.example.com/mcp",
-        issuer="https://auth.example.com",
-        required_scopes=["mcp"],
-    ),
-)
+    server.run(
+        "http",
+        auth=ResourceServer(
+            "https://mcp.example.com/mcp",
+            issuer="https://auth.example.com",
+            required_scopes=["mcp"],
+        ),
+    )
+
+    from mcpline import Client
+    from mcpline.auth import Bearer, FileStore, OAuth
+
+    async with Client.connect("https://example.com/mcp", auth=OAuth("Ink", store=FileStore("~/.ink/tokens"))) as client:
+        ...
+
+    async with Client.connect("https://example.com/mcp", auth=Bearer(fetch_token)) as client:
+        ...
+
+The first time, OAuth sends the user to the authorization server in a browser; from then on tokens are renewed without
+asking, also by other processes that have the same store. Functions and stores may be sync or async: async ones run on
+the loop of the client, sync ones in threads. What they raise fails the request with `mcpline.AuthorizationFailed`; the
+exception itself goes to the log.
 """
 
 from __future__ import annotations
@@ -28,6 +42,21 @@ from typing import Any, Optional
 
 import msgspec
 
+from ._client_auth import (
+    Bearer,
+    Callback,
+    Credentials,
+    Enterprise,
+    FileStore,
+    KeyringStore,
+    Loopback,
+    MemoryStore,
+    OAuth,
+    Terminal,
+    Token,
+    TokenStore,
+    TokenWanted,
+)
 from ._json import encode
 
 if typing.TYPE_CHECKING:
@@ -37,7 +66,25 @@ if typing.TYPE_CHECKING:
 
     Verify = Callable[[str], "Authorized | Awaitable[Authorized | None] | None"]
 
-__all__ = ["Authorized", "Introspection", "InvalidToken", "ResourceServer"]
+__all__ = [
+    "Authorized",
+    "Bearer",
+    "Callback",
+    "Credentials",
+    "Enterprise",
+    "FileStore",
+    "Introspection",
+    "InvalidToken",
+    "KeyringStore",
+    "Loopback",
+    "MemoryStore",
+    "OAuth",
+    "ResourceServer",
+    "Terminal",
+    "Token",
+    "TokenStore",
+    "TokenWanted",
+]
 
 
 class Authorized(msgspec.Struct, frozen=True, kw_only=True):

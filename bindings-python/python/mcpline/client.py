@@ -24,6 +24,7 @@ if typing.TYPE_CHECKING:
 
     from typing_extensions import Self, Unpack
 
+    from ._client_auth import Bearer, OAuth
     from ._requests import Reissue
     from ._setup import HostOptions, HttpOptions, ProgramOptions, Setup
     from .context import Level
@@ -83,12 +84,20 @@ class Client:
     # Where the server is
 
     @classmethod
-    def connect(cls, url: str, *, headers: Mapping[str, str] | None = None, **options: Unpack[HttpOptions]) -> Self:
+    def connect(
+        cls,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        auth: str | Bearer | OAuth | None = None,
+        **options: Unpack[HttpOptions],
+    ) -> Self:
         """Return a client of a server behind a URL: Streamable HTTP of every revision, or HTTP+SSE.
 
         Args:
             url: The URL of the endpoint.
-            headers: Headers for every request, such as `Authorization`.
+            headers: Headers for every request.
+            auth: How the client is authorized: a token, or what `mcpline.auth` has.
             options: The host's `name` and `version`, handlers (`on_elicit`, `on_sample`, `on_log`,
                 `on_notification`, `roots`) and settings (`timeout`, `revisions`, …); see
                 `mcpline.settings.ClientHttpSettings`.
@@ -96,7 +105,7 @@ class Client:
         Raises:
             TypeError: there is no such option.
         """
-        return cls(_setup.of_url(url, headers, {**options}))
+        return cls(_setup.of_url(url, headers, auth, {**options}))
 
     @classmethod
     def spawn(

@@ -1,0 +1,275 @@
+"""How clients are authorized: by tokens of their own, and by OAuth."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import threading
+import urllib.request
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from guarded import Guarded
+from mcpline import AuthorizationFailed, Client, ClientError, SyncClient
+from mcpline.auth import (
+    Bearer,
+    Callback,
+    Credentials,
+    Enterprise,
+    FileStore,
+    KeyringStore,
+    Loopback,
+    MemoryStore,
+    OAuth,
+    Token,
+    TokenWanted,
+)
+from support import MODERN, run
+from ways import http_port
+
+__all__ = ["http_port"]
+
+REDIRECT = "http://127.0.0.1:1/callback"
+
+
+@pytest.fixture
+def guarded(http_port: int) -> Iterator[Guarded]:
+    with Guarded(http_port) as server:
+        yield server
+        server.shutdown()
+
+
+async def echoes(server: Guarded, auth: Any) -> bool:
+    async with Client.connect(server.url, auth=auth, revisions=[MODERN]) as client:
+        result = await client.call_tool("echo", {"value": "v"})
+        return result.text == "v"
+
+
+def user(server: Guarded) -> Callback:
+    return Callback(REDIRECT, server.answer)
+
+
+def test_a_token_is_sent_with_every_request(guarded: Guarded):
+    assert run(echoes(guarded, "known"))
+    assert run(echoes(guarded, Bearer("known")))
+
+
+def test_a_server_that_takes_no_such_token_is_an_error(guarded: Guarded):
+    with pytest.raises(ClientError) as raised:
+        run(echoes(guarded, "hush"))
+    assert "hush" not in str(raised.value)
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_a_function_is_asked_for_tokens_and_for_another_when_one_is_refused(guarded: Guarded, is_async: bool):
+    wanted: list[TokenWanted] = []
+
+    def give(want: TokenWanted) -> Token | str:
+        wanted.append(want)
+        return "known" if want.refused else Token("unknown", expires_in=60)
+
+    async def give_later(want: TokenWanted) -> Token | str:
+        await asyncio.sleep(0)
+        return give(want)
+
+    assert run(echoes(guarded, Bearer(give_later if is_async else give)))
+    assert [want.refused for want in wanted] == [False, True]
+    assert wanted[0].server == guarded.url
+
+
+def test_what_a_function_raises_fails_the_request(guarded: Guarded):
+    async def give(_want: TokenWanted) -> str:
+        raise RuntimeError("hush")
+
+    with pytest.raises(AuthorizationFailed) as raised:
+        run(echoes(guarded, Bearer(give)))
+    assert "hush" not in str(raised.value)
+
+
+@pytest.mark.parametrize("is_async", [True, False])
+def test_the_user_is_asked_once_and_clients_with_the_same_oauth_share_tokens(guarded: Guarded, is_async: bool):
+    async def later(url: str) -> str:
+        return await asyncio.to_thread(guarded.answer, url)
+
+    oauth = OAuth("Ink", user_agent=Callback(REDIRECT, later if is_async else guarded.answer))
+    assert run(echoes(guarded, oauth))
+    assert run(echoes(guarded, oauth))
+    assert (guarded.count("authorize"), guarded.count("register")) == (1, 1)
+
+    async def many() -> None:
+        guarded.good.clear()
+        assert all(await asyncio.gather(*(echoes(guarded, oauth) for _ in range(8))))
+
+    run(many())
+    assert guarded.count("authorize") == 1
+    assert guarded.count("refresh_token") == 1
+
+
+def test_the_loopback_shows_the_user_what_has_become_of_it(guarded: Guarded):
+    pages: list[str] = []
+    done = threading.Event()
+
+    def browse(url: str) -> None:
+        def visit() -> None:
+            with urllib.request.urlopen(guarded.answer(url)) as page:
+                pages.append(page.read().decode())
+            done.set()
+
+        threading.Thread(target=visit, daemon=True).start()
+
+    assert run(echoes(guarded, OAuth("Ink & Co", user_agent=Loopback(browser=browse))))
+    assert done.wait(30)
+    assert "You are signed in" in pages[0]
+    assert "Ink &amp; Co" in pages[0]
+
+
+def test_the_host_is_told_the_url_where_no_browser_is_to_be_opened(guarded: Guarded):
+    told: list[tuple[str, str]] = []
+
+    def tell(url: str, reason: str) -> None:
+        told.append((url, reason))
+        threading.Thread(target=lambda: urllib.request.urlopen(guarded.answer(url)).read(), daemon=True).start()
+
+    oauth = OAuth("Ink", user_agent=Loopback(browser=False, on_unopened=tell))
+    assert run(echoes(guarded, oauth))
+    assert told[0][0].startswith(f"{guarded.base}/authorize?")
+    assert told[0][1]
+
+
+def test_a_user_who_says_no_or_a_host_that_fails_is_an_error_with_a_reason(guarded: Guarded):
+    def deny(url: str) -> str:
+        answer = guarded.answer(url)
+        place, _, query = answer.partition("?")
+        kept = "&".join(part for part in query.split("&") if not part.startswith("code="))
+        return f"{place}?error=access_denied&{kept}"
+
+    def fail(_url: str) -> str:
+        raise RuntimeError("no window")
+
+    for open_, reason in ((deny, "refused"), (fail, "user")):
+        with pytest.raises(AuthorizationFailed) as raised:
+            run(echoes(guarded, OAuth("Ink", user_agent=Callback(REDIRECT, open_))))
+        assert reason in raised.value.reason
+    with pytest.raises(AuthorizationFailed) as raised:
+        run(echoes(guarded, OAuth("Ink", user_agent=None)))
+    assert raised.value.reason == "unattended"
+
+
+class Kept:
+    """A store of the host's, sync."""
+
+    def __init__(self) -> None:
+        self.values: dict[str, bytes] = {}
+        self.locked = 0
+
+    def load(self, key: str) -> bytes | None:
+        return self.values.get(key)
+
+    def save(self, key: str, value: bytes) -> None:
+        assert isinstance(value, bytes)
+        self.values[key] = value
+
+    def remove(self, key: str) -> None:
+        self.values.pop(key, None)
+
+
+class AsyncKept:
+    """A store of the host's, async, with locks."""
+
+    def __init__(self) -> None:
+        self._kept = Kept()
+        self.locks: list[str] = []
+
+    async def load(self, key: str) -> bytes | None:
+        await asyncio.sleep(0)
+        return self._kept.load(key)
+
+    async def save(self, key: str, value: bytes) -> None:
+        await asyncio.sleep(0)
+        self._kept.save(key, value)
+
+    async def remove(self, key: str) -> None:
+        self._kept.remove(key)
+
+    @contextlib.asynccontextmanager
+    async def lock(self, _key: str) -> AsyncIterator[None]:
+        self.locks.append("taken")
+        yield
+        self.locks.append("let go of")
+
+
+def test_whoever_has_the_same_store_asks_nobody(guarded: Guarded, tmp_path: Path):
+    stores: list[Any] = [Kept(), AsyncKept(), MemoryStore(), FileStore(tmp_path / "tokens")]
+    for store in stores:
+        before = guarded.count("authorize")
+        for _ in range(2):
+            assert run(echoes(guarded, OAuth("Ink", store=store, user_agent=user(guarded))))
+        assert guarded.count("authorize") == before + 1
+    assert (tmp_path / "tokens").stat().st_mode & 0o777 == 0o700
+
+
+def test_the_lock_of_a_store_is_held_while_a_token_is_renewed(guarded: Guarded):
+    store = AsyncKept()
+    oauth = OAuth("Ink", store=store, user_agent=user(guarded))
+
+    async def renew() -> None:
+        assert await echoes(guarded, oauth)
+        guarded.good.clear()
+        assert await echoes(guarded, oauth)
+        while len(store.locks) < 2:
+            await asyncio.sleep(0.01)
+
+    run(renew())
+    assert store.locks == ["taken", "let go of"]
+    assert guarded.count("refresh_token") == 1
+
+
+def test_a_store_that_fails_is_an_error(guarded: Guarded):
+    class Broken(Kept):
+        def load(self, key: str) -> bytes | None:
+            raise OSError("the disk has gone")
+
+    with pytest.raises(AuthorizationFailed) as raised:
+        run(echoes(guarded, OAuth("Ink", store=Broken(), user_agent=user(guarded))))
+    assert raised.value.reason == "store"
+
+
+def test_a_client_may_have_tokens_of_its_own(guarded: Guarded):
+    machine = Credentials("machine", secret="hush", issuer=guarded.base, auth="client_secret_basic")
+    oauth = OAuth("Ink", credentials=machine, client_credentials=True)
+    assert run(echoes(guarded, oauth))
+    assert guarded.count("client_credentials") == 1
+    assert guarded.count("register") == 0
+
+
+def test_blocking_clients_are_authorized_too(guarded: Guarded):
+    async def give(_want: TokenWanted) -> str:
+        return "known"
+
+    for auth in ("known", Bearer(lambda _want: "known"), Bearer(give), OAuth("Ink", user_agent=user(guarded))):
+        with SyncClient.connect(guarded.url, auth=auth, revisions=[MODERN]) as client:
+            assert client.call_tool("echo", {"value": "v"}).text == "v"
+
+
+def test_what_is_no_authorization_is_refused_at_once():
+    wrong: Any = 7
+    with pytest.raises(TypeError):
+        Client.connect("http://localhost/mcp", auth=wrong)
+    with pytest.raises(TypeError):
+        OAuth("Ink", client_credentials=True, workload_identity=lambda _issuer: "jwt")
+
+
+def test_what_is_secret_is_not_shown():
+    shown = [
+        Bearer("hush"),
+        Token("hush"),
+        Credentials("id", secret="hush", private_key="hush"),
+        Enterprise("https://i.example/token", "id", lambda _audience: "hush", secret="hush"),
+        OAuth("Ink", credentials=Credentials("id", secret="hush")),
+        KeyringStore("ink"),
+    ]
+    store = MemoryStore()
+    store.save("k", b"hush")
+    assert all("hush" not in repr(value) for value in [*shown, store])
