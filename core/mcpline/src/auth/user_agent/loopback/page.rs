@@ -113,7 +113,7 @@ fn html(message: Message<'_>, name: Option<&str>) -> String {
             "You are not signed in",
             format!(
                 "{subject} has not been authorized. <bdi>{}</bdi>",
-                escaped(reason, REASON)
+                escaped(&sentence(reason), REASON)
             ),
             format!("Close this tab, go back to {back} and try again."),
         ),
@@ -148,6 +148,21 @@ fn html(message: Message<'_>, name: Option<&str>) -> String {
          <svg viewBox=\"0 0 24 24\" aria-hidden=\"true\">{drawing}</svg>\n\
          <h1>{title}</h1>\n<p>{told}</p>\n<p>{next}</p>\n</main>\n</body>\n</html>\n"
     )
+}
+
+/// A reason as errors tell it, as a sentence that stands alone.
+fn sentence(reason: &str) -> String {
+    let mut chars = reason.trim().chars();
+    let mut written: String = chars
+        .next()
+        .into_iter()
+        .flat_map(char::to_uppercase)
+        .collect();
+    written.push_str(chars.as_str());
+    if written.ends_with(|char: char| char.is_alphanumeric() || char == ')') {
+        written.push('.');
+    }
+    written
 }
 
 /// Text that stands for itself in HTML, in no more than `limit` characters.
@@ -192,6 +207,21 @@ mod tests {
         let long = html(Message::Accepted, Some(&"n".repeat(1000)));
         assert!(long.contains(&format!("{}…", "n".repeat(NAME))));
         assert!(!long.contains(&"n".repeat(NAME + 1)));
+    }
+
+    #[test]
+    fn a_reason_is_told_as_a_sentence() {
+        for (reason, told) in [
+            (
+                "the server refused: no (really)",
+                "The server refused: no (really).",
+            ),
+            ("It is late.", "It is late."),
+            ("", ""),
+        ] {
+            let shown = html(Message::Refused(reason), None);
+            assert!(shown.contains(&format!("<bdi>{told}</bdi>")), "{shown}");
+        }
     }
 
     #[test]
