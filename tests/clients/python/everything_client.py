@@ -9,6 +9,7 @@ import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+import authorization
 from mcpline import Client, ElicitParams
 
 SCENARIO = os.environ.get("MCP_CONFORMANCE_SCENARIO", "")
@@ -114,6 +115,9 @@ SCENARIOS: dict[str, Callable[[str], Awaitable[None]]] = {
 def main() -> None:
     if len(sys.argv) != 2:
         sys.exit("usage: everything_client.py URL")
+    if SCENARIO.startswith("auth/"):
+        asyncio.run(authorization.play(SCENARIO.removeprefix("auth/"), sys.argv[1], host))
+        return
     play = SCENARIOS.get(SCENARIO)
     if play is None:
         sys.exit(f"no scenario is named {SCENARIO!r}")

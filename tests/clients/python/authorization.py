@@ -1,0 +1,128 @@
+"""The scenarios about authorization (`auth/…`)."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+from urllib.parse import urlsplit
+
+from mcpline import AuthorizationFailed, Client
+from mcpline.auth import Callback, Credentials, Enterprise, OAuth
+
+# Where the user is sent back to. Nobody listens there: the user agent reads it off the redirect.
+REDIRECT = "http://localhost:3000/callback"
+# The document that the suite's authorization server knows us by.
+DOCUMENT = "https://conformance-test.local/client-metadata.json"
+
+USES = (
+    "metadata-default",
+    "metadata-var1",
+    "metadata-var2",
+    "metadata-var3",
+    "scope-from-www-authenticate",
+    "scope-from-scopes-supported",
+    "scope-omitted-when-undefined",
+    "scope-step-up",
+    "token-endpoint-auth-basic",
+    "token-endpoint-auth-post",
+    "token-endpoint-auth-none",
+    "offline-access-scope",
+    "offline-access-not-supported",
+    "authorization-server-migration",
+    "iss-supported",
+    "iss-not-advertised",
+    "2025-03-26-oauth-metadata-backcompat",
+    "2025-03-26-oauth-endpoint-fallback",
+)
+REFUSED = {
+    "scope-retry-limit": "insufficient_scope",
+    "resource-mismatch": "resource_mismatch",
+    "metadata-issuer-mismatch": "issuer_mismatch",
+    "iss-supported-missing": "response_not_accepted",
+    "iss-wrong-issuer": "response_not_accepted",
+    "iss-unexpected": "response_not_accepted",
+    "iss-normalized": "response_not_accepted",
+}
+
+Host = Callable[..., Client]
+
+
+async def consent(url: str) -> str:
+    """Go to the authorization server, which consents at once, and come back with where it sends the user."""
+    location = await asyncio.to_thread(redirect, url)
+    if location is None:
+        raise RuntimeError("nobody was redirected")
+    return location
+
+
+def redirect(url: str) -> str | None:
+    parts = urlsplit(url)
+    connection = http.client.HTTPConnection(parts.netloc, timeout=30)
+    try:
+        connection.request("GET", f"{parts.path}?{parts.query}")
+        return connection.getresponse().getheader("Location")
+    finally:
+        connection.close()
+
+
+def context() -> dict[str, Any]:
+    given: dict[str, Any] = json.loads(os.environ["MCP_CONFORMANCE_CONTEXT"])
+    return given
+
+
+def credentials() -> Credentials:
+    """What the scenario says that its authorization server knows the client by."""
+    given = context()
+    return Credentials(
+        given["client_id"],
+        issuer=given.get("issuer"),
+        secret=given.get("client_secret"),
+        private_key=given.get("private_key_pem"),
+        algorithm=given.get("signing_algorithm"),
+    )
+
+
+def options(scenario: str) -> dict[str, Any]:
+    """What the client is given besides its user."""
+    if scenario == "basic-cimd":
+        return {"client_id_metadata_url": DOCUMENT}
+    if scenario == "pre-registration":
+        return {"credentials": credentials()}
+    if scenario in ("dpop", "dpop-nonce"):
+        return {"dpop": True}
+    if scenario in ("client-credentials-basic", "client-credentials-jwt"):
+        return {"credentials": credentials(), "client_credentials": True}
+    if scenario == "enterprise-managed-authorization":
+        given = context()
+        provider = Enterprise(
+            given["idp_token_endpoint"], given["idp_client_id"], lambda _audience: str(given["idp_id_token"])
+        )
+        return {"credentials": credentials(), "enterprise": provider}
+    if scenario == "wif-jwt-bearer":
+        word = context()["valid_jwt"]
+        return {"credentials": credentials(), "workload_identity": lambda _issuer: word}
+    if scenario in USES or scenario in REFUSED:
+        return {}
+    raise SystemExit(f"no scenario is named 'auth/{scenario}'")
+
+
+async def play(scenario: str, url: str, host: Host) -> None:
+    oauth = OAuth("everything-client", user_agent=Callback(REDIRECT, consent), **options(scenario))
+    reason = REFUSED.get(scenario)
+    if reason is None:
+        async with host(url, auth=oauth) as client:
+            await client.list_tools()
+            await client.call_tool("test-tool")
+        return
+    try:
+        async with host(url, auth=oauth) as client:
+            await client.list_tools()
+    except AuthorizationFailed as error:
+        if error.reason == reason:
+            return
+        raise SystemExit(f"refused, but not for {reason}: {error}") from error
+    raise SystemExit(f"not refused for {reason}")
