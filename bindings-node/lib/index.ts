@@ -1,6 +1,19 @@
 /** mcpline: the Model Context Protocol, client and server, every revision and every transport, on one Rust core. */
 
 export type { Channel, ClientTransport, Incoming } from "./client/channel.js";
+export { OAuth } from "./client/auth.js";
+export type {
+  Auth,
+  Credentials,
+  Enterprise,
+  Loopback,
+  OAuthOptions,
+  OwnUserAgent,
+  Terminal,
+  Token,
+  TokenStore,
+  TokenWanted,
+} from "./client/auth.js";
 export { Client } from "./client/client.js";
 export {
   AuthorizationFailedError,

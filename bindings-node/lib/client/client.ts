@@ -19,6 +19,7 @@ import type {
   Tool,
 } from "../protocol.js";
 import type { Server } from "../server.js";
+import { authorizationOf } from "./auth.js";
 import { Channels, type ClientTransport } from "./channel.js";
 import { ClientClosedError } from "./errors.js";
 import { Flag } from "./events.js";
@@ -95,8 +96,11 @@ export class Client {
    */
   static async connect(url: string | URL, options: HttpClientOptions = {}): Promise<Client> {
     const settings = settingsOf(options, "http");
-    const http = httpOf(options);
-    return Client.#open(new Host(options, undefined), options, settings, (clients, number, offer, settings) =>
+    const authorization = options.auth === undefined ? undefined : authorizationOf(options.auth);
+    const http = httpOf(options, authorization);
+    const host = new Host(options, undefined);
+    host.authorization = authorization;
+    return Client.#open(host, options, settings, (clients, number, offer, settings) =>
       native.Client.ofUrl(clients, number, offer, settings, String(url), http),
     );
   }

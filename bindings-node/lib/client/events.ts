@@ -12,6 +12,7 @@ export const About = {
   Dial: 7,
   Send: 8,
   HangUp: 9,
+  Auth: 10,
 } as const;
 
 /** Flags of a request; as in `src/client/handle.rs`. */

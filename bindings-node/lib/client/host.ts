@@ -1,6 +1,7 @@
 /** A host's handlers: where what a server asks and tells is answered and heard. */
 
 import { RpcError } from "../errors.js";
+import type { Authorization } from "./auth.js";
 import type {
   CreateMessageParams,
   CreateMessageResult,
@@ -81,6 +82,8 @@ export class Host {
   native!: NativeClient;
   /** The transport, where it is one of JavaScript's. */
   channels: Channels | undefined;
+  /** Where tokens come from. */
+  authorization: Authorization | undefined;
   /** A server in the same process: kept for as long as its client. */
   server: object | undefined;
   readonly #handlers: Handlers;
@@ -136,6 +139,9 @@ export class Host {
       case About.Roots:
         void this.#answer(number, () => this.#roots());
         break;
+      case About.Auth:
+        void this.#authorize(number, json);
+        break;
       case About.Withdrawn:
         this.#answering.get(number)?.abort();
         this.#answering.delete(number);
@@ -157,6 +163,20 @@ export class Host {
       case About.HangUp:
         this.channels?.hangUp(number);
         break;
+    }
+  }
+
+  /** Answers what authorization asks. Why it can't be answered is for whoever waits for the token to hear. */
+  async #authorize(number: number, json: string): Promise<void> {
+    try {
+      const [method, params] = JSON.parse(json) as [string, Record<string, string>];
+      const answer = this.authorization?.answers.get(method);
+      if (answer === undefined) {
+        throw new TypeError(`nobody answers ${method}`);
+      }
+      this.native.answer(number, JSON.stringify(await answer(params)));
+    } catch (error) {
+      this.native.refuse(number, INTERNAL_ERROR, error instanceof Error ? error.message : String(error));
     }
   }
 

@@ -3,6 +3,7 @@
 import { UsageError } from "../errors.js";
 import type { ClientCapabilities, Implementation, LogLevel, Meta, Revision } from "../protocol.js";
 import { seconds, snakeCase } from "../settings.js";
+import type { Auth, Authorization } from "./auth.js";
 import type { Handlers } from "./host.js";
 
 /** Settings of a client. What is absent keeps its default. Times are in ms. */
@@ -62,6 +63,8 @@ export interface ClientOptions extends ClientSettings, Handlers {
 
 /** What a client of a URL can be told. Times are in ms. */
 export interface HttpClientOptions extends ClientOptions {
+  /** Where the tokens come from that the server wants: a token, a function that gives one, or `OAuth`. */
+  auth?: Auth;
   /** Headers for every request, such as `Authorization`. */
   headers?: Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
   /**
@@ -189,6 +192,7 @@ const HOST = [
   "onResourceUpdated",
 ];
 const HTTP = [
+  "auth",
   "headers",
   "proxy",
   "tlsRoots",
@@ -232,10 +236,11 @@ export function settingsOf(options: ClientOptions, kind: "http" | "program" | "o
 }
 
 /** The settings of HTTP, as the core reads them. */
-export function httpOf({ headers, ...options }: HttpClientOptions): string {
+export function httpOf({ headers, auth: _, ...options }: HttpClientOptions, authorization?: Authorization): string {
   const pairs =
     headers === undefined ? [] : [...(Symbol.iterator in headers ? headers : Object.entries<string>(headers))];
-  return JSON.stringify({ ...taken(options, HTTP), headers: pairs });
+  const auth = authorization === undefined ? {} : { auth: authorization.written };
+  return JSON.stringify({ ...taken(options, HTTP), ...auth, headers: pairs });
 }
 
 /** A program, as the core reads it. */

@@ -192,6 +192,13 @@ impl Plan {
     }
 
     fn client(self, address: impl FnOnce(&Outlet, &Arc<Channels>) -> Address) -> Result<Client> {
+        self.try_client(|outlet, _, channels| Ok(address(outlet, channels)))
+    }
+
+    fn try_client(
+        self,
+        address: impl FnOnce(&Outlet, &Arc<Questions>, &Arc<Channels>) -> Result<Address>,
+    ) -> Result<Client> {
         let outlet = Outlet {
             hub: self.clients.hub().clone(),
             client: self.number,
@@ -210,7 +217,7 @@ impl Plan {
         if is_heard {
             builder = builder.on_notification(listener(&outlet, &all));
         }
-        let address = address(&outlet, &channels);
+        let address = address(&outlet, &questions, &channels)?;
         let connection = Arc::new(Connection {
             phase: Mutex::new(Phase::Planned(Box::new((builder, address)))),
             running: Mutex::default(),
@@ -243,9 +250,12 @@ impl Client {
         http: String,
     ) -> Result<Self> {
         let http: HttpClientOptions = read("the settings of HTTP", &http)?;
-        let address = http.address(url, None);
-        let address = address.map_err(|error| Failure::core(&error))?;
-        Plan::new(clients, number, &offer, &settings)?.client(|_, _| address)
+        let plan = Plan::new(clients, number, &offer, &settings)?;
+        plan.try_client(|outlet, questions, _| {
+            let answerers = |method: &'static str| answerer(outlet, questions, method);
+            let address = http.address(url, Some(&answerers));
+            address.map_err(|error| Failure::core(&error).into())
+        })
     }
 
     /// A client of a program, which it starts.

@@ -65,14 +65,24 @@ pub(super) fn answerer(outlet: &Outlet, questions: &Arc<Questions>, method: &str
     let about = match method {
         "elicitation/create" => About::Elicit,
         "sampling/createMessage" => About::Sample,
-        _ => About::Roots,
+        "roots/list" => About::Roots,
+        _ => About::Auth,
     };
+    let method = Raw::string(method);
     let (outlet, questions) = (outlet.clone(), questions.clone());
     Arc::new(move |params| {
         let gone = || Err(RpcError::internal_error("the host is gone"));
         let Some((number, receiver)) = questions.open() else {
             let answering: Answering = Box::pin(async move { gone() });
             return answering;
+        };
+        let params = match about {
+            About::Auth => {
+                let params = params.as_ref().map_or("{}", Raw::as_str);
+                let named = format!("[{},{params}]", method.as_str());
+                Some(Raw::from_trusted(named))
+            }
+            _ => params,
         };
         outlet.tell(about, number, params);
         let asked = Asked {

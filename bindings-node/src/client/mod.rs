@@ -20,7 +20,7 @@ use mcpline::protocol::wire::Raw;
 use crate::hub::{Event, Shared};
 
 /// What an event of a client is about. The numbers are those of `lib/client/events.ts`.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum About {
     /// Progress of the request with this number: `[progress, total, message]`.
     Progress = 0,
@@ -40,6 +40,8 @@ enum About {
     Send = 8,
     /// The channel with this number is to be closed.
     HangUp = 9,
+    /// The core asks about authorization, under this number: `[method, params]`.
+    Auth = 10,
 }
 
 /// Where a client's events go.
