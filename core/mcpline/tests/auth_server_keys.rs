@@ -235,6 +235,20 @@ async fn the_issuer_is_asked_about_tokens_that_say_nothing_and_its_word_is_kept(
 }
 
 #[tokio::test]
+async fn whatever_a_token_looks_like_its_issuer_alone_is_asked_where_nothing_is_verified_here() {
+    let rig = opaque(|how| how).await;
+    let says = json!({"active": true, "aud": rig.resource, "scope": "mcp"});
+    rig.issuer.force(
+        Endpoint::Introspection,
+        forced(200, &[JSON], says.to_string()),
+    );
+    let looks = authorization_server::unsigned(&json!({"alg": "HS512"}), &json!({}), b"x");
+    for token in [looks.as_str(), "a.b.c", "..", "opaque"] {
+        assert_eq!(list(&rig, token).await.status, 200, "{token}");
+    }
+}
+
+#[tokio::test]
 async fn a_token_that_was_taken_back_is_refused_as_soon_as_the_issuer_is_asked_again() {
     let rig = opaque(|how| how.keep_for(Duration::ZERO)).await;
     let token = rig.issuer.issue("client", "mcp", &rig.resource);

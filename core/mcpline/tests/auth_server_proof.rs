@@ -192,6 +192,18 @@ async fn a_bound_token_is_of_no_use_as_a_plain_one() {
 }
 
 #[tokio::test]
+async fn whoever_proves_possession_is_told_so_what_is_wrong_with_the_token() {
+    let bound = Bound::start(false).await;
+    let authorization = format!("DPoP {}x", bound.token);
+    let proof = bound.proof(|_| {});
+    let answer = bound
+        .list(&[("Authorization", &authorization), ("DPoP", &proof)])
+        .await;
+    assert_eq!(dpop(&answer).get("error"), Some("invalid_token"));
+    assert_eq!(answer.challenges().len(), 1);
+}
+
+#[tokio::test]
 async fn a_server_may_demand_that_every_token_be_bound() {
     let bound = Bound::start(true).await;
     let plain = bound.rig.token("mcp");

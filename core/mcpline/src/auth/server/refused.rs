@@ -12,7 +12,7 @@ pub(crate) enum Refused {
     Malformed(&'static str),
     /// The token isn't accepted; the text is for the client's developer.
     InvalidToken(String),
-    /// The token would have to be bound to a key and sent as such, or isn't bound and was.
+    /// The token isn't accepted as one that is bound to a key, or would have to be.
     Unbound(String),
     /// The token's proof of possession isn't there or isn't accepted.
     InvalidProof(String),

@@ -128,7 +128,12 @@ impl ResourceServer {
     pub(crate) async fn admit(&self, parts: &mut Parts) -> Result<Authorized, Refused> {
         let (scheme, token) = credentials(&parts.headers)?;
         let now = clock::unix_now();
-        let authorized = self.verify(&token, now).await?;
+        let verified = self.verify(&token, now).await;
+        let authorized = verified.map_err(|refused| match (scheme, refused) {
+            // Whoever sends it so hears of it so (RFC 9449, section 7.1).
+            (Scheme::Dpop, Refused::InvalidToken(why)) => Refused::Unbound(why),
+            (_, refused) => refused,
+        })?;
         self.check_possession(parts, scheme, &token, &authorized, now)?;
         parts.headers.remove(AUTHORIZATION);
         parts.headers.remove(dpop::HEADER);
@@ -139,35 +144,28 @@ impl ResourceServer {
         }
     }
 
-    /// The challenges that go with a refusal; none if another token wouldn't help.
-    pub(crate) fn challenges(&self, refused: &Refused) -> Vec<Challenge> {
-        let bearer =
-            |error: Option<(&str, &str)>, scopes: &Scopes| self.challenge("Bearer", error, scopes);
+    /// The challenge that goes with a refusal; none if another token wouldn't help.
+    pub(crate) fn challenge_for(&self, refused: &Refused) -> Option<Challenge> {
         let required = &self.policy.required;
-        let both = |error: Option<(&str, &str)>| {
-            let mut challenges = vec![self.dpop_challenge(error)];
-            if !self.policy.demands_proof {
-                challenges.insert(0, bearer(error, required));
-            }
-            challenges
+        let usual = |error: Option<(&str, &str)>, scopes: &Scopes| match self.policy.demands_proof {
+            true => self.dpop_challenge(error, scopes),
+            false => self.challenge("Bearer", error, scopes),
         };
-        match refused {
-            Refused::NoToken if self.policy.demands_proof => both(None),
-            Refused::NoToken => vec![bearer(None, required)],
-            Refused::Malformed(why) => both(Some(("invalid_request", why))),
-            Refused::InvalidToken(why) => both(Some(("invalid_token", why))),
-            Refused::Unbound(why) => vec![self.dpop_challenge(Some(("invalid_token", why)))],
+        Some(match refused {
+            Refused::NoToken => usual(None, required),
+            Refused::Malformed(why) => usual(Some(("invalid_request", why)), required),
+            Refused::InvalidToken(why) => usual(Some(("invalid_token", why)), required),
+            Refused::Unbound(why) => self.dpop_challenge(Some(("invalid_token", why)), required),
             Refused::InvalidProof(why) => {
-                vec![self.dpop_challenge(Some(("invalid_dpop_proof", why)))]
+                self.dpop_challenge(Some(("invalid_dpop_proof", why)), required)
             }
             Refused::InsufficientScope(needed) => {
                 // All that the operation needs in one challenge, so that one visit to the authorization server does.
-                let needed = required.union(needed);
                 let error = ("insufficient_scope", "the token lacks a scope");
-                vec![bearer(Some(error), &needed)]
+                usual(Some(error), &required.union(needed))
             }
-            Refused::Unavailable(_) => Vec::new(),
-        }
+            Refused::Unavailable(_) => return None,
+        })
     }
 
     fn challenge(&self, scheme: &str, error: Option<(&str, &str)>, scopes: &Scopes) -> Challenge {
@@ -183,14 +181,14 @@ impl ResourceServer {
         challenge.with("resource_metadata", &self.metadata_url)
     }
 
-    fn dpop_challenge(&self, error: Option<(&str, &str)>) -> Challenge {
+    fn dpop_challenge(&self, error: Option<(&str, &str)>, scopes: &Scopes) -> Challenge {
         let names: Vec<_> = self
             .policy
             .algorithms
             .iter()
             .map(|one| one.as_str())
             .collect();
-        self.challenge("DPoP", error, &self.policy.required)
+        self.challenge("DPoP", error, scopes)
             .with("algs", names.join(" "))
     }
 
@@ -212,18 +210,22 @@ impl ResourceServer {
                 if let Some(known) = self.recall(&digest, now) {
                     return Ok(known);
                 }
-                match (Token::parse(token, &self.policy.algorithms), opaque) {
-                    (Ok(parsed), _) if !signed.is_empty() => {
+                // To whoever signs nothing that is verified here, a token is a text.
+                let parsed = match signed.is_empty() {
+                    true => Err(JoseError::UnknownKey),
+                    false => Token::parse(token, &self.policy.algorithms),
+                };
+                match (parsed, opaque) {
+                    (Ok(parsed), _) => {
                         self.verify_signed(signed, token, &parsed, &digest, now)
                             .await?
                     }
-                    (Err(error), _) if !matches!(error, JoseError::Malformed(_)) => {
-                        return Err(refused(&error));
+                    (Err(error), Some(opaque))
+                        if signed.is_empty() || matches!(error, JoseError::Malformed(_)) =>
+                    {
+                        self.ask(opaque, token, &digest, now).await?
                     }
-                    (_, Some(opaque)) => self.ask(opaque, token, &digest, now).await?,
-                    (Err(error), None) => return Err(refused(&error)),
-                    // Without an issuer there is an introspection endpoint.
-                    (Ok(_), None) => return Err(refused(&JoseError::UnknownKey)),
+                    (Err(error), _) => return Err(refused(&error)),
                 }
             }
         };

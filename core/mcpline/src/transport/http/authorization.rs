@@ -71,7 +71,7 @@ fn refuse(auth: &ResourceServer, refused: &Refused) -> Response<Body> {
         }
     };
     let mut response = refusal(status, reason);
-    challenge(&mut response, &auth.challenges(refused));
+    challenge(&mut response, auth.challenge_for(refused));
     if status == StatusCode::SERVICE_UNAVAILABLE {
         let headers = response.headers_mut();
         headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
@@ -81,23 +81,23 @@ fn refuse(auth: &ResourceServer, refused: &Refused) -> Response<Body> {
 
 /// Adds to a refusal which scopes are needed (2025-11-25, `basic/authorization`, scope challenge handling).
 pub(super) fn demand(response: &mut Response<Body>, options: &HttpOptions, needed: &Scopes) {
-    let challenges = match &options.auth {
-        Some(auth) => auth.challenges(&Refused::InsufficientScope(needed.clone())),
-        None => vec![
+    let demanded = match &options.auth {
+        Some(auth) => auth.challenge_for(&Refused::InsufficientScope(needed.clone())),
+        None => Some(
             Challenge::new("Bearer")
                 .with("error", "insufficient_scope")
                 .with("scope", needed.to_string()),
-        ],
+        ),
     };
-    challenge(response, &challenges);
+    challenge(response, demanded);
 }
 
-fn challenge(response: &mut Response<Body>, challenges: &[Challenge]) {
-    for challenge in challenges {
-        // What can't be in a header was left out when it was written.
-        if let Ok(value) = HeaderValue::from_str(&challenge.to_header()) {
-            response.headers_mut().append(WWW_AUTHENTICATE, value);
-        }
+fn challenge(response: &mut Response<Body>, challenge: Option<Challenge>) {
+    // What can't be in a header was left out when it was written.
+    if let Some(challenge) = challenge
+        && let Ok(value) = HeaderValue::from_str(&challenge.to_header())
+    {
+        response.headers_mut().insert(WWW_AUTHENTICATE, value);
     }
 }
 
