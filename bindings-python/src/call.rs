@@ -194,6 +194,13 @@ impl Call {
         Some(PyBytes::new(py, auth.to_json().to_string().as_bytes()))
     }
 
+    /// The error that tells of it, as JSON, if the caller lacks one of these scopes.
+    fn lacks<'py>(&self, py: Python<'py>, scopes: Vec<String>) -> Option<Bound<'py, PyBytes>> {
+        let error = self.context.require_scopes(scopes).err()?;
+        let json = serde_json::to_vec(&error).ok()?;
+        Some(PyBytes::new(py, &json))
+    }
+
     /// The request's `_meta`, as JSON.
     #[getter]
     fn meta<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from mcpline import Context, Server, SyncContext, UsageError
 from mcpline.auth import Authorized, Introspection, InvalidToken, ResourceServer
-from support import LEGACY, MODERN, free_port, run
+from support import LEGACY, MODERN, free_port, run, text
 
 RESOURCE = "http://localhost/tools/mcp"
 ISSUER = "https://auth.example.com"
@@ -210,6 +210,36 @@ def test_scopes_decide_what_is_listed_and_what_may_be_asked_for():
                 assert 'error="insufficient_scope"' in refused.headers["www-authenticate"]
                 assert 'scope="mcp files:write"' in refused.headers["www-authenticate"]
                 assert (await ask(app, "/mcp", WRITER, message)).status == 200
+
+    run(main())
+
+
+def test_a_handler_may_find_that_what_is_asked_for_takes_more():
+    server = make()
+
+    @server.tool
+    async def door(ctx: Context) -> str:
+        ctx.require_scopes("files:write", "doors")
+        return "open"
+
+    @server.tool
+    def window(ctx: SyncContext) -> str:
+        ctx.require_scopes("files:read")
+        return "open"
+
+    app = server.asgi(auth=auth(implied_scopes={"files:write": ["files:read"]}))
+
+    async def main() -> None:
+        async with app.lifespan():
+            refused = await ask(app, "/mcp", WRITER, call("door"))
+            assert refused.status == 403
+            assert 'scope="mcp files:write doors"' in refused.headers["www-authenticate"]
+            assert refused.body["error"]["data"] == {"requiredScopes": ["files:write", "doors"]}
+            assert (await ask(app, "/mcp", READER, call("window"))).status == 403
+            assert (await ask(app, "/mcp", WRITER, call("window"))).status == 200
+        # Whoever runs the server may do what the server may.
+        async with server.test_client() as client:
+            assert text(await client.call_tool("door")) == "open"
 
     run(main())
 

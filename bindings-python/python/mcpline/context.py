@@ -13,6 +13,7 @@ import msgspec
 
 from . import _json, _results, _types
 from .content import SampledBlock, TextContent, ToolUseContent
+from .errors import Error
 
 if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -264,6 +265,19 @@ class _Base:
         from .auth import Authorized
 
         return msgspec.json.decode(caller, type=Authorized)
+
+    def require_scopes(self, *scopes: str) -> None:
+        """Refuse the request if the caller over HTTP lacks one of these scopes, where they depend on what is asked for.
+
+        What is needed in any case is better said with the tool: `@server.tool(scopes=[…])`.
+
+        Raises:
+            Error: to be let through: the client is told which scopes it needs (status 403 and a challenge).
+        """
+        lacks = self._call.lacks(list(scopes))
+        if lacks is not None:
+            error = msgspec.json.decode(lacks)
+            raise Error(error["code"], error["message"], error.get("data"))
 
     @property
     def meta(self) -> dict[str, Any]:

@@ -330,6 +330,52 @@ async fn a_callback_may_say_what_scopes_a_caller_has_beside() {
 }
 
 #[tokio::test]
+async fn a_handler_may_find_that_what_is_asked_for_takes_more() {
+    let server = Server::new("dynamic", "1").tool(
+        "open",
+        "Opens one of two doors",
+        |args: Value, ctx: Context| async move {
+            if args["progress"] == true {
+                ctx.progress(1.0, None, None);
+            }
+            if args["door"] == "back" {
+                ctx.require_scopes(["doors:back", "doors:all"])?;
+            }
+            Ok::<_, mcpline::HandlerError>("open")
+        },
+    );
+    let memory = server.clone();
+    let rig = Rig::start(server, |builder, issuer| builder.issuer(issuer.issuer())).await;
+    let params = |arguments: Value| {
+        json!({"name": "open", "arguments": arguments,
+                                           "_meta": {"progressToken": 1}})
+    };
+    for revision in revisions() {
+        let caller = Caller::new(&rig, revision, "mcp").await;
+        let front = caller
+            .ask("tools/call", params(json!({"door": "front"})))
+            .await;
+        assert_eq!(front.body["result"]["content"][0]["text"], "open");
+        let back = caller
+            .ask("tools/call", params(json!({"door": "back"})))
+            .await;
+        assert_step_up(&back, "mcp doors:back doors:all");
+        let stepped_up = Caller::new(&rig, revision, "mcp doors:back doors:all").await;
+        let back = stepped_up
+            .ask("tools/call", params(json!({"door": "back"})))
+            .await;
+        assert_eq!(back.status, 200, "{back:?}");
+        // When the answer has begun, what it takes is said in it.
+        let late = json!({"door": "back", "progress": true});
+        let late = caller.ask("tools/call", params(late)).await;
+        assert_eq!(late.status, 200);
+    }
+    let mut client = support::Client::modern(&memory);
+    let back = json!({"arguments": {"door": "back"}});
+    assert!(client.call_modern("open", back).await.is_ok());
+}
+
+#[tokio::test]
 async fn whoever_may_not_read_a_resource_is_not_told_of_its_changes() {
     let rig = rig().await;
     for revision in HANDSHAKES {

@@ -127,6 +127,13 @@ impl RpcError {
         .with_data(&serde_json::json!({ "requiredScopes": needed.iter().collect::<Vec<_>>() }))
     }
 
+    /// The scopes that an [`insufficient_scope`](Self::insufficient_scope) names.
+    pub fn required_scopes(&self) -> Option<Scopes> {
+        let named = self.data.as_ref()?.member("requiredScopes")?;
+        let named: Vec<String> = named.decode().ok()?;
+        Some(named.iter().collect())
+    }
+
     /// A [`HEADER_MISMATCH`](ErrorCode::HEADER_MISMATCH).
     pub fn header_mismatch(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::HEADER_MISMATCH, message)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcpline_protocol::session::{AskError, Finished};
 use mcpline_protocol::wire::encode;
-use mcpline_protocol::{Revision, RpcError};
+use mcpline_protocol::{ErrorCode, Revision, RpcError};
 
 use crate::lane::{self, Kind, Status};
 
@@ -33,8 +33,20 @@ pub(super) fn complete(call: &Arc<CallState>, outcome: Result<Reply, HandlerErro
         Ok(reply) => respond(&seat, Status::Result, hint(&reply), |out, revision| {
             write_reply(call, &reply, out, revision);
         }),
-        Err(error) => respond_error(&seat, Status::Error(error.code.0), &error),
+        Err(error) => respond_error(&seat, status(&seat, &error), &error),
     }
+}
+
+/// The status of a handler's error. A handler that finds that its caller lacks scopes says so as the core does, and the
+/// transport is told likewise.
+fn status(seat: &Seat, error: &RpcError) -> Status {
+    if error.code != ErrorCode::INSUFFICIENT_SCOPE {
+        return Status::Error(error.code.0);
+    }
+    if let Some(needed) = error.required_scopes() {
+        seat.lane.demand(&needed);
+    }
+    Status::Forbidden(error.code.0)
 }
 
 /// Ends the seat's request with a result that `write` appends; sends nothing if it was cancelled.

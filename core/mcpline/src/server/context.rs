@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use mcpline_protocol::Revision;
+use mcpline_protocol::auth::Scopes;
 use mcpline_protocol::session::{AskError, Peer};
 use mcpline_protocol::vocabulary::LoggingLevel;
 use mcpline_protocol::wire::Raw;
+use mcpline_protocol::{Revision, RpcError};
 
 use crate::auth::Authorized;
 use crate::clock;
@@ -13,6 +14,7 @@ use crate::lane;
 
 use super::asking::{self, Ask};
 use super::call::CallState;
+use super::permission;
 use super::request_info::HttpInfo;
 
 /// A handler's view of the request that it serves. Cheap to clone, usable from any thread.
@@ -152,6 +154,25 @@ impl Context {
     /// authorization: on other transports, and over HTTP without it.
     pub fn auth(&self) -> Option<Authorized> {
         self.call.lock_seat().http.as_ref()?.auth.clone()
+    }
+
+    /// Checks that the caller has these scopes, where they depend on what is asked for; what is needed in any case is
+    /// better said with the tool ([`ToolOptions::scopes`](super::ToolOptions::scopes)). Without HTTP everybody has them.
+    ///
+    /// # Errors
+    ///
+    /// What a handler is to end with: over HTTP it becomes status 403 with a challenge that names the scopes
+    /// (2025-11-25, `basic/authorization`, scope challenge handling), unless something was sent before.
+    pub fn require_scopes<S: AsRef<str>>(
+        &self,
+        scopes: impl IntoIterator<Item = S>,
+    ) -> Result<(), RpcError> {
+        let needed: Scopes = scopes.into_iter().collect();
+        let http = self.http();
+        match permission::has(http.as_deref(), &needed) {
+            true => Ok(()),
+            false => Err(RpcError::insufficient_scope(&needed)),
+        }
     }
 
     /// The request's `_meta`, as JSON.
