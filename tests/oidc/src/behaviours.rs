@@ -190,14 +190,14 @@ async fn a_hundred_requests_with_a_lapsed_token_make_one_refresh(provider: Provi
 
 async fn a_lapsed_token_in_the_store_asks_the_user_nothing(provider: Provider) -> Outcome {
     let world = World::start(provider).await?;
-    // Two seconds, of which the test waits three: it is certain to have lapsed.
-    world.provider.set(json!({"lifetime": 2})).await?;
+    // Five seconds, of which the test waits six: it is certain to have lapsed, and not before it was shown once.
+    world.provider.set(json!({"lifetime": 5})).await?;
     let store = MemoryStore::default();
     let client = world
         .connect(world.oauth().store(store.clone()).build())
         .await?;
     client.close().await;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    tokio::time::sleep(Duration::from_secs(6)).await;
     world.provider.set(json!({"lifetime": 3600})).await?;
     let before = world.asked("/token").await?;
     let client = world.connect(world.oauth().store(store).build()).await?;
