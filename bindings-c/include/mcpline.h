@@ -1157,6 +1157,30 @@ mcpl_status mcpl_client_on_list_roots(mcpl_client *client,
                                       mcpl_finalizer finalize);
 
 /**
+ * Has `handler` take the host's part in the client's authorization, as far as the `auth` among the options of
+ * `mcpl_client_set_url` says that the host is asked (`basic/authorization`). Before connecting.
+ *
+ * The `method` among the parameters says what is asked. What is refused fails the requests that need it, with
+ * `MCPL_AUTHORIZATION_FAILED`.
+ *
+ * - `auth/token`: a token for `server`; `refused` says whether it refused the one before, `scopes` what it demands. Answered
+ *   with `token`, and `expires_in` in seconds if it lapses.
+ * - `auth/open`: send the user to `url`. Answered with `url`: where the user was redirected to, with its query.
+ * - `auth/browser`: open `url` in a browser. `auth/unopened`: tell the user the `url`, which no browser was opened for, and
+ *   the `reason`. Answered with `{}`.
+ * - `auth/assertion`, `auth/id_token`: the workload's or the user's signed word for `audience`. Answered with that name.
+ * - `auth/store/load`: answered with the `value` that was saved under `key`, or without one. `auth/store/save`: keep `value`,
+ *   in base64. `auth/store/remove`: forget it. `auth/store/lock`: exclude others until `auth/store/unlock`; answered with
+ *   `lock`, which that one gets.
+ *
+ * For the parameters, and what it returns, see `mcpl_client_on_elicit`.
+ */
+mcpl_status mcpl_client_on_authorize(mcpl_client *client,
+                                     mcpl_question_handler handler,
+                                     void *user,
+                                     mcpl_finalizer finalize);
+
+/**
  * Has `heard` hear every notification of the server: changes of lists and resources, log messages, and whatever else
  * comes (but progress, which the request's options say who hears of). On 2026-07-28 changes are asked for
  * (`subscriptions/listen`) because somebody hears them. Before connecting.
@@ -1485,6 +1509,22 @@ mcpl_status mcpl_client_use_loop(mcpl_client *client, mcpl_loop *loop_);
  *   - `tls_roots`: more certificates to trust, as PEM; `only_these_roots` (`false`): whether to trust no others.
  *   - `connect_timeout` (10), `max_redirects` (5), `body_limit` (16 MiB): limits.
  *   - `resume_attempts` (5), `resume_delay` (0.5), `resume_max_delay` (30): how streams that broke are resumed.
+ *   - `auth`: how the client is authorized (`basic/authorization`): `{"bearer": token}`, `{"source": {}}` for tokens that the
+ *     host is asked for, or `{"oauth": {...}}` with
+ *     - `client_name`, which has to be given: what users are shown; `scopes` beside those that the server demands.
+ *     - `user_agent`: `{"loopback": {}}` (the system's browser; `redirect_uri`, `timeout` (300), `browser`: `"system"`, `"none"`
+ *       or `"host"`, `unopened` (`false`): whether the host is told of a URL that no browser was opened for),
+ *       `{"terminal": {}}` (`redirect_uri`, `timeout`) or `{"host": {"redirect_uri": ...}}`. Without one nobody is asked.
+ *     - `store`: `"memory"` (the default), `{"file": directory}`, `{"keyring": name}` where the build has it, or
+ *       `{"host": {}}` (`locks` (`false`)).
+ *     - `credentials`: an array of what the client is known by already: `client_id`, `issuer`, `secret`, `private_key` (PEM),
+ *       `algorithm`, `key_id`, `auth`; or `client_id_metadata_url`.
+ *     - `grant`: `"user"` (the default), `"client_credentials"`, `"workload_identity"`, or `{"enterprise": {...}}` with
+ *       `token_endpoint`, `client_id`, `secret`.
+ *     - `client_uri`, `logo_uri`, `software_id`, `software_version`, `account`, `dpop` (`false`), `require_pkce` (`true`),
+ *       `allow_private_addresses` (`false`).
+ *
+ *     What the host is asked is answered by what `mcpl_client_on_authorize` was given.
  *
  * Both are copied. Any thread. Returns `MCPL_INVALID_ARGUMENT` if the options are not these or the client connects already;
  * a URL that is none is told when it connects.
@@ -2324,7 +2364,8 @@ int64_t mcpl_error_rpc_code(const mcpl_error *error);
  * Members that may be there: `error`, the JSON-RPC error with `code`, `message` and `data`; `required`, the capability
  * that a client lacks. Of a client's requests: `retry_safe`, whether the server certainly did nothing of what was
  * asked; `outcome_unknown`, whether that is not known; `status`, `body` and `challenge` of an HTTP answer; `exit` and
- * `stderr`, the end and the last words of a process; `waited`, in seconds, and `in_all`, of what took too long.
+ * `stderr`, the end and the last words of a process; `waited`, in seconds, and `in_all`, of what took too long; `reason`, a
+ * stable name for why authorization failed.
  */
 const char *mcpl_error_details(const mcpl_error *error);
 

@@ -322,7 +322,8 @@ pub unsafe extern "C" fn mcpl_error_rpc_code(error: *const mcpl_error) -> i64 {
 /// Members that may be there: `error`, the JSON-RPC error with `code`, `message` and `data`; `required`, the capability
 /// that a client lacks. Of a client's requests: `retry_safe`, whether the server certainly did nothing of what was
 /// asked; `outcome_unknown`, whether that is not known; `status`, `body` and `challenge` of an HTTP answer; `exit` and
-/// `stderr`, the end and the last words of a process; `waited`, in seconds, and `in_all`, of what took too long.
+/// `stderr`, the end and the last words of a process; `waited`, in seconds, and `in_all`, of what took too long; `reason`, a
+/// stable name for why authorization failed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_error_details(error: *const mcpl_error) -> *const c_char {
     // SAFETY: as the caller promises.

@@ -45,6 +45,11 @@ public:
     on_question(&mcpl_client_on_list_roots, std::forward<F>(handler));
   }
 
+  /// Takes the host's part in authorization; the parameters' `method` says what is asked (`mcpl_client_on_authorize`).
+  template <class F> void on_authorize(F &&handler) {
+    on_question(&mcpl_client_on_authorize, std::forward<F>(handler));
+  }
+
   /// Runs `heard(std::string_view method, const Json &params)` for every notification, one at a time.
   template <class F> void on_notification(F &&heard) {
     using Kept = std::decay_t<F>;

@@ -99,6 +99,35 @@ pub unsafe extern "C" fn mcpl_client_on_list_roots(
     })
 }
 
+/// Has `handler` take the host's part in the client's authorization, as far as the `auth` among the options of
+/// `mcpl_client_set_url` says that the host is asked (`basic/authorization`). Before connecting.
+///
+/// The `method` among the parameters says what is asked. What is refused fails the requests that need it, with
+/// `MCPL_AUTHORIZATION_FAILED`.
+///
+/// - `auth/token`: a token for `server`; `refused` says whether it refused the one before, `scopes` what it demands. Answered
+///   with `token`, and `expires_in` in seconds if it lapses.
+/// - `auth/open`: send the user to `url`. Answered with `url`: where the user was redirected to, with its query.
+/// - `auth/browser`: open `url` in a browser. `auth/unopened`: tell the user the `url`, which no browser was opened for, and
+///   the `reason`. Answered with `{}`.
+/// - `auth/assertion`, `auth/id_token`: the workload's or the user's signed word for `audience`. Answered with that name.
+/// - `auth/store/load`: answered with the `value` that was saved under `key`, or without one. `auth/store/save`: keep `value`,
+///   in base64. `auth/store/remove`: forget it. `auth/store/lock`: exclude others until `auth/store/unlock`; answered with
+///   `lock`, which that one gets.
+///
+/// For the parameters, and what it returns, see `mcpl_client_on_elicit`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_on_authorize(
+    client: *mut mcpl_client,
+    handler: mcpl_question_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    answer(client, handler, (user, finalize), |answerers| {
+        &mut answerers.authorize
+    })
+}
+
 /// Has `heard` hear every notification of the server: changes of lists and resources, log messages, and whatever else
 /// comes (but progress, which the request's options say who hears of). On 2026-07-28 changes are asked for
 /// (`subscriptions/listen`) because somebody hears them. Before connecting.

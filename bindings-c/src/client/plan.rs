@@ -93,7 +93,12 @@ impl Plan {
         let target = self.target.as_ref().ok_or_else(|| {
             Fault::invalid("where the server is was not said: see mcpl_client_set_url and others")
         })?;
-        let address = target.address(self.lines.as_ref())?;
+        let answerers = |method| self.answerers.answerer(method);
+        let is_asked = self.answerers.authorize.is_some();
+        let address = target.address(
+            self.lines.as_ref(),
+            is_asked.then_some(&answerers as &dyn Fn(_) -> _),
+        )?;
         let mut builder = self.host()?;
         if let Some(listener) = self.ears.listener(client.handle(), client.owner()) {
             builder = builder.on_notification(listener);
@@ -126,7 +131,9 @@ impl Target {
             url: url.to_owned(),
             options: options.unwrap_or("{}").to_owned(),
         };
-        target.address(None)?;
+        // Whoever answers for the host may be said later.
+        let nobody = Answerers::default();
+        target.address(None, Some(&|method| nobody.answerer(method)))?;
         Ok(target)
     }
 
@@ -147,7 +154,7 @@ impl Target {
         options.insert("program".into(), command.remove(0).into());
         options.insert("arguments".into(), command.into());
         let target = Self::Program(Value::from(options).to_string());
-        target.address(None)?;
+        target.address(None, None)?;
         Ok(target)
     }
 
@@ -158,11 +165,15 @@ impl Target {
         }
     }
 
-    fn address(&self, lines: Option<&Arc<Lines>>) -> Done<Address> {
+    fn address(
+        &self,
+        lines: Option<&Arc<Lines>>,
+        answerers: mcpline::foreign::auth::Answerers<'_>,
+    ) -> Done<Address> {
         Ok(match self {
             Self::Url { url, options } => {
                 let options: HttpClientOptions = read("the options", options.as_bytes())?;
-                options.address(url.clone(), None)?
+                options.address(url.clone(), answerers)?
             }
             Self::Program(options) => {
                 let options: ProgramOptions = read("the options", options.as_bytes())?;

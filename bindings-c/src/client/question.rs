@@ -54,6 +54,7 @@ pub(super) struct Answerers {
     pub(super) elicit: Option<Arc<Asked>>,
     pub(super) sample: Option<Arc<Asked>>,
     pub(super) list_roots: Option<Arc<Asked>>,
+    pub(super) authorize: Option<Arc<Asked>>,
 }
 
 /// A handler of questions.
@@ -65,18 +66,30 @@ pub(super) struct Asked {
 
 impl Answerers {
     /// Who answers questions of this method, for the core.
-    pub(super) fn answerer(&self, method: &str) -> Answerer {
+    pub(super) fn answerer(&self, method: &'static str) -> Answerer {
+        let is_own = method.starts_with("auth/");
         let asked = match method {
             "elicitation/create" => &self.elicit,
             "sampling/createMessage" => &self.sample,
+            _ if is_own => &self.authorize,
             _ => &self.list_roots,
         };
         let asked = asked.clone();
         Arc::new(move |params| match &asked {
+            Some(asked) if is_own => asked.answer(Some(named(method, params))),
             Some(asked) => asked.answer(params),
             None => Box::pin(async { Err(gone()) }),
         })
     }
+}
+
+/// The parameters of a question of the library's own, with its name among them: one handler answers all of these.
+fn named(method: &str, params: Option<Raw>) -> Raw {
+    let params = params.unwrap_or(Raw::EMPTY_OBJECT);
+    let mut members: serde_json::Map<_, _> =
+        serde_json::from_slice(params.as_bytes()).unwrap_or_default();
+    members.insert("method".to_owned(), method.into());
+    Raw::from_trusted(serde_json::Value::from(members).to_string())
 }
 
 impl Asked {

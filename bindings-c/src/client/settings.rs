@@ -73,6 +73,22 @@ pub extern "C" fn mcpl_client_use_loop(
 ///   - `tls_roots`: more certificates to trust, as PEM; `only_these_roots` (`false`): whether to trust no others.
 ///   - `connect_timeout` (10), `max_redirects` (5), `body_limit` (16 MiB): limits.
 ///   - `resume_attempts` (5), `resume_delay` (0.5), `resume_max_delay` (30): how streams that broke are resumed.
+///   - `auth`: how the client is authorized (`basic/authorization`): `{"bearer": token}`, `{"source": {}}` for tokens that the
+///     host is asked for, or `{"oauth": {...}}` with
+///     - `client_name`, which has to be given: what users are shown; `scopes` beside those that the server demands.
+///     - `user_agent`: `{"loopback": {}}` (the system's browser; `redirect_uri`, `timeout` (300), `browser`: `"system"`, `"none"`
+///       or `"host"`, `unopened` (`false`): whether the host is told of a URL that no browser was opened for),
+///       `{"terminal": {}}` (`redirect_uri`, `timeout`) or `{"host": {"redirect_uri": ...}}`. Without one nobody is asked.
+///     - `store`: `"memory"` (the default), `{"file": directory}`, `{"keyring": name}` where the build has it, or
+///       `{"host": {}}` (`locks` (`false`)).
+///     - `credentials`: an array of what the client is known by already: `client_id`, `issuer`, `secret`, `private_key` (PEM),
+///       `algorithm`, `key_id`, `auth`; or `client_id_metadata_url`.
+///     - `grant`: `"user"` (the default), `"client_credentials"`, `"workload_identity"`, or `{"enterprise": {...}}` with
+///       `token_endpoint`, `client_id`, `secret`.
+///     - `client_uri`, `logo_uri`, `software_id`, `software_version`, `account`, `dpop` (`false`), `require_pkce` (`true`),
+///       `allow_private_addresses` (`false`).
+///
+///     What the host is asked is answered by what `mcpl_client_on_authorize` was given.
 ///
 /// Both are copied. Any thread. Returns `MCPL_INVALID_ARGUMENT` if the options are not these or the client connects already;
 /// a URL that is none is told when it connects.

@@ -33,7 +33,7 @@ unsafe extern "C" fn logged(
 unsafe extern "C" fn line(_: *mut mcpl_client, _: *const c_char, _: usize, _: *mut c_void) {}
 
 /// Registers every callback of a client, each with data.
-fn register(client: *mut mcpl_client, released: &Count, there: bool) -> [mcpl_status; 6] {
+fn register(client: *mut mcpl_client, released: &Count, there: bool) -> [mcpl_status; 7] {
     let data = || released.given();
     // SAFETY: the data is released by its finalizer, and used by nobody else.
     unsafe {
@@ -41,6 +41,7 @@ fn register(client: *mut mcpl_client, released: &Count, there: bool) -> [mcpl_st
             mcpl_client_on_elicit(client, there.then_some(ask), data(), Some(count)),
             mcpl_client_on_sample(client, there.then_some(ask), data(), Some(count)),
             mcpl_client_on_list_roots(client, there.then_some(ask), data(), Some(count)),
+            mcpl_client_on_authorize(client, there.then_some(ask), data(), Some(count)),
             mcpl_client_on_notification(client, there.then_some(notified), data(), Some(count)),
             mcpl_client_on_log(client, there.then_some(logged), data(), Some(count)),
             mcpl_client_on_stderr(client, there.then_some(line), data(), Some(count)),
@@ -53,16 +54,16 @@ fn data_is_released_when_its_callback_is_replaced_and_when_the_client_closes() {
     let service = Service::new();
     let host = Host::of(&service);
     let released = Count::new();
-    assert_eq!(register(host.0, &released, true), [MCPL_OK; 6]);
+    assert_eq!(register(host.0, &released, true), [MCPL_OK; 7]);
     assert_eq!(released.get(), 0);
-    assert_eq!(register(host.0, &released, true), [MCPL_OK; 6]);
-    assert_eq!(released.get(), 6);
+    assert_eq!(register(host.0, &released, true), [MCPL_OK; 7]);
+    assert_eq!(released.get(), 7);
     ok(mcpl_client_open(host.0));
-    assert_eq!(released.get(), 6);
+    assert_eq!(released.get(), 7);
     ok(mcpl_client_close(host.0));
-    assert_eq!(released.get(), 12);
+    assert_eq!(released.get(), 14);
     drop(host);
-    assert_eq!(released.get(), 12);
+    assert_eq!(released.get(), 14);
 }
 
 #[test]
@@ -72,34 +73,34 @@ fn data_is_released_when_the_registration_fails() {
     let released = Count::new();
     assert_eq!(
         register(host.0, &released, false),
-        [MCPL_INVALID_ARGUMENT; 6]
+        [MCPL_INVALID_ARGUMENT; 7]
     );
-    assert_eq!(released.get(), 6);
+    assert_eq!(released.get(), 7);
     assert_eq!(
         register(null_mut(), &released, true),
-        [MCPL_INVALID_ARGUMENT; 6]
+        [MCPL_INVALID_ARGUMENT; 7]
     );
-    assert_eq!(released.get(), 12);
+    assert_eq!(released.get(), 14);
     ok(mcpl_client_open(host.0));
     assert_eq!(
         register(host.0, &released, true),
-        [MCPL_INVALID_ARGUMENT; 6]
+        [MCPL_INVALID_ARGUMENT; 7]
     );
-    assert_eq!(released.get(), 18);
+    assert_eq!(released.get(), 21);
     ok(mcpl_client_close(host.0));
-    assert_eq!(register(host.0, &released, true), [MCPL_CLOSED; 6]);
-    assert_eq!(released.get(), 24);
+    assert_eq!(register(host.0, &released, true), [MCPL_CLOSED; 7]);
+    assert_eq!(released.get(), 28);
     let client = host.0;
     drop(host);
-    assert_eq!(register(client, &released, true), [MCPL_ENDED; 6]);
-    assert_eq!(released.get(), 30);
+    assert_eq!(register(client, &released, true), [MCPL_ENDED; 7]);
+    assert_eq!(released.get(), 35);
 }
 
 #[test]
 fn data_of_a_client_that_never_connects_is_released_with_it() {
     let host = Host::new();
     let released = Count::new();
-    assert_eq!(register(host.0, &released, true), [MCPL_OK; 6]);
+    assert_eq!(register(host.0, &released, true), [MCPL_OK; 7]);
     drop(host);
-    assert_eq!(released.get(), 6);
+    assert_eq!(released.get(), 7);
 }

@@ -5,6 +5,8 @@
 
 #include <mcpline.h>
 
+#include "authorization.h"
+
 #define JSON(...) #__VA_ARGS__
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
@@ -199,6 +201,11 @@ int main(int count, char **arguments) {
         return 2;
     }
     const char *wanted = getenv("MCP_CONFORMANCE_SCENARIO");
+    if (wanted != NULL && strncmp(wanted, "auth/", 5) == 0) {
+        mcpl_client *client = mcpl_client_new("everything-client", "1.0.0");
+        must(mcpl_client_set_options(client, options(), MCPL_AUTO_LENGTH), "the options");
+        return authorization_play(client, wanted + 5, arguments[1]);
+    }
     const scenario *scenario = SCENARIOS, *end = SCENARIOS + COUNT(SCENARIOS);
     while (scenario < end && (wanted == NULL || strcmp(scenario->name, wanted) != 0)) {
         scenario++;
