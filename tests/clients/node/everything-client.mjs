@@ -2,6 +2,8 @@
 
 import { Client } from "mcpline";
 
+import { scenarios as authorization } from "./authorization.mjs";
+
 const LEGACY = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 const MODERN = ["2026-07-28"];
 
@@ -98,6 +100,8 @@ const scenarios = {
       const tool = tools.find(({ name }) => name === "json_schema_2020_12_tool");
       await client.callTool("json_schema_echo", { schema: tool.inputSchema });
     }),
+
+  ...authorization(host),
 };
 
 const [url] = process.argv.slice(2);

@@ -124,10 +124,13 @@ impl HttpClient {
         patience: &dyn Patience,
     ) -> Result<Answer, ClientError> {
         let Some(attendant) = &self.attendant else {
-            return self.send(method, target, headers, body).await;
+            return self.send(method, target, headers, body, true).await;
         };
         let mut rounds = Rounds::default();
         let url = target.uri.to_string();
+        // What was idle while a user was asked may be just being closed by the server: then nobody could tell whether it took
+        // the request.
+        let mut reuse = true;
         loop {
             let shown = attendant
                 .show(patience)
@@ -138,11 +141,16 @@ impl HttpClient {
                 shown.put(&mut headers, &method, &url);
                 headers
             };
-            let answer = self.send(method.clone(), target, with_token, body).await?;
+            let answer = self
+                .send(method.clone(), target, with_token, body, reuse)
+                .await?;
             let judged = attendant.judge(&answer.head, &shown, &mut rounds, patience);
             match Box::pin(judged).await {
                 Ok(Judgement::Keep) => return Ok(answer),
-                Ok(Judgement::Again) => answer.drain().await,
+                Ok(Judgement::Again) => {
+                    answer.drain().await;
+                    reuse = false;
+                }
                 Err(error) => return Err(ClientError::Authorization(error)),
             }
         }
@@ -154,8 +162,9 @@ impl HttpClient {
         target: &Target,
         headers: impl Fn() -> HeaderMap,
         body: &Bytes,
+        reuse: bool,
     ) -> Result<Answer, ClientError> {
-        let answer = self.once(&method, target, headers(), body).await?;
+        let answer = self.once(&method, target, headers(), body, reuse).await?;
         if answer.head.status.is_redirection() {
             return Box::pin(self.follow(answer, &method, target, headers, body)).await;
         }
@@ -197,7 +206,7 @@ impl HttpClient {
             target = next;
             let mut headers = headers();
             headers.insert(header::HOST, target.host.clone());
-            answer = self.once(method, &target, headers, body).await?;
+            answer = self.once(method, &target, headers, body, true).await?;
         }
         Ok(answer)
     }
@@ -208,12 +217,14 @@ impl HttpClient {
         target: &Target,
         headers: HeaderMap,
         body: &Bytes,
+        reuse: bool,
     ) -> Result<Answer, ClientError> {
         let mut request = Request::new(Full::new(body.clone()));
         *request.method_mut() = method.clone();
         *request.headers_mut() = headers;
         loop {
-            let (mut wire, used) = match self.pool.take(&target.origin) {
+            let idle = self.pool.take(&target.origin).filter(|_| reuse);
+            let (mut wire, used) = match idle {
                 Some(wire) => (wire, true),
                 None => match Box::pin(self.connector.connect(target)).await {
                     Ok(wire) => (wire, false),
