@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use mcpline::auth::Scopes;
 use mcpline::foreign::options::{self, HttpServingOptions, ServerOptions};
 use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
@@ -75,7 +74,7 @@ impl Server {
         scopes: Option<Vec<String>>,
     ) -> Result<()> {
         let tool: Tool = read("the tool", &definition)?;
-        let mut options = ToolOptions::default();
+        let mut options = ToolOptions::default().with_scopes(scopes.unwrap_or_default());
         options.run_once = run_once;
         options.rate = match rate.as_deref() {
             None => None,
@@ -85,7 +84,6 @@ impl Server {
             }),
             Some(_) => return Err(Failure::misuse("a rate is two numbers").into()),
         };
-        options.scopes = needed(scopes);
         done(self.core.add_tool(tool, options, self.handler(plan)))
     }
 
@@ -104,8 +102,7 @@ impl Server {
         scopes: Option<Vec<String>>,
     ) -> Result<()> {
         let resource: Resource = read("the resource", &definition)?;
-        let mut options = ResourceOptions::default();
-        options.scopes = needed(scopes);
+        let options = ResourceOptions::default().with_scopes(scopes.unwrap_or_default());
         let handler = self.handler(plan);
         done(self.core.add_resource_with(resource, options, handler))
     }
@@ -119,8 +116,7 @@ impl Server {
         scopes: Option<Vec<String>>,
     ) -> Result<()> {
         let template: ResourceTemplate = read("the template", &definition)?;
-        let mut options = ResourceOptions::default();
-        options.scopes = needed(scopes);
+        let options = ResourceOptions::default().with_scopes(scopes.unwrap_or_default());
         let handler = self.handler(plan);
         done(
             self.core
@@ -143,8 +139,7 @@ impl Server {
         scopes: Option<Vec<String>>,
     ) -> Result<()> {
         let prompt: Prompt = read("the prompt", &definition)?;
-        let mut options = PromptOptions::default();
-        options.scopes = needed(scopes);
+        let options = PromptOptions::default().with_scopes(scopes.unwrap_or_default());
         let handler = self.handler(plan);
         done(self.core.add_prompt_with(prompt, options, handler))
     }
@@ -244,10 +239,6 @@ impl Server {
         let service = self.core.http_service(options);
         Ok(HttpApp::new(service, body_limit, self.shared.clone()))
     }
-}
-
-fn needed(scopes: Option<Vec<String>>) -> Scopes {
-    scopes.unwrap_or_default().into_iter().collect()
 }
 
 fn done(added: std::result::Result<(), mcpline::Error>) -> Result<()> {

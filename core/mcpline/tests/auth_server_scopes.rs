@@ -500,6 +500,44 @@ async fn a_layer_in_front_may_say_who_calls_and_what_they_may_do() {
     assert_eq!(listed["result"]["tools"][1]["name"], "tool2");
 }
 
+#[test]
+fn nothing_is_registered_with_less_protection_than_was_meant() {
+    let server = Server::new("checked", "1");
+    for scope in ["two words", "", "caf\u{e9}", "a\"b"] {
+        let scopes = ["good", scope];
+        let refused = [
+            server.add_tool_fn(
+                Tool::new("tool", json!({"type": "object"})),
+                ToolOptions::default().with_scopes(scopes),
+                |_: Nothing, _: Context| async { "x" },
+            ),
+            server.add_resource_with(
+                Resource::new("file:///x", "x"),
+                ResourceOptions::default().with_scopes(scopes),
+                says(|| Reply::Completion(Default::default())),
+            ),
+            server.add_resource_template_with(
+                ResourceTemplate::new("file:///{x}", "x"),
+                ResourceOptions::default().with_scopes(scopes),
+                says(|| Reply::Completion(Default::default())),
+            ),
+            server.add_prompt_with(
+                Prompt::new("prompt"),
+                PromptOptions::default().with_scopes(scopes),
+                says(|| Reply::Completion(Default::default())),
+            ),
+        ];
+        for refused in refused {
+            let error = refused.expect_err(scope).to_string();
+            assert!(error.contains("can't be a scope"), "{error}");
+        }
+        let auth = mcpline::auth::ResourceServer::builder("https://mcp.example.com/mcp")
+            .issuer("https://auth.example.com")
+            .required_scopes(scopes);
+        assert!(auth.build().is_err());
+    }
+}
+
 #[tokio::test]
 async fn whoever_runs_the_server_may_do_what_the_server_may() {
     let mut client = support::Client::modern(&server());

@@ -167,7 +167,8 @@ impl Context {
         &self,
         scopes: impl IntoIterator<Item = S>,
     ) -> Result<(), RpcError> {
-        let needed: Scopes = scopes.into_iter().collect();
+        let needed = Scopes::checked(scopes)
+            .map_err(|text| RpcError::internal_error(format!("{text:?} can't be a scope")))?;
         let http = self.http();
         match permission::has(http.as_deref(), &needed) {
             true => Ok(()),

@@ -170,6 +170,7 @@ impl Server {
         if name.is_empty() {
             return Err(Error::misuse("a tool needs a name"));
         }
+        options.check()?;
         let schema_error = |which: &str, error: &dyn std::fmt::Display| {
             Error::misuse(format!(
                 "the {which} of the tool {name} is unusable: {error}"
@@ -252,6 +253,7 @@ impl Server {
         options: ResourceOptions,
         handler: Arc<dyn Handler>,
     ) -> Result<(), Error> {
+        options.check()?;
         let uri = resource.uri.clone();
         let entry = ResourceEntry {
             resource,
@@ -317,6 +319,7 @@ impl Server {
         options: ResourceOptions,
         handler: Arc<dyn Handler>,
     ) -> Result<(), Error> {
+        options.check()?;
         let text = template.uri_template.clone();
         let pattern = UriTemplate::parse(&text)
             .map_err(|error| Error::misuse(format!("{text} is no URI template: {error}")))?;
@@ -382,6 +385,7 @@ impl Server {
         options: PromptOptions,
         handler: Arc<dyn Handler>,
     ) -> Result<(), Error> {
+        options.check()?;
         let name = prompt.name.clone();
         let entry = PromptEntry {
             prompt,

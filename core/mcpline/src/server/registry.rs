@@ -18,6 +18,8 @@ use mcpline_protocol::vocabulary::{CacheHints, Prompt, Resource, ResourceTemplat
 use mcpline_protocol::wire::Raw;
 use mcpline_protocol::wire::header::ParamHeaders;
 
+use crate::error::Error;
+
 use super::handler::Handler;
 
 /// How a tool is to be treated, beside its definition.
@@ -35,13 +37,19 @@ pub struct ToolOptions {
     /// with what it needs (2025-11-25, `basic/authorization`, scope challenge handling). Over HTTP alone: whoever runs
     /// the server over stdio or in memory may do what the server may.
     pub scopes: Scopes,
+    /// What was given as a scope and can't be one: nothing is registered with less protection than was meant.
+    unusable: Option<String>,
 }
 
 impl ToolOptions {
+    pub(super) fn check(&self) -> Result<(), Error> {
+        check(self.unusable.as_deref())
+    }
+
     /// The same, for callers with these scopes alone.
     #[must_use]
     pub fn with_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.scopes = scopes.into_iter().collect();
+        (self.scopes, self.unusable) = needed(scopes);
         self
     }
 }
@@ -52,13 +60,19 @@ impl ToolOptions {
 pub struct ResourceOptions {
     /// The scopes that a caller needs to see it, read it and subscribe to it: see [`ToolOptions::scopes`].
     pub scopes: Scopes,
+    /// What was given as a scope and can't be one: nothing is registered with less protection than was meant.
+    unusable: Option<String>,
 }
 
 impl ResourceOptions {
+    pub(super) fn check(&self) -> Result<(), Error> {
+        check(self.unusable.as_deref())
+    }
+
     /// The same, for callers with these scopes alone.
     #[must_use]
     pub fn with_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.scopes = scopes.into_iter().collect();
+        (self.scopes, self.unusable) = needed(scopes);
         self
     }
 }
@@ -69,13 +83,19 @@ impl ResourceOptions {
 pub struct PromptOptions {
     /// The scopes that a caller needs to see it and get it: see [`ToolOptions::scopes`].
     pub scopes: Scopes,
+    /// What was given as a scope and can't be one: nothing is registered with less protection than was meant.
+    unusable: Option<String>,
 }
 
 impl PromptOptions {
+    pub(super) fn check(&self) -> Result<(), Error> {
+        check(self.unusable.as_deref())
+    }
+
     /// The same, for callers with these scopes alone.
     #[must_use]
     pub fn with_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.scopes = scopes.into_iter().collect();
+        (self.scopes, self.unusable) = needed(scopes);
         self
     }
 }
@@ -112,6 +132,22 @@ pub(crate) struct PromptEntry {
     pub(crate) prompt: Prompt,
     pub(crate) options: PromptOptions,
     pub(crate) handler: Arc<dyn Handler>,
+}
+
+fn needed<S: AsRef<str>>(scopes: impl IntoIterator<Item = S>) -> (Scopes, Option<String>) {
+    match Scopes::checked(scopes) {
+        Ok(scopes) => (scopes, None),
+        Err(unusable) => (Scopes::new(), Some(unusable)),
+    }
+}
+
+fn check(unusable: Option<&str>) -> Result<(), Error> {
+    match unusable {
+        None => Ok(()),
+        Some(text) => Err(Error::misuse(format!(
+            "{text:?} can't be a scope: scopes are visible ASCII without quotes and backslashes"
+        ))),
+    }
 }
 
 /// What completes an argument.

@@ -17,6 +17,23 @@ impl Scopes {
         text.split(' ').collect()
     }
 
+    /// Takes scopes that something is to be protected by: none may be left out silently.
+    ///
+    /// # Errors
+    ///
+    /// The first text that can't be a scope token.
+    pub fn checked<S: AsRef<str>>(scopes: impl IntoIterator<Item = S>) -> Result<Self, String> {
+        let mut all = Self::default();
+        for scope in scopes {
+            let scope = scope.as_ref();
+            if !is_scope(scope) {
+                return Err(scope.to_owned());
+            }
+            all.insert(scope);
+        }
+        Ok(all)
+    }
+
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -107,5 +124,11 @@ mod tests {
     fn what_could_break_a_header_is_no_scope() {
         let scopes = Scopes::parse("good  a\"b c\\d tab\there line\nfeed é");
         assert_eq!(scopes.to_string(), "good");
+        assert_eq!(
+            Scopes::checked(["good", "two words"]),
+            Err("two words".into())
+        );
+        assert_eq!(Scopes::checked([""]), Err(String::new()));
+        assert_eq!(Scopes::checked(["good", "good"]), Ok(Scopes::parse("good")));
     }
 }

@@ -51,6 +51,8 @@ pub struct ResourceServerBuilder {
     authorization_servers: Vec<String>,
     audiences: Vec<String>,
     required: Scopes,
+    /// What was given as a scope and can't be one.
+    unusable: Option<String>,
     supported: Option<Scopes>,
     implies: BTreeMap<String, Scopes>,
     expand: Option<Expand>,
@@ -73,6 +75,7 @@ impl ResourceServerBuilder {
             authorization_servers: Vec::new(),
             audiences: Vec::new(),
             required: Scopes::new(),
+            unusable: None,
             supported: None,
             implies: BTreeMap::new(),
             expand: None,
@@ -158,7 +161,10 @@ impl ResourceServerBuilder {
     /// The scopes that every request needs. Tools, resources and prompts may need more of their own
     /// ([`ToolOptions::scopes`](crate::server::ToolOptions::scopes)).
     pub fn required_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        self.required = scopes.into_iter().collect();
+        match Scopes::checked(scopes) {
+            Ok(scopes) => self.required = scopes,
+            Err(text) => self.unusable = Some(text),
+        }
         self
     }
 
@@ -238,13 +244,16 @@ impl ResourceServerBuilder {
     /// # Errors
     ///
     /// If there is no way to check tokens, or nowhere to get them; if a URL is none, or is neither `https` nor this
-    /// machine; if the resource has a fragment (2025-06-18, `basic/authorization`, canonical server URI).
+    /// machine; if a scope that is required can't be one; if the resource has a fragment (2025-06-18, `basic/authorization`, canonical server URI).
     pub fn build(self) -> Result<ResourceServer, Error> {
         let fetch = fetch_with(self.http.clone());
         self.build_with(fetch)
     }
 
     pub(super) fn build_with(self, fetch: Fetch) -> Result<ResourceServer, Error> {
+        if let Some(text) = &self.unusable {
+            return Err(Error::misuse(format!("{text:?} can't be a scope")));
+        }
         let resource = url("resource", &self.resource)?;
         if resource.has_fragment() {
             return Err(Error::misuse(format!(
