@@ -589,6 +589,12 @@ typedef struct {
      * How many calls may come at once within that rate; 0 for as many as come per second.
      */
     uint32_t burst;
+    /**
+     * What a caller over HTTP must be allowed, all of it: scopes with a space between each; `NULL` for nothing. Lists leave
+     * out what a caller may not use, and asking for it all the same is refused with what it takes. Of tools, resources,
+     * templates and prompts, where the server has `auth` among its options of HTTP.
+     */
+    const char *scopes;
 } mcpl_handler_options;
 
 /**
@@ -771,9 +777,10 @@ mcpl_status mcpl_call_name(mcpl_call *call,
  * What is known of the request that a call serves, as a JSON object. Release it with `mcpl_string_free`.
  *
  * Its members: `revision`; `client`, the client's `Implementation`; `clientCapabilities`; `requestId`; `sessionId` of
- * HTTP; `headers` of HTTP, an array of pairs; `meta`, the request's `_meta`; `inputResponses` and `requestState`, after
- * `mcpl_call_reply_questions`. What there is not is `null`. After a question on 2026-07-28 all of it is that of the
- * client's retry.
+ * HTTP; `headers` of HTTP, an array of pairs; `auth`, the caller where a token was checked: `issuer`, `subject`, `clientId`,
+ * `audience`, `scopes`, `expiresAt` and `claims`, never the token; `meta`, the request's `_meta`; `inputResponses` and
+ * `requestState`, after `mcpl_call_reply_questions`. What there is not is `null`. After a question on 2026-07-28 all of it is
+ * that of the client's retry.
  */
 mcpl_status mcpl_call_info(mcpl_call *call,
                            char **json,
@@ -2274,7 +2281,10 @@ mcpl_status mcpl_server_run_stdio(mcpl_server *server);
  * byte, or `NULL` for the defaults; its members, all optional (times in seconds, sizes in bytes): `path`, `sse_paths`
  * (an array of two), `serve_sse`, `health_path`, `serve_health`, `proxy_prefix`; `allowed_hosts`, `allowed_origins`;
  * `body_limit`, `read_timeout`, `write_timeout`, `connections`; `sessions`, `session_idle`, `silence`; `keep_alive`,
- * `retry`, `kept_events`, `kept_bytes` of event streams.
+ * `retry`, `kept_events`, `kept_bytes` of event streams; `auth`, whose tokens are accepted, an object:
+ * `resource` (the URL that clients know the server by), `issuers`, `jwks_url`, `jwks`, `introspection`, `authorization_servers`,
+ * `audiences`, `required_scopes`, `implied_scopes`, `algorithms`, `clock_skew` and more, as `ResourceServer` has them in other
+ * languages.
  *
  * Returns `MCPL_TRANSPORT` if it can't listen there, `MCPL_WOULD_BLOCK` where it must not wait.
  */

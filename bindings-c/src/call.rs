@@ -461,9 +461,10 @@ pub unsafe extern "C" fn mcpl_call_name(
 /// What is known of the request that a call serves, as a JSON object. Release it with `mcpl_string_free`.
 ///
 /// Its members: `revision`; `client`, the client's `Implementation`; `clientCapabilities`; `requestId`; `sessionId` of
-/// HTTP; `headers` of HTTP, an array of pairs; `meta`, the request's `_meta`; `inputResponses` and `requestState`, after
-/// `mcpl_call_reply_questions`. What there is not is `null`. After a question on 2026-07-28 all of it is that of the
-/// client's retry.
+/// HTTP; `headers` of HTTP, an array of pairs; `auth`, the caller where a token was checked: `issuer`, `subject`, `clientId`,
+/// `audience`, `scopes`, `expiresAt` and `claims`, never the token; `meta`, the request's `_meta`; `inputResponses` and
+/// `requestState`, after `mcpl_call_reply_questions`. What there is not is `null`. After a question on 2026-07-28 all of it is
+/// that of the client's retry.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_info(
     call: *mut mcpl_call,
@@ -491,6 +492,15 @@ pub unsafe extern "C" fn mcpl_call_info(
             "requestId": value(Some(&context.request_id())),
             "sessionId": context.session_id(),
             "headers": headers,
+            "auth": context.auth().map(|auth| json!({
+                "issuer": auth.issuer(),
+                "subject": auth.subject(),
+                "clientId": auth.client_id(),
+                "audience": auth.audience(),
+                "scopes": auth.scopes().iter().collect::<Vec<_>>(),
+                "expiresAt": auth.expires_at(),
+                "claims": auth.claims(),
+            })),
             "meta": value(context.meta().as_ref()),
             "inputResponses": value(context.input_responses().as_ref()),
             "requestState": context.request_state(),

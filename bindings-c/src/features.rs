@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::callback::mcpl_handler;
-use crate::handling::{Given, mcpl_handler_options};
+use crate::handling::{Given, Treatment, mcpl_handler_options};
 use crate::mcpl_status::MCPL_NOT_FOUND;
 use crate::server::{Server, decoded, mcpl_server};
 use crate::status::{Done, Fault, entry, mcpl_status};
@@ -120,9 +120,11 @@ pub unsafe extern "C" fn mcpl_server_add_resource_with(
             (definition, length),
             options,
             (handler, user, finalize),
-            |server, resource: Resource, _, given| {
+            |server, resource: Resource, options, given| {
                 let handler = given.handler(server, resource.mime_type.clone())?;
-                Ok(server.core.add_resource(resource, handler)?)
+                Ok(server
+                    .core
+                    .add_resource_with(resource, options.resource(), handler)?)
             },
         )
     }
@@ -172,9 +174,11 @@ pub unsafe extern "C" fn mcpl_server_add_resource_template_with(
             (definition, length),
             options,
             (handler, user, finalize),
-            |server, template: ResourceTemplate, _, given| {
+            |server, template: ResourceTemplate, options, given| {
                 let handler = given.handler(server, template.mime_type.clone())?;
-                Ok(server.core.add_resource_template(template, handler)?)
+                Ok(server
+                    .core
+                    .add_resource_template_with(template, options.resource(), handler)?)
             },
         )
     }
@@ -232,9 +236,11 @@ pub unsafe extern "C" fn mcpl_server_add_prompt_with(
             (definition, length),
             options,
             (handler, user, finalize),
-            |server, prompt: Prompt, _, given| {
+            |server, prompt: Prompt, options, given| {
                 let handler = given.handler(server, None)?;
-                Ok(server.core.add_prompt(prompt, handler)?)
+                Ok(server
+                    .core
+                    .add_prompt_with(prompt, options.prompt(), handler)?)
             },
         )
     }
@@ -355,7 +361,7 @@ unsafe fn add<T: DeserializeOwned>(
     (definition, length): (*const c_char, usize),
     options: *const mcpl_handler_options,
     (handler, user, finalize): (mcpl_handler, *mut c_void, mcpl_finalizer),
-    add: impl FnOnce(&Server, T, mcpl_handler_options, Given) -> Done,
+    add: impl FnOnce(&Server, T, Treatment, Given) -> Done,
 ) -> mcpl_status {
     let mut given = Given::new(handler, user, finalize);
     entry(|| {

@@ -1,14 +1,15 @@
 //! Handlers on their way to a server: what C gives along, and how each is to be treated.
 
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
 use mcpline::protocol::session::Rate;
-use mcpline::server::ToolOptions;
+use mcpline::server::{PromptOptions, ResourceOptions, ToolOptions};
 
 use crate::callback::{Queued, Registered, mcpl_handler};
 use crate::server::Server;
 use crate::status::{Done, Fault};
+use crate::text;
 use crate::user::{UserData, mcpl_finalizer};
 
 /// A handler that is about to be registered, with its data.
@@ -65,50 +66,89 @@ pub struct mcpl_handler_options {
     pub calls_per_second: u32,
     /// How many calls may come at once within that rate; 0 for as many as come per second.
     pub burst: u32,
+    /// What a caller over HTTP must be allowed, all of it: scopes with a space between each; `NULL` for nothing. Lists leave
+    /// out what a caller may not use, and asking for it all the same is refused with what it takes. Of tools, resources,
+    /// templates and prompts, where the server has `auth` among its options of HTTP.
+    pub scopes: *const c_char,
+}
+
+/// What was read of the options.
+pub(crate) struct Treatment {
+    flags: u32,
+    rate: Option<Rate>,
+    scopes: Vec<String>,
 }
 
 impl mcpl_handler_options {
     /// # Safety
     ///
-    /// `options` is `NULL` or begins with its size.
-    pub(crate) unsafe fn read(options: *const Self) -> Done<Self> {
-        if options.is_null() {
-            return Ok(Self {
-                size: size_of::<Self>(),
-                flags: 0,
-                calls_per_second: 0,
-                burst: 0,
-            });
+    /// `options` is `NULL` or begins with its size, and its texts end with a zero.
+    pub(crate) unsafe fn read(options: *const Self) -> Done<Treatment> {
+        let mut read = Self {
+            size: size_of::<Self>(),
+            flags: 0,
+            calls_per_second: 0,
+            burst: 0,
+            scopes: std::ptr::null(),
+        };
+        if !options.is_null() {
+            // SAFETY: as the caller promises. A later version's is longer and begins as this one, an earlier one's ends before
+            // `scopes`.
+            let size = unsafe { (&raw const (*options).size).read() };
+            if size < std::mem::offset_of!(Self, scopes) {
+                return Err(Fault::invalid("the size of the options is not set"));
+            }
+            let known = size.min(size_of::<Self>());
+            // SAFETY: it has the size, and any bytes of it are numbers or a pointer that the caller has set.
+            unsafe {
+                std::ptr::copy_nonoverlapping(
+                    options.cast::<u8>(),
+                    (&raw mut read).cast::<u8>(),
+                    known,
+                );
+            }
         }
-        // SAFETY: as the caller promises. A later version's is longer, and begins as this one.
-        let size = unsafe { (&raw const (*options).size).read() };
-        if size < size_of::<Self>() {
-            return Err(Fault::invalid("the size of the options is not set"));
-        }
-        // SAFETY: it has the size.
-        let read = unsafe { options.read() };
         if read.flags & !(MCPL_HANDLER_INLINE | MCPL_HANDLER_RUN_ONCE) != 0 {
             return Err(Fault::invalid(
                 "the options have flags that there are none of",
             ));
         }
-        Ok(read)
+        // SAFETY: as the caller promises.
+        let scopes = unsafe { text::optional("the scopes", read.scopes)? };
+        Ok(Treatment {
+            flags: read.flags,
+            rate: (read.calls_per_second > 0).then_some(Rate {
+                per_second: read.calls_per_second,
+                burst: match read.burst {
+                    0 => read.calls_per_second,
+                    burst => burst,
+                },
+            }),
+            scopes: match scopes {
+                None | Some("") => Vec::new(),
+                Some(scopes) => scopes.split(' ').map(str::to_owned).collect(),
+            },
+        })
     }
+}
 
+impl Treatment {
     pub(crate) fn is_inline(&self) -> bool {
         self.flags & MCPL_HANDLER_INLINE != 0
     }
 
-    pub(crate) fn tool(&self) -> ToolOptions {
-        let mut tool = ToolOptions::default();
+    pub(crate) fn tool(self) -> ToolOptions {
+        let mut tool = ToolOptions::default().with_scopes(self.scopes);
         tool.run_once = self.flags & MCPL_HANDLER_RUN_ONCE != 0;
-        tool.rate = (self.calls_per_second > 0).then_some(Rate {
-            per_second: self.calls_per_second,
-            burst: match self.burst {
-                0 => self.calls_per_second,
-                burst => burst,
-            },
-        });
+        tool.rate = self.rate;
         tool
+    }
+
+    pub(crate) fn resource(self) -> ResourceOptions {
+        ResourceOptions::default().with_scopes(self.scopes)
+    }
+
+    pub(crate) fn prompt(self) -> PromptOptions {
+        PromptOptions::default().with_scopes(self.scopes)
     }
 }

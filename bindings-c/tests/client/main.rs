@@ -15,6 +15,7 @@ mod hearing;
 mod host;
 mod loops;
 mod processes;
+mod protected;
 mod questions;
 mod requests;
 mod service;

@@ -42,6 +42,7 @@ fn relaying(behind: &Host, flags: u32) -> Service {
         flags,
         calls_per_second: 0,
         burst: 0,
+        scopes: std::ptr::null(),
     };
     let (definition, client) = (definition.as_ptr(), behind.0.cast());
     ok(unsafe {

@@ -1,0 +1,135 @@
+//! A server that wants tokens: options say whose, handlers say what it takes and are told who calls.
+
+use std::ffi::{c_char, c_void};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::ptr::{null, null_mut};
+
+use mcpline_c::*;
+
+use crate::host::{c, ok, taken};
+use crate::service::Service;
+
+/// An issuer's keys, made for this test, and what it signed with them, good until 2100.
+const AUTH: &str = r#"{"auth":{"resource":"http://localhost/tools/mcp","issuers":["https://auth.example.com"],
+    "required_scopes":["mcp"],"jwks":{"keys":[{"kty":"EC","crv":"P-256","kid":"test",
+    "x":"PfMvP64_N_xaKjuQ-vmWaHEgXVJ2GqBF-Ng4Nndn4BI","y":"12o7THPxmII6V1eN4RQPd_nytfOSMJwKa6SPPU0acjs"}]}}}"#;
+const READER: &str = "eyJhbGciOiAiRVMyNTYiLCAia2lkIjogInRlc3QifQ.eyJpc3MiOiAiaHR0cHM6Ly9hdXRoLmV4YW1wbGUuY29tIiwgInN1YiI6ICJhbGljZSIsICJjbGllbnRfaWQiOiAiY2xpZW50IiwgImF1ZCI6ICJodHRwOi8vbG9jYWxob3N0L3Rvb2xzL21jcCIsICJleHAiOiA0MTAyNDQ0ODAwLCAic2NvcGUiOiAibWNwIn0.ZkM2rjOprk4vIXgMSY6n6QVoyusI_O9-E-bXPpVuM_Q8RaIfU-8UGnXVL0iEFzae5KHZnPiAD1ZRp44YmaoHkA";
+const WRITER: &str = "eyJhbGciOiAiRVMyNTYiLCAia2lkIjogInRlc3QifQ.eyJpc3MiOiAiaHR0cHM6Ly9hdXRoLmV4YW1wbGUuY29tIiwgInN1YiI6ICJhbGljZSIsICJjbGllbnRfaWQiOiAiY2xpZW50IiwgImF1ZCI6ICJodHRwOi8vbG9jYWxob3N0L3Rvb2xzL21jcCIsICJleHAiOiA0MTAyNDQ0ODAwLCAic2NvcGUiOiAibWNwIGZpbGVzOndyaXRlIn0._7fOy0-tnvRRHVQFSRp69bZ6lAAjwhe6zQOLabqxzX3e2uNsPYob0N7H2S-mOjH3b-kTeA_7dEuyf2H3c3CLJw";
+
+/// Answers with what is known of the request.
+unsafe extern "C" fn tell(call: *mut mcpl_call, _: *const c_char, _: usize, _: *mut c_void) {
+    let (mut json, mut length) = (null_mut(), 0);
+    unsafe {
+        ok(mcpl_call_info(call, &raw mut json, &raw mut length));
+        let info = c(&taken(json));
+        mcpl_call_reply_text(call, info.as_ptr(), MCPL_AUTO_LENGTH);
+    }
+}
+
+fn start(service: &Service) -> u16 {
+    let mut port = 0;
+    let (host, options) = (c"127.0.0.1".as_ptr(), c(AUTH));
+    ok(unsafe { mcpl_server_start_http(service.server, host, 0, options.as_ptr(), &raw mut port) });
+    port
+}
+
+fn add(service: &Service, name: &str, scopes: *const c_char, size: usize) -> mcpl_status {
+    let definition = c(&format!(
+        r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#
+    ));
+    let options = mcpl_handler_options {
+        size,
+        flags: 0,
+        calls_per_second: 0,
+        burst: 0,
+        scopes,
+    };
+    unsafe {
+        mcpl_server_add_tool_with(
+            service.server,
+            definition.as_ptr(),
+            MCPL_AUTO_LENGTH,
+            &raw const options,
+            Some(tell),
+            null_mut(),
+            None,
+        )
+    }
+}
+
+/// A request of 2026-07-28, and all of its answer.
+fn ask(port: u16, token: &str, method: &str, name: &str) -> String {
+    let meta = r#"{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}"#;
+    let params = match name {
+        "" => format!(r#"{{"_meta":{meta}}}"#),
+        name => format!(r#"{{"name":"{name}","arguments":{{}},"_meta":{meta}}}"#),
+    };
+    let body = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"{method}","params":{params}}}"#);
+    let named = match name {
+        "" => String::new(),
+        name => format!("Mcp-Name: {name}\r\n"),
+    };
+    let request = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n\
+         Accept: application/json, text/event-stream\r\nMCP-Protocol-Version: 2026-07-28\r\n\
+         Mcp-Method: {method}\r\n{named}Authorization: Bearer {token}\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).expect("it listens");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers");
+    answer
+}
+
+#[test]
+fn a_tool_with_scopes_is_for_those_who_have_them_and_its_handler_knows_who_calls() {
+    let service = Service::new();
+    let all = size_of::<mcpl_handler_options>();
+    ok(add(&service, "whoami", null(), all));
+    let scopes = c"files:write";
+    ok(add(&service, "save", scopes.as_ptr(), all));
+    let port = start(&service);
+
+    let refused = ask(port, "made-up", "tools/list", "");
+    assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
+    let listed = ask(port, READER, "tools/list", "");
+    assert!(
+        listed.contains("whoami") && !listed.contains("save"),
+        "{listed}"
+    );
+    let refused = ask(port, READER, "tools/call", "save");
+    assert!(refused.starts_with("HTTP/1.1 403"), "{refused}");
+    assert!(refused.contains("scope=\"mcp files:write\""), "{refused}");
+
+    let answer = ask(port, WRITER, "tools/call", "save");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let body = answer.split_once("\r\n\r\n").expect("a body").1;
+    let answer: serde_json::Value = serde_json::from_str(body).expect("JSON");
+    let told = answer["result"]["content"][0]["text"]
+        .as_str()
+        .expect("text");
+    assert!(!told.contains(WRITER), "{told}");
+    let told: serde_json::Value = serde_json::from_str(told).expect("JSON");
+    assert_eq!(told["auth"]["subject"], "alice");
+    assert_eq!(told["auth"]["clientId"], "client");
+    assert_eq!(told["auth"]["scopes"][1], "files:write");
+    assert_eq!(told["auth"]["expiresAt"], 4_102_444_800_u64);
+    assert_eq!(told["auth"]["claims"]["sub"], "alice");
+}
+
+#[test]
+fn options_of_programs_that_know_no_scopes_are_read_as_before_and_bad_scopes_are_refused() {
+    let service = Service::new();
+    let before = std::mem::offset_of!(mcpl_handler_options, scopes);
+    // What is behind the size that is told isn't looked at.
+    let nowhere = std::ptr::without_provenance::<c_char>(1);
+    ok(add(&service, "before", nowhere, before));
+    let all = size_of::<mcpl_handler_options>();
+    for bad in [c"two  spaces", c"a\"b", c"caf\xc3\xa9"] {
+        let refused = add(&service, "bad", bad.as_ptr(), all);
+        assert_eq!(refused, mcpl_status::MCPL_INVALID_ARGUMENT);
+    }
+    ok(add(&service, "bad", c"".as_ptr(), all));
+}
