@@ -44,7 +44,7 @@ pub use child::{Command, Stderr};
 pub use cursors::Cursors;
 pub use error::{ClientError, ClientErrorKind, MAX_KEPT_BODY};
 pub use handlers::{Answer, Answerer, Handlers, Listener, sampling_refused};
-pub(crate) use http::{Fetcher, is_private, without_credentials};
+pub(crate) use http::{Fetcher, is_public, without_credentials};
 pub use http::{HttpSettings, Proxy};
 pub use settings::{ClientSettings, ProgressListener, Reconnect, Reissue, RequestOptions};
 

@@ -16,6 +16,9 @@ use super::flow::Flow;
 use super::oauth::OAuth;
 use super::record::Record;
 
+/// How many flights of others may end in mid-air before a request gives up. One is the rule: a client is closed once.
+const MAX_FLIGHTS: usize = 8;
+
 /// One account at one server.
 pub(crate) struct Account {
     oauth: OAuth,
@@ -161,7 +164,7 @@ impl Account {
         attendant: &Arc<Attendant>,
         want: Want,
     ) -> Result<Did, AuthError> {
-        loop {
+        for _ in 0..MAX_FLIGHTS {
             let mut landed = {
                 let mut state = self.lock();
                 if state.meets(&want) {
@@ -182,6 +185,9 @@ impl Account {
                 _ => continue,
             }
         }
+        Err(AuthError::User(
+            "it was given up again and again".to_owned(),
+        ))
     }
 
     fn start(
@@ -220,7 +226,7 @@ impl Account {
         let flow = Flow {
             oauth: &self.oauth.0,
             server: &self.server,
-            fetcher: attendant.fetcher().await?,
+            attendant,
         };
         let before = self.lock().record.clone();
         let stored = flow.load().await?;
@@ -315,7 +321,7 @@ impl Account {
         let flow = Flow {
             oauth: &self.oauth.0,
             server: &self.server,
-            fetcher: attendant.fetcher().await?,
+            attendant,
         };
         let own = self.lock().record.clone();
         let record = match own {

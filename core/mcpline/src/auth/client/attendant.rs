@@ -1,6 +1,8 @@
 //! Sees to the requests of one client: puts tokens in, and judges what comes back.
 
+use std::net::IpAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use http::header::{AUTHORIZATION, WWW_AUTHENTICATE};
 use http::response::Parts;
@@ -16,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
-use crate::client::{Fetcher, HttpSettings, is_private};
+use crate::client::{Fetcher, HttpSettings, is_public};
 use crate::clock;
 
 use super::account::{Account, Did, Want};
@@ -41,8 +43,10 @@ pub(crate) struct Attendant {
     server: String,
     settings: HttpSettings,
     handle: Handle,
-    /// Made when it is first needed: most tokens are good.
-    fetcher: OnceCell<Fetcher>,
+    /// For public addresses alone, and for private ones too. Made when they are first needed: most tokens are good.
+    fetchers: [OnceCell<Fetcher>; 2],
+    /// Whether the server is at a private address.
+    at_private: AtomicBool,
     /// The nonce that the server wants in proofs.
     nonce: Mutex<Option<String>>,
 }
@@ -109,7 +113,8 @@ impl Attendant {
             server: server.to_owned(),
             settings: settings.clone(),
             handle,
-            fetcher: OnceCell::new(),
+            fetchers: Default::default(),
+            at_private: AtomicBool::new(is_this_machine(server)),
             nonce: Mutex::new(None),
         })
     }
@@ -126,23 +131,31 @@ impl Attendant {
     }
 
     /// What fetches for this client. A server that is at a private address itself may name others that are: whoever
-    /// connected to it let this machine in there.
-    pub(super) async fn fetcher(&self) -> Result<&Fetcher, AuthError> {
+    /// connected to it let this machine in there. `trusted`: so it was when the tokens were granted.
+    ///
+    /// What counts is the address that the server was spoken to at. Its name alone tells nothing: whoever owns a name can have
+    /// it resolved to one address now and to another one then.
+    pub(super) async fn fetcher(&self, trusted: bool) -> Result<&Fetcher, AuthError> {
+        let private = trusted || self.may_name_private();
         let make = || async {
-            let mut private = match &self.tokens {
-                From::Account(account) => account.allows_private_addresses(),
-                _ => false,
-            };
-            if !private {
-                private = is_private(&Url::parse("server", &self.server)?.host()).await;
-            }
             let made = Fetcher::new(&self.settings, self.handle.clone(), private);
             made.map_err(|error| AuthError::Fetch {
                 url: self.server.clone(),
                 reason: error.to_string(),
             })
         };
-        self.fetcher.get_or_try_init(make).await
+        self.fetchers[usize::from(private)]
+            .get_or_try_init(make)
+            .await
+    }
+
+    /// Whether what this server names may be at private addresses.
+    pub(super) fn may_name_private(&self) -> bool {
+        let allowed = match &self.tokens {
+            From::Account(account) => account.allows_private_addresses(),
+            _ => false,
+        };
+        allowed || self.at_private.load(Ordering::Relaxed)
     }
 
     /// What to send a request with.
@@ -188,6 +201,7 @@ impl Attendant {
     pub(crate) async fn judge(
         self: &Arc<Self>,
         head: &Parts,
+        peer: Option<IpAddr>,
         shown: &Shown,
         rounds: &mut Rounds,
         patience: &dyn Patience,
@@ -199,6 +213,7 @@ impl Attendant {
         ) {
             return Ok(Judgement::Keep);
         }
+        self.note_peer(peer);
         let challenges = challenges(&head.headers);
         let error = |challenge: &&Challenge| challenge.get("error").map(str::to_owned);
         if challenges
@@ -285,6 +300,13 @@ impl Attendant {
         Ok(Judgement::Again)
     }
 
+    /// Takes down where an answer came from; a proxy's address says nothing.
+    fn note_peer(&self, peer: Option<IpAddr>) {
+        if let Some(peer) = peer {
+            self.at_private.store(!is_public(peer), Ordering::Relaxed);
+        }
+    }
+
     /// Takes down the nonce that an answer names. Whether it is another than before.
     fn note_nonce(&self, head: &Parts) -> bool {
         let Some(named) = head
@@ -340,6 +362,14 @@ impl Shown {
     }
 }
 
+/// Whether a URL names this machine, or a private address, in so many words.
+fn is_this_machine(server: &str) -> bool {
+    Url::parse("server", server).is_ok_and(|url| {
+        let address = url.host().parse::<IpAddr>();
+        url.is_loopback() || address.is_ok_and(|address| !is_public(address))
+    })
+}
+
 fn challenges(headers: &HeaderMap) -> Vec<Challenge> {
     let values = headers.get_all(WWW_AUTHENTICATE).iter();
     let texts: Vec<_> = values.filter_map(|value| value.to_str().ok()).collect();
@@ -385,7 +415,7 @@ mod tests {
         let settings = HttpSettings::default();
         let attendant = Attendant::new(&Auth::oauth(oauth), server, &settings, Handle::current());
         let request = FetchRequest::get(format!("http://127.0.0.1:{port}/secret"));
-        let outcome = attendant.fetcher().await?.fetch(request).await;
+        let outcome = attendant.fetcher(false).await?.fetch(request).await;
         answering.abort();
         outcome.map(|response| response.status)
     }
@@ -399,6 +429,22 @@ mod tests {
         assert!(error.to_string().contains("private address"), "{error}");
         let allowed = oauth().allow_private_addresses(true).build();
         assert_eq!(fetched(allowed, public).await, Ok(404));
+    }
+
+    #[tokio::test]
+    async fn what_a_server_may_name_depends_on_where_it_answers_and_not_on_what_its_name_says() {
+        let oauth = Auth::oauth(OAuth::builder("a test").build());
+        let settings = HttpSettings::default();
+        // A name of the test's own machine would resolve to a private address; this one is asked for nowhere.
+        let server = "https://mcp.example.com/mcp";
+        let attendant = Attendant::new(&oauth, server, &settings, Handle::current());
+        assert!(!attendant.may_name_private());
+        attendant.note_peer(Some([10, 1, 2, 3].into()));
+        assert!(attendant.may_name_private());
+        attendant.note_peer(None);
+        assert!(attendant.may_name_private());
+        attendant.note_peer(Some([93, 184, 216, 34].into()));
+        assert!(!attendant.may_name_private());
     }
 
     #[tokio::test]

@@ -4,7 +4,7 @@ use mcpline_protocol::auth::assertion::client_assertion;
 use mcpline_protocol::auth::authorize::{Authorizing, OFFLINE_ACCESS};
 use mcpline_protocol::auth::discovery::{Discovered, Discovering, Discovery};
 use mcpline_protocol::auth::dpop::{self, ProofOf};
-use mcpline_protocol::auth::fetch::FetchRequest;
+use mcpline_protocol::auth::fetch::{FetchRequest, FetchResponse};
 use mcpline_protocol::auth::jose::SigningKey;
 use mcpline_protocol::auth::metadata::ServerMetadata;
 use mcpline_protocol::auth::registration::{ClientAuth, Registering, Registration};
@@ -15,9 +15,9 @@ use mcpline_protocol::auth::{AuthError, Challenge, Scopes, Secret};
 use ring::rand::SystemRandom;
 
 use crate::auth::{StoreError, UserAgent, UserAgentError};
-use crate::client::Fetcher;
 use crate::clock;
 
+use super::attendant::Attendant;
 use super::credentials::Enterprise;
 use super::oauth::{GrantKind, Settled};
 use super::record::{Record, fresh_key};
@@ -26,7 +26,7 @@ use super::record::{Record, fresh_key};
 pub(super) struct Flow<'f> {
     pub(super) oauth: &'f Settled,
     pub(super) server: &'f str,
-    pub(super) fetcher: &'f Fetcher,
+    pub(super) attendant: &'f Attendant,
 }
 
 /// A token endpoint, with what is told there.
@@ -36,9 +36,19 @@ struct Asking<'a> {
     resource: &'a str,
     requested: &'a Scopes,
     key: Option<&'a SigningKey>,
+    /// Whether private addresses were allowed when it was found.
+    trusted: bool,
 }
 
 impl Flow<'_> {
+    async fn fetch(
+        &self,
+        request: FetchRequest,
+        trusted: bool,
+    ) -> Result<FetchResponse, AuthError> {
+        self.attendant.fetcher(trusted).await?.fetch(request).await
+    }
+
     /// Has new tokens granted. `before` is what there was, `more` the scopes that it lacked.
     pub(super) async fn authorize(
         &self,
@@ -92,6 +102,7 @@ impl Flow<'_> {
             tokens,
             requested: scopes,
             key,
+            trusted: self.attendant.may_name_private(),
         })
     }
 
@@ -107,6 +118,7 @@ impl Flow<'_> {
             resource: &record.resource,
             requested: &record.requested,
             key: record.key.as_deref(),
+            trusted: record.trusted,
         };
         let tokens = self
             .ask(&asking, &Grant::Refresh(token), Some(&record.tokens))
@@ -142,7 +154,7 @@ impl Flow<'_> {
         let (mut discovery, mut step) = Discovery::start(self.server, challenge, preferred);
         loop {
             step = match step {
-                Discovering::Fetch(request) => discovery.fetched(self.fetcher.fetch(request).await),
+                Discovering::Fetch(request) => discovery.fetched(self.fetch(request, false).await),
                 Discovering::Found(discovered) => return Ok(*discovered),
                 Discovering::Failed(error) => return Err(error),
             };
@@ -194,10 +206,10 @@ impl Flow<'_> {
     ) -> Result<Tokens, AuthError> {
         let endpoint = TokenEndpoint::new(asking.server, asking.registration, asking.resource)?;
         let request = self.proved(asking, &endpoint, grant, None)?;
-        let mut response = self.fetcher.fetch(request).await?;
+        let mut response = self.fetch(request, asking.trusted).await?;
         if let Some(nonce) = dpop::demanded_nonce(&response).filter(|_| asking.key.is_some()) {
             let request = self.proved(asking, &endpoint, grant, Some(nonce))?;
-            response = self.fetcher.fetch(request).await?;
+            response = self.fetch(request, asking.trusted).await?;
         }
         endpoint.answered(&response, asking.requested, before, clock::unix_now())
     }
@@ -263,7 +275,7 @@ impl Flow<'_> {
             return Ok(());
         };
         let url = request.url.clone();
-        let response = self.fetcher.fetch(request).await?;
+        let response = self.fetch(request, record.trusted).await?;
         match response.is_success() {
             true => Ok(()),
             false => Err(AuthError::Invalid {
@@ -457,7 +469,7 @@ impl Granting<'_, '_> {
             id_token: &id_token,
         };
         let request = assertion.request(&server.issuer, &self.discovered.resource, self.scopes);
-        assertion.answered(&self.flow.fetcher.fetch(request).await?)
+        assertion.answered(&self.flow.fetch(request, false).await?)
     }
 
     /// How this server knows the client, short of a registration: by credentials, or by the URL of its metadata.
@@ -499,7 +511,7 @@ impl Granting<'_, '_> {
                     "it registers no clients; credentials have to be had from it in another way",
                 )
             })?;
-            registering.answered(&self.flow.fetcher.fetch(request).await?)
+            registering.answered(&self.flow.fetch(request, false).await?)
         };
         let mut registered = register(&scopes).await;
         // Some take only scopes of their own here, and grant those of resources all the same.
@@ -522,6 +534,7 @@ impl Granting<'_, '_> {
             resource: &self.discovered.resource,
             requested: self.scopes,
             key: self.key,
+            trusted: false,
         };
         self.flow.ask(&asking, grant, None).await
     }

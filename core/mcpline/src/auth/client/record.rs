@@ -23,6 +23,8 @@ pub(super) struct Record {
     pub(super) requested: Scopes,
     /// What the tokens are bound to.
     pub(super) key: Option<Arc<SigningKey>>,
+    /// Whether the authorization server may be at a private address.
+    pub(super) trusted: bool,
 }
 
 /// As it is kept.
@@ -35,6 +37,8 @@ struct Kept {
     requested: Scopes,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     key: Option<Secret>,
+    #[serde(default)]
+    trusted: bool,
 }
 
 impl Record {
@@ -52,6 +56,7 @@ impl Record {
             tokens: self.tokens.clone(),
             requested: self.requested.clone(),
             key: key.map(|key| STANDARD.encode(key).into()),
+            trusted: self.trusted,
         };
         serde_json::to_vec(&kept).unwrap_or_default()
     }
@@ -76,6 +81,7 @@ impl Record {
             tokens: kept.tokens,
             requested: kept.requested,
             key,
+            trusted: kept.trusted,
         })
     }
 }
@@ -110,6 +116,7 @@ mod tests {
             tokens: serde_json::from_value(tokens).expect("tokens"),
             requested: Scopes::parse("x y"),
             key: Some(fresh_key().expect("a key")),
+            trusted: false,
         }
     }
 

@@ -1,5 +1,6 @@
 //! An answer whose head has arrived, and the reading of its body.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -23,6 +24,8 @@ const DRAIN_BYTES: usize = 64 * 1024;
 /// An answer, its connection with it. Dropping it before its end closes the connection.
 pub(super) struct Answer {
     pub(super) head: Parts,
+    /// Where it came from, unless by a proxy.
+    pub(super) peer: Option<IpAddr>,
     body: Incoming,
     /// Given back at the end of the body.
     lease: Option<(Wire, Arc<Origin>, Arc<Pool>)>,
@@ -56,6 +59,7 @@ impl Answer {
         let (head, body) = response.into_parts();
         let mut answer = Self {
             head,
+            peer: wire.peer,
             body,
             lease: Some((wire, origin, pool)),
         };

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt::Write as _;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -44,6 +45,7 @@ const MAX_HEAD: usize = 64 * 1024;
 /// Makes connections.
 pub(super) struct Connector {
     tcp: HttpConnector<Resolver>,
+    to_proxy: HttpConnector<Resolver>,
     reach: Reach,
     proxies: Proxies,
     roots: Vec<CertificateDer<'static>>,
@@ -64,6 +66,8 @@ pub(super) struct Wire {
     pub(super) sender: http1::SendRequest<Full<Bytes>>,
     /// Set where an HTTP proxy reads the requests.
     pub(super) proxied: Option<Proxied>,
+    /// The server's address, unless a proxy is between.
+    pub(super) peer: Option<IpAddr>,
 }
 
 /// What requests hold that an HTTP proxy passes on.
@@ -74,13 +78,16 @@ pub(super) struct Proxied {
 
 impl Connector {
     pub(super) fn new(settings: &HttpSettings, reach: Reach) -> Result<Self, ClientError> {
-        let mut tcp = HttpConnector::new_with_resolver(Resolver::new(reach));
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(KEEP_ALIVE));
-        tcp.set_keepalive_retries(Some(KEEP_ALIVE_TRIES.0));
-        tcp.set_keepalive_interval(Some(KEEP_ALIVE_TRIES.1));
-        tcp.set_connect_timeout(Some(settings.connect_timeout));
+        let tcp = |reach| {
+            let mut tcp = HttpConnector::new_with_resolver(Resolver::new(reach));
+            tcp.enforce_http(false);
+            tcp.set_nodelay(true);
+            tcp.set_keepalive(Some(KEEP_ALIVE));
+            tcp.set_keepalive_retries(Some(KEEP_ALIVE_TRIES.0));
+            tcp.set_keepalive_interval(Some(KEEP_ALIVE_TRIES.1));
+            tcp.set_connect_timeout(Some(settings.connect_timeout));
+            tcp
+        };
         let roots = CertificateDer::pem_slice_iter(&settings.tls_roots)
             .collect::<Result<Vec<_>, _>>()
             .map_err(|error| ClientError::Misuse(format!("tls_roots is no PEM: {error}")))?;
@@ -95,7 +102,9 @@ impl Connector {
             Proxy::Url(url) => Proxies::Always(proxy(url)?),
         };
         Ok(Self {
-            tcp,
+            tcp: tcp(reach),
+            // Its host is the user's own choice.
+            to_proxy: tcp(Reach::Everywhere),
             reach,
             proxies,
             roots,
@@ -127,9 +136,11 @@ impl Connector {
         let proxy = self.proxy_for(target);
         let https = target.origin.https;
         let mut proxied = None;
-        let mut tcp = self.tcp.clone();
+        let mut tcp = self.to_proxy.clone();
         let stream = match &proxy {
-            None => tcp
+            None => self
+                .tcp
+                .clone()
                 .call(target.uri.clone())
                 .await
                 .map_err(|error| reason(&error))?,
@@ -158,13 +169,21 @@ impl Connector {
                 }
             },
         };
+        let peer = match &proxy {
+            None => stream.inner().peer_addr().ok().map(|peer| peer.ip()),
+            Some(_) => None,
+        };
         let sender = if https {
             let stream = self.encrypt(stream.into_inner(), target).await?;
             handshake(Box::new(TokioIo::new(stream))).await?
         } else {
             handshake(Box::new(stream)).await?
         };
-        Ok(Wire { sender, proxied })
+        Ok(Wire {
+            sender,
+            proxied,
+            peer,
+        })
     }
 
     fn proxy_for(&self, target: &Target) -> Option<Intercept> {
@@ -182,7 +201,8 @@ impl Connector {
         target: &Target,
     ) -> Result<TokioIo<TcpStream>, String> {
         let local_names = proxy.uri().scheme_str() == Some("socks5");
-        let mut socks = SocksV5::new(proxy.uri().clone(), self.tcp.clone()).local_dns(local_names);
+        let mut socks =
+            SocksV5::new(proxy.uri().clone(), self.to_proxy.clone()).local_dns(local_names);
         if let Some((user, password)) = proxy.raw_auth() {
             socks = socks.with_auth(user.to_owned(), password.to_owned());
         }

@@ -149,3 +149,40 @@ impl std::fmt::Debug for Fetcher {
         f.debug_struct("Fetcher").finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::super::settings::Proxy;
+    use super::*;
+
+    #[tokio::test]
+    async fn a_proxy_may_be_at_a_private_address_where_what_is_fetched_may_not() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let seen = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let mut line = vec![0; 1024];
+            let read = stream.read(&mut line).await.expect("a request");
+            let refusal = b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n";
+            stream.write_all(refusal).await.expect("sent");
+            String::from_utf8_lossy(&line[..read]).into_owned()
+        });
+        let settings = HttpSettings {
+            proxy: Proxy::Url(format!("http://localhost:{port}")),
+            ..HttpSettings::default()
+        };
+        let fetcher = Fetcher::new(&settings, Handle::current(), false).expect("a fetcher");
+        let fetched = fetcher.fetch(FetchRequest::get("https://auth.example.com/keys"));
+        assert_eq!(fetched.await.expect_err("refused").code(), "fetch_failed");
+        let seen = seen.await.expect("no panic");
+        assert!(seen.starts_with("CONNECT auth.example.com:443 "), "{seen}");
+        let private = fetcher
+            .fetch(FetchRequest::get("https://10.1.2.3/keys"))
+            .await;
+        let error = private.expect_err("refused");
+        assert!(error.to_string().contains("private address"), "{error}");
+    }
+}

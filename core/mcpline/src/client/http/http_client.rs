@@ -144,7 +144,7 @@ impl HttpClient {
             let answer = self
                 .send(method.clone(), target, with_token, body, reuse)
                 .await?;
-            let judged = attendant.judge(&answer.head, &shown, &mut rounds, patience);
+            let judged = attendant.judge(&answer.head, answer.peer, &shown, &mut rounds, patience);
             match Box::pin(judged).await {
                 Ok(Judgement::Keep) => return Ok(answer),
                 Ok(Judgement::Again) => {

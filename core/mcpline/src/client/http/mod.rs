@@ -30,7 +30,7 @@ mod tests;
 pub(crate) use fetcher::Fetcher;
 pub(crate) use http_client::HttpClient;
 pub(crate) use pair::PairLink;
-pub(crate) use reach::is_private;
+pub(crate) use reach::is_public;
 pub(crate) use streamable::HttpLink;
 pub(crate) use target::without_credentials;
 

@@ -89,19 +89,8 @@ impl Service<Name> for Resolver {
     }
 }
 
-/// Whether a host is at a private address, as far as the system can tell.
-pub(crate) async fn is_private(host: &str) -> bool {
-    if let Ok(address) = host.parse::<IpAddr>() {
-        return !is_public(address);
-    }
-    match tokio::net::lookup_host((host, 0)).await {
-        Ok(mut addresses) => addresses.any(|address| !is_public(address.ip())),
-        Err(_) => false,
-    }
-}
-
 /// Whether an address is one of the open internet.
-pub(super) fn is_public(address: IpAddr) -> bool {
+pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),
         IpAddr::V6(address) => is_public_v6(address),
