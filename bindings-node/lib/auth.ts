@@ -1,5 +1,8 @@
 /** Whose tokens a server accepts (`basic/authorization`), and who calls. */
 
+import { warn } from "./client/host.js";
+import { hub, listen, nextNumber, unlisten } from "./hub.js";
+import { native, type NativeVerifier } from "./native.js";
 import type { JsonSchema } from "./protocol.js";
 import { seconds, snakeCase } from "./settings.js";
 
@@ -21,6 +24,11 @@ export interface ResourceServerSettings {
   jwks?: JsonSchema;
   /** Where opaque tokens are looked up (RFC 7662). */
   introspection?: IntrospectionSettings;
+  /**
+   * Checks every token in place of all that: gives what the token says, or `null` if it isn't good. What it throws is reported
+   * as a warning of the process; the request is answered 503 then, for nobody knows whether the token is good.
+   */
+  verify?: (token: string) => Verified | null | Promise<Verified | null>;
   /** What the metadata tell of authorization servers, if not `issuers`. */
   authorizationServers?: readonly string[];
   /** Values of `aud` that are accepted besides the resource. */
@@ -66,6 +74,9 @@ export interface IntrospectionSettings {
   knowsAudience?: boolean;
 }
 
+/** What a token says. */
+export type Verified = Partial<Omit<Caller, "audience">>;
+
 /** Who calls. */
 export interface Caller {
   /** Who issued the token. */
@@ -95,8 +106,9 @@ interface CallerJson {
 }
 
 /** Settings of a resource server as the core reads them. */
-export function resourceServerOptions(settings: ResourceServerSettings): Record<string, unknown> {
-  return converted(settings, (name, value) => {
+export function resourceServerOptions({ verify, ...settings }: ResourceServerSettings): Record<string, unknown> {
+  const verifies = verify === undefined ? {} : { verifies: true };
+  return converted({ ...settings, ...verifies }, (name, value) => {
     if (name === "introspection") {
       return converted(value as IntrospectionSettings, (name, value) =>
         name === "keepFor" ? seconds("introspection.keepFor", value) : value,
@@ -114,6 +126,51 @@ function converted(settings: object, convert: (name: string, value: unknown) => 
     }
   }
   return options;
+}
+
+/** What has a function check tokens, until it is let go of. */
+export interface Verifying {
+  readonly native: NativeVerifier | undefined;
+  readonly end: () => void;
+}
+
+/** Has the function of these settings check tokens, if there is one. */
+export function verifying(settings: ResourceServerSettings | undefined): Verifying {
+  const verify = settings?.verify;
+  if (verify === undefined) {
+    return { native: undefined, end: () => undefined };
+  }
+  const number = nextNumber();
+  const verifier = new native.Verifier(hub, number);
+  const check = async (asked: number, token: string) => {
+    try {
+      const said = await verify(token);
+      if (said === null) {
+        verifier.refuse(asked);
+      } else {
+        verifier.accept(asked, JSON.stringify(told(said)));
+      }
+    } catch (error) {
+      warn("the verifier of tokens failed", error);
+      verifier.fail(asked);
+    }
+  };
+  listen(number, { told: (_about, asked, json) => void check(asked, JSON.parse(json) as string) });
+  return {
+    native: verifier,
+    end: () => {
+      unlisten(number);
+    },
+  };
+}
+
+/** In the core's spelling. */
+function told({ clientId, expiresAt, ...said }: Verified): Record<string, unknown> {
+  return {
+    ...said,
+    ...(clientId === undefined ? {} : { client_id: clientId }),
+    ...(expiresAt === undefined ? {} : { expires_at: Math.floor(expiresAt.getTime() / 1000) }),
+  };
 }
 
 /** A caller as the core tells of them. */

@@ -57,7 +57,7 @@ export {
   UsageError,
 } from "./errors.js";
 export type { Visit } from "./errors.js";
-export type { Caller, IntrospectionSettings, ResourceServerSettings } from "./auth.js";
+export type { Caller, IntrospectionSettings, ResourceServerSettings, Verified } from "./auth.js";
 export type { HttpApp, WellKnown } from "./http.js";
 export type * from "./protocol.js";
 export { elicitForm, elicitUrl, InputRequired, listRoots, sample } from "./questions.js";

@@ -65,8 +65,22 @@ export interface NativeServer {
   notifyResourceUpdated(uri: string): void;
   notifyElicitationComplete(elicitationId: string): void;
   serveStdio(ended: number): NativeServing;
-  serveHttp(bound: number, ended: number, host: string, port: number, options: string): NativeServing;
-  httpApp(options: string): NativeHttpApp;
+  serveHttp(
+    bound: number,
+    ended: number,
+    host: string,
+    port: number,
+    options: string,
+    verifier?: NativeVerifier,
+  ): NativeServing;
+  httpApp(options: string, verifier?: NativeVerifier): NativeHttpApp;
+}
+
+/** What checks tokens (`src/verify.rs`). */
+export interface NativeVerifier {
+  accept(number: number, caller: string): void;
+  refuse(number: number): void;
+  fail(number: number): void;
 }
 
 /** A transport that is served (`src/serving.rs`). */
@@ -86,6 +100,7 @@ export interface Native extends NativeClientPart {
   version(): string;
   Hub: new (wake: () => void) => NativeHub;
   Server: new (hub: NativeHub, number: number, info: string, instructions?: string, settings?: string) => NativeServer;
+  Verifier: new (hub: NativeHub, number: number) => NativeVerifier;
 }
 
 /** Where the addon may be: beside us, or in the package for this platform. */

@@ -2,6 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 
+import { verifying } from "./auth.js";
 import { Context } from "./context.js";
 import { attempt, UsageError } from "./errors.js";
 import { HttpApp } from "./http.js";
@@ -432,11 +433,13 @@ export class Server {
   async listen(options: ListenOptions = {}): Promise<Listening> {
     const { port = 0, host = "127.0.0.1", ...settings } = options;
     const serialized = httpOptions(settings);
+    const verifier = verifying(settings.auth);
     const [boundNumber, bound] = promised();
     const [endedNumber, ended] = promised();
     const serving = this.#serve([boundNumber, endedNumber], ended, () =>
-      this.#native.serveHttp(boundNumber, endedNumber, host, port, serialized),
+      this.#native.serveHttp(boundNumber, endedNumber, host, port, serialized, verifier.native),
     );
+    serving.ended.then(verifier.end, verifier.end);
     const address = await bound;
     const [actualHost, actualPort] = JSON.parse(address ?? "[]") as [string, number];
     const close = async () => {
@@ -460,9 +463,11 @@ export class Server {
    */
   httpApp(settings: HttpSettings = {}): HttpApp {
     const options = httpOptions(settings);
-    const made = attempt(() => this.#native.httpApp(options));
+    const verifier = verifying(settings.auth);
+    const made = attempt(() => this.#native.httpApp(options, verifier.native));
     const app = new HttpApp(made, this.#grace, () => {
       this.#apps.delete(app);
+      verifier.end();
     });
     this.#apps.add(app);
     return app;

@@ -16,6 +16,7 @@ mod runtime;
 mod server;
 mod serving;
 mod text;
+mod verify;
 mod wake;
 
 use napi_derive::napi;

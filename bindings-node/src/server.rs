@@ -7,6 +7,7 @@ use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
 use mcpline::protocol::wire::Raw;
 use mcpline::server::{Completer, PromptOptions, ResourceOptions, ToolOptions};
+use mcpline::transport::http::HttpOptions;
 use mcpline::{Handler, transport};
 use napi::Result;
 use napi_derive::napi;
@@ -16,6 +17,7 @@ use crate::failure::Failure;
 use crate::hub::{Event, Hub, Settled, Shared};
 use crate::mount::HttpApp;
 use crate::serving::{Serving, serve};
+use crate::verify::Verifier;
 
 /// A server. Its handlers are JavaScript's, each under a number.
 #[napi]
@@ -202,9 +204,9 @@ impl Server {
         host: String,
         port: u16,
         options: String,
+        verifier: Option<&Verifier>,
     ) -> Result<Serving> {
-        let options: HttpServingOptions = read("the options", &options)?;
-        let options = options.options().map_err(|error| Failure::core(&error))?;
+        let options = serving_options(&options, verifier)?;
         let runtime = self.shared.runtime()?;
         let serving = Serving::new();
         let stop = serving.signal();
@@ -230,15 +232,23 @@ impl Server {
 
     /// The server as an HTTP application.
     #[napi(catch_unwind)]
-    pub fn http_app(&self, options: String) -> Result<HttpApp> {
-        let options: HttpServingOptions = read("the options", &options)?;
-        let options = options.options().map_err(|error| Failure::core(&error))?;
+    pub fn http_app(&self, options: String, verifier: Option<&Verifier>) -> Result<HttpApp> {
+        let options = serving_options(&options, verifier)?;
         let runtime = self.shared.runtime()?;
         let _entered = runtime.enter();
         let body_limit = options.body_limit;
         let service = self.core.http_service(options);
         Ok(HttpApp::new(service, body_limit, self.shared.clone()))
     }
+}
+
+fn serving_options(options: &str, verifier: Option<&Verifier>) -> Result<HttpOptions> {
+    let options: HttpServingOptions = read("the options", options)?;
+    let options = match verifier {
+        Some(verifier) => options.options_with(|builder| Ok(verifier.added_to(builder))),
+        None => options.options(),
+    };
+    options.map_err(|error| Failure::core(&error).into())
 }
 
 fn done(added: std::result::Result<(), mcpline::Error>) -> Result<()> {

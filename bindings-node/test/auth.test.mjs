@@ -182,6 +182,33 @@ test("mounted under a prefix, the metadata are the program's to serve, at the pl
   assert.match(refused.headers.get("www-authenticate"), /^Bearer /);
 });
 
+test("a function may check tokens in place of everything else", async (t) => {
+  const asked = [];
+  const verify = async (bearer) => {
+    asked.push(bearer);
+    if (bearer === "broken") {
+      throw new Error("no database");
+    }
+    const expiresAt = new Date(Date.now() + 60_000);
+    return bearer === "sesame" ? { subject: "alice", scopes: ["use"], expiresAt, claims: { team: "red" } } : null;
+  };
+  const own = { resource: RESOURCE, authorizationServers: [ISSUER], requiredScopes: ["use"], verify };
+  const warnings = [];
+  const hear = ({ message }) => warnings.push(message);
+  process.on("warning", hear);
+  t.after(() => process.off("warning", hear));
+  const url = await listening(t, { auth: own });
+  const { body } = await ask(url, "sesame", "tools/call", { name: "whoami", arguments: {} });
+  const { subject, claims, clientId } = JSON.parse(body.result.content[0].text);
+  assert.deepEqual([subject, claims, clientId], ["alice", { team: "red" }, undefined]);
+  const refused = await ask(url, "open", "tools/list");
+  assert.equal(refused.status, 401);
+  assert.match(refused.challenge, /error="invalid_token"/);
+  assert.equal((await ask(url, "broken", "tools/list")).status, 503);
+  assert.match(warnings.join(), /no database/);
+  assert.deepEqual(new Set(asked), new Set(["sesame", "open", "broken"]));
+});
+
 test("without authorization there is no caller, and settings that could not work are refused", async (t) => {
   const server = new Server({ name: "open", version: "1" });
   server.tool("whoami", {}, (_, ctx) => String(ctx.auth));

@@ -1,0 +1,109 @@
+//! Tokens that a function of JavaScript's checks: it is told of each, under a number, and answers when it knows.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mcpline::auth::{Authorized, ResourceServerBuilder, VerifyError};
+use mcpline::foreign::options::AuthorizedOptions;
+use mcpline::protocol::wire::Raw;
+use napi::Result;
+use napi_derive::napi;
+use tokio::sync::oneshot;
+
+use crate::hub::{Event, Hub, Shared, lock};
+use crate::server::read;
+
+/// How long a function may take. A request waits for it, and a function that never answers must not hold it for ever.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+type Verdict = std::result::Result<Authorized, VerifyError>;
+
+/// A function of JavaScript's that checks tokens.
+#[napi]
+pub struct Verifier {
+    number: u32,
+    shared: Arc<Shared>,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    last: u32,
+    senders: HashMap<u32, oneshot::Sender<Verdict>>,
+}
+
+#[napi]
+impl Verifier {
+    /// The listener with this number is told of tokens: a number, and the token as JSON.
+    #[napi(constructor, catch_unwind)]
+    pub fn new(hub: &Hub, number: u32) -> Self {
+        Self {
+            number,
+            shared: hub.shared.clone(),
+            waiting: Arc::default(),
+        }
+    }
+
+    /// The token is good. `caller` is what it says, as JSON.
+    #[napi(catch_unwind)]
+    pub fn accept(&self, number: u32, caller: String) -> Result<()> {
+        let caller: AuthorizedOptions = read("what the verifier returned", &caller)?;
+        self.end(number, Ok(caller.authorized()));
+        Ok(())
+    }
+
+    /// It isn't.
+    #[napi(catch_unwind)]
+    pub fn refuse(&self, number: u32) {
+        self.end(
+            number,
+            Err(VerifyError::Invalid("it is not accepted".into())),
+        );
+    }
+
+    /// Nobody can tell now.
+    #[napi(catch_unwind)]
+    pub fn fail(&self, number: u32) {
+        self.end(
+            number,
+            Err(VerifyError::Unavailable("the verifier failed".into())),
+        );
+    }
+
+    fn end(&self, number: u32, verdict: Verdict) {
+        let sender = lock(&self.waiting).senders.remove(&number);
+        if let Some(sender) = sender {
+            // Nobody may want it any more.
+            let _ = sender.send(verdict);
+        }
+    }
+
+    /// Has the function check every token.
+    pub(crate) fn added_to(&self, builder: ResourceServerBuilder) -> ResourceServerBuilder {
+        let (listener, shared, waiting) = (self.number, self.shared.clone(), self.waiting.clone());
+        builder.verifier(move |token| {
+            let (sender, verdict) = oneshot::channel();
+            let number = {
+                let mut waiting = lock(&waiting);
+                waiting.last = waiting.last.wrapping_add(1);
+                let number = waiting.last;
+                waiting.senders.insert(number, sender);
+                number
+            };
+            let told = Some(Raw::string(token.expose()));
+            shared.post(Event::Told(listener, 0, f64::from(number), told));
+            let waiting = waiting.clone();
+            async move {
+                let verdict = tokio::time::timeout(PATIENCE, verdict).await;
+                lock(&waiting).senders.remove(&number);
+                match verdict {
+                    Ok(Ok(verdict)) => verdict,
+                    _ => Err(VerifyError::Unavailable(
+                        "the verifier gave no answer".into(),
+                    )),
+                }
+            }
+        })
+    }
+}
