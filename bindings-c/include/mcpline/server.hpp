@@ -19,6 +19,9 @@ struct HandlerOptions {
   std::uint32_t calls_per_second = 0;
   /// How many of them at once; 0 for as many as come per second.
   std::uint32_t burst = 0;
+  /// What a caller over HTTP must be allowed, where the server has `auth` among its options of HTTP: scopes with a space
+  /// between each. Who lacks one finds it in no list.
+  std::string scopes = {};
 
   /// As C has it.
   mcpl_handler_options table() const {
@@ -28,6 +31,7 @@ struct HandlerOptions {
                     (run_once ? static_cast<std::uint32_t>(MCPL_HANDLER_RUN_ONCE) : 0U);
     options.calls_per_second = calls_per_second;
     options.burst = burst;
+    options.scopes = scopes.empty() ? nullptr : scopes.c_str();
     return options;
   }
 };
