@@ -350,7 +350,7 @@ typedef struct mcpl_loop mcpl_loop;
  * A question of a server, until it is answered, refused, or withdrawn.
  *
  * A token that may be used from any thread at any time: once it has ended, functions return `MCPL_ENDED`. It is not
- * released by anybody. Questions that are still open when the client closes are withdrawn.
+ * released by anybody. Questions that are still open when the client, or the server, closes are withdrawn.
  */
 typedef struct mcpl_question mcpl_question;
 
@@ -2284,7 +2284,7 @@ mcpl_status mcpl_server_run_stdio(mcpl_server *server);
  * `retry`, `kept_events`, `kept_bytes` of event streams; `auth`, whose tokens are accepted, an object:
  * `resource` (the URL that clients know the server by), `issuers`, `jwks_url`, `jwks`, `introspection`, `authorization_servers`,
  * `audiences`, `required_scopes`, `implied_scopes`, `algorithms`, `clock_skew` and more, as `ResourceServer` has them in other
- * languages.
+ * languages; `verifies`, for a callback that checks tokens instead (`mcpl_server_on_verify`).
  *
  * Returns `MCPL_TRANSPORT` if it can't listen there, `MCPL_WOULD_BLOCK` where it must not wait.
  */
@@ -2383,6 +2383,26 @@ const char *mcpl_error_details(const mcpl_error *error);
  * Releases a string that a function has given back. `NULL` is nothing.
  */
 void mcpl_string_free(char *text);
+
+/**
+ * Has `handler` check every token, in place of the server, where the `auth` among the options of HTTP has
+ * `"verifies": true` (`basic/authorization`). Before serving.
+ *
+ * Its parameters have the `token`. It is answered with what the token says, all of it optional: `issuer`, `subject`,
+ * `client_id`, `scopes` (an array), `expires_at` (seconds since 1970), `claims` (an object). It is refused with the code -1 if
+ * it isn't good; with any other code if nobody can tell now, and the request is answered 503. So it is if no answer comes
+ * within 30 seconds.
+ *
+ * - `handler`: is called with each token; see `mcpl_question_handler`. The token is valid until it returns, and secret.
+ * - `user`, `finalize`: given to it, and what releases it once it is not called any more: when the server closes, a further
+ *   call of this function replaces the handler, or this one fails.
+ *
+ * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the handler is `NULL`.
+ */
+mcpl_status mcpl_server_on_verify(mcpl_server *server,
+                                  mcpl_question_handler handler,
+                                  void *user,
+                                  mcpl_finalizer finalize);
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -37,6 +37,7 @@ mod serving;
 mod status;
 mod text;
 mod user;
+mod verifying;
 
 pub use ask::*;
 pub use call::*;
@@ -53,3 +54,4 @@ pub use serving::*;
 pub use status::*;
 pub use text::{MCPL_AUTO_LENGTH, mcpl_string_free};
 pub use user::mcpl_finalizer;
+pub use verifying::mcpl_server_on_verify;

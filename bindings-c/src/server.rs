@@ -1,7 +1,7 @@
 //! Servers: made, closed, freed. What they offer is in `features`, how they are served in `serving`.
 
 use std::ffi::c_char;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use mcpline::foreign::options::{self, ServerOptions};
@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::call;
+use crate::client::{Asked, withdraw_all};
 use crate::event_loop::{Loop, mcpl_loop};
 use crate::handles::{Table, Token};
 use crate::library;
@@ -33,6 +34,8 @@ pub(crate) struct Server {
     pub(crate) core: mcpline::Server,
     pub(crate) owner: Arc<Owner>,
     pub(crate) serving: Serving,
+    /// What checks tokens, if a callback does.
+    verifier: Mutex<Option<Arc<Asked>>>,
 }
 
 impl Server {
@@ -55,10 +58,21 @@ impl Server {
                 core: built,
                 owner: Owner::new(library),
                 serving: Serving::new(),
+                verifier: Mutex::new(None),
             })
         });
         let server = opened.inspect_err(|_| library::leave())?;
         Ok(server.token.handle())
+    }
+
+    /// Has a callback check tokens; returns what did before.
+    pub(crate) fn verifies_with(&self, asked: Arc<Asked>) -> Option<Arc<Asked>> {
+        self.verifier().replace(asked)
+    }
+
+    /// What checks tokens, if a callback does.
+    pub(crate) fn verifier(&self) -> MutexGuard<'_, Option<Arc<Asked>>> {
+        self.verifier.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Ends what is served and what is called, and waits until no callback runs any more.
@@ -67,6 +81,7 @@ impl Server {
         let until = Instant::now().checked_add(self.core.settings().shutdown_grace);
         self.serving.stop();
         self.serving.wait(&self.owner, -1)?;
+        withdraw_all(&self.owner);
         // Of clients in this process, which are no transport of the server's.
         self.owner
             .wait_for_calls(|| call::is_awaited(&self.owner), until)?;

@@ -15,6 +15,7 @@ use crate::server::{Server, mcpl_server};
 use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
 use crate::text::{self, put};
 use crate::user::{UserData, mcpl_finalizer};
+use crate::verifying::verified_by;
 
 /// Is told that the last transport of a server has ended: in order if `error` is `NULL`, which is valid until it returns.
 pub type mcpl_server_ended = Option<
@@ -163,7 +164,11 @@ impl Server {
         options: HttpServingOptions,
     ) -> Done<u16> {
         place::may_wait()?;
-        let options = options.options()?;
+        let verifier = self.verifier().clone();
+        let options = match verifier {
+            Some(verifier) => options.options_with(|builder| Ok(verified_by(verifier, builder)))?,
+            None => options.options()?,
+        };
         let bound = Latch::<Done<u16>>::new();
         let giving = bound.clone();
         self.spawn(move |core, stop| async move {
@@ -215,7 +220,7 @@ pub extern "C" fn mcpl_server_run_stdio(server: *mut mcpl_server) -> mcpl_status
 /// `retry`, `kept_events`, `kept_bytes` of event streams; `auth`, whose tokens are accepted, an object:
 /// `resource` (the URL that clients know the server by), `issuers`, `jwks_url`, `jwks`, `introspection`, `authorization_servers`,
 /// `audiences`, `required_scopes`, `implied_scopes`, `algorithms`, `clock_skew` and more, as `ResourceServer` has them in other
-/// languages.
+/// languages; `verifies`, for a callback that checks tokens instead (`mcpl_server_on_verify`).
 ///
 /// Returns `MCPL_TRANSPORT` if it can't listen there, `MCPL_WOULD_BLOCK` where it must not wait.
 #[unsafe(no_mangle)]

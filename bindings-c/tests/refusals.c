@@ -288,6 +288,7 @@ static void servers_refuse_handles(void) {
   mcpl_loop *loop = mcpl_loop_new();
   const mcpl_channel_functions functions = {.size = sizeof functions, .send = on_send};
   HANDLE(mcpl_server_use_loop, ended, loop);
+  HANDLE(mcpl_server_on_verify, ended, keep_question, NULL, NULL);
   HANDLE(mcpl_server_add_tool, ended, "a", "b", NULL, handler, NULL, NULL);
   HANDLE(mcpl_server_add_tool_with, ended, JSON("{\"name\": \"a\", \"inputSchema\": {\"type\": \"object\"}}"), NULL,
          handler, NULL, NULL);
@@ -341,6 +342,7 @@ static void servers_refuse_arguments(void) {
   GIVES_NULL(mcpl_server_new_with, JSON("{\"name\": \"a\", \"version\": \"1\"}"), JSON("[]"));
   GIVES_NULL(mcpl_server_new_with, JSON("{\"name\": \"a\", \"version\": \"1\"}"), JSON("{\"nonsense\": 1}"));
   mcpl_server *server = mcpl_server_new("server", "1");
+  REFUSES(mcpl_server_on_verify, server, NULL, NULL, NULL);
   REFUSES(mcpl_server_add_tool, server, BAD_TEXT, "b", NULL, handler, NULL, NULL);
   REFUSES(mcpl_server_add_tool, server, "a", BAD_TEXT, NULL, handler, NULL, NULL);
   REFUSES(mcpl_server_add_tool, server, "a", "b", BAD_JSON, handler, NULL, NULL);

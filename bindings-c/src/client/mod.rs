@@ -24,6 +24,8 @@ mod request;
 mod settings;
 mod telling;
 
+pub(crate) use question::{Asked, withdraw_all};
+
 pub use asking::*;
 pub use channel::mcpl_client_set_channel;
 pub use handle::{mcpl_client, mcpl_client_close, mcpl_client_free, mcpl_client_new};

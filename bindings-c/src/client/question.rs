@@ -1,4 +1,5 @@
-//! What a server asks its client: each question is answered once, from any thread, unless nobody waits any more.
+//! What a host is asked: by a server of its client, or by this library about authorization. Each question is answered once,
+//! from any thread, unless nobody waits any more.
 
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +19,7 @@ use crate::user::{UserData, mcpl_finalizer};
 /// A question of a server, until it is answered, refused, or withdrawn.
 ///
 /// A token that may be used from any thread at any time: once it has ended, functions return `MCPL_ENDED`. It is not
-/// released by anybody. Questions that are still open when the client closes are withdrawn.
+/// released by anybody. Questions that are still open when the client, or the server, closes are withdrawn.
 pub struct mcpl_question {
     _token: [u8; 0],
 }
@@ -58,10 +59,10 @@ pub(super) struct Answerers {
 }
 
 /// A handler of questions.
-pub(super) struct Asked {
-    pub(super) ask: Ask,
-    pub(super) data: Arc<UserData>,
-    pub(super) owner: Arc<Owner>,
+pub(crate) struct Asked {
+    pub(crate) ask: Ask,
+    pub(crate) data: Arc<UserData>,
+    pub(crate) owner: Arc<Owner>,
 }
 
 impl Answerers {
@@ -93,7 +94,8 @@ fn named(method: &str, params: Option<Raw>) -> Raw {
 }
 
 impl Asked {
-    fn answer(self: &Arc<Self>, params: Option<Raw>) -> Answer {
+    /// Has the handler answer a question with these parameters.
+    pub(crate) fn answer(self: &Arc<Self>, params: Option<Raw>) -> Answer {
         let (sender, receiver) = oneshot::channel();
         let opened = QUESTIONS.open(|token| {
             Arc::new(Question {
@@ -214,8 +216,8 @@ impl Drop for Open {
     }
 }
 
-/// Withdraws all questions that a client leaves open: its connection has ended.
-pub(super) fn withdraw_all(owner: &Arc<Owner>) {
+/// Withdraws all questions that a client or a server leaves open: what they were asked for has ended.
+pub(crate) fn withdraw_all(owner: &Arc<Owner>) {
     for question in QUESTIONS.all(|question| Arc::ptr_eq(&question.owner, owner)) {
         question.withdraw();
     }

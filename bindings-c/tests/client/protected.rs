@@ -119,6 +119,62 @@ fn a_tool_with_scopes_is_for_those_who_have_them_and_its_handler_knows_who_calls
     assert_eq!(told["auth"]["claims"]["sub"], "alice");
 }
 
+/// Knows two tokens: one is alice's, of the other it can't tell.
+unsafe extern "C" fn check(
+    question: *mut mcpl_question,
+    params: *const c_char,
+    length: usize,
+    _: *mut c_void,
+) {
+    let params = unsafe { std::slice::from_raw_parts(params.cast::<u8>(), length) };
+    let params: serde_json::Value = serde_json::from_slice(params).expect("JSON");
+    unsafe {
+        ok(match params["token"].as_str().expect("a token") {
+            "sesame" => {
+                let caller =
+                    c(r#"{"subject": "alice", "scopes": ["mcp"], "claims": {"team": "red"}}"#);
+                mcpl_question_answer(question, caller.as_ptr(), MCPL_AUTO_LENGTH)
+            }
+            "later" => mcpl_question_refuse(question, -32603, c"no database".as_ptr(), null(), 0),
+            _ => mcpl_question_refuse(question, -1, c"it is nobody's".as_ptr(), null(), 0),
+        });
+    }
+}
+
+#[test]
+fn a_callback_may_check_tokens_in_place_of_the_server() {
+    let service = Service::new();
+    ok(add(
+        &service,
+        "whoami",
+        null(),
+        size_of::<mcpl_handler_options>(),
+    ));
+    let auth = c(
+        r#"{"auth":{"resource":"http://localhost/mcp","required_scopes":["mcp"],"verifies":true,
+        "authorization_servers":["https://auth.example.com"]}}"#,
+    );
+    let (host, mut port) = (c"127.0.0.1".as_ptr(), 0);
+    let mut start =
+        || unsafe { mcpl_server_start_http(service.server, host, 0, auth.as_ptr(), &raw mut port) };
+    assert_eq!(start(), mcpl_status::MCPL_INVALID_ARGUMENT, "nobody checks");
+    ok(unsafe { mcpl_server_on_verify(service.server, Some(check), null_mut(), None) });
+    ok(start());
+
+    let answer = ask(port, "sesame", "tools/call", "whoami");
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(
+        answer.contains("alice") && answer.contains("red"),
+        "{answer}"
+    );
+    let refused = ask(port, "open", "tools/list", "");
+    assert!(refused.starts_with("HTTP/1.1 401"), "{refused}");
+    assert!(refused.contains("it is nobody's"), "{refused}");
+    let unknown = ask(port, "later", "tools/list", "");
+    assert!(unknown.starts_with("HTTP/1.1 503"), "{unknown}");
+    assert!(!unknown.contains("database"), "{unknown}");
+}
+
 #[test]
 fn options_of_programs_that_know_no_scopes_are_read_as_before_and_bad_scopes_are_refused() {
     let service = Service::new();
