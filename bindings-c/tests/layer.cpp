@@ -360,6 +360,42 @@ void transports_are_classes() {
   CHECK(Counted::alive == 0);
 }
 
+void a_callable_says_whose_token_it_is_and_scopes_who_sees_what() {
+  Pair pair;
+  HandlerOptions needs;
+  needs.scopes = "edit";
+  pair.server.add_tool("look", "d", nullptr, [](Call &call) { return call.info().string("/auth/subject"); });
+  pair.server.add_tool(R"({"name":"edit","inputSchema":{"type":"object"}})", [] { return "edited"; }, needs);
+  pair.server.on_verify([](const Json &params) {
+    const std::string token = params.string("/token");
+    if (token != "sesame" && token != "editor") {
+      throw RpcError(-1, "it is nobody's");
+    }
+    return std::string(token == "editor" ? R"({"subject":"bob","scopes":["edit"]})" : R"({"subject":"alice"})");
+  });
+  const std::uint16_t port = pair.server.start_http(
+      "127.0.0.1", 0,
+      R"({"auth":{"resource":"http://localhost/mcp","authorization_servers":["https://auth.example.com"],"verifies":true}})");
+  const std::string url = "http://127.0.0.1:" + std::to_string(port) + "/mcp";
+  const std::pair<const char *, const char *> callers[] = {{"sesame", "alice"}, {"editor", "bob"}};
+  for (const auto &[token, name] : callers) {
+    Client client("client", "1");
+    client.set_url(url, std::string(R"({"auth":{"bearer":")") + token + R"("}})");
+    client.open();
+    CHECK(text_of(client.call_tool("look", nullptr)) == name);
+    const bool edits = std::string_view(token) == "editor";
+    CHECK(contains(client.list_tools().text(), "\"edit\"") == edits);
+    if (edits) {
+      CHECK(text_of(client.call_tool("edit", nullptr)) == "edited");
+    } else {
+      THROWS(MCPL_SERVER_ERROR, client.call_tool("edit", nullptr));
+    }
+  }
+  Client stranger("client", "1");
+  stranger.set_url(url, R"({"auth":{"bearer":"guessed"}})");
+  THROWS(MCPL_HTTP_ERROR, (stranger.open(), 0));
+}
+
 void a_loop_runs_callbacks_here() {
   Loop loop;
   Pair pair;
@@ -454,6 +490,7 @@ int main() {
       TEST(what_lambdas_hold_is_destroyed),
       TEST(exceptions_of_callbacks_that_answer_nobody_are_told),
       TEST(transports_are_classes),
+      TEST(a_callable_says_whose_token_it_is_and_scopes_who_sees_what),
       TEST(a_loop_runs_callbacks_here),
       TEST(json_is_read_and_written),
       TEST(misuse_is_an_exception),

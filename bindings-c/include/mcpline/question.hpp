@@ -1,5 +1,5 @@
 /// \file
-/// What a server asks of a client's user, model or directories.
+/// What a host is asked: by a server of a client's user, model or directories, or about authorization.
 
 #ifndef MCPLINE_QUESTION_HPP
 #define MCPLINE_QUESTION_HPP

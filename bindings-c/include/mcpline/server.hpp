@@ -6,6 +6,7 @@
 
 #include "call.hpp"
 #include "channel.hpp"
+#include "question.hpp"
 
 namespace mcpline {
 
@@ -190,6 +191,15 @@ public:
 
   /// Serves stdin and stdout in the background.
   void start_stdio() { detail::check(mcpl_server_start_stdio(server_.get())); }
+
+  /// Checks every token, where the `auth` among the options of HTTP has `"verifies": true`. A handler takes
+  /// `(Question &, const Json &params)` or fewer of these, with the `token` among the parameters, and returns what the token
+  /// says as JSON (`mcpl_server_on_verify`); an RpcError with the code -1 says that it isn't good.
+  template <class F> void on_verify(F &&handler) {
+    using Kept = std::decay_t<F>;
+    detail::check(mcpl_server_on_verify(server_.get(), &detail::question<Kept>, new Kept(std::forward<F>(handler)),
+                                        &detail::destroy<Kept>));
+  }
 
   /// Serves HTTP in the background; returns the port, which is a free one for 0.
   std::uint16_t start_http(std::string_view host, std::uint16_t port, const JsonText &options = nullptr) {
