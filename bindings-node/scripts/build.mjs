@@ -1,8 +1,9 @@
 // Builds the package into dist/: the addon by cargo, the JavaScript by tsc, and the ESM face of both.
 //
-//   npm run build [-- --debug]
+//   npm run build [-- [--debug] [--keyring]]
 //
-// Needs a Rust toolchain. A debug build is made in a tenth of the time and is several times slower.
+// Needs a Rust toolchain. A debug build is made in a tenth of the time and is several times slower. With `--keyring`
+// clients can keep tokens in the system's keyring.
 
 import { spawnSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -39,6 +40,7 @@ function addon() {
     "build",
     "--package=mcpline-node",
     `--profile=${profile}`,
+    ...(process.argv.includes("--keyring") ? ["--features=keyring"] : []),
     "--message-format=json-render-diagnostics",
   ]);
   const artifacts = messages

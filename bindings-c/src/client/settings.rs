@@ -79,7 +79,7 @@ pub extern "C" fn mcpl_client_use_loop(
 ///     - `user_agent`: `{"loopback": {}}` (the system's browser; `redirect_uri`, `timeout` (300), `browser`: `"system"`, `"none"`
 ///       or `"host"`, `unopened` (`false`): whether the host is told of a URL that no browser was opened for),
 ///       `{"terminal": {}}` (`redirect_uri`, `timeout`) or `{"host": {"redirect_uri": ...}}`. Without one nobody is asked.
-///     - `store`: `"memory"` (the default), `{"file": directory}`, `{"keyring": name}` where the build has it, or
+///     - `store`: `"memory"` (the default), `{"file": directory}`, `{"keyring": name}` where the build has it (`FEATURES=keyring`), or
 ///       `{"host": {}}` (`locks` (`false`)).
 ///     - `credentials`: an array of what the client is known by already: `client_id`, `issuer`, `secret`, `private_key` (PEM),
 ///       `algorithm`, `key_id`, `auth`; or `client_id_metadata_url`.

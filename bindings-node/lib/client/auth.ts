@@ -109,8 +109,8 @@ export interface OAuthOptions {
   /** How the user gets to the authorization server and back; a {@link Loopback} by default. `null`: there is nobody to ask. */
   userAgent?: Loopback | Terminal | OwnUserAgent | null;
   /**
-   * Where tokens are kept: a directory that only its owner gets at, the system's keyring (in a build that has it), or a
-   * store of the host's; by default with the {@link OAuth}.
+   * Where tokens are kept: a directory that only its owner gets at, the system's keyring (where the package was built with
+   * it, by `npm run build -- --keyring`), or a store of the host's; by default with the {@link OAuth}.
    */
   store?: { file: string } | { keyring: string } | TokenStore;
   /** What to ask for beside what the server demands, separated by spaces. */

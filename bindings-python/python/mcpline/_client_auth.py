@@ -241,7 +241,7 @@ class FileStore:
 
 
 class KeyringStore:
-    """Keeps tokens in the system's keyring, in a build that has it.
+    """Keeps tokens in the system's keyring: the Secret Service, the Keychain, or the Credential Manager.
 
     Args:
         service: What the entries are found under there, for instance the name of the program.

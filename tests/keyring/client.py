@@ -1,0 +1,46 @@
+"""Signs in twice with tokens in the system's keyring: the second time nobody is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "examples" / "python"))
+
+from signing_in import consent, free_port, server
+from mcpline import Client
+from mcpline.auth import KeyringStore, Loopback, OAuth, ResourceServer
+
+
+async def main() -> None:
+    visits = []
+
+    async def browse(url: str) -> None:
+        visits.append(url)
+        await consent(url)
+
+    issuing = await asyncio.create_subprocess_exec(
+        *["cargo", "run", "--quiet", "--package", "authorization-server"],
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+    )
+    assert issuing.stdin is not None and issuing.stdout is not None
+    issuer = json.loads(await issuing.stdout.readline())["issuer"]
+    port = free_port()
+    resource = f"http://127.0.0.1:{port}/mcp"
+    serving = asyncio.create_task(server.serve("http", port=port, auth=ResourceServer(resource, issuer=issuer)))
+    for _ in range(2):
+        oauth = OAuth("a test", user_agent=Loopback(browser=browse), store=KeyringStore("mcpline-test"))
+        async with Client.connect(resource, auth=oauth) as client:
+            result = await client.call_tool("whoami")
+            assert result.content[0].text == "alice", result
+    assert len(visits) == 1, visits
+    serving.cancel()
+    issuing.stdin.close()
+    await issuing.wait()
+    print("1 passed, 0 failed")
+
+
+asyncio.run(main())
