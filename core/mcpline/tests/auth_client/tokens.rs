@@ -127,6 +127,30 @@ async fn a_refreshed_token_that_is_refused_at_once_leads_to_the_user() {
 }
 
 #[tokio::test]
+async fn those_who_share_nothing_but_a_store_refresh_once() {
+    let folder = tempfile();
+    let world = World::exemplary().await;
+    // Each with an OAuth of its own, as in processes of their own.
+    let connect = || world.connect(world.oauth().store(FileStore::new(&folder)).build());
+    let first = connect().await.expect("connected");
+    let second = connect().await.expect("connected");
+    world.issuer.revoke_access_tokens();
+    let held = world.issuer.hold(Endpoint::Token);
+    let calls = [first.clone(), second.clone()]
+        .map(|client| tokio::spawn(async move { call(&client, "look").await }));
+    world.issuer.asked(Endpoint::Token, 2).await;
+    drop(held);
+    for outcome in calls {
+        assert_eq!(outcome.await.expect("no panic").expect("a result"), "seen");
+    }
+    first.close().await;
+    second.close().await;
+    std::fs::remove_dir_all(&folder).expect("removed");
+    assert_eq!(world.grants("refresh_token"), 1);
+    assert_eq!(world.visits(), 1);
+}
+
+#[tokio::test]
 async fn a_refresh_token_that_was_taken_back_leads_to_the_user() {
     let world = World::exemplary().await;
     let client = world
