@@ -2,8 +2,8 @@
  *
  *     signing-in
  *
- * Starts a small authorization server (tests/authorization), which needs the Rust toolchain, so run it within the checkout.
- * A program of yours leaves "browser" out: then the system's browser opens, and the user consents there.
+ * Starts a small authorization server (tests/authorization), which needs the Rust toolchain, so run it within the
+ * checkout. A program of yours leaves "browser" out: then the system's browser opens, and the user consents there.
  */
 
 #include <mcpline.h>
@@ -20,7 +20,8 @@
 
 static int failed(const char *doing) {
   const mcpl_error *error = mcpl_last_error();
-  fprintf(stderr, "signing-in: %s: %s: %s\n", doing, mcpl_status_name(mcpl_error_status(error)), mcpl_error_message(error));
+  fprintf(stderr, "signing-in: %s: %s: %s\n", doing, mcpl_status_name(mcpl_error_status(error)),
+          mcpl_error_message(error));
   return EXIT_FAILURE;
 }
 
@@ -57,7 +58,8 @@ static int go(const char *url, char *location, size_t size) {
   char place[64];
   int port = 0;
   int path = 0;
-  if (sscanf(url, "http://%63[^:]:%d%n", place, &port, &path) < 2 || inet_pton(AF_INET, place, &address.sin_addr) != 1) {
+  if (sscanf(url, "http://%63[^:]:%d%n", place, &port, &path) < 2 ||
+      inet_pton(AF_INET, place, &address.sin_addr) != 1) {
     return -1;
   }
   address.sin_port = htons((uint16_t)port);
@@ -137,11 +139,12 @@ static mcpl_status serve(mcpl_server *server, const char *resource, uint16_t por
   needs.size = sizeof needs;
   needs.scopes = "publish";
   mcpl_server_add_tool(server, "whoami", "Who calls", NULL, whoami, NULL, NULL);
-  mcpl_server_add_tool_with(server, "{\"name\": \"publish\", \"inputSchema\": {\"type\": \"object\"}}", MCPL_AUTO_LENGTH,
-                            &needs, publish, NULL, NULL);
+  mcpl_server_add_tool_with(server, "{\"name\": \"publish\", \"inputSchema\": {\"type\": \"object\"}}",
+                            MCPL_AUTO_LENGTH, &needs, publish, NULL, NULL);
   char options[512];
   snprintf(options, sizeof options,
-           "{\"auth\": {\"resource\": \"%s\", \"issuers\": [\"%s\"], \"required_scopes\": [\"read\"]}}", resource, issuer);
+           "{\"auth\": {\"resource\": \"%s\", \"issuers\": [\"%s\"], \"required_scopes\": [\"read\"]}}", resource,
+           issuer);
   return mcpl_server_start_http(server, "127.0.0.1", port, options, NULL);
 }
 

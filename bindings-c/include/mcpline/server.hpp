@@ -20,8 +20,8 @@ struct HandlerOptions {
   std::uint32_t calls_per_second = 0;
   /// How many of them at once; 0 for as many as come per second.
   std::uint32_t burst = 0;
-  /// What a caller over HTTP must be allowed, where the server has `auth` among its options of HTTP: scopes with a space
-  /// between each. Who lacks one finds it in no list.
+  /// What a caller over HTTP must be allowed, where the server has `auth` among its options of HTTP: scopes with a
+  /// space between each. Who lacks one finds it in no list.
   std::string scopes = {};
 
   /// As C has it.
@@ -193,8 +193,8 @@ public:
   void start_stdio() { detail::check(mcpl_server_start_stdio(server_.get())); }
 
   /// Checks every token, where the `auth` among the options of HTTP has `"verifies": true`. A handler takes
-  /// `(Question &, const Json &params)` or fewer of these, with the `token` among the parameters, and returns what the token
-  /// says as JSON (`mcpl_server_on_verify`); an RpcError with the code -1 says that it isn't good.
+  /// `(Question &, const Json &params)` or fewer of these, with the `token` among the parameters, and returns what the
+  /// token says as JSON (`mcpl_server_on_verify`); an RpcError with the code -1 says that it isn't good.
   template <class F> void on_verify(F &&handler) {
     using Kept = std::decay_t<F>;
     detail::check(mcpl_server_on_verify(server_.get(), &detail::question<Kept>, new Kept(std::forward<F>(handler)),
