@@ -2,7 +2,6 @@
 
 use std::ffi::c_void;
 use std::sync::Arc;
-use std::time::Duration;
 
 use mcpline::auth::{Authorized, ResourceServerBuilder, VerifyError};
 use mcpline::foreign::options::{self, AuthorizedOptions};
@@ -13,9 +12,6 @@ use crate::client::{Asked, mcpl_question_handler};
 use crate::server::{Server, mcpl_server};
 use crate::status::{Fault, entry, mcpl_status};
 use crate::user::{UserData, mcpl_finalizer};
-
-/// How long a callback may take to answer. A request waits for it, and one that never answers must not hold it for ever.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The code of a refusal that is a verdict; with any other nobody knows.
 const NOT_GOOD: i64 = -1;
@@ -63,15 +59,12 @@ pub(crate) fn verified_by(
         let params = json!({ "token": token.expose() }).to_string();
         let answer = asked.answer(Some(Raw::from_trusted(params)));
         async move {
-            match tokio::time::timeout(PATIENCE, answer).await {
-                Ok(Ok(caller)) => read(&caller),
-                Ok(Err(error)) if error.code.0 == NOT_GOOD => {
+            match answer.await {
+                Ok(caller) => read(&caller),
+                Err(error) if error.code.0 == NOT_GOOD => {
                     Err(VerifyError::Invalid(error.message.into_owned()))
                 }
-                Ok(Err(error)) => Err(VerifyError::Unavailable(error.message.into_owned())),
-                Err(_) => Err(VerifyError::Unavailable(
-                    "no answer came in time".to_owned(),
-                )),
+                Err(error) => Err(VerifyError::Unavailable(error.message.into_owned())),
             }
         }
     })

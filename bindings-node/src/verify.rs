@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use mcpline::auth::{Authorized, ResourceServerBuilder, VerifyError};
 use mcpline::foreign::options::AuthorizedOptions;
@@ -13,9 +12,6 @@ use tokio::sync::oneshot;
 
 use crate::hub::{Event, Hub, Shared, lock};
 use crate::server::read;
-
-/// How long a function may take. A request waits for it, and a function that never answers must not hold it for ever.
-const PATIENCE: Duration = Duration::from_secs(30);
 
 type Verdict = std::result::Result<Authorized, VerifyError>;
 
@@ -31,6 +27,18 @@ pub struct Verifier {
 struct Waiting {
     last: u32,
     senders: HashMap<u32, oneshot::Sender<Verdict>>,
+}
+
+/// A token's place among those that wait: given back when nobody waits any more, for whatever reason.
+struct Place {
+    number: u32,
+    waiting: Arc<Mutex<Waiting>>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        lock(&self.waiting).senders.remove(&self.number);
+    }
 }
 
 #[napi]
@@ -93,16 +101,17 @@ impl Verifier {
             };
             let told = Some(Raw::string(token.expose()));
             shared.post(Event::Told(listener, 0, f64::from(number), told));
-            let waiting = waiting.clone();
+            let place = Place {
+                number,
+                waiting: waiting.clone(),
+            };
             async move {
-                let verdict = tokio::time::timeout(PATIENCE, verdict).await;
-                lock(&waiting).senders.remove(&number);
-                match verdict {
-                    Ok(Ok(verdict)) => verdict,
-                    _ => Err(VerifyError::Unavailable(
+                let _place = place;
+                verdict.await.unwrap_or_else(|_| {
+                    Err(VerifyError::Unavailable(
                         "the verifier gave no answer".into(),
-                    )),
-                }
+                    ))
+                })
             }
         })
     }

@@ -22,6 +22,9 @@ use super::keys::{KeyCache, Keys};
 use super::resource_server::{Issuer, Method, Policy, ResourceServer};
 use super::{Fetch, proofs, remembered};
 
+/// How long a callback may check a token. A request waits for it, and one that never ends must not hold it for ever.
+const VERIFIER_PATIENCE: Duration = Duration::from_secs(30);
+
 /// Why a callback doesn't accept a token.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -118,7 +121,8 @@ impl ResourceServerBuilder {
     }
 
     /// Has a callback check every token, in place of everything else here. Who a token is for is then the callback's to
-    /// check; scopes, expiry and the possession of a key that the result names are still checked.
+    /// check; scopes, expiry and the possession of a key that the result names are still checked. A callback that takes longer
+    /// than 30 seconds is dropped, as if it couldn't tell.
     ///
     /// ```
     /// use mcpline::auth::{Authorized, ResourceServer, VerifyError};
@@ -139,7 +143,14 @@ impl ResourceServerBuilder {
         F: Fn(Secret) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<Authorized, VerifyError>> + Send + 'static,
     {
-        self.verifier = Some(Arc::new(move |token| Box::pin(verify(token))));
+        self.verifier = Some(Arc::new(move |token| {
+            let verdict = verify(token);
+            Box::pin(async move {
+                let late = || VerifyError::Unavailable("the verifier gave no answer".into());
+                let verdict = tokio::time::timeout(VERIFIER_PATIENCE, verdict).await;
+                verdict.unwrap_or_else(|_| Err(late()))
+            })
+        }));
         self
     }
 
@@ -416,4 +427,18 @@ fn fetch_with(settings: HttpSettings) -> Fetch {
             fetcher.fetch(request).await
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_verifier_that_never_answers_is_given_up_on() {
+        let builder = ResourceServer::builder("https://mcp.example.com/mcp")
+            .verifier(|_| std::future::pending::<Result<Authorized, VerifyError>>());
+        let verify = builder.verifier.expect("there is one");
+        let verdict = verify(Secret::from("a-token")).await;
+        assert!(matches!(verdict, Err(VerifyError::Unavailable(_))));
+    }
 }
