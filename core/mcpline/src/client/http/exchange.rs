@@ -42,7 +42,7 @@ pub(super) async fn tell(talk: &Conversation, message: Bytes) {
         .request(
             Method::POST,
             &talk.target,
-            || (*view.heads.post).clone(),
+            &|| (*view.heads.post).clone(),
             &message,
             &(),
         )
@@ -76,7 +76,7 @@ async fn try_exchange(
         .request(
             Method::POST,
             &talk.target,
-            || view.heads.of(head),
+            &|| view.heads.of(head),
             &message,
             &Waiting(&talk.sink, Some(head.number)),
         )

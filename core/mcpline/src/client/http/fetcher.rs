@@ -97,9 +97,8 @@ impl Fetcher {
             FetchMethod::Post => Method::POST,
         };
         let body = Bytes::from(request.body);
-        let answer = self
-            .client
-            .request(method, &target, || headers.clone(), &body, &());
+        let headers = || headers.clone();
+        let answer = self.client.request(method, &target, &headers, &body, &());
         let mut answer = answer
             .await
             .map_err(|error| Problem::Failed(error.to_string()))?;

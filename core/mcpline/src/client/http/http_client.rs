@@ -19,6 +19,10 @@ use super::refusal;
 use super::settings::HttpSettings;
 use super::target::{Target, without_credentials};
 
+/// Makes the headers of a request, each time that it is sent. A reference, because what a request goes through would be
+/// compiled for each kind of closure.
+type Headers<'h> = &'h (dyn Fn() -> HeaderMap + Sync);
+
 /// What the conversations of one client share: settings, connections, and the runtime that they run on.
 pub(crate) struct HttpClient {
     pub(super) settings: HttpSettings,
@@ -119,7 +123,7 @@ impl HttpClient {
         &self,
         method: Method,
         target: &Target,
-        headers: impl Fn() -> HeaderMap,
+        headers: Headers<'_>,
         body: &Bytes,
         patience: &dyn Patience,
     ) -> Result<Answer, ClientError> {
@@ -142,7 +146,7 @@ impl HttpClient {
                 headers
             };
             let answer = self
-                .send(method.clone(), target, with_token, body, reuse)
+                .send(method.clone(), target, &with_token, body, reuse)
                 .await?;
             let judged = attendant.judge(&answer.head, answer.peer, &shown, &mut rounds, patience);
             match Box::pin(judged).await {
@@ -160,7 +164,7 @@ impl HttpClient {
         &self,
         method: Method,
         target: &Target,
-        headers: impl Fn() -> HeaderMap,
+        headers: Headers<'_>,
         body: &Bytes,
         reuse: bool,
     ) -> Result<Answer, ClientError> {
@@ -177,7 +181,7 @@ impl HttpClient {
         mut answer: Answer,
         method: &Method,
         target: &Target,
-        headers: impl Fn() -> HeaderMap,
+        headers: Headers<'_>,
         body: &Bytes,
     ) -> Result<Answer, ClientError> {
         let mut target = target.clone();

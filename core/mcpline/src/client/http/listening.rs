@@ -149,7 +149,7 @@ impl Conversation {
         let headers = || view.heads.after(memory.last_event.as_ref());
         let got = self
             .client
-            .request(Method::GET, &self.target, headers, &Bytes::new(), &())
+            .request(Method::GET, &self.target, &headers, &Bytes::new(), &())
             .await;
         let answer = match got {
             Ok(answer) => answer,

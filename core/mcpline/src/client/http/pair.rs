@@ -168,7 +168,7 @@ impl Pair {
             .request(
                 Method::GET,
                 &self.stream,
-                headers,
+                &headers,
                 &Bytes::new(),
                 &Waiting(&self.sink, None),
             )
@@ -237,7 +237,7 @@ impl Pair {
         };
         let answer = self
             .client
-            .request(Method::POST, &endpoint, headers, &message, patience)
+            .request(Method::POST, &endpoint, &headers, &message, patience)
             .await?;
         if answer.head.status.is_success() {
             answer.drain().await;

@@ -184,7 +184,7 @@ impl Link for HttpLink {
                 let (headers, nothing) = (|| (*heads.get).clone(), Bytes::new());
                 let delete =
                     talk.client
-                        .request(Method::DELETE, &talk.target, headers, &nothing, &());
+                        .request(Method::DELETE, &talk.target, &headers, &nothing, &());
                 if let Ok(Ok(answer)) = tokio::time::timeout(FAREWELL, delete).await {
                     answer.drain().await;
                 }
