@@ -2,7 +2,6 @@
 
 use std::ffi::{c_char, c_void};
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -17,7 +16,7 @@ use crate::text::{self, Out, put};
 use super::handle::{Client, mcpl_client};
 use super::opening::callback;
 use super::options::{Hears, mcpl_request_options, read_options};
-use super::request::{Request, Sink, mcpl_done, mcpl_request};
+use super::request::{Request, Running, Sink, mcpl_done, mcpl_request};
 
 /// Something to ask for.
 pub(super) struct Wanted {
@@ -107,7 +106,7 @@ fn waited(
     work: Boxed,
 ) -> Done<Bytes> {
     let latch = Latch::new();
-    let request = client.ask(Sink::Thread(latch.clone()), options, |_| {}, work)?;
+    let request = client.ask(Sink::Thread(latch.clone()), options, &|_| {}, work)?;
     client.await_end(&latch, &request)
 }
 
@@ -149,7 +148,7 @@ unsafe fn begin_with(
         let options = unsafe { read_options(options, || client.timeouts())? };
         // SAFETY: as the caller promises.
         let known = |made: &Request| unsafe { put(request, made.handle()) };
-        client.ask(sink, options, known, work)?;
+        client.ask(sink, options, &known, work)?;
         Ok(())
     })
 }
@@ -165,8 +164,7 @@ pub(super) trait Work: Send + 'static {
 }
 
 /// Work of any kind: what runs it is compiled once.
-type Boxed = Box<dyn FnOnce(CoreClient, RequestOptions) -> Running + Send>;
-type Running = Pin<Box<dyn Future<Output = Done<Bytes>> + Send>>;
+pub(super) type Boxed = Box<dyn FnOnce(CoreClient, RequestOptions) -> Running + Send>;
 
 fn boxed(work: impl Work) -> Boxed {
     Box::new(move |core, options| Box::pin(work.run(core, options)))

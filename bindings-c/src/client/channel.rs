@@ -51,8 +51,8 @@ impl Dial for Dialler {
                 _entered: entered,
             };
             // A task of its own, so that its callbacks stay in order if nobody waits for the channel any more.
-            let runtime = self.owner.library().handle();
-            runtime.spawn(serving.run(opening, messages));
+            let library = self.owner.library();
+            library.spawn(serving.run(opening, messages));
             let outcome = opened.await;
             let outcome = outcome.unwrap_or_else(|_| Err("the client is gone".to_owned()));
             outcome.map_err(io::Error::other)?;

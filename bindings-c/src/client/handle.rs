@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::ffi::c_char;
-use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use bytes::Bytes;
@@ -15,6 +14,7 @@ use crate::owner::{Latch, Owner};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text;
 
+use super::asking::Boxed;
 use super::options::Hears;
 use super::plan::Plan;
 use super::question::withdraw_all;
@@ -115,16 +115,13 @@ impl Client {
     /// # Errors
     ///
     /// There is no connection; busy.
-    pub(super) fn ask<W>(
+    pub(super) fn ask(
         self: &Arc<Self>,
         sink: Sink,
         (mut options, hears): (RequestOptions, Option<Hears>),
-        known: impl FnOnce(&Request),
-        work: impl FnOnce(CoreClient, RequestOptions) -> W,
-    ) -> Done<Arc<Request>>
-    where
-        W: Future<Output = Done<Bytes>> + Send + 'static,
-    {
+        known: &dyn Fn(&Request),
+        work: Boxed,
+    ) -> Done<Arc<Request>> {
         let (request, core) = self.enter(sink, hears, State::core)?;
         known(&request);
         options.progress = request.listener();
@@ -140,7 +137,7 @@ impl Client {
     pub(super) fn open(
         self: &Arc<Self>,
         sink: Sink,
-        known: impl FnOnce(&Request),
+        known: &dyn Fn(&Request),
     ) -> Done<Arc<Request>> {
         let (request, (builder, address, timeouts)) = self.enter(sink, None, |state| {
             match state.phase {
@@ -156,7 +153,7 @@ impl Client {
         known(&request);
         let client = self.clone();
         let unopened = Unopened(self.clone());
-        request.start(async move {
+        request.start(Box::pin(async move {
             let core = builder.connect(address).await?;
             drop(unopened);
             match client.opened(core, timeouts) {
@@ -166,7 +163,7 @@ impl Client {
                     Err(Fault::closed("client"))
                 }
             }
-        });
+        }));
         Ok(request)
     }
 

@@ -24,7 +24,7 @@ pub(super) fn callback(done: mcpl_done, user: *mut c_void) -> Done<Sink> {
 
 fn open(client: &Arc<Client>) -> Done {
     let latch = Latch::new();
-    let request = client.open(Sink::Thread(latch.clone()), |_| {})?;
+    let request = client.open(Sink::Thread(latch.clone()), &|_| {})?;
     client.await_end(&latch, &request).map(drop)
 }
 
@@ -68,7 +68,7 @@ pub unsafe extern "C" fn mcpl_client_open_async(
         let client = Client::get(client)?;
         let sink = callback(done, user)?;
         // SAFETY: the header demands it.
-        client.open(sink, |made| unsafe { put(request, made.handle()) })?;
+        client.open(sink, &|made| unsafe { put(request, made.handle()) })?;
         Ok(())
     })
 }

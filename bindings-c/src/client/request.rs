@@ -2,6 +2,7 @@
 
 use std::ffi::{c_char, c_void};
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -20,6 +21,9 @@ use crate::text::{Text, terminated};
 use super::handle::Client;
 use super::lane::Lane;
 use super::options::{Hears, User};
+
+/// What gives a request's result. Of any kind: what runs it is compiled once.
+pub(super) type Running = Pin<Box<dyn Future<Output = Done<Bytes>> + Send>>;
 
 /// A request of a client that was made by a function `..._async` and has not ended.
 ///
@@ -135,10 +139,7 @@ impl Request {
     }
 
     /// Has the I/O thread do what gives the result.
-    pub(super) fn start(
-        self: &Arc<Self>,
-        work: impl Future<Output = Done<Bytes>> + Send + 'static,
-    ) {
+    pub(super) fn start(self: &Arc<Self>, work: Running) {
         let given_up = GivenUp(self.clone());
         let runtime = self.client.owner().library().handle();
         let task = runtime.spawn(async move {

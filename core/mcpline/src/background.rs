@@ -6,15 +6,23 @@
 use std::pin::Pin;
 
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+/// What the runtime is given.
+pub(crate) type Task<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+
+/// A task that something else than a runtime is to start, a `JoinSet` for instance.
+pub(crate) fn task<T>(task: impl Future<Output = T> + Send + 'static) -> Task<T> {
+    Box::pin(task)
+}
 
 /// Starts a task on this runtime.
 pub(crate) fn spawn<T: Send + 'static>(
     runtime: &Handle,
     task: impl Future<Output = T> + Send + 'static,
 ) -> JoinHandle<T> {
-    let task: Pin<Box<dyn Future<Output = T> + Send>> = Box::pin(task);
-    runtime.spawn(task)
+    runtime.spawn(self::task(task))
 }
 
 /// Starts a task on the runtime that the caller runs on.
@@ -22,4 +30,17 @@ pub(crate) fn spawn_here<T: Send + 'static>(
     task: impl Future<Output = T> + Send + 'static,
 ) -> JoinHandle<T> {
     spawn(&Handle::current(), task)
+}
+
+/// Does something on a thread that may wait, for a disk or a program. `None` if it panicked, or the runtime is ending.
+pub(crate) async fn blocking<T: Send + 'static>(
+    act: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let (give, given) = oneshot::channel();
+    let act: Box<dyn FnOnce() + Send> = Box::new(move || {
+        // Nobody may be waiting any more.
+        let _ = give.send(act());
+    });
+    tokio::task::spawn_blocking(act);
+    given.await.ok()
 }

@@ -9,6 +9,7 @@ use mcpline_protocol::auth::{AuthError, Challenge, Scopes};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
+use crate::background;
 use crate::clock;
 
 use super::attendant::Attendant;
@@ -198,7 +199,7 @@ impl Account {
     ) -> watch::Receiver<Option<Result<Did, AuthError>>> {
         let (land, landed) = watch::channel(None);
         let (account, attending) = (self.clone(), attendant.clone());
-        let task = attendant.handle().spawn(async move {
+        let task = background::spawn(attendant.handle(), async move {
             let landing = Landing(&account);
             let outcome = account.fly(&attending, want).await;
             drop(landing);

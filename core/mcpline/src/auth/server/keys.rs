@@ -13,6 +13,7 @@ use mcpline_protocol::wire::Raw;
 use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
 
+use crate::background;
 use crate::clock;
 
 use super::Fetch;
@@ -151,7 +152,7 @@ impl KeyCache {
     /// Fetches, in a task: whoever asked may go away, and others wait for the same.
     fn begin(self: &Arc<Self>, turn: OwnedMutexGuard<()>) -> JoinHandle<()> {
         let this = self.clone();
-        tokio::spawn(async move {
+        background::spawn_here(async move {
             if tokio::time::timeout(PATIENCE, this.fetch()).await.is_err() {
                 let issuer = this.issuer.as_ref().map(Url::as_str);
                 tracing::warn!(

@@ -5,6 +5,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use crate::auth::BoxFuture;
+use crate::background;
 
 use super::UserAgentError;
 
@@ -36,8 +37,8 @@ impl Browser {
         match self {
             Self::System => {
                 // Looks for programs, starts one and watches it for a moment.
-                let opening = tokio::task::spawn_blocking(move || system(&url));
-                opening.await.unwrap_or_else(|error| Err(error.to_string()))
+                let opened = background::blocking(move || system(&url)).await;
+                opened.unwrap_or_else(|| Err("looking for a browser failed".to_owned()))
             }
             Self::Host(open) => open(url).await,
             Self::None => Err("no browser is to be opened".to_owned()),

@@ -16,7 +16,6 @@ use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
 use rustls_platform_verifier::Verifier;
 use tokio::net::TcpStream;
-use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::crypto::ring;
@@ -225,8 +224,8 @@ impl Connector {
     async fn tls_connector(&self) -> Result<TlsConnector, String> {
         let (roots, only_these) = (self.roots.clone(), self.only_these_roots);
         // Reads files or asks the system.
-        let config = Handle::current().spawn_blocking(move || tls_config(roots, only_these));
-        let config = config.await.map_err(|error| error.to_string())??;
+        let config = background::blocking(move || tls_config(roots, only_these)).await;
+        let config = config.ok_or("TLS: the certificates could not be read")??;
         Ok(TlsConnector::from(Arc::new(config)))
     }
 }

@@ -8,6 +8,7 @@ use http::Method;
 use mcpline_protocol::Revision;
 
 use crate::auth::client::Patience;
+use crate::background;
 use crate::client::error::ClientError;
 use crate::client::link::{Ending, Link, Outgoing, Purpose, Sink};
 
@@ -105,7 +106,7 @@ impl Link for PairLink {
                         pair.sink.failed(number, error);
                     }
                 };
-                if !self.tasks.exchange(number, task) {
+                if !self.tasks.exchange(number, background::task(task)) {
                     let sink = self.pair.sink.clone();
                     self.tasks
                         .detached(async move { sink.failed(number, ClientError::Closed) });

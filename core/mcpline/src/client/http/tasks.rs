@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
@@ -50,9 +49,7 @@ impl Tasks {
 
     /// Starts anything else.
     pub(super) fn spawn(self: &Arc<Self>, task: impl Future<Output = ()> + Send + 'static) -> bool {
-        let task: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(task);
-        let task: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(task);
-        self.start(None, task)
+        self.start(None, background::task(task))
     }
 
     /// Runs something that belongs to no link any more.

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 
 use crate::auth::{BoxFuture, MemoryStore, StoreError, TokenStore};
+use crate::background;
 use crate::error::Error;
 
 use super::{Answerers, Nothing, Question};
@@ -129,7 +130,7 @@ impl Drop for HeldLock {
     fn drop(&mut self) {
         let (unlock, params) = (self.unlock.clone(), self.params.take());
         let turn = self.turn.take();
-        self.runtime.spawn(async move {
+        background::spawn(&self.runtime, async move {
             if let Err(error) = unlock.ask::<Nothing>(params).await {
                 tracing::warn!(%error, "the host has not let go of a lock");
             }

@@ -11,6 +11,7 @@ use crate::auth::{
     Auth, AuthError, BearerToken, Callback, ClientAuth, Credentials, Enterprise, FileStore,
     Loopback, MemoryStore, OAuth, Terminal, TokenStore, UserAgent, UserAgentError,
 };
+use crate::background;
 use crate::error::Error;
 use crate::foreign::auth::{Answerers, HostStore, Nothing, Question};
 
@@ -293,7 +294,7 @@ impl UserAgentOptions {
                     loopback = loopback.when_unopened(move |url, reason| {
                         let question = question.clone();
                         let params = json!({ "url": url, "reason": reason });
-                        tokio::spawn(async move {
+                        background::spawn_here(async move {
                             let _ = question.ask::<Nothing>(params).await;
                         });
                     });

@@ -17,6 +17,7 @@ use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use crate::auth::BoxFuture;
+use crate::background;
 
 use super::memory::Locks;
 use super::{StoreError, TokenStore};
@@ -78,9 +79,8 @@ impl FileStore {
         act: impl FnOnce(&Path) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, StoreError> {
         let path = self.path.clone();
-        tokio::task::spawn_blocking(move || act(&path))
-            .await
-            .unwrap_or_else(|error| Err(StoreError::other(error)))
+        let done = background::blocking(move || act(&path)).await;
+        done.unwrap_or_else(|| Err(StoreError::other("the files could not be looked at")))
     }
 
     async fn acquire(&self, key: &str) -> Result<Box<dyn Send>, StoreError> {

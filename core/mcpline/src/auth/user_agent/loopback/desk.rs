@@ -15,6 +15,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 
+use crate::background;
+
 use super::super::{Verdict, query};
 use super::page::{Message, page, plain};
 use super::place::Bound;
@@ -93,7 +95,7 @@ impl Desk {
     /// at that moment too.
     pub(super) fn close(mut self, beside: JoinSet<()>) -> Verdict {
         let outcome = self.clerk.outcome.clone();
-        tokio::spawn(async move {
+        background::spawn_here(async move {
             let mut known = self.clerk.outcome.subscribe();
             let wait = async {
                 let _ = known.wait_for(Option::is_some).await;
@@ -133,7 +135,7 @@ async fn answer_one(listeners: &[TcpListener], connections: &mut JoinSet<()>, cl
     });
     match accepted.await {
         Ok((stream, _)) => {
-            connections.spawn(serve(stream, clerk.clone()));
+            connections.spawn(background::task(serve(stream, clerk.clone())));
         }
         Err(error) => {
             tracing::warn!(%error, "a browser's connection could not be accepted");

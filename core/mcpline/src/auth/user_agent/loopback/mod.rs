@@ -15,6 +15,7 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 
 use crate::auth::BoxFuture;
+use crate::background;
 
 use super::browser::{self, Browser};
 use super::{Redirected, UserAgent, UserAgentError, Visit};
@@ -201,11 +202,11 @@ impl Visit for LoopbackVisit {
             let mut desk = Desk::new(redirect_uri, bound, &url, agent.client_name);
             // Ends with the visit, whatever the host's function is still about.
             let mut opening = JoinSet::new();
-            opening.spawn(async move {
+            opening.spawn(background::task(async move {
                 if let Err(reason) = agent.browser.open(url.clone()).await {
                     (agent.unopened)(&url, &reason);
                 }
-            });
+            }));
             let arrived = tokio::time::timeout(agent.timeout, desk.wait()).await;
             let url = arrived.map_err(|_| UserAgentError::TimedOut(agent.timeout))?;
             let verdict = desk.close(opening);
