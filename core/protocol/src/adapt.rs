@@ -2,7 +2,8 @@
 //! never sent raw.
 //!
 //! Definitions are adapted as typed values, once per revision. Results are adapted as raw JSON on
-//! every call, so the common case, nothing to do, returns the bytes untouched.
+//! every call, so the common case, nothing to do, returns the bytes untouched. Questions are adapted
+//! as JSON, too: it is a few members that change.
 
 mod content;
 mod definition;

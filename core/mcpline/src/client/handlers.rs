@@ -8,12 +8,13 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use mcpline_protocol::vocabulary::{
-    ClientCapabilities, ElicitAction, ElicitParams, ElicitResult, ListRootsResult, LogMessage, Root,
+    ClientCapabilities, JsonObject, ListRootsResult, LogMessage, Root,
 };
 use mcpline_protocol::wire::{Method, Notification, Raw};
 use mcpline_protocol::{ErrorCode, RpcError};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::background;
 
@@ -86,25 +87,27 @@ impl std::fmt::Debug for Handlers {
 /// Completes the content of an accepted form with the defaults of its fields (2025-11-25, `client/elicitation`): a
 /// handler need not fill in what the server has filled in already.
 fn with_defaults(params: &Raw, answer: Raw) -> Raw {
-    let (Ok(asked), Ok(mut result)) = (
-        params.decode::<ElicitParams>(),
-        answer.decode::<ElicitResult>(),
-    ) else {
-        return answer;
-    };
-    let Some(schema) = asked
-        .requested_schema
-        .filter(|_| result.action == ElicitAction::Accept)
+    let (Ok(asked), Ok(mut result)) = (params.decode::<Value>(), answer.decode::<JsonObject>())
     else {
         return answer;
     };
-    let mut content = result.content.take().unwrap_or_default();
+    let Some(fields) = asked["requestedSchema"]["properties"].as_object() else {
+        return answer;
+    };
+    if result.get("action").and_then(Value::as_str) != Some("accept") {
+        return answer;
+    }
+    let content = result.entry("content").or_insert(Value::Null);
+    if content.is_null() {
+        *content = JsonObject::new().into();
+    }
+    let Some(content) = content.as_object_mut() else {
+        return answer;
+    };
     let mut changed = false;
-    for (name, field) in &schema.properties.0 {
-        if let Some(default) = field
-            .default
-            .as_ref()
-            .filter(|_| !content.contains_key(name))
+    for (name, field) in fields {
+        if let Some(default) = field.get("default")
+            && !content.contains_key(name)
         {
             content.insert(name.clone(), default.clone());
             changed = true;
@@ -113,7 +116,6 @@ fn with_defaults(params: &Raw, answer: Raw) -> Raw {
     if !changed {
         return answer;
     }
-    result.content = Some(content);
     Raw::from_serialize(&result).unwrap_or(answer)
 }
 

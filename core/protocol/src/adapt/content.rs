@@ -1,7 +1,8 @@
 //! Results: content blocks and structured content, as raw JSON.
 
+use serde_json::{Value, json};
+
 use crate::revision::{Features, Revision, StructuredContent};
-use crate::vocabulary::{AudioContent, ContentBlock, PromptMessage, Resource, TextContent};
 use crate::wire::{Kind, Raw, json_string};
 
 /// The two forms of a tool's output.
@@ -69,14 +70,10 @@ pub fn content_blocks(content: Raw, revision: Revision) -> Raw {
     {
         return content;
     }
-    let Ok(blocks) = content.decode::<Vec<ContentBlock>>() else {
-        return content;
-    };
-    let blocks: Vec<_> = blocks
-        .into_iter()
-        .map(|block| self::block(block, features))
-        .collect();
-    Raw::from_serialize(&blocks).unwrap_or(content)
+    rewritten(&content, |blocks| {
+        blocks.iter_mut().for_each(|one| block(one, features));
+    })
+    .unwrap_or(content)
 }
 
 /// A JSON array of prompt messages as a peer of `revision` reads it; their content is rewritten as
@@ -95,17 +92,20 @@ pub fn prompt_messages(messages: Raw, revision: Revision) -> Raw {
     {
         return messages;
     }
-    let Ok(mut decoded) = messages.decode::<Vec<PromptMessage>>() else {
-        return messages;
-    };
-    for message in &mut decoded {
-        let block = std::mem::replace(
-            &mut message.content,
-            ContentBlock::Other(Default::default()),
-        );
-        message.content = self::block(block, features);
-    }
-    Raw::from_serialize(&decoded).unwrap_or(messages)
+    rewritten(&messages, |messages| {
+        let contents = messages
+            .iter_mut()
+            .map(|message| message.get_mut("content"));
+        contents.flatten().for_each(|one| block(one, features));
+    })
+    .unwrap_or(messages)
+}
+
+/// A JSON array with its elements changed.
+fn rewritten(list: &Raw, change: impl FnOnce(&mut Vec<Value>)) -> Option<Raw> {
+    let mut list: Value = list.decode().ok()?;
+    change(list.as_array_mut()?);
+    Raw::from_serialize(&list).ok()
 }
 
 fn is_unreadable(block: &Raw, features: &Features) -> bool {
@@ -118,38 +118,30 @@ fn is_unreadable(block: &Raw, features: &Features) -> bool {
     }
 }
 
-/// One block as a peer with these features reads it.
-fn block(block: ContentBlock, features: &Features) -> ContentBlock {
-    match block {
-        ContentBlock::Audio(audio) if !features.audio => ContentBlock::Text(audio_note(audio)),
-        ContentBlock::ResourceLink(link) if !features.resource_link => {
-            ContentBlock::Text(link_note(link))
+/// One block as a peer with these features reads it. What is not of the shape that its type says stays as it is.
+pub(super) fn block(block: &mut Value, features: &Features) {
+    let text = |name| block.get(name).and_then(Value::as_str);
+    let note = match text("type") {
+        Some("audio") if !features.audio => {
+            text("mimeType").map(|kind| format!("[audio left out: {kind}]"))
         }
-        other => other,
-    }
-}
-
-/// A note in place of sound that the peer cannot take.
-pub(super) fn audio_note(audio: AudioContent) -> TextContent {
-    let note = TextContent::new(format!("[audio left out: {}]", audio.mime_type));
-    TextContent {
-        annotations: audio.annotations,
-        meta: audio.meta,
-        ..note
-    }
-}
-
-fn link_note(link: Resource) -> TextContent {
-    let name = link.title.unwrap_or(link.name);
-    let description = link
-        .description
-        .map(|text| format!("\n{text}"))
-        .unwrap_or_default();
-    let note = TextContent::new(format!("[{name}]({}){description}", link.uri));
-    TextContent {
-        annotations: link.annotations,
-        meta: link.meta,
-        ..note
+        Some("resource_link") if !features.resource_link => {
+            let name = text("title").or(text("name"));
+            name.zip(text("uri")).map(|(name, uri)| {
+                let description = text("description").map(|text| format!("\n{text}"));
+                format!("[{name}]({uri}){}", description.unwrap_or_default())
+            })
+        }
+        _ => None,
+    };
+    if let Some(note) = note {
+        let mut as_text = json!({ "type": "text", "text": note });
+        for name in ["annotations", "_meta"] {
+            if let Some(kept) = block.get_mut(name).filter(|kept| !kept.is_null()) {
+                as_text[name] = kept.take();
+            }
+        }
+        *block = as_text;
     }
 }
 

@@ -1,13 +1,10 @@
 //! Questions to a client: elicitation and sampling in the words of its revision, where it has any.
 
-use std::borrow::Cow;
+use serde_json::Value;
 
-use super::content::audio_note;
+use super::content;
 use crate::revision::{Features, Revision};
-use crate::vocabulary::{
-    CreateMessageParams, ElicitMode, ElicitParams, FieldSchema, SamplingContent, SamplingContents,
-    SamplingMessage,
-};
+use crate::vocabulary::JsonObject;
 
 /// A question that the client's revision has no words for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -26,127 +23,117 @@ pub enum CannotAsk {
     SamplingTools,
 }
 
-/// The parameters of `elicitation/create` as a client of `revision` reads them.
+/// Rewrites the parameters of `elicitation/create` as a client of `revision` reads them.
 ///
 /// Before 2025-11-25 the mode is left out, titled choices are written with `enumNames`, and default
-/// values of all but booleans are left out.
+/// values of all but booleans are left out. What isn't of a question's shape stays as it is.
 ///
 /// # Errors
 /// When the revision cannot express the question.
-pub fn elicit_params(
-    params: &ElicitParams,
-    revision: Revision,
-) -> Result<Cow<'_, ElicitParams>, CannotAsk> {
+pub fn elicit_params(params: &mut JsonObject, revision: Revision) -> Result<(), CannotAsk> {
     let features = revision.features();
     if !features.elicitation {
         return Err(CannotAsk::Elicitation);
     }
-    if params.is_url() && !features.url_elicitation {
-        return Err(CannotAsk::Url);
-    }
-    let mut adapted = params.clone();
-    if !features.url_elicitation && params.mode == Some(ElicitMode::Form) {
-        adapted.mode = None;
+    if !features.url_elicitation {
+        match params.get("mode").and_then(Value::as_str) {
+            Some("url") => return Err(CannotAsk::Url),
+            Some("form") => drop(params.shift_remove("mode")),
+            _ => {}
+        }
     }
     if !features.elicitation_complete {
-        adapted.elicitation_id = None;
+        params.shift_remove("elicitationId");
     }
-    let fields = adapted
-        .requested_schema
-        .iter_mut()
-        .flat_map(|schema| &mut schema.properties.0);
-    for (_, schema) in fields {
-        field(schema, features)?;
-    }
-    Ok(if adapted == *params {
-        Cow::Borrowed(params)
-    } else {
-        Cow::Owned(adapted)
-    })
-}
-
-fn field(field: &mut FieldSchema, features: &Features) -> Result<(), CannotAsk> {
-    if !features.elicitation_enums {
-        if field.items.is_some() {
-            return Err(CannotAsk::MultipleChoice);
+    let fields = params
+        .get_mut("requestedSchema")
+        .and_then(|schema| schema.get_mut("properties"))
+        .and_then(Value::as_object_mut);
+    for schema in fields.into_iter().flat_map(JsonObject::values_mut) {
+        if let Value::Object(schema) = schema {
+            field(schema, features)?;
         }
-        if let Some(choices) = field.one_of.take() {
-            let (values, titles) = choices
-                .into_iter()
-                .map(|choice| (choice.value, choice.title))
-                .unzip();
-            (field.values, field.enum_names) = (Some(values), Some(titles));
-        }
-    }
-    if !features.elicitation_defaults && field.kind.as_deref() != Some("boolean") {
-        field.default = None;
     }
     Ok(())
 }
 
-/// The parameters of `sampling/createMessage` as a client of `revision` reads them.
+fn field(field: &mut JsonObject, features: &Features) -> Result<(), CannotAsk> {
+    if !features.elicitation_enums {
+        if field.get("items").is_some_and(|items| !items.is_null()) {
+            return Err(CannotAsk::MultipleChoice);
+        }
+        let choices = field.get("oneOf").and_then(Value::as_array);
+        let all = |name| {
+            let words = choices?.iter().map(|choice| choice.get(name).cloned());
+            let words = words.map(|word| word.filter(Value::is_string));
+            words.collect::<Option<Value>>()
+        };
+        if let (Some(values), Some(titles)) = (all("const"), all("title")) {
+            field.shift_remove("oneOf");
+            field.insert("enum".to_owned(), values);
+            field.insert("enumNames".to_owned(), titles);
+        }
+    }
+    let is_boolean = field.get("type").and_then(Value::as_str) == Some("boolean");
+    if !features.elicitation_defaults && !is_boolean {
+        field.shift_remove("default");
+    }
+    Ok(())
+}
+
+/// Rewrites the parameters of `sampling/createMessage` as a client of `revision` reads them.
 ///
 /// Before 2025-11-25 a message has one block, so a list becomes several messages of the same role; before
-/// 2025-03-26 audio becomes a note in text.
+/// 2025-03-26 audio becomes a note in text. What isn't of a question's shape stays as it is.
 ///
 /// # Errors
 /// When tools take part and the revision has none in sampling.
-pub fn create_message_params(
-    params: &CreateMessageParams,
-    revision: Revision,
-) -> Result<Cow<'_, CreateMessageParams>, CannotAsk> {
+pub fn create_message_params(params: &mut JsonObject, revision: Revision) -> Result<(), CannotAsk> {
     let features = revision.features();
     if features.sampling_tools {
-        return Ok(Cow::Borrowed(params));
+        return Ok(());
     }
-    let with_tools = |message: &SamplingMessage| {
-        let mut blocks = message.content.blocks().iter();
-        blocks.any(|block| {
-            matches!(
-                block,
-                SamplingContent::ToolUse(_) | SamplingContent::ToolResult(_)
-            )
-        })
-    };
-    if params.tools.as_ref().is_some_and(|tools| !tools.is_empty())
-        || params.messages.iter().any(with_tools)
-    {
+    params.shift_remove("toolChoice");
+    let tools = params.shift_remove("tools");
+    if tools.is_some_and(|tools| tools.as_array().is_some_and(|tools| !tools.is_empty())) {
         return Err(CannotAsk::SamplingTools);
     }
-    let messages = params.messages.iter().flat_map(|message| {
-        let blocks = message.content.blocks().iter().cloned();
-        blocks.map(|block| {
-            let content = match block {
-                SamplingContent::Audio(audio) if !features.audio => {
-                    SamplingContent::Text(audio_note(audio))
-                }
-                other => other,
-            };
-            SamplingMessage {
-                content: SamplingContents::One(content),
-                ..message.clone()
-            }
-        })
-    });
-    let adapted = CreateMessageParams {
-        messages: messages.collect(),
-        tools: None,
-        tool_choice: None,
-        ..params.clone()
+    let Some(Value::Array(messages)) = params.get_mut("messages") else {
+        return Ok(());
     };
-    Ok(if adapted == *params {
-        Cow::Borrowed(params)
-    } else {
-        Cow::Owned(adapted)
-    })
+    for mut message in std::mem::take(messages) {
+        let blocks = match message.get_mut("content").map(Value::take) {
+            Some(Value::Array(blocks)) => blocks,
+            Some(block) => vec![block],
+            None => {
+                messages.push(message);
+                continue;
+            }
+        };
+        for mut block in blocks {
+            match block.get("type").and_then(Value::as_str) {
+                Some("tool_use" | "tool_result") => return Err(CannotAsk::SamplingTools),
+                Some("audio") => content::block(&mut block, features),
+                _ => {}
+            }
+            let mut message = message.clone();
+            message["content"] = block;
+            messages.push(message);
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]
 mod tests {
+    use serde::Serialize;
     use serde_json::json;
 
     use super::*;
-    use crate::vocabulary::{AudioContent, Choice, FormSchema, Role, Tool, ToolUseContent};
+    use crate::vocabulary::{
+        AudioContent, Choice, CreateMessageParams, ElicitMode, ElicitParams, FieldSchema,
+        FormSchema, Role, SamplingContent, SamplingMessage, Tool, ToolUseContent,
+    };
 
     fn form() -> ElicitParams {
         let schema = FormSchema::new()
@@ -159,14 +146,28 @@ mod tests {
         ElicitParams::form("?", schema).with_mode(ElicitMode::Form)
     }
 
+    fn written(params: &impl Serialize) -> JsonObject {
+        match serde_json::to_value(params) {
+            Ok(Value::Object(object)) => object,
+            other => panic!("no object: {other:?}"),
+        }
+    }
+
+    fn elicit(params: &impl Serialize, revision: Revision) -> Result<Value, CannotAsk> {
+        let mut params = written(params);
+        elicit_params(&mut params, revision).map(|()| params.into())
+    }
+
+    fn sample(params: &impl Serialize, revision: Revision) -> Result<Value, CannotAsk> {
+        let mut params = written(params);
+        create_message_params(&mut params, revision).map(|()| params.into())
+    }
+
     #[test]
     fn a_form_is_written_in_the_words_of_the_revision() {
-        let old = elicit_params(&form(), Revision::V2025_06_18)
-            .expect("has forms")
-            .into_owned();
         assert_eq!(
-            serde_json::to_value(old).expect("JSON"),
-            json!({
+            elicit(&form(), Revision::V2025_06_18),
+            Ok(json!({
                 "message": "?",
                 "requestedSchema": {
                     "type": "object",
@@ -177,12 +178,10 @@ mod tests {
                     },
                     "required": ["name", "agree"],
                 },
-            })
+            }))
         );
-        assert!(matches!(
-            elicit_params(&form(), Revision::V2025_11_25),
-            Ok(Cow::Borrowed(_))
-        ));
+        let as_it_is = Ok(Value::Object(written(&form())));
+        assert_eq!(elicit(&form(), Revision::V2025_11_25), as_it_is);
     }
 
     #[test]
@@ -191,30 +190,29 @@ mod tests {
         let many = FormSchema::new().with_optional("m", FieldSchema::multiple_choice(["a"]));
         let many = ElicitParams::form("?", many);
         assert_eq!(
-            elicit_params(&form(), Revision::V2025_03_26),
+            elicit(&form(), Revision::V2025_03_26),
             Err(CannotAsk::Elicitation)
         );
+        assert_eq!(elicit(&url, Revision::V2025_06_18), Err(CannotAsk::Url));
         assert_eq!(
-            elicit_params(&url, Revision::V2025_06_18),
-            Err(CannotAsk::Url)
-        );
-        assert_eq!(
-            elicit_params(&many, Revision::V2025_06_18),
+            elicit(&many, Revision::V2025_06_18),
             Err(CannotAsk::MultipleChoice)
         );
-        assert_eq!(
-            elicit_params(&url, Revision::V2025_11_25)
-                .expect("has URLs")
-                .elicitation_id
-                .as_deref(),
-            Some("1")
-        );
-        assert_eq!(
-            elicit_params(&url, Revision::V2026_07_28)
-                .expect("has URLs")
-                .elicitation_id,
-            None
-        );
+        let id = |revision| elicit(&url, revision).expect("has URLs")["elicitationId"].clone();
+        assert_eq!(id(Revision::V2025_11_25), "1");
+        assert_eq!(id(Revision::V2026_07_28), Value::Null);
+    }
+
+    #[test]
+    fn what_is_no_question_stays_as_it_is() {
+        for odd in [
+            json!({}),
+            json!({"requestedSchema": {"properties": {"a": 1, "b": {"oneOf": [{"const": 1}]}}}}),
+            json!({"messages": [1, {"role": "user"}, {"content": "text"}]}),
+        ] {
+            assert_eq!(elicit(&odd, Revision::V2025_06_18), Ok(odd.clone()));
+            assert_eq!(sample(&odd, Revision::V2024_11_05), Ok(odd));
+        }
     }
 
     #[test]
@@ -224,25 +222,18 @@ mod tests {
             SamplingContent::Audio(AudioContent::new("", "audio/x")),
         ];
         let params = CreateMessageParams::new(vec![SamplingMessage::new(Role::User, blocks)], 10);
-        let old = create_message_params(&params, Revision::V2024_11_05)
-            .expect("no tools")
-            .into_owned();
-        let texts: Vec<_> = old
-            .messages
-            .iter()
-            .map(|message| serde_json::to_value(message).expect("JSON"))
-            .collect();
         assert_eq!(
-            texts,
-            [
-                json!({"role": "user", "content": {"type": "text", "text": "a"}}),
-                json!({"role": "user", "content": {"type": "text", "text": "[audio left out: audio/x]"}}),
-            ]
+            sample(&params, Revision::V2024_11_05),
+            Ok(json!({
+                "messages": [
+                    {"role": "user", "content": {"type": "text", "text": "a"}},
+                    {"role": "user", "content": {"type": "text", "text": "[audio left out: audio/x]"}},
+                ],
+                "maxTokens": 10,
+            }))
         );
-        assert!(matches!(
-            create_message_params(&params, Revision::V2025_11_25),
-            Ok(Cow::Borrowed(_))
-        ));
+        let as_it_is = Ok(Value::Object(written(&params)));
+        assert_eq!(sample(&params, Revision::V2025_11_25), as_it_is);
     }
 
     #[test]
@@ -254,10 +245,10 @@ mod tests {
             CreateMessageParams::new(vec![SamplingMessage::new(Role::Assistant, used)], 1);
         for params in [with_tools, with_use] {
             assert_eq!(
-                create_message_params(&params, Revision::V2025_06_18),
+                sample(&params, Revision::V2025_06_18),
                 Err(CannotAsk::SamplingTools)
             );
-            assert!(create_message_params(&params, Revision::V2025_11_25).is_ok());
+            assert!(sample(&params, Revision::V2025_11_25).is_ok());
         }
     }
 }

@@ -3,10 +3,9 @@
 use mcpline_protocol::Revision;
 use mcpline_protocol::adapt::{self, CannotAsk};
 use mcpline_protocol::session::{AskError, Need};
-use mcpline_protocol::vocabulary::{CreateMessageParams, ElicitParams};
+use mcpline_protocol::vocabulary::JsonObject;
 use mcpline_protocol::wire::Raw;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
+use serde_json::Value;
 
 use crate::clock;
 use crate::server::reply::AskMethod;
@@ -24,43 +23,35 @@ pub(super) fn fit(
 ) -> Result<Option<Raw>, AskError> {
     let Some(raw) = &params else { return Ok(None) };
     let features = revision.features();
-    let fitted = match method {
-        AskMethod::ListRoots => None,
-        AskMethod::Elicit => {
-            let is_url = raw
-                .member("mode")
-                .is_some_and(|mode| mode.as_str() == "\"url\"");
-            // The later revisions have all the words for a form.
-            if !is_url && features.elicitation_enums {
-                return Ok(params);
-            }
-            decoded::<ElicitParams>(raw)
-                .map(|asked| {
-                    let mut asked = adapt::elicit_params(&asked, revision)?.into_owned();
-                    if features.elicitation_complete && is_url {
-                        // Each visit has an id on 2025-11-25 (`client/elicitation`, URL mode).
-                        asked.elicitation_id.get_or_insert_with(clock::token);
-                    }
-                    Ok(written(&asked))
-                })
-                .transpose()
-                .map_err(cannot)?
-        }
-        AskMethod::Sample if features.sampling_tools => None,
-        AskMethod::Sample => decoded::<CreateMessageParams>(raw)
-            .map(|asked| adapt::create_message_params(&asked, revision).map(|p| written(&*p)))
-            .transpose()
-            .map_err(cannot)?,
+    let is_url = || {
+        let mode = raw.member("mode");
+        mode.is_some_and(|mode| mode.as_str() == "\"url\"")
     };
-    Ok(fitted.flatten().or(params))
-}
-
-fn decoded<T: DeserializeOwned>(raw: &Raw) -> Option<T> {
-    raw.decode().ok()
-}
-
-fn written(params: &impl Serialize) -> Option<Raw> {
-    Raw::from_serialize(params).ok()
+    let as_it_is = match method {
+        AskMethod::ListRoots => true,
+        // The later revisions have all the words for a form.
+        AskMethod::Elicit => features.elicitation_enums && !is_url(),
+        AskMethod::Sample => features.sampling_tools,
+    };
+    if as_it_is {
+        return Ok(params);
+    }
+    let Ok(mut asked) = raw.decode::<JsonObject>() else {
+        return Ok(params);
+    };
+    if method == AskMethod::Sample {
+        adapt::create_message_params(&mut asked, revision).map_err(cannot)?;
+    } else {
+        adapt::elicit_params(&mut asked, revision).map_err(cannot)?;
+        if features.elicitation_complete && is_url() {
+            // Each visit has an id on 2025-11-25 (`client/elicitation`, URL mode).
+            let id = asked.entry("elicitationId").or_insert(Value::Null);
+            if id.is_null() {
+                *id = clock::token().into();
+            }
+        }
+    }
+    Ok(Raw::from_serialize(&asked).ok().or(params))
 }
 
 fn cannot(reason: CannotAsk) -> AskError {
