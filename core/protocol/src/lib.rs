@@ -61,6 +61,8 @@ pub mod auth;
 pub mod client;
 pub mod error;
 pub mod limits;
+#[doc(hidden)]
+pub mod members;
 pub mod mrtr;
 pub mod rank;
 pub mod revision;

@@ -1,129 +1,109 @@
 //! What protected resources (RFC 9728) and authorization servers (RFC 8414, OpenID Connect Discovery) tell of themselves.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+use serde::de::MapAccess;
 
 use super::scopes::Scopes;
+use crate::members;
 
 /// The most entries that any list of a document is read with.
 const MAX_LIST: usize = 1_000;
 
 /// The metadata of a protected resource: an MCP server (RFC 9728, section 2). Members beyond these are passed over.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct ResourceMetadata {
     /// The resource's identifier, which tokens are asked for with.
     pub resource: String,
     /// The issuers of tokens for it.
-    #[serde(
-        default,
-        skip_serializing_if = "Vec::is_empty",
-        deserialize_with = "bounded"
-    )]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub authorization_servers: Vec<String>,
     /// The scopes that basic use needs.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "some_bounded"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub scopes_supported: Option<Vec<String>>,
     /// How tokens may be sent; MCP knows `header` alone.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "some_bounded"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub bearer_methods_supported: Option<Vec<String>>,
     /// The algorithms that proofs of possession may be signed with (RFC 9449).
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "some_bounded"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub dpop_signing_alg_values_supported: Option<Vec<String>>,
     /// Whether tokens must be bound to a key (RFC 9449).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub dpop_bound_access_tokens_required: Option<bool>,
     /// What people call it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_name: Option<String>,
     /// A page for developers.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_documentation: Option<String>,
 }
 
+members! {
+    ResourceMetadata from ResourceMetadata::default(); others ignored; needs resource;
+    resource, authorization_servers => bounded, scopes_supported => some_bounded,
+    bearer_methods_supported => some_bounded, dpop_signing_alg_values_supported => some_bounded,
+    dpop_bound_access_tokens_required, resource_name, resource_documentation,
+}
+
 /// The metadata of an authorization server. Members beyond these are passed over.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 #[non_exhaustive]
 pub struct ServerMetadata {
     /// Who it is: the identifier that everything it issued is bound to.
     pub issuer: String,
     /// Where users are sent.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub authorization_endpoint: Option<String>,
     /// Where tokens are had.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub token_endpoint: Option<String>,
     /// Where clients register (RFC 7591).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_endpoint: Option<String>,
     /// Where tokens are revoked (RFC 7009).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub revocation_endpoint: Option<String>,
     /// Where opaque tokens are looked up (RFC 7662).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub introspection_endpoint: Option<String>,
     /// The keys that it signs with.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub jwks_uri: Option<String>,
     /// Scopes that it knows.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "some_bounded"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub scopes_supported: Option<Vec<String>>,
     /// Grants that it knows.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "some_bounded"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub grant_types_supported: Option<Vec<String>>,
     /// How clients may prove who they are at the token endpoint.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "some_bounded"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub token_endpoint_auth_methods_supported: Option<Vec<String>>,
     /// The algorithms for `private_key_jwt`.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "some_bounded"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub token_endpoint_auth_signing_alg_values_supported: Option<Vec<String>>,
     /// The transformations of PKCE.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "some_bounded"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub code_challenge_methods_supported: Option<Vec<String>>,
     /// The algorithms for proofs of possession (RFC 9449).
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "some_bounded"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub dpop_signing_alg_values_supported: Option<Vec<String>>,
     /// Whether a client may be named by the URL of its metadata.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub client_id_metadata_document_supported: Option<bool>,
     /// Whether authorization responses name their issuer (RFC 9207).
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub authorization_response_iss_parameter_supported: Option<bool>,
+}
+
+members! {
+    ServerMetadata from ServerMetadata::default(); others ignored; needs issuer;
+    issuer, authorization_endpoint, token_endpoint, registration_endpoint, revocation_endpoint,
+    introspection_endpoint, jwks_uri, scopes_supported => some_bounded,
+    grant_types_supported => some_bounded, token_endpoint_auth_methods_supported => some_bounded,
+    token_endpoint_auth_signing_alg_values_supported => some_bounded,
+    code_challenge_methods_supported => some_bounded,
+    dpop_signing_alg_values_supported => some_bounded, client_id_metadata_document_supported,
+    authorization_response_iss_parameter_supported,
 }
 
 impl ResourceMetadata {
@@ -176,18 +156,16 @@ fn lists(list: Option<&[String]>, entry: &str) -> bool {
     list.is_some_and(|list| list.iter().any(|own| own == entry))
 }
 
-fn bounded<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let mut list = Vec::<String>::deserialize(deserializer)?;
+fn bounded<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Vec<String>, A::Error> {
+    let mut list: Vec<String> = map.next_value()?;
     list.truncate(MAX_LIST);
     Ok(list)
 }
 
-fn some_bounded<'de, D: serde::Deserializer<'de>>(
-    deserializer: D,
-) -> Result<Option<Vec<String>>, D::Error> {
-    let list = Option::<Vec<String>>::deserialize(deserializer)?;
-    Ok(list.map(|mut list| {
+fn some_bounded<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<Vec<String>>, A::Error> {
+    let mut list: Option<Vec<String>> = map.next_value()?;
+    if let Some(list) = &mut list {
         list.truncate(MAX_LIST);
-        list
-    }))
+    }
+    Ok(list)
 }

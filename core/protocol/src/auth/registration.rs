@@ -9,6 +9,7 @@ use super::metadata::ServerMetadata;
 use super::scopes::Scopes;
 use super::secret::Secret;
 use super::url::Url;
+use crate::members;
 
 /// How a client proves at the token endpoint who it is (RFC 7591, section 2; OpenID Connect, section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,7 +41,7 @@ impl ClientAuth {
 }
 
 /// What a client is known by, and to whom.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Registration {
     /// Who gave it. It is shown to nobody else.
@@ -48,22 +49,26 @@ pub struct Registration {
     /// The identifier.
     pub client_id: String,
     /// The password, where there is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub client_secret: Option<Secret>,
     /// How it is proved.
     pub auth: ClientAuth,
     /// Where users may be sent back to, as it was registered; none where the client registered nothing.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub redirect_uri: Option<String>,
     /// The scopes that were named when it was registered: some servers grant no others.
-    #[serde(default, skip_serializing_if = "Scopes::is_empty")]
+    #[serde(skip_serializing_if = "Scopes::is_empty")]
     pub scopes: Scopes,
     /// When the password lapses, in seconds since 1970; none for never.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
     /// Whether it was registered dynamically, so that it can be registered anew.
-    #[serde(default)]
     pub dynamic: bool,
+}
+
+members! {
+    Registration from Registration::known("", "", None, ClientAuth::None); others ignored; needs issuer, client_id, auth;
+    issuer, client_id, client_secret, auth, redirect_uri, scopes, expires_at, dynamic,
 }
 
 /// What a client says of itself when it registers.

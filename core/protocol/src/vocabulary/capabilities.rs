@@ -2,36 +2,42 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::shape::setters;
 use super::{Extra, JsonObject};
+use crate::members;
 
 /// What a client offers to a server.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientCapabilities {
     /// It lists roots.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub roots: Option<RootsCapability>,
     /// It samples from a model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling: Option<SamplingCapability>,
     /// It asks its user.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub elicitation: Option<ElicitationCapability>,
     /// Experimental tasks of 2025-11-25.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<JsonObject>,
     /// What is not standardized.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub experimental: Option<BTreeMap<String, JsonObject>>,
     /// Extensions, with their settings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub extensions: Option<BTreeMap<String, JsonObject>>,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+members! {
+    ClientCapabilities from ClientCapabilities::default(); others extra; needs;
+    roots, sampling, elicitation, tasks, experimental, extensions,
 }
 
 setters!(ClientCapabilities {
@@ -68,32 +74,42 @@ impl ClientCapabilities {
 }
 
 /// The `roots` capability.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct RootsCapability {
     /// The client tells when its roots change; before 2026-07-28.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
+members! {
+    RootsCapability from RootsCapability::default(); others extra; needs;
+    list_changed = "listChanged",
+}
+
 setters!(RootsCapability { with_list_changed => list_changed: bool });
 
 /// The `sampling` capability.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SamplingCapability {
     /// `includeContext` may be other than `none`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub context: Option<JsonObject>,
     /// `tools` and `toolChoice` are understood.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<JsonObject>,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+members! {
+    SamplingCapability from SamplingCapability::default(); others extra; needs;
+    context, tools,
 }
 
 setters!(SamplingCapability {
@@ -102,53 +118,63 @@ setters!(SamplingCapability {
 });
 
 /// The `elicitation` capability.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitationCapability {
     /// Forms can be shown.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub form: Option<JsonObject>,
     /// The user can be sent to a URL.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<JsonObject>,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
+members! {
+    ElicitationCapability from ElicitationCapability::default(); others extra; needs;
+    form, url,
+}
+
 setters!(ElicitationCapability { with_form => form: JsonObject, with_url => url: JsonObject });
 
 /// What a server offers to a client.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerCapabilities {
     /// It has tools.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<ListCapability>,
     /// It has resources.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub resources: Option<ResourcesCapability>,
     /// It has prompts.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub prompts: Option<ListCapability>,
     /// It completes arguments.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub completions: Option<JsonObject>,
     /// It sends log messages.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub logging: Option<JsonObject>,
     /// Experimental tasks of 2025-11-25.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<JsonObject>,
     /// What is not standardized.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub experimental: Option<BTreeMap<String, JsonObject>>,
     /// Extensions, with their settings.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub extensions: Option<BTreeMap<String, JsonObject>>,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+members! {
+    ServerCapabilities from ServerCapabilities::default(); others extra; needs;
+    tools, resources, prompts, completions, logging, tasks, experimental, extensions,
 }
 
 setters!(ServerCapabilities {
@@ -163,32 +189,42 @@ setters!(ServerCapabilities {
 });
 
 /// The `tools` and `prompts` capabilities.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListCapability {
     /// The server tells when the list changes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
 }
 
+members! {
+    ListCapability from ListCapability::default(); others extra; needs;
+    list_changed = "listChanged",
+}
+
 setters!(ListCapability { with_list_changed => list_changed: bool });
 
 /// The `resources` capability.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourcesCapability {
     /// Single resources can be subscribed to.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub subscribe: Option<bool>,
     /// The server tells when the list changes.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub list_changed: Option<bool>,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+members! {
+    ResourcesCapability from ResourcesCapability::default(); others extra; needs;
+    subscribe, list_changed = "listChanged",
 }
 
 setters!(ResourcesCapability { with_subscribe => subscribe: bool, with_list_changed => list_changed: bool });

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::Extra;
 use super::resources::{Resource, ResourceContents};
 use super::shape::{open_words, optional_number, setters, tagged_union};
+use crate::members;
 
 tagged_union! {
     /// One piece of content.
@@ -172,25 +173,29 @@ impl EmbeddedResource {
 setters!(EmbeddedResource { with_annotations => annotations: Annotations, with_meta => meta: Extra });
 
 /// Hints about whom something is for and how much it matters.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {
     /// Whom it is for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub audience: Option<Vec<Role>>,
     /// From 0, optional, to 1, required.
     #[serde(
-        default,
         skip_serializing_if = "Option::is_none",
         serialize_with = "optional_number"
     )]
     pub priority: Option<f64>,
     /// When it changed last, in ISO 8601; since 2025-06-18.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_modified: Option<String>,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+members! {
+    Annotations from Annotations::default(); others extra; needs;
+    audience, priority, last_modified = "lastModified",
 }
 
 setters!(Annotations {

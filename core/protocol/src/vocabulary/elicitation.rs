@@ -1,35 +1,43 @@
 //! Elicitation: the server asks the client's user, by a form or by a visit to a URL; since 2025-06-18.
 
+use serde::de::MapAccess;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::shape::{open_words, optional_number, setters};
 use super::{Extra, JsonObject};
+use crate::members;
 
 /// The parameters of `elicitation/create`: a form unless `mode` says otherwise.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitParams {
     /// How to ask; since 2025-11-25. Absent means by a form.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub mode: Option<ElicitMode>,
     /// What to tell the user.
     pub message: String,
     /// The fields of the form.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub requested_schema: Option<FormSchema>,
     /// The page to visit.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     /// Names a visit, to tell later that it is over; 2025-11-25 only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub elicitation_id: Option<String>,
     /// Metadata.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Extra>,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+members! {
+    ElicitParams from ElicitParams::default(); others extra; needs message;
+    mode, message, requested_schema = "requestedSchema", url, elicitation_id = "elicitationId",
+    meta = "_meta",
 }
 
 impl ElicitParams {
@@ -75,11 +83,11 @@ open_words! {
 }
 
 /// The fields of a form: a JSON Schema of one flat object.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FormSchema {
     /// The dialect of the schema.
-    #[serde(rename = "$schema", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "$schema", skip_serializing_if = "Option::is_none")]
     pub schema: Option<String>,
     /// Always `object`.
     #[serde(rename = "type")]
@@ -87,11 +95,16 @@ pub struct FormSchema {
     /// The fields, in the order to show them.
     pub properties: Fields,
     /// The fields that must be filled in.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub required: Option<Vec<String>>,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+members! {
+    FormSchema from FormSchema::default(); others extra; needs kind, properties;
+    schema = "$schema", kind = "type", properties, required,
 }
 
 impl Default for FormSchema {
@@ -160,69 +173,75 @@ impl<'de> Deserialize<'de> for Fields {
 }
 
 /// One field of a form: a string, number, integer or boolean, or a choice among strings.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldSchema {
     /// `string`, `number`, `integer`, `boolean`, or `array` for a multiple choice.
-    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// Its name for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it is.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// What it contains at first. Booleans since 2025-06-18, all others since 2025-11-25.
-    #[serde(
-        default,
-        skip_serializing_if = "Option::is_none",
-        deserialize_with = "super::present"
-    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub default: Option<Value>,
     /// For strings: `email`, `uri`, `date` or `date-time`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub format: Option<String>,
     /// The fewest characters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_length: Option<u64>,
     /// The most characters.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_length: Option<u64>,
     /// The least number.
     #[serde(
-        default,
         skip_serializing_if = "Option::is_none",
         serialize_with = "optional_number"
     )]
     pub minimum: Option<f64>,
     /// The greatest number.
     #[serde(
-        default,
         skip_serializing_if = "Option::is_none",
         serialize_with = "optional_number"
     )]
     pub maximum: Option<f64>,
     /// The values of a single choice without titles.
-    #[serde(rename = "enum", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "enum", skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<String>>,
     /// The titles of `values`, as 2025-06-18 wrote them.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub enum_names: Option<Vec<String>>,
     /// The values of a single choice, with titles; since 2025-11-25.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub one_of: Option<Vec<Choice>>,
     /// The values of a multiple choice; since 2025-11-25.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<Choices>,
     /// The fewest choices.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub min_items: Option<u64>,
     /// The most choices.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub max_items: Option<u64>,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+members! {
+    FieldSchema from FieldSchema::default(); others extra; needs;
+    kind = "type", title, description, default => present, format, min_length = "minLength",
+    max_length = "maxLength", minimum, maximum, values = "enum", enum_names = "enumNames",
+    one_of = "oneOf", items, min_items = "minItems", max_items = "maxItems",
+}
+
+/// Reads a member that may be `null` and yet is there.
+fn present<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<Value>, A::Error> {
+    map.next_value().map(Some)
 }
 
 impl FieldSchema {
@@ -310,7 +329,7 @@ setters!(FieldSchema {
 });
 
 /// A value with a title.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Choice {
     /// The value.
     #[serde(rename = "const")]
@@ -320,6 +339,11 @@ pub struct Choice {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+members! {
+    Choice from Choice::default(); others extra; needs value, title;
+    value = "const", title,
 }
 
 impl Choice {
@@ -334,21 +358,26 @@ impl Choice {
 }
 
 /// The values of a multiple choice, with or without titles.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Choices {
     /// `string`, where there are no titles.
-    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// The values without titles.
-    #[serde(rename = "enum", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "enum", skip_serializing_if = "Option::is_none")]
     pub values: Option<Vec<String>>,
     /// The values with titles.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub any_of: Option<Vec<Choice>>,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+members! {
+    Choices from Choices::default(); others extra; needs;
+    kind = "type", values = "enum", any_of = "anyOf",
 }
 
 /// What the user did.

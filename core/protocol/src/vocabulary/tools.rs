@@ -7,39 +7,46 @@ use super::content::ContentBlock;
 use super::implementation::Icon;
 use super::shape::{open_words, setters};
 use super::{Extra, JsonObject};
+use crate::members;
 
 /// The definition of a tool.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tool {
     /// Its name for programs.
     pub name: String,
     /// Its name for people; since 2025-06-18.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// What it does, for the model.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The JSON Schema of its arguments, with `"type": "object"` at its root.
     pub input_schema: Value,
     /// The JSON Schema of its structured content; since 2025-06-18.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     /// How it behaves; since 2025-03-26.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub annotations: Option<ToolAnnotations>,
     /// How it looks; since 2025-11-25.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub icons: Option<Vec<Icon>>,
     /// Whether it may run as a task; 2025-11-25 only.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub execution: Option<ToolExecution>,
     /// Metadata; since 2025-06-18.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Extra>,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+members! {
+    Tool from Tool::new("", Value::Null); others extra; needs name, input_schema;
+    name, title, description, input_schema = "inputSchema", output_schema = "outputSchema",
+    annotations, icons, execution, meta = "_meta",
 }
 
 impl Tool {
@@ -70,15 +77,20 @@ setters!(Tool {
 });
 
 /// Whether a tool may run as a task; 2025-11-25 only.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolExecution {
     /// Whether it may, must or cannot.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub task_support: Option<TaskSupport>,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+members! {
+    ToolExecution from ToolExecution::default(); others extra; needs;
+    task_support = "taskSupport",
 }
 
 open_words! {
@@ -94,27 +106,33 @@ open_words! {
 }
 
 /// Hints about what a tool does. They are not to be trusted unless the server is.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolAnnotations {
     /// A name for people.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// It changes nothing. Default: false.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub read_only_hint: Option<bool>,
     /// It may destroy something. Default: true.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub destructive_hint: Option<bool>,
     /// Calling it again with the same arguments changes nothing more. Default: false.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub idempotent_hint: Option<bool>,
     /// It deals with an open world. Default: true.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub open_world_hint: Option<bool>,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+members! {
+    ToolAnnotations from ToolAnnotations::default(); others extra; needs;
+    title, read_only_hint = "readOnlyHint", destructive_hint = "destructiveHint",
+    idempotent_hint = "idempotentHint", open_world_hint = "openWorldHint",
 }
 
 setters!(ToolAnnotations {

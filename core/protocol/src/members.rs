@@ -1,0 +1,247 @@
+//! Structs that are read from a JSON object in place, member by member. For the crates of this workspace.
+//!
+//! What serde derives for a struct keeps each member apart until all of them are read, holds those that nobody knows back
+//! in a form of its own, and reads arrays as well where nothing is held back: several times the code for the same thing.
+
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
+
+/// Implements `Deserialize` for a struct.
+///
+/// Each member has the name of its field, or the one that is given. What is absent is as in the value that `from` gives, unless it is among those that are needed. Other members are
+/// refused, ignored, or kept in the map that is named. A member that is there twice is an error.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! members {
+    (
+        $name:ident from $start:expr; others $others:ident; needs $($needed:ident),*;
+        $($member:ident $(= $word:literal)? $(=> $how:path)?),+ $(,)?
+    ) => {
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                #[allow(non_camel_case_types, reason = "the names of the members")]
+                enum At {
+                    $($member,)+
+                }
+
+                struct Object;
+
+                impl<'de> serde::de::Visitor<'de> for Object {
+                    type Value = $name;
+
+                    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                        f.write_str(concat!("struct ", stringify!($name)))
+                    }
+
+                    fn visit_map<A: serde::de::MapAccess<'de>>(
+                        self,
+                        mut map: A,
+                    ) -> Result<$name, A::Error> {
+                        let mut it = $start;
+                        let mut members = $crate::members::Members::new(&[
+                            $($crate::members!(@word $member $($word)?),)+
+                        ]);
+                        while let Some(named) = members.next(&mut map)? {
+                            match named {
+                                $($crate::members::Named::Known(at) if at == At::$member as usize => {
+                                    it.$member = $crate::members!(@value map $($how)?);
+                                })+
+                                $crate::members::Named::Known(_) => {}
+                                $crate::members::Named::Other(name) => {
+                                    $crate::members!(@other $others it map members name);
+                                }
+                            }
+                        }
+                        $(members.needs(At::$needed as usize)?;)*
+                        Ok(it)
+                    }
+                }
+
+                deserializer.deserialize_map(Object)
+            }
+        }
+    };
+    (@word $member:ident) => {
+        stringify!($member)
+    };
+    (@word $member:ident $word:literal) => {
+        $word
+    };
+    (@value $map:ident) => {
+        $map.next_value()?
+    };
+    (@value $map:ident $how:path) => {
+        $how(&mut $map)?
+    };
+    (@other refused $it:ident $map:ident $members:ident $name:ident) => {
+        return Err($members.unknown(&$name))
+    };
+    (@other ignored $it:ident $map:ident $members:ident $name:ident) => {{
+        drop($name);
+        $map.next_value::<serde::de::IgnoredAny>()?;
+    }};
+    (@other $extra:ident $it:ident $map:ident $members:ident $name:ident) => {
+        $it.$extra.insert($name, $map.next_value()?)
+    };
+}
+
+/// The members that are known, by number, and which of them were there.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct Members {
+    names: &'static [&'static str],
+    seen: u64,
+}
+
+/// The name of a member.
+#[doc(hidden)]
+#[derive(Debug)]
+pub enum Named {
+    /// One that is known, by its number.
+    Known(usize),
+    /// Any other.
+    Other(String),
+}
+
+impl Members {
+    /// These.
+    pub fn new(names: &'static [&'static str]) -> Self {
+        assert!(names.len() <= 64, "more members than bits");
+        Self { names, seen: 0 }
+    }
+
+    /// The name of the next one.
+    ///
+    /// # Errors
+    ///
+    /// If it was there before.
+    pub fn next<'de, A: MapAccess<'de>>(&mut self, map: &mut A) -> Result<Option<Named>, A::Error> {
+        let named = map.next_key_seed(Name(self.names))?;
+        if let Some(Named::Known(at)) = named {
+            if self.seen & (1 << at) != 0 {
+                return Err(A::Error::duplicate_field(self.names[at]));
+            }
+            self.seen |= 1 << at;
+        }
+        Ok(named)
+    }
+
+    /// Makes sure that this one was there.
+    ///
+    /// # Errors
+    ///
+    /// If it wasn't.
+    pub fn needs<E: Error>(&self, at: usize) -> Result<(), E> {
+        match self.seen & (1 << at) {
+            0 => Err(E::missing_field(self.names[at])),
+            _ => Ok(()),
+        }
+    }
+
+    /// Why this one is refused.
+    pub fn unknown<E: Error>(&self, name: &str) -> E {
+        E::unknown_field(name, self.names)
+    }
+}
+
+/// Reads a name.
+struct Name(&'static [&'static str]);
+
+impl<'de> DeserializeSeed<'de> for Name {
+    type Value = Named;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Named, D::Error> {
+        deserializer.deserialize_identifier(self)
+    }
+}
+
+impl Visitor<'_> for Name {
+    type Value = Named;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the name of a member")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<Named, E> {
+        let at = self.0.iter().position(|known| *known == name);
+        Ok(at.map_or_else(|| Named::Other(name.to_owned()), Named::Known))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::{Map, Value, json};
+
+    #[derive(Debug, Default, PartialEq)]
+    struct Kept {
+        name: String,
+        size: Option<u64>,
+        extra: Map<String, Value>,
+    }
+
+    members! {
+        Kept from Kept::default(); others extra; needs name;
+        name, size = "sizeOf",
+    }
+
+    #[derive(Debug, Default, PartialEq)]
+    struct Strict {
+        name: String,
+    }
+
+    members! { Strict from Strict { name: "x".into() }; others refused; needs; name }
+
+    #[derive(Debug, Default, PartialEq)]
+    struct Lenient {
+        name: String,
+    }
+
+    members! { Lenient from Lenient::default(); others ignored; needs; name => shouted }
+
+    fn shouted<'de, A: serde::de::MapAccess<'de>>(map: &mut A) -> Result<String, A::Error> {
+        map.next_value::<String>().map(|name| name.to_uppercase())
+    }
+
+    fn refused<T: serde::de::DeserializeOwned>(text: &str) -> String {
+        match serde_json::from_str::<T>(text) {
+            Ok(_) => panic!("{text} is read"),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn what_nobody_knows_is_kept_refused_or_ignored() {
+        let text = r#"{"new":[1],"name":"a","sizeOf":2}"#;
+        let kept: Kept = serde_json::from_str(text).expect("read");
+        assert_eq!((kept.name.as_str(), kept.size), ("a", Some(2)));
+        assert_eq!(Value::Object(kept.extra), json!({"new": [1]}));
+        assert_eq!(
+            refused::<Strict>(r#"{"new":1}"#),
+            "unknown field `new`, expected `name` at line 1 column 6"
+        );
+        let lenient = Lenient::deserialize(json!({"new": 1, "name": "a"})).expect("read");
+        assert_eq!(lenient.name, "A");
+    }
+
+    #[test]
+    fn what_is_absent_is_what_it_was_unless_it_is_needed() {
+        assert_eq!(
+            serde_json::from_str::<Strict>("{}").expect("read").name,
+            "x"
+        );
+        assert!(refused::<Kept>("{}").starts_with("missing field `name`"));
+    }
+
+    #[test]
+    fn members_that_are_there_twice_and_other_kinds_of_values_are_refused() {
+        let twice = refused::<Kept>(r#"{"name":"a","name":"b"}"#);
+        assert!(twice.starts_with("duplicate field `name`"), "{twice}");
+        let list = refused::<Kept>("[]");
+        assert!(
+            list.starts_with("invalid type: sequence, expected struct Kept"),
+            "{list}"
+        );
+    }
+}
