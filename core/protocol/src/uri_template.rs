@@ -19,7 +19,6 @@ mod expansion;
 mod matching;
 mod parser;
 
-use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Serialize, Serializer};
@@ -214,8 +213,10 @@ impl Serialize for Variable {
             Self::List(items) => serializer.collect_seq(items),
             Self::Map(pairs) => {
                 // A key that comes twice would make the JSON ambiguous; the last one wins.
-                let last: BTreeMap<_, _> = pairs.iter().map(|(key, value)| (key, value)).collect();
-                serializer.collect_map(last)
+                let last = pairs.iter().cloned();
+                let last = last.map(|(key, value)| (key, serde_json::Value::from(value)));
+                last.collect::<crate::vocabulary::JsonObject>()
+                    .serialize(serializer)
             }
         }
     }

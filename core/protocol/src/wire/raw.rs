@@ -59,7 +59,11 @@ impl Raw {
     /// When `value` has no JSON form, for example a map whose keys are not strings, or one that names
     /// a member twice.
     pub fn from_serialize(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
-        Self::parse(serde_json::to_vec(value)?).map_err(serde::ser::Error::custom)
+        Self::written(serde_json::to_vec(value)?)
+    }
+
+    fn written(json: Vec<u8>) -> Result<Self, serde_json::Error> {
+        Self::parse(json).map_err(serde::ser::Error::custom)
     }
 
     /// The JSON string for `text`.

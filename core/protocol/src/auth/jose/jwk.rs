@@ -109,9 +109,13 @@ impl Jwk {
 
     /// The SHA-256 thumbprint (RFC 7638), in base64url.
     pub fn thumbprint(&self) -> String {
-        let mut members: Vec<_> = self.key.members().into_iter().collect();
-        members.sort_by(|(one, _), (other, _)| one.cmp(other));
-        let required: JsonObject = members.into_iter().collect();
+        let members = self.key.members();
+        let mut names: Vec<&String> = members.keys().collect();
+        names.sort_unstable();
+        let required = names
+            .into_iter()
+            .map(|name| (name.clone(), members[name].clone()));
+        let required: JsonObject = required.collect();
         encode(Sha256::digest(Value::Object(required).to_string()))
     }
 
