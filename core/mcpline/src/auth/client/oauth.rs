@@ -40,22 +40,22 @@ use super::credentials::{Credentials, Enterprise, WordSource, word_source};
 pub struct OAuth(pub(super) Arc<Settled>);
 
 /// What doesn't change any more.
-pub(super) struct Settled {
-    pub(super) client: ClientMetadata,
-    pub(super) metadata_url: Option<String>,
-    pub(super) credentials: Vec<Credentials>,
-    pub(super) grant: GrantKind,
-    pub(super) scopes: Scopes,
-    pub(super) store: Arc<dyn TokenStore>,
-    pub(super) account: Option<String>,
-    pub(super) dpop: bool,
-    pub(super) allow_private_addresses: bool,
-    pub(super) require_pkce: bool,
+pub(crate) struct Settled {
+    pub(crate) client: ClientMetadata,
+    pub(crate) metadata_url: Option<String>,
+    pub(crate) credentials: Vec<Credentials>,
+    pub(crate) grant: GrantKind,
+    pub(crate) scopes: Scopes,
+    pub(crate) store: Arc<dyn TokenStore>,
+    pub(crate) account: Option<String>,
+    pub(crate) dpop: bool,
+    pub(crate) allow_private_addresses: bool,
+    pub(crate) require_pkce: bool,
     accounts: Mutex<HashMap<String, Weak<Account>>>,
 }
 
 /// On whose behalf tokens are asked for, and how.
-pub(super) enum GrantKind {
+pub(crate) enum GrantKind {
     /// A user's, who is asked.
     User(Option<Arc<dyn UserAgent>>),
     /// The client's own.
@@ -68,7 +68,7 @@ pub(super) enum GrantKind {
 
 /// Makes an [`OAuth`].
 pub struct OAuthBuilder {
-    settled: Settled,
+    pub(crate) settled: Settled,
 }
 
 impl OAuth {

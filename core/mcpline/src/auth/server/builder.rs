@@ -48,24 +48,24 @@ pub(super) type Expand = Arc<dyn Fn(&Scopes) -> Scopes + Send + Sync>;
 #[must_use]
 pub struct ResourceServerBuilder {
     resource: String,
-    issuers: Vec<(Option<String>, Keys)>,
-    introspection: Option<Introspection>,
+    pub(crate) issuers: Vec<(Option<String>, Keys)>,
+    pub(crate) introspection: Option<Introspection>,
     verifier: Option<Verifier>,
-    authorization_servers: Vec<String>,
-    audiences: Vec<String>,
+    pub(crate) authorization_servers: Vec<String>,
+    pub(crate) audiences: Vec<String>,
     required: Scopes,
     /// What was given as a scope and can't be one.
     unusable: Option<String>,
-    supported: Option<Scopes>,
+    pub(crate) supported: Option<Scopes>,
     implies: BTreeMap<String, Scopes>,
     expand: Option<Expand>,
-    algorithms: Vec<Algorithm>,
-    skew: Duration,
-    demands_proof: bool,
-    metadata_url: Option<String>,
-    name: Option<String>,
-    documentation: Option<String>,
-    http: HttpSettings,
+    pub(crate) algorithms: Vec<Algorithm>,
+    pub(crate) skew: Duration,
+    pub(crate) demands_proof: bool,
+    pub(crate) metadata_url: Option<String>,
+    pub(crate) name: Option<String>,
+    pub(crate) documentation: Option<String>,
+    pub(crate) http: HttpSettings,
 }
 
 impl ResourceServerBuilder {
@@ -193,10 +193,13 @@ impl ResourceServerBuilder {
         scope: impl Into<String>,
         implied: impl IntoIterator<Item = S>,
     ) -> Self {
-        let implied: Scopes = implied.into_iter().collect();
-        let known = self.implies.entry(scope.into()).or_default();
-        *known = known.union(&implied);
+        self.imply(scope.into(), &implied.into_iter().collect());
         self
+    }
+
+    pub(crate) fn imply(&mut self, scope: String, implied: &Scopes) {
+        let known = self.implies.entry(scope).or_default();
+        *known = known.union(implied);
     }
 
     /// Has a callback say what further scopes a caller has who was granted these, where a table won't do.

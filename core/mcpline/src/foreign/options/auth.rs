@@ -5,61 +5,56 @@ use std::fmt;
 
 use mcpline_protocol::auth::jose::{Algorithm, JwkSet};
 use mcpline_protocol::vocabulary::JsonObject;
-use serde::Deserialize;
 
 use crate::auth::{Authorized, Introspection, Keys, ResourceServer, ResourceServerBuilder};
 use crate::client::{HttpSettings, Proxy};
 use crate::error::Error;
 
-use super::seconds;
+use super::definition::options;
+use super::{seconds, set_seconds};
 
-/// A [`ResourceServer`] as foreign code gives it. The resource has to be given; whatever else is absent keeps the default.
-///
-/// The keys of `issuers` are discovered, unless `jwks_url` or `jwks` says which they are; without issuers these alone say
-/// whose tokens are good. With `verifies` a callback of the caller's checks tokens instead.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ResourceServerOptions {
-    resource: String,
-    #[serde(default)]
-    issuers: Vec<String>,
-    jwks_url: Option<String>,
-    jwks: Option<JsonObject>,
-    introspection: Option<IntrospectionOptions>,
-    #[serde(default)]
-    verifies: bool,
-    #[serde(default)]
-    authorization_servers: Vec<String>,
-    #[serde(default)]
-    audiences: Vec<String>,
-    #[serde(default)]
-    required_scopes: Vec<String>,
-    supported_scopes: Option<Vec<String>>,
-    #[serde(default)]
-    implied_scopes: HashMap<String, Vec<String>>,
-    algorithms: Option<Vec<String>>,
-    clock_skew: Option<f64>,
-    #[serde(default)]
-    demand_proof_of_possession: bool,
-    metadata_url: Option<String>,
-    name: Option<String>,
-    documentation: Option<String>,
-    proxy: Option<String>,
-    tls_roots: Option<String>,
-    #[serde(default)]
-    only_these_roots: bool,
+options! {
+    /// A [`ResourceServer`] as foreign code gives it. The resource has to be given; whatever else is absent keeps the default.
+    ///
+    /// The keys of `issuers` are discovered, unless `jwks_url` or `jwks` says which they are; without issuers these alone say
+    /// whose tokens are good. With `verifies` a callback of the caller's checks tokens instead.
+    #[derive(Default)]
+    pub struct ResourceServerOptions {
+        resource: String,
+        issuers: Vec<String>,
+        jwks_url: Option<String>,
+        jwks: Option<JsonObject>,
+        introspection: Option<IntrospectionOptions>,
+        verifies: bool,
+        authorization_servers: Vec<String>,
+        audiences: Vec<String>,
+        required_scopes: Vec<String>,
+        supported_scopes: Option<Vec<String>>,
+        implied_scopes: HashMap<String, Vec<String>>,
+        algorithms: Option<Vec<String>>,
+        clock_skew: Option<f64>,
+        demand_proof_of_possession: bool,
+        metadata_url: Option<String>,
+        name: Option<String>,
+        documentation: Option<String>,
+        proxy: Option<String>,
+        tls_roots: Option<String>,
+        only_these_roots: bool,
+    }
+    needs resource;
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct IntrospectionOptions {
-    endpoint: String,
-    client_id: Option<String>,
-    client_secret: Option<String>,
-    token: Option<String>,
-    keep_for: Option<f64>,
-    #[serde(default)]
-    knows_audience: bool,
+options! {
+    #[derive(Default)]
+    struct IntrospectionOptions {
+        endpoint: String,
+        client_id: Option<String>,
+        client_secret: Option<String>,
+        token: Option<String>,
+        keep_for: Option<f64>,
+        knows_audience: bool,
+    }
+    needs endpoint;
 }
 
 /// Without what may be secret.
@@ -97,61 +92,47 @@ impl ResourceServerOptions {
             }
             (None, None) => Keys::Discovered,
         };
-        let mut builder = ResourceServer::builder(self.resource)
-            .required_scopes(self.required_scopes)
-            .http(HttpSettings {
-                proxy: match self.proxy.as_deref() {
-                    None => Proxy::Environment,
-                    Some("direct") => Proxy::Direct,
-                    Some(url) => Proxy::Url(url.to_owned()),
-                },
-                tls_roots: self.tls_roots.map(String::into_bytes).unwrap_or_default(),
-                only_these_roots: self.only_these_roots,
-                ..HttpSettings::default()
-            });
+        let mut builder =
+            ResourceServer::builder(self.resource).required_scopes(self.required_scopes);
+        builder.http = HttpSettings {
+            proxy: match self.proxy.as_deref() {
+                None => Proxy::Environment,
+                Some("direct") => Proxy::Direct,
+                Some(url) => Proxy::Url(url.to_owned()),
+            },
+            tls_roots: self.tls_roots.map(String::into_bytes).unwrap_or_default(),
+            only_these_roots: self.only_these_roots,
+            ..HttpSettings::default()
+        };
         if self.issuers.is_empty() && !matches!(keys, Keys::Discovered) {
-            builder = builder.keys(keys.clone());
+            builder.issuers.push((None, keys.clone()));
         }
         for issuer in self.issuers {
-            builder = builder.issuer_with_keys(issuer, keys.clone());
+            builder.issuers.push((Some(issuer), keys.clone()));
         }
-        for server in self.authorization_servers {
-            builder = builder.authorization_server(server);
-        }
-        for audience in self.audiences {
-            builder = builder.audience(audience);
-        }
+        builder.authorization_servers = self.authorization_servers;
+        builder.audiences = self.audiences;
         for (scope, implied) in self.implied_scopes {
-            builder = builder.implies(scope, implied);
+            builder.imply(scope, &implied.iter().collect());
         }
         if let Some(introspection) = self.introspection {
-            builder = builder.introspection(introspection.read()?);
+            builder.introspection = Some(introspection.read()?);
         }
         if let Some(scopes) = self.supported_scopes {
-            builder = builder.supported_scopes(scopes);
+            builder.supported = Some(scopes.iter().collect());
         }
         if let Some(names) = self.algorithms {
             let algorithms = names.iter().map(|name| {
                 let known = name.parse::<Algorithm>();
                 known.map_err(|error| Error::misuse(format!("{name:?} is {error}")))
             });
-            builder = builder.algorithms(algorithms.collect::<Result<Vec<_>, _>>()?);
+            builder.algorithms = algorithms.collect::<Result<_, _>>()?;
         }
-        if let Some(skew) = self.clock_skew {
-            builder = builder.clock_skew(seconds(skew)?);
-        }
-        if self.demand_proof_of_possession {
-            builder = builder.demand_proof_of_possession();
-        }
-        if let Some(url) = self.metadata_url {
-            builder = builder.metadata_url(url);
-        }
-        if let Some(name) = self.name {
-            builder = builder.name(name);
-        }
-        if let Some(url) = self.documentation {
-            builder = builder.documentation(url);
-        }
+        set_seconds(&mut builder.skew, self.clock_skew)?;
+        builder.demands_proof = self.demand_proof_of_possession;
+        builder.metadata_url = self.metadata_url;
+        builder.name = self.name;
+        builder.documentation = self.documentation;
         Ok(builder)
     }
 }
@@ -179,17 +160,18 @@ impl IntrospectionOptions {
     }
 }
 
-/// An [`Authorized`] as a foreign verifier gives it.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct AuthorizedOptions {
-    issuer: Option<String>,
-    subject: Option<String>,
-    client_id: Option<String>,
-    scopes: Vec<String>,
-    expires_at: Option<u64>,
-    key_thumbprint: Option<String>,
-    claims: JsonObject,
+options! {
+    /// An [`Authorized`] as a foreign verifier gives it.
+    #[derive(Debug, Default)]
+    pub struct AuthorizedOptions {
+        issuer: Option<String>,
+        subject: Option<String>,
+        client_id: Option<String>,
+        scopes: Vec<String>,
+        expires_at: Option<u64>,
+        key_thumbprint: Option<String>,
+        claims: JsonObject,
+    }
 }
 
 impl AuthorizedOptions {

@@ -5,31 +5,32 @@ use std::time::Duration;
 use mcpline_protocol::Raw;
 use mcpline_protocol::client::CallTimeouts;
 use mcpline_protocol::vocabulary::LoggingLevel;
-use serde::Deserialize;
 
 use crate::client::{Reissue, RequestOptions};
 use crate::error::Error;
 
+use super::definition::options;
 use super::seconds;
 
-/// [`RequestOptions`] as foreign code gives them, but for who hears of progress.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct CallOptions {
-    /// How many seconds to wait without a sign of life.
-    pub timeout: Option<f64>,
-    /// How many seconds to wait in all.
-    pub total_timeout: Option<f64>,
-    /// Members for `_meta`.
-    pub meta: Option<Raw>,
-    /// The least severe level of log messages wanted meanwhile.
-    pub log_level: Option<String>,
-    /// `if-safe`, `always` or `never`.
-    pub reissue: Option<String>,
-    /// Whether a kept result won't do.
-    pub fresh: bool,
-    /// Whether a result that asks for input is returned as it is.
-    pub by_hand: bool,
+options! {
+    /// [`RequestOptions`] as foreign code gives them, but for who hears of progress.
+    #[derive(Debug, Default)]
+    pub struct CallOptions {
+        /// How many seconds to wait without a sign of life.
+        pub timeout: Option<f64>,
+        /// How many seconds to wait in all.
+        pub total_timeout: Option<f64>,
+        /// Members for `_meta`.
+        pub meta: Option<Raw>,
+        /// The least severe level of log messages wanted meanwhile.
+        pub log_level: Option<String>,
+        /// `if-safe`, `always` or `never`.
+        pub reissue: Option<String>,
+        /// Whether a kept result won't do.
+        pub fresh: bool,
+        /// Whether a result that asks for input is returned as it is.
+        pub by_hand: bool,
+    }
 }
 
 impl CallOptions {

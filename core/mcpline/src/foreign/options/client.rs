@@ -17,25 +17,27 @@ use crate::foreign::auth::Answerers;
 
 use super::call::timeouts;
 use super::client_auth::AuthOptions;
+use super::definition::options;
 use super::{seconds, set, set_seconds};
 
-/// [`ClientSettings`] as foreign code gives them.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ClientOptions {
-    revisions: Option<Vec<Revision>>,
-    era: Option<Known>,
-    probe_timeout: Option<f64>,
-    open_timeout: Option<f64>,
-    timeout: Option<f64>,
-    total_timeout: Option<f64>,
-    max_rounds: Option<usize>,
-    check_output: Option<bool>,
-    cache: Option<bool>,
-    reconnect_attempts: Option<u32>,
-    reconnect_delay: Option<f64>,
-    reconnect_max_delay: Option<f64>,
-    listen: Option<bool>,
+options! {
+    /// [`ClientSettings`] as foreign code gives them.
+    #[derive(Debug, Default)]
+    pub struct ClientOptions {
+        revisions: Option<Vec<Revision>>,
+        era: Option<Known>,
+        probe_timeout: Option<f64>,
+        open_timeout: Option<f64>,
+        timeout: Option<f64>,
+        total_timeout: Option<f64>,
+        max_rounds: Option<usize>,
+        check_output: Option<bool>,
+        cache: Option<bool>,
+        reconnect_attempts: Option<u32>,
+        reconnect_delay: Option<f64>,
+        reconnect_max_delay: Option<f64>,
+        listen: Option<bool>,
+    }
 }
 
 #[derive(Debug, Deserialize, Clone, Copy)]
@@ -75,23 +77,24 @@ impl ClientOptions {
     }
 }
 
-/// What the host says of itself, and which handlers it has.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct HostOptions {
-    info: Implementation,
-    elicit: bool,
-    sample: bool,
-    roots: bool,
-    /// Whether every notification is heard.
-    pub notifications: bool,
-    /// Whether log messages are heard.
-    pub logs: bool,
-    /// Whether the lines of a child's stderr are heard.
-    pub stderr: bool,
-    /// Beyond what handlers declare, in its place member by member.
-    #[serde(default)]
-    capabilities: serde_json::Map<String, serde_json::Value>,
+options! {
+    /// What the host says of itself, and which handlers it has.
+    #[derive(Debug, Default)]
+    pub struct HostOptions {
+        info: Implementation,
+        elicit: bool,
+        sample: bool,
+        roots: bool,
+        /// Whether every notification is heard.
+        pub notifications: bool,
+        /// Whether log messages are heard.
+        pub logs: bool,
+        /// Whether the lines of a child's stderr are heard.
+        pub stderr: bool,
+        /// Beyond what handlers declare, in its place member by member.
+        capabilities: serde_json::Map<String, serde_json::Value>,
+    }
+    needs info, elicit, sample, roots, notifications, logs, stderr;
 }
 
 impl HostOptions {
@@ -146,21 +149,22 @@ fn merged(
     serde_json::from_value(all)
 }
 
-/// [`HttpSettings`] as foreign code gives them. The proxy is `direct` for none, or a URL.
-#[derive(Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct HttpClientOptions {
-    headers: Vec<(String, String)>,
-    proxy: Option<String>,
-    tls_roots: Option<String>,
-    only_these_roots: bool,
-    connect_timeout: Option<f64>,
-    max_redirects: Option<usize>,
-    resume_attempts: Option<u32>,
-    resume_delay: Option<f64>,
-    resume_max_delay: Option<f64>,
-    body_limit: Option<usize>,
-    auth: Option<AuthOptions>,
+options! {
+    /// [`HttpSettings`] as foreign code gives them. The proxy is `direct` for none, or a URL.
+    #[derive(Default)]
+    pub struct HttpClientOptions {
+        headers: Vec<(String, String)>,
+        proxy: Option<String>,
+        tls_roots: Option<String>,
+        only_these_roots: bool,
+        connect_timeout: Option<f64>,
+        max_redirects: Option<usize>,
+        resume_attempts: Option<u32>,
+        resume_delay: Option<f64>,
+        resume_max_delay: Option<f64>,
+        body_limit: Option<usize>,
+        auth: Option<AuthOptions>,
+    }
 }
 
 /// Without what may be secret.
@@ -201,22 +205,20 @@ impl HttpClientOptions {
     }
 }
 
-/// A [`Command`] as foreign code gives it. The program has to be given; whatever else is absent keeps the default.
 #[cfg(unix)]
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct ProgramOptions {
-    program: String,
-    #[serde(default)]
-    arguments: Vec<String>,
-    #[serde(default)]
-    env: HashMap<String, String>,
-    #[serde(default)]
-    inherit_env: bool,
-    cwd: Option<String>,
-    #[serde(default)]
-    stderr: Stream,
-    grace: Option<f64>,
+options! {
+    /// A [`Command`] as foreign code gives it. The program has to be given; whatever else is absent keeps the default.
+    #[derive(Default)]
+    pub struct ProgramOptions {
+        program: String,
+        arguments: Vec<String>,
+        env: HashMap<String, String>,
+        inherit_env: bool,
+        cwd: Option<String>,
+        stderr: Stream,
+        grace: Option<f64>,
+    }
+    needs program;
 }
 
 #[cfg(unix)]

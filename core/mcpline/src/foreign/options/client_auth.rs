@@ -9,13 +9,14 @@ use serde_json::json;
 
 use crate::auth::{
     Auth, AuthError, BearerToken, Callback, ClientAuth, Credentials, Enterprise, FileStore,
-    Loopback, MemoryStore, OAuth, Terminal, TokenStore, UserAgent, UserAgentError,
+    Loopback, MemoryStore, OAuth, Scopes, Terminal, TokenStore, UserAgent, UserAgentError,
 };
 use crate::background;
 use crate::error::Error;
 use crate::foreign::auth::{Answerers, HostStore, Nothing, Question};
 
-use super::seconds;
+use super::definition::options;
+use super::{seconds, set};
 
 /// [`Auth`] as foreign code gives it: `{"bearer": token}`, `{"source": {}}` for tokens that the host is asked for, or
 /// `{"oauth": {…}}`. What the host is asked is listed in `foreign::auth`.
@@ -30,41 +31,42 @@ pub enum AuthOptions {
     Oauth(Box<OAuthOptions>),
 }
 
-/// [`OAuth`] as foreign code gives it. The name has to be given; whatever else is absent keeps the default.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct OAuthOptions {
-    client_name: String,
-    client_uri: Option<String>,
-    logo_uri: Option<String>,
-    software_id: Option<String>,
-    software_version: Option<String>,
-    client_id_metadata_url: Option<String>,
-    #[serde(default)]
-    credentials: Vec<CredentialsOptions>,
-    #[serde(default)]
-    grant: GrantOptions,
-    user_agent: Option<UserAgentOptions>,
-    scopes: Option<String>,
-    #[serde(default)]
-    store: StoreOptions,
-    account: Option<String>,
-    dpop: Option<bool>,
-    allow_private_addresses: Option<bool>,
-    require_pkce: Option<bool>,
+options! {
+    /// [`OAuth`] as foreign code gives it. The name has to be given; whatever else is absent keeps the default.
+    #[derive(Default)]
+    pub struct OAuthOptions {
+        client_name: String,
+        client_uri: Option<String>,
+        logo_uri: Option<String>,
+        software_id: Option<String>,
+        software_version: Option<String>,
+        client_id_metadata_url: Option<String>,
+        credentials: Vec<CredentialsOptions>,
+        grant: GrantOptions,
+        user_agent: Option<UserAgentOptions>,
+        scopes: Option<String>,
+        store: StoreOptions,
+        account: Option<String>,
+        dpop: Option<bool>,
+        allow_private_addresses: Option<bool>,
+        require_pkce: Option<bool>,
+    }
+    needs client_name;
 }
 
-/// [`Credentials`] as foreign code gives them.
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct CredentialsOptions {
-    client_id: String,
-    issuer: Option<String>,
-    secret: Option<String>,
-    private_key: Option<String>,
-    algorithm: Option<String>,
-    key_id: Option<String>,
-    auth: Option<ClientAuth>,
+options! {
+    /// [`Credentials`] as foreign code gives them.
+    #[derive(Default)]
+    struct CredentialsOptions {
+        client_id: String,
+        issuer: Option<String>,
+        secret: Option<String>,
+        private_key: Option<String>,
+        algorithm: Option<String>,
+        key_id: Option<String>,
+        auth: Option<ClientAuth>,
+    }
+    needs client_id;
 }
 
 /// On whose behalf tokens are asked for.
@@ -173,16 +175,32 @@ impl OAuthOptions {
     ///
     /// Misuse: a value can't be.
     pub fn oauth(self, answerers: Answerers<'_>) -> Result<OAuth, Error> {
-        let mut builder = OAuth::builder(self.client_name.clone()).client(|client| {
-            client.client_uri = self.client_uri;
-            client.logo_uri = self.logo_uri;
-            client.software_id = self.software_id;
-            client.software_version = self.software_version;
-        });
+        let mut builder = OAuth::builder(self.client_name.clone());
+        let settled = &mut builder.settled;
+        settled.client.client_uri = self.client_uri;
+        settled.client.logo_uri = self.logo_uri;
+        settled.client.software_id = self.software_id;
+        settled.client.software_version = self.software_version;
+        settled.metadata_url = self.client_id_metadata_url;
+        for credentials in self.credentials {
+            settled.credentials.push(credentials.credentials()?);
+        }
+        set(
+            &mut settled.scopes,
+            self.scopes.map(|scopes| Scopes::parse(&scopes)),
+        );
+        settled.account = self.account;
+        set(&mut settled.dpop, self.dpop);
+        set(
+            &mut settled.allow_private_addresses,
+            self.allow_private_addresses,
+        );
+        set(&mut settled.require_pkce, self.require_pkce);
+        settled.store = self.store.store(answerers)?;
         if let Some(user_agent) = self.user_agent {
             builder = builder.user_agent(user_agent.user_agent(&self.client_name, answerers)?);
         }
-        builder = match self.grant {
+        let builder = match self.grant {
             GrantOptions::User => builder,
             GrantOptions::ClientCredentials => builder.client_credentials(),
             GrantOptions::WorkloadIdentity => {
@@ -204,28 +222,7 @@ impl OAuthOptions {
                 })
             }
         };
-        for credentials in self.credentials {
-            builder = builder.credentials(credentials.credentials()?);
-        }
-        if let Some(url) = self.client_id_metadata_url {
-            builder = builder.client_id_metadata_url(url);
-        }
-        if let Some(scopes) = self.scopes {
-            builder = builder.scopes(&scopes);
-        }
-        if let Some(account) = self.account {
-            builder = builder.account(account);
-        }
-        if let Some(dpop) = self.dpop {
-            builder = builder.dpop(dpop);
-        }
-        if let Some(allow) = self.allow_private_addresses {
-            builder = builder.allow_private_addresses(allow);
-        }
-        if let Some(require) = self.require_pkce {
-            builder = builder.require_pkce(require);
-        }
-        Ok(builder.store(self.store.store(answerers)?).build())
+        Ok(builder.build())
     }
 }
 

@@ -2,39 +2,39 @@
 
 use std::sync::Arc;
 
-use serde::Deserialize;
-
 use crate::auth::ResourceServerBuilder;
 use crate::error::Error;
 use crate::transport::http::HttpOptions;
 
 use super::auth::ResourceServerOptions;
+use super::definition::options;
 use super::{set, set_seconds};
 
-/// [`HttpOptions`] as foreign code gives them. `serve_sse` and `serve_health` can be `false` for not serving them.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct HttpServingOptions {
-    path: Option<String>,
-    sse_paths: Option<(String, String)>,
-    serve_sse: Option<bool>,
-    health_path: Option<String>,
-    serve_health: Option<bool>,
-    proxy_prefix: Option<String>,
-    allowed_hosts: Vec<String>,
-    allowed_origins: Vec<String>,
-    auth: Option<ResourceServerOptions>,
-    body_limit: Option<usize>,
-    read_timeout: Option<f64>,
-    write_timeout: Option<f64>,
-    connections: Option<usize>,
-    sessions: Option<usize>,
-    session_idle: Option<f64>,
-    silence: Option<f64>,
-    keep_alive: Option<f64>,
-    retry: Option<f64>,
-    kept_events: Option<usize>,
-    kept_bytes: Option<usize>,
+options! {
+    /// [`HttpOptions`] as foreign code gives them. `serve_sse` and `serve_health` can be `false` for not serving them.
+    #[derive(Debug, Default)]
+    pub struct HttpServingOptions {
+        path: Option<String>,
+        sse_paths: Option<(String, String)>,
+        serve_sse: Option<bool>,
+        health_path: Option<String>,
+        serve_health: Option<bool>,
+        proxy_prefix: Option<String>,
+        allowed_hosts: Vec<String>,
+        allowed_origins: Vec<String>,
+        auth: Option<ResourceServerOptions>,
+        body_limit: Option<usize>,
+        read_timeout: Option<f64>,
+        write_timeout: Option<f64>,
+        connections: Option<usize>,
+        sessions: Option<usize>,
+        session_idle: Option<f64>,
+        silence: Option<f64>,
+        keep_alive: Option<f64>,
+        retry: Option<f64>,
+        kept_events: Option<usize>,
+        kept_bytes: Option<usize>,
+    }
 }
 
 impl HttpServingOptions {

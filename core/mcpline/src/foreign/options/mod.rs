@@ -14,6 +14,7 @@ mod auth;
 mod call;
 mod client;
 mod client_auth;
+mod definition;
 mod http;
 mod server;
 

@@ -5,46 +5,47 @@ use std::collections::HashMap;
 use mcpline_protocol::Revision;
 use mcpline_protocol::session::Rate;
 use mcpline_protocol::vocabulary::{CacheHints, CacheScope, Implementation};
-use serde::Deserialize;
 
 use crate::error::Error;
 use crate::server::{Server, ServerBuilder, Settings, state_keys};
 
+use super::definition::options;
 use super::{seconds, set, set_seconds};
 
 type Members = serde_json::Map<String, serde_json::Value>;
 
-/// Options of a server: its [`Settings`], and what it declares.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ServerOptions {
-    revisions: Option<Vec<Revision>>,
-    line_limit: Option<usize>,
-    batch_limit: Option<usize>,
-    depth_limit: Option<usize>,
-    page_size: Option<usize>,
-    list_cache: Option<(u64, bool)>,
-    resource_cache: Option<(u64, bool)>,
-    ask_idle_timeout: Option<f64>,
-    ask_timeout: Option<f64>,
-    state_keys: Option<Vec<String>>,
-    state_lifetime: Option<f64>,
-    suspended: Option<usize>,
-    rounds: Option<u32>,
-    state_size: Option<usize>,
-    check_output: Option<bool>,
-    tool_rate: Option<(u32, u32)>,
-    shutdown_grace: Option<f64>,
-    in_flight: Option<usize>,
-    open_asks: Option<usize>,
-    subscriptions: Option<usize>,
-    progress_rate: Option<(u32, u32)>,
-    log_rate: Option<(u32, u32)>,
-    ping_interval: Option<f64>,
-    ping_misses: Option<u32>,
-    extensions: HashMap<String, Members>,
-    experimental: HashMap<String, Members>,
-    declare: Vec<String>,
+options! {
+    /// Options of a server: its [`Settings`], and what it declares.
+    #[derive(Debug, Default)]
+    pub struct ServerOptions {
+        revisions: Option<Vec<Revision>>,
+        line_limit: Option<usize>,
+        batch_limit: Option<usize>,
+        depth_limit: Option<usize>,
+        page_size: Option<usize>,
+        list_cache: Option<(u64, bool)>,
+        resource_cache: Option<(u64, bool)>,
+        ask_idle_timeout: Option<f64>,
+        ask_timeout: Option<f64>,
+        state_keys: Option<Vec<String>>,
+        state_lifetime: Option<f64>,
+        suspended: Option<usize>,
+        rounds: Option<u32>,
+        state_size: Option<usize>,
+        check_output: Option<bool>,
+        tool_rate: Option<(u32, u32)>,
+        shutdown_grace: Option<f64>,
+        in_flight: Option<usize>,
+        open_asks: Option<usize>,
+        subscriptions: Option<usize>,
+        progress_rate: Option<(u32, u32)>,
+        log_rate: Option<(u32, u32)>,
+        ping_interval: Option<f64>,
+        ping_misses: Option<u32>,
+        extensions: HashMap<String, Members>,
+        experimental: HashMap<String, Members>,
+        declare: Vec<String>,
+    }
 }
 
 impl ServerOptions {
