@@ -6,7 +6,6 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use smallvec::SmallVec;
 
 use super::id::RequestId;
 use super::line::LineTooLong;
@@ -81,13 +80,14 @@ pub struct Response {
 #[derive(Clone, Debug)]
 pub struct Params {
     raw: Raw,
-    members: SmallVec<[Member; 4]>,
+    /// Not within the structure, which every step of a call moves.
+    members: Vec<Member>,
 }
 
 impl Params {
     /// Finds the members of `raw`. Returns none if it is not an object.
     pub fn from_raw(raw: Raw) -> Option<Self> {
-        let mut members = SmallVec::new();
+        let mut members = Vec::new();
         let walk = |scanner: &mut Scanner<'_>| {
             scanner.object(1, |scanner, key| {
                 members.push(Member::new(key, scanner.value(2)?));
@@ -272,7 +272,7 @@ struct Parts {
     id: Option<Span>,
     method: Option<Span>,
     params: Option<Span>,
-    members: SmallVec<[Member; 4]>,
+    members: Vec<Member>,
     result: Option<Span>,
     error: Option<Span>,
     extra: Vec<Member>,
