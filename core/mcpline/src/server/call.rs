@@ -7,6 +7,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use mcpline_protocol::RequestId;
 use mcpline_protocol::session::{AskError, Peer, RequestKey};
 use mcpline_protocol::wire::{Method, Params, Raw};
 
@@ -58,7 +59,7 @@ pub(crate) struct Seat {
     pub(crate) lane: Arc<dyn Lane>,
     /// `None` while the call is suspended between a round and the client's retry.
     pub(crate) key: Option<RequestKey>,
-    pub(crate) id: Raw,
+    pub(crate) id: RequestId,
     pub(crate) peer: Arc<Peer>,
     pub(crate) http: Option<Arc<HttpInfo>>,
     pub(crate) meta: Option<Raw>,
@@ -82,7 +83,8 @@ pub(crate) struct CallState {
     pub(crate) arguments: Raw,
     pub(crate) input: Option<AuthorInput>,
     pub(crate) book: Mutex<Book>,
-    seat: Mutex<Seat>,
+    /// Shared, because whoever answers or asks takes it with him.
+    seat: Mutex<Arc<Seat>>,
     cancelled: AtomicBool,
     on_cancel: Mutex<Vec<CancelCallback>>,
     done: AtomicBool,
@@ -161,7 +163,7 @@ impl CallState {
         arguments: Raw,
         input: Option<AuthorInput>,
         book: Book,
-        seat: Seat,
+        seat: Arc<Seat>,
     ) -> Arc<Self> {
         Arc::new(Self {
             server: seat.connection.server().clone(),
@@ -234,11 +236,11 @@ impl CallState {
         handler.call(call);
     }
 
-    pub(crate) fn lock_seat(&self) -> MutexGuard<'_, Seat> {
+    pub(crate) fn lock_seat(&self) -> MutexGuard<'_, Arc<Seat>> {
         self.seat.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn seat(&self) -> Seat {
+    pub(crate) fn seat(&self) -> Arc<Seat> {
         self.lock_seat().clone()
     }
 
@@ -286,6 +288,8 @@ impl CallState {
         callback();
     }
 
+    // Within its caller, because outcomes are large.
+    #[inline]
     fn complete(self: &Arc<Self>, outcome: Result<Reply, HandlerError>) {
         if self.done.swap(true, Ordering::AcqRel) {
             return;

@@ -133,7 +133,9 @@ impl Context {
 
     /// The request's JSON-RPC id, as JSON.
     pub fn request_id(&self) -> Raw {
-        self.call.lock_seat().id.clone()
+        Raw::from_trusted(bytes::Bytes::copy_from_slice(
+            self.call.lock_seat().id.raw(),
+        ))
     }
 
     /// The HTTP session's id, in the handshake era.

@@ -54,15 +54,15 @@ pub(super) fn dispatch(
         peer,
         ..
     } = admitted;
-    let seat = Seat {
+    let seat = Arc::new(Seat {
         connection: connection.clone(),
         lane: lane.clone(),
         key: Some(key),
-        id: Raw::from_trusted(bytes::Bytes::copy_from_slice(id.raw())),
+        id,
         peer,
         http: http.cloned(),
         meta: params.as_ref().and_then(Params::meta),
-    };
+    });
     let registry = connection.server().registry();
     let list = match method {
         Method::ToolsList => ListKind::Tools,
@@ -96,7 +96,7 @@ fn refuse(seat: &Seat, refusal: Refusal) {
 
 fn call(
     registry: &Registry,
-    seat: &Seat,
+    seat: &Arc<Seat>,
     method: Method,
     params: Option<Params>,
 ) -> Result<(), Refusal> {
@@ -137,7 +137,7 @@ fn call(
 }
 
 fn start(
-    seat: &Seat,
+    seat: &Arc<Seat>,
     target: Target,
     method: Method,
     params: Params,

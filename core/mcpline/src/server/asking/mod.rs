@@ -220,7 +220,7 @@ fn flush(call: &Arc<CallState>) {
     respond_input_required(&seat, &requests, &sealed);
     let mut current = call.lock_seat();
     if current.key == seat.key {
-        current.key = None;
+        Arc::make_mut(&mut current).key = None;
     }
 }
 

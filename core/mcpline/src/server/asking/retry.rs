@@ -73,7 +73,7 @@ pub(in crate::server) enum Resumed {
 /// told the same in each of these cases, the log which), or an answer is not of the shape that was asked
 /// for; in the last case the handler stays suspended and the retry may be sent again, corrected.
 pub(in crate::server) fn resume(
-    seat: &Seat,
+    seat: &Arc<Seat>,
     target: &Target,
     method: &str,
     params: &Params,
@@ -190,7 +190,7 @@ fn check_pending(call: &CallState, given: &[Answer]) -> Result<(), RpcError> {
 
 /// Seats a suspended call on the retry's request and hands it the answers. What was not answered is asked
 /// again.
-fn take_over(call: &Arc<CallState>, seat: &Seat, given: Vec<Answer>) {
+fn take_over(call: &Arc<CallState>, seat: &Arc<Seat>, given: Vec<Answer>) {
     *call.lock_seat() = seat.clone();
     if let Some(key) = seat.key {
         seat.connection.attach(key, call.clone(), seat.lane.clone());
