@@ -95,10 +95,12 @@ pub(crate) fn end_all(owner: &Arc<Owner>) {
 
 /// Has the core told the end of a call.
 pub(crate) fn deliver_reply(owner: &Owner, call: Call, outcome: Result<Reply, HandlerError>) {
-    let reply = Completion::Reply(call, outcome);
     if place::is_io_thread() {
-        reply.run();
-    } else if place::is_worker() || place::is_dispatching() {
+        call.reply(outcome);
+        return;
+    }
+    let reply = Completion::Reply(call, outcome);
+    if place::is_worker() || place::is_dispatching() {
         owner.library().pool().leave(reply);
     } else {
         owner.library().completions().push(reply);

@@ -15,25 +15,36 @@ use super::visits;
 
 /// Ends the request that `call` serves with the handler's outcome.
 pub(super) fn complete(call: &Arc<CallState>, outcome: Result<Reply, HandlerError>) {
-    let outcome = match outcome {
-        Err(HandlerError::UrlElicitationRequired(urls)) => Err(visits::require(call, urls)),
-        outcome => outcome,
+    match outcome {
+        Ok(Reply::InputRequired(questions)) => asking::put_returned_questions(call, questions),
+        // A reply is large, so it stays where it is.
+        Ok(ref reply) => match check_output(call, reply) {
+            None => answer(call, Ok(reply)),
+            Some(instead) => answer(call, instead.as_ref()),
+        },
+        Err(error) => fail(call, error),
+    }
+}
+
+fn fail(call: &Arc<CallState>, error: HandlerError) {
+    let error = match error {
+        HandlerError::UrlElicitationRequired(urls) => visits::require(call, urls),
+        error => error,
     };
-    let outcome = match outcome {
-        Ok(Reply::InputRequired(questions)) | Err(HandlerError::InputRequired(questions)) => {
-            asking::put_returned_questions(call, questions);
-            return;
-        }
-        Ok(reply) => check_output(call, reply),
-        Err(error) => as_reply(call, error),
-    };
+    match error {
+        HandlerError::InputRequired(questions) => asking::put_returned_questions(call, questions),
+        error => answer(call, as_reply(call, error).as_ref()),
+    }
+}
+
+fn answer(call: &Arc<CallState>, outcome: Result<&Reply, &RpcError>) {
     asking::fail_pending(call, &AskError::Cancelled);
     let seat = call.seat();
     match outcome {
-        Ok(reply) => respond(&seat, Status::Result, hint(&reply), |out, revision| {
-            write_reply(call, &reply, out, revision);
+        Ok(reply) => respond(&seat, Status::Result, hint(reply), |out, revision| {
+            write_reply(call, reply, out, revision);
         }),
-        Err(error) => respond_error(&seat, status(&seat, &error), &error),
+        Err(error) => respond_error(&seat, status(&seat, error), error),
     }
 }
 
@@ -132,41 +143,36 @@ fn write_reply(call: &CallState, reply: &Reply, out: &mut Vec<u8>, revision: Rev
     }
 }
 
-/// Refuses a result of the wrong kind, and one that doesn't fit its schema where that is checked.
-fn check_output(call: &CallState, reply: Reply) -> Result<Reply, RpcError> {
+/// What is answered in place of a result of the wrong kind, and of one that doesn't fit its schema where that is checked.
+fn check_output(call: &CallState, reply: &Reply) -> Option<Result<Reply, RpcError>> {
     let fits = matches!(
-        (&reply, call.kind()),
+        (reply, call.kind()),
         (Reply::Tool(_), CallKind::Tool)
             | (Reply::Resource(_), CallKind::Resource)
             | (Reply::Prompt(_), CallKind::Prompt)
             | (Reply::Completion(_), CallKind::Completion)
     );
     if !fits {
-        return internal(call, "the handler's result is of the wrong kind");
+        return Some(internal(call, "the handler's result is of the wrong kind"));
     }
-    let (Reply::Tool(tool), Target::Tool(entry)) = (&reply, &call.target) else {
-        return Ok(reply);
+    let (Reply::Tool(tool), Target::Tool(entry)) = (reply, &call.target) else {
+        return None;
     };
-    let Some(schema) = entry
+    let schema = entry
         .output
         .as_ref()
-        .filter(|_| call.server.settings.check_output && !tool.is_error)
-    else {
-        return Ok(reply);
-    };
+        .filter(|_| call.server.settings.check_output && !tool.is_error)?;
     let Some(structured) = &tool.structured else {
-        return internal(
+        return Some(internal(
             call,
             "the tool has an output schema and returned no structured content",
-        );
+        ));
     };
-    match schema.validate(structured) {
-        Ok(()) => Ok(reply),
-        Err(violation) => internal(
-            call,
-            &format!("the structured content does not fit the output schema: {violation}"),
-        ),
-    }
+    let violation = schema.validate(structured).err()?;
+    Some(internal(
+        call,
+        &format!("the structured content does not fit the output schema: {violation}"),
+    ))
 }
 
 /// Turns a handler's error into what the client gets: what the author said, and never internals.
@@ -185,7 +191,7 @@ fn as_reply(call: &CallState, error: HandlerError) -> Result<Reply, RpcError> {
         }
         HandlerError::Tool(text) => Err(RpcError::internal_error(text)),
         HandlerError::Internal(detail) => internal(call, &detail),
-        // Taken care of by `complete`.
+        // Taken care of by `complete` and `fail`.
         HandlerError::InputRequired(_) | HandlerError::UrlElicitationRequired(_) => {
             internal(call, "questions in place of an error")
         }
