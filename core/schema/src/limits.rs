@@ -13,3 +13,12 @@ pub const MAX_SCHEMA_TRIES: usize = 100_000;
 /// How often matching one `pattern` may go back, where it needs look-around or back-references. Other
 /// patterns take linear time.
 pub const MAX_BACKTRACKING: usize = 100_000;
+
+/// Deepest nesting of groups in a `pattern`; reading and compiling it recurse. Those that people write have some ten, and
+/// generated ones not many more.
+pub const MAX_PATTERN_DEPTH: usize = 64;
+
+/// Most operations that a `pattern` may be compiled to, and parts of it that may be visited for that. What is repeated up
+/// to a bound is written out that often, unless it is a single character or class: `^([a-z0-9-]{1,63}\.){1,127}$` takes
+/// some 1000. An operation takes 8 bytes, and a step at each position of a text at worst.
+pub const MAX_PATTERN_SIZE: usize = 20_000;

@@ -1,0 +1,75 @@
+//! What `pattern` and `patternProperties` are matched with: regular expressions of ECMA-262 with the flag `u` and no
+//! other, searched for anywhere in a text.
+//!
+//! Only whether something is found is asked, never what or where. So an expression without back references is simulated as
+//! a set of states: time and memory are linear in the text, whatever the expression is. Look-arounds don't change that:
+//! without captures each is a question about a position, which one pass over the text answers for every position at
+//! once. Only expressions with back references backtrack. Every step is counted in both.
+//!
+//! Schemas out there hold expressions that are written for the flag `u` being absent, or for another language. Taken are:
+//!
+//! - what is an error with `u` and plain without (ECMA-262, Annex B): needless escapes of what is no ASCII letter or digit
+//!   (`\-`, `\_`, `\@`), a lone `]`, `{` or `}`, a class as an end of a range (`[\w-.]`), a repeated lookahead;
+//! - what has one meaning wherever it has any: `\A`, `\z`, `(?P<name>…)` and `(?P=name)`.
+//!
+//! Refused are escapes of letters that mean nothing here and different things elsewhere (`\Z`, `\h`, `\e`), octal escapes,
+//! and flags in the expression (`(?i)`, and `(?i:…)`, which takes tables of how letters fold).
+
+mod backtracking;
+mod class;
+mod compiler;
+mod counter;
+mod escape;
+mod parser;
+mod program;
+mod property;
+mod reading;
+mod set;
+mod simulation;
+mod states;
+#[cfg(test)]
+mod tests;
+mod tree;
+
+use program::Program;
+
+/// A regular expression of ECMA-262 with the flag `u`, ready to be searched for.
+#[derive(Debug)]
+pub(crate) struct Pattern {
+    program: Program,
+}
+
+/// Why a text is no regular expression, or none that this side takes.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}, at character {position}")]
+pub(crate) struct PatternError {
+    /// For whoever wrote the schema.
+    pub(crate) message: &'static str,
+    /// Where in the pattern, in characters.
+    pub(crate) position: usize,
+}
+
+impl Pattern {
+    /// Reads an expression and makes it ready.
+    ///
+    /// # Errors
+    /// When it is none, or larger than [`crate::limits`] allow.
+    pub(crate) fn compile(source: &str) -> Result<Self, PatternError> {
+        let program = compiler::compile(parser::parse(source)?)?;
+        Ok(Self { program })
+    }
+
+    /// Whether the expression is found anywhere in a text. `steps` is what may be spent, a step being a visit of one state
+    /// at one position; what has been spent is taken off. `None` when that did not suffice.
+    pub(crate) fn is_found(&self, text: &str, steps: &mut usize) -> Option<bool> {
+        let found = if self.program.captures {
+            backtracking::is_found(&self.program, text, steps)
+        } else {
+            simulation::is_found(&self.program, text, steps)
+        };
+        if found.is_none() {
+            *steps = 0;
+        }
+        found
+    }
+}

@@ -1,0 +1,75 @@
+//! Reads a class: what stands between brackets.
+
+use super::PatternError;
+use super::escape::{Class, Escape};
+use super::parser::Parser;
+use super::set::Gathering;
+use super::tree::Node;
+
+/// One member of a class, before it is known whether a range begins there.
+enum Member {
+    Char(u32),
+    Class(Class),
+}
+
+impl Member {
+    fn add_to(&self, gathering: &mut Gathering) {
+        match self {
+            Self::Char(char) => gathering.add(*char, *char),
+            Self::Class(class) => class.add_to(gathering),
+        }
+    }
+}
+
+impl Parser {
+    /// What follows a `[`.
+    pub(super) fn class(&mut self) -> Result<Node, PatternError> {
+        let start = self.position();
+        let negated = self.eat("^");
+        let mut gathering = Gathering::default();
+        while !self.eat("]") {
+            if self.peek().is_none() {
+                self.go_back(start.saturating_sub(1));
+                return Err(self.error("a class that is not closed"));
+            }
+            let first = self.member()?;
+            let ranges =
+                self.peek() == Some('-') && !matches!(self.peek_beyond(1), None | Some(']'));
+            if !ranges {
+                first.add_to(&mut gathering);
+                continue;
+            }
+            self.take();
+            let last = self.member()?;
+            match (&first, &last) {
+                (Member::Char(first), Member::Char(last)) if first <= last => {
+                    gathering.add(*first, *last);
+                }
+                (Member::Char(_), Member::Char(_)) => {
+                    return Err(self.error("a range that is out of order"));
+                }
+                // A class is no end of a range: so the hyphen is itself.
+                _ => {
+                    gathering.add(u32::from('-'), u32::from('-'));
+                    first.add_to(&mut gathering);
+                    last.add_to(&mut gathering);
+                }
+            }
+        }
+        let set = gathering.finish(negated);
+        Ok(self.set(set))
+    }
+
+    fn member(&mut self) -> Result<Member, PatternError> {
+        match self.take() {
+            Some('\\') if self.eat("b") => Ok(Member::Char(0x08)),
+            Some('\\') => match self.character_or_class()? {
+                Escape::Char(char) => Ok(Member::Char(char)),
+                Escape::Class(class) => Ok(Member::Class(class)),
+                Escape::Node(_) => Err(self.error("an escape that means nothing in a class")),
+            },
+            Some(char) => Ok(Member::Char(u32::from(char))),
+            None => Err(self.error("a class that is not closed")),
+        }
+    }
+}

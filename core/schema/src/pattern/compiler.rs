@@ -1,0 +1,317 @@
+//! Makes a program of an expression.
+//!
+//! An expression that is simulated is compiled for reading forward. Its lookaheads are compiled for reading backward and its
+//! lookbehinds for reading forward, for that way one pass over the text finds every position where one of them holds (see
+//! `simulation`). What backtracks reads lookaheads forward and lookbehinds backward, as ECMA-262 says: there the order
+//! decides what groups capture.
+
+use crate::limits::MAX_PATTERN_SIZE;
+
+use super::PatternError;
+use super::program::{Machine, Op, Program, Run};
+use super::reading::Direction;
+use super::set::Set;
+use super::tree::{Look, Node, Repeat, Tree, UNBOUNDED};
+
+/// Characters in a row are written out instead of counted, when there are no more than these.
+const WRITTEN_OUT: u32 = 4;
+
+struct Compiler {
+    /// The machine that is being written.
+    ops: Vec<Op>,
+    runs: Vec<Run>,
+    direction: Direction,
+    /// The machines that are done.
+    looks: Vec<Machine>,
+    /// Where each look-around of the tree is among them, once it is.
+    known: Vec<Option<u16>>,
+    sets: Vec<Set>,
+    references: Vec<usize>,
+    captures: bool,
+    slots: usize,
+    /// What has been written and visited.
+    size: usize,
+}
+
+/// Makes a program.
+pub(super) fn compile(tree: Tree) -> Result<Program, PatternError> {
+    let captures = !tree.references.is_empty();
+    if tree.groups > MAX_PATTERN_SIZE {
+        return Err(too_large());
+    }
+    let mut compiler = Compiler {
+        ops: Vec::new(),
+        runs: Vec::new(),
+        direction: Direction::Forward,
+        looks: Vec::new(),
+        known: vec![None; tree.looks],
+        sets: tree.sets,
+        references: tree.references,
+        captures,
+        slots: if captures { 2 * tree.groups } else { 0 },
+        size: 0,
+    };
+    compiler.node(&tree.root)?;
+    let mut main = compiler.finished()?;
+    main.anchored = tree.root.is_anchored();
+    Ok(Program {
+        main,
+        looks: compiler.looks,
+        sets: compiler.sets,
+        captures,
+        slots: compiler.slots,
+    })
+}
+
+fn too_large() -> PatternError {
+    PatternError {
+        message: "the expression is too large, with all that it repeats",
+        position: 0,
+    }
+}
+
+/// A place among operations, or an index of what takes at least one: there are fewer than 2^16.
+fn narrow(place: usize) -> u16 {
+    u16::try_from(place).unwrap_or(u16::MAX)
+}
+
+/// An index of what takes at least a character of the schema.
+fn wide(index: usize) -> u32 {
+    u32::try_from(index).unwrap_or(u32::MAX)
+}
+
+impl Compiler {
+    fn spend(&mut self) -> Result<(), PatternError> {
+        self.size += 1;
+        // Parts that come to no operation, such as empty groups, are visited nonetheless.
+        if self.size > MAX_PATTERN_SIZE {
+            return Err(too_large());
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, op: Op) -> Result<usize, PatternError> {
+        self.spend()?;
+        self.ops.push(op);
+        Ok(self.ops.len() - 1)
+    }
+
+    fn here(&self) -> u16 {
+        narrow(self.ops.len())
+    }
+
+    fn set_op(&mut self, place: usize, op: Op) {
+        if let Some(written) = self.ops.get_mut(place) {
+            *written = op;
+        }
+    }
+
+    /// The machine that has been written.
+    fn finished(&mut self) -> Result<Machine, PatternError> {
+        self.write(Op::Found)?;
+        Ok(Machine {
+            ops: std::mem::take(&mut self.ops),
+            runs: std::mem::take(&mut self.runs),
+            direction: self.direction,
+            anchored: false,
+        })
+    }
+
+    fn node(&mut self, node: &Node) -> Result<(), PatternError> {
+        self.spend()?;
+        match node {
+            Node::Empty => {}
+            Node::Char(char) => {
+                self.write(Op::Char(*char))?;
+            }
+            Node::Set(index) => {
+                self.write(Op::Set(wide(*index)))?;
+            }
+            Node::Start => {
+                self.write(Op::Start)?;
+            }
+            Node::End => {
+                self.write(Op::End)?;
+            }
+            Node::Boundary { negated } => {
+                self.write(Op::Boundary { negated: *negated })?;
+            }
+            Node::Sequence(nodes) => match self.direction {
+                Direction::Forward => nodes.iter().try_for_each(|node| self.node(node))?,
+                Direction::Backward => nodes.iter().rev().try_for_each(|node| self.node(node))?,
+            },
+            Node::Choice(nodes) => self.choice(nodes)?,
+            Node::Group { index, inner } => self.group(*index, inner)?,
+            Node::Look(look) => {
+                let index = self.look(look)?;
+                self.write(Op::Look {
+                    look: index,
+                    negated: look.negated,
+                })?;
+            }
+            Node::Reference(index) => {
+                let group = self.references.get(*index).copied().unwrap_or_default();
+                self.write(Op::Reference(wide(2 * group)))?;
+            }
+            Node::Repeat(repeat) => self.repeat(repeat)?,
+        }
+        Ok(())
+    }
+
+    fn choice(&mut self, nodes: &[Node]) -> Result<(), PatternError> {
+        let mut jumps = Vec::new();
+        for (number, node) in nodes.iter().enumerate() {
+            if number + 1 == nodes.len() {
+                self.node(node)?;
+                break;
+            }
+            let split = self.write(Op::Jump(0))?;
+            self.node(node)?;
+            jumps.push(self.write(Op::Jump(0))?);
+            self.set_op(split, Op::Split(narrow(split + 1), self.here()));
+        }
+        for jump in jumps {
+            self.set_op(jump, Op::Jump(self.here()));
+        }
+        Ok(())
+    }
+
+    fn group(&mut self, index: usize, inner: &Node) -> Result<(), PatternError> {
+        if !self.captures {
+            return self.node(inner);
+        }
+        let (start, end) = (wide(2 * index), wide(2 * index + 1));
+        let (first, last) = match self.direction {
+            Direction::Forward => (start, end),
+            Direction::Backward => (end, start),
+        };
+        self.write(Op::Save(first))?;
+        self.node(inner)?;
+        self.write(Op::Save(last))?;
+        Ok(())
+    }
+
+    /// Writes the machine of a look-around, unless that has been done: what is repeated needs it once.
+    fn look(&mut self, look: &Look) -> Result<u16, PatternError> {
+        if let Some(Some(index)) = self.known.get(look.index) {
+            return Ok(*index);
+        }
+        let (ops, runs) = (
+            std::mem::take(&mut self.ops),
+            std::mem::take(&mut self.runs),
+        );
+        let direction = self.direction;
+        self.direction = if look.behind == self.captures {
+            Direction::Backward
+        } else {
+            Direction::Forward
+        };
+        self.node(&look.inner)?;
+        let machine = self.finished()?;
+        (self.ops, self.runs, self.direction) = (ops, runs, direction);
+        let index = narrow(self.looks.len());
+        self.looks.push(machine);
+        if let Some(known) = self.known.get_mut(look.index) {
+            *known = Some(index);
+        }
+        Ok(index)
+    }
+
+    fn repeat(&mut self, repeat: &Repeat) -> Result<(), PatternError> {
+        if let Some(set) = self.single(repeat) {
+            return self.run(repeat, set);
+        }
+        let mut last = self.ops.len();
+        for _ in 0..repeat.min {
+            last = self.ops.len();
+            self.round(repeat, false)?;
+        }
+        if repeat.max == UNBOUNDED {
+            if repeat.min > 0 && !self.captures {
+                // The last round that must be is also the one that may be repeated.
+                let split = Op::Split(narrow(last), narrow(self.ops.len() + 1));
+                self.write(split)?;
+                return Ok(());
+            }
+            let split = self.write(Op::Jump(0))?;
+            self.round(repeat, true)?;
+            self.write(Op::Jump(narrow(split)))?;
+            self.split(split, repeat.greedy);
+            return Ok(());
+        }
+        let mut splits = Vec::new();
+        for _ in repeat.min..repeat.max {
+            splits.push(self.write(Op::Jump(0))?);
+            self.round(repeat, true)?;
+        }
+        for split in splits {
+            self.split(split, repeat.greedy);
+        }
+        Ok(())
+    }
+
+    /// Has an operation lead either to what follows it, or here.
+    fn split(&mut self, place: usize, greedy: bool) {
+        let (inside, outside) = (narrow(place + 1), self.here());
+        let op = if greedy {
+            Op::Split(inside, outside)
+        } else {
+            Op::Split(outside, inside)
+        };
+        self.set_op(place, op);
+    }
+
+    /// One round of what is repeated. Where it need not be, it must lead anywhere: else it could go on for ever.
+    fn round(&mut self, repeat: &Repeat, optional: bool) -> Result<(), PatternError> {
+        if !self.captures {
+            return self.node(&repeat.inner);
+        }
+        if !repeat.groups.is_empty() {
+            // Groups that this clears are bounded by `compile`.
+            let (first, end) = (2 * repeat.groups.start, 2 * repeat.groups.end);
+            self.write(Op::Clear(narrow(first), narrow(end)))?;
+        }
+        if !optional {
+            return self.node(&repeat.inner);
+        }
+        let slot = wide(self.slots);
+        self.slots += 1;
+        self.write(Op::Save(slot))?;
+        self.node(&repeat.inner)?;
+        self.write(Op::Moved(slot))?;
+        Ok(())
+    }
+
+    /// The set, if what is repeated is one character and better counted than written out.
+    fn single(&mut self, repeat: &Repeat) -> Option<usize> {
+        let few = if repeat.max == UNBOUNDED {
+            repeat.min
+        } else {
+            repeat.max
+        };
+        if few <= WRITTEN_OUT && !self.captures {
+            return None;
+        }
+        match repeat.inner {
+            Node::Set(index) => Some(index),
+            Node::Char(char) => {
+                self.sets.push(Set::of(char));
+                Some(self.sets.len() - 1)
+            }
+            _ => None,
+        }
+    }
+
+    fn run(&mut self, repeat: &Repeat, set: usize) -> Result<(), PatternError> {
+        let op = Op::Run(wide(self.runs.len()));
+        self.write(op)?;
+        self.runs.push(Run {
+            set,
+            min: repeat.min,
+            max: repeat.max,
+            greedy: repeat.greedy,
+            then: self.here(),
+        });
+        Ok(())
+    }
+}

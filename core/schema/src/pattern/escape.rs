@@ -1,0 +1,169 @@
+//! Reads what follows a backslash.
+
+use super::PatternError;
+use super::parser::Parser;
+use super::property::Property;
+use super::set::{DIGITS, Gathering, SPACES, Span, WORDS};
+use super::tree::Node;
+
+/// What an escape stands for.
+pub(super) enum Escape {
+    Char(u32),
+    Class(Class),
+    /// Something that is no character, and so can't stand in a class.
+    Node(Node),
+}
+
+/// The characters that `\d`, `\P{…}` and their like stand for.
+pub(super) struct Class {
+    members: Members,
+    negated: bool,
+}
+
+enum Members {
+    Spans(&'static [Span]),
+    Property(Property),
+}
+
+impl Class {
+    pub(super) fn add_to(&self, gathering: &mut Gathering) {
+        match self.members {
+            Members::Spans(spans) => gathering.add_class(spans, self.negated),
+            Members::Property(property) => gathering.add_property(property, self.negated),
+        }
+    }
+}
+
+impl Parser {
+    /// An escape outside of a class.
+    pub(super) fn escape(&mut self) -> Result<Escape, PatternError> {
+        let node = match self.peek() {
+            Some('b') => Node::Boundary { negated: false },
+            Some('B') => Node::Boundary { negated: true },
+            Some('A') => Node::Start,
+            Some('z') => Node::End,
+            Some('k') => {
+                self.take();
+                if !self.eat("<") {
+                    return Err(self.error("\\k without the name of a group"));
+                }
+                let name = self.name('>')?;
+                return Ok(Escape::Node(self.reference_to_name(name)));
+            }
+            Some('1'..='9') => {
+                let number = self.number().unwrap_or(u32::MAX);
+                return Ok(Escape::Node(self.reference_to_number(number)));
+            }
+            _ => return self.character_or_class(),
+        };
+        self.take();
+        Ok(Escape::Node(node))
+    }
+
+    /// An escape that means the same within a class and outside of one.
+    pub(super) fn character_or_class(&mut self) -> Result<Escape, PatternError> {
+        let Some(char) = self.take() else {
+            return Err(self.error("a backslash with nothing to escape"));
+        };
+        let spans = |spans, negated| {
+            Ok(Escape::Class(Class {
+                members: Members::Spans(spans),
+                negated,
+            }))
+        };
+        let char = match char {
+            'd' => return spans(DIGITS, false),
+            'D' => return spans(DIGITS, true),
+            'w' => return spans(WORDS, false),
+            'W' => return spans(WORDS, true),
+            's' => return spans(SPACES, false),
+            'S' => return spans(SPACES, true),
+            'p' => return self.property(false),
+            'P' => return self.property(true),
+            't' => 0x09,
+            'n' => 0x0A,
+            'v' => 0x0B,
+            'f' => 0x0C,
+            'r' => 0x0D,
+            'c' => match self.take() {
+                Some(letter) if letter.is_ascii_alphabetic() => u32::from(letter) % 32,
+                _ => return Err(self.error("\\c without a letter")),
+            },
+            'x' => match self.hexadecimal(2) {
+                Some(number) => number,
+                None => return Err(self.error("\\x without two hexadecimal digits")),
+            },
+            'u' => match self.code_point() {
+                Some(number) => number,
+                None => return Err(self.error("\\u without a code point")),
+            },
+            '0' if !self.peek().is_some_and(|next| next.is_ascii_digit()) => 0,
+            char if char.is_ascii_alphanumeric() => {
+                self.go_back(self.position() - 1);
+                return Err(self.error("an escape that means nothing in ECMA-262"));
+            }
+            char => u32::from(char),
+        };
+        Ok(Escape::Char(char))
+    }
+
+    /// What follows `\p` or `\P`.
+    fn property(&mut self, negated: bool) -> Result<Escape, PatternError> {
+        if !self.eat("{") {
+            return Err(self.error("\\p without a property in braces"));
+        }
+        let start = self.position();
+        let mut text = String::new();
+        loop {
+            match self.take() {
+                Some('}') => break,
+                Some(char) if char.is_ascii_alphanumeric() || matches!(char, '_' | '=') => {
+                    text.push(char);
+                }
+                _ => return Err(self.error("\\p without a property in braces")),
+            }
+        }
+        let Some(property) = Property::named(&text) else {
+            self.go_back(start);
+            return Err(self.error("a property of characters that is not known"));
+        };
+        Ok(Escape::Class(Class {
+            members: Members::Property(property),
+            negated,
+        }))
+    }
+
+    /// What follows `\u`: `{…}`, four digits, or four digits and the other half of a pair of surrogates.
+    fn code_point(&mut self) -> Option<u32> {
+        if self.eat("{") {
+            let mut number = self.hexadecimal(1)?;
+            while !self.eat("}") {
+                number = number * 16 + self.hexadecimal(1)?;
+                if number > 0x10_FFFF {
+                    return None;
+                }
+            }
+            return Some(number);
+        }
+        let lead = self.hexadecimal(4)?;
+        if matches!(lead, 0xD800..=0xDBFF) {
+            let start = self.position();
+            if self.eat("\\u")
+                && let Some(trail @ 0xDC00..=0xDFFF) = self.hexadecimal(4)
+            {
+                return Some(0x1_0000 + ((lead - 0xD800) << 10) + (trail - 0xDC00));
+            }
+            self.go_back(start);
+        }
+        Some(lead)
+    }
+
+    fn hexadecimal(&mut self, digits: usize) -> Option<u32> {
+        let mut number = 0;
+        for _ in 0..digits {
+            number = number * 16 + self.peek()?.to_digit(16)?;
+            self.take();
+        }
+        Some(number)
+    }
+}

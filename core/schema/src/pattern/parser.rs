@@ -1,0 +1,350 @@
+//! Reads an expression: alternatives, groups and quantifiers. Escapes and classes have files of their own.
+
+use crate::limits::MAX_PATTERN_DEPTH;
+
+use super::PatternError;
+use super::escape::Escape;
+use super::set::{Gathering, LINE_ENDS, Set};
+use super::tree::{Look, Node, Repeat, Tree, UNBOUNDED};
+
+/// An expression that is being read.
+pub(super) struct Parser {
+    chars: Vec<char>,
+    at: usize,
+    sets: Vec<Set>,
+    groups: usize,
+    looks: usize,
+    /// The names of groups, with their indices.
+    names: Vec<(String, usize)>,
+    /// What refers to groups, and where.
+    references: Vec<(Target, usize)>,
+}
+
+/// What a back reference says.
+enum Target {
+    Number(usize),
+    Name(String),
+}
+
+/// Reads an expression.
+pub(super) fn parse(source: &str) -> Result<Tree, PatternError> {
+    let mut parser = Parser {
+        chars: source.chars().collect(),
+        at: 0,
+        sets: Vec::new(),
+        groups: 0,
+        looks: 0,
+        names: Vec::new(),
+        references: Vec::new(),
+    };
+    let root = parser.choice(0)?;
+    if parser.peek().is_some() {
+        return Err(parser.error("a ')' that closes nothing"));
+    }
+    let references = parser.resolved()?;
+    Ok(Tree {
+        root,
+        sets: parser.sets,
+        references,
+        groups: parser.groups,
+        looks: parser.looks,
+    })
+}
+
+impl Parser {
+    pub(super) fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    pub(super) fn peek_beyond(&self, count: usize) -> Option<char> {
+        self.chars.get(self.at + count).copied()
+    }
+
+    /// The next character, which is passed.
+    pub(super) fn take(&mut self) -> Option<char> {
+        let char = self.peek()?;
+        self.at += 1;
+        Some(char)
+    }
+
+    fn begins(&self, position: usize, expected: &str) -> bool {
+        expected
+            .chars()
+            .enumerate()
+            .all(|(count, char)| self.chars.get(position + count) == Some(&char))
+    }
+
+    /// Passes these characters, if they come next.
+    pub(super) fn eat(&mut self, expected: &str) -> bool {
+        let found = self.begins(self.at, expected);
+        if found {
+            self.at += expected.chars().count();
+        }
+        found
+    }
+
+    pub(super) fn position(&self) -> usize {
+        self.at
+    }
+
+    /// Goes back to where it has been.
+    pub(super) fn go_back(&mut self, position: usize) {
+        self.at = position;
+    }
+
+    /// An error here.
+    pub(super) fn error(&self, message: &'static str) -> PatternError {
+        PatternError {
+            message,
+            position: self.at,
+        }
+    }
+
+    pub(super) fn set(&mut self, set: Set) -> Node {
+        self.sets.push(set);
+        Node::Set(self.sets.len() - 1)
+    }
+
+    /// Alternatives, up to the end or to a `)`.
+    fn choice(&mut self, depth: usize) -> Result<Node, PatternError> {
+        if depth > MAX_PATTERN_DEPTH {
+            return Err(self.error("groups are nested too deeply"));
+        }
+        let first = self.sequence(depth)?;
+        if self.peek() != Some('|') {
+            return Ok(first);
+        }
+        let mut branches = vec![first];
+        while self.eat("|") {
+            branches.push(self.sequence(depth)?);
+        }
+        Ok(Node::Choice(branches))
+    }
+
+    fn sequence(&mut self, depth: usize) -> Result<Node, PatternError> {
+        let mut terms = Vec::new();
+        while !matches!(self.peek(), None | Some('|' | ')')) {
+            terms.push(self.term(depth)?);
+        }
+        Ok(match terms.len() {
+            0 => Node::Empty,
+            1 => terms.pop().unwrap_or(Node::Empty),
+            _ => Node::Sequence(terms),
+        })
+    }
+
+    /// Something, with its quantifier.
+    fn term(&mut self, depth: usize) -> Result<Node, PatternError> {
+        let (before, start) = (self.groups, self.at);
+        if self.quantifier()?.is_some() {
+            self.at = start;
+            return Err(self.error("a quantifier with nothing to repeat"));
+        }
+        let inner = self.atom(depth)?;
+        let end = self.at;
+        let Some((min, max)) = self.quantifier()? else {
+            return Ok(inner);
+        };
+        // Within a group of its own all of it may be repeated.
+        let repeatable = match (self.chars.get(start), &inner) {
+            (Some('('), Node::Look(look)) => !(look.behind && self.begins(start, "(?<")),
+            (Some('^' | '$' | '\\'), Node::Start | Node::End | Node::Boundary { .. }) => false,
+            _ => true,
+        };
+        if !repeatable {
+            self.at = end;
+            return Err(self.error("a quantifier with nothing to repeat"));
+        }
+        let greedy = !self.eat("?");
+        Ok(Node::Repeat(Box::new(Repeat {
+            inner,
+            min,
+            max,
+            greedy,
+            groups: before..self.groups,
+        })))
+    }
+
+    /// The least and the most rounds, if a quantifier comes next.
+    fn quantifier(&mut self) -> Result<Option<(u32, u32)>, PatternError> {
+        let start = self.at;
+        let bounds = match self.take() {
+            Some('*') => Some((0, UNBOUNDED)),
+            Some('+') => Some((1, UNBOUNDED)),
+            Some('?') => Some((0, 1)),
+            Some('{') => self.bounds(),
+            _ => None,
+        };
+        if bounds.is_none() {
+            self.at = start;
+        }
+        if bounds.is_some_and(|(min, max)| min > max) {
+            return Err(self.error("the numbers in the braces are out of order"));
+        }
+        Ok(bounds)
+    }
+
+    /// What follows a `{`. Where it is no quantifier, the brace is a plain character.
+    fn bounds(&mut self) -> Option<(u32, u32)> {
+        let min = self.number()?;
+        let max = if self.eat(",") {
+            if self.peek() == Some('}') {
+                UNBOUNDED
+            } else {
+                self.number()?
+            }
+        } else {
+            min
+        };
+        self.eat("}").then_some((min, max))
+    }
+
+    /// Digits; what is too large for any text is as large as can be.
+    pub(super) fn number(&mut self) -> Option<u32> {
+        let digit = |parser: &Self| parser.peek().and_then(|char| char.to_digit(10));
+        let mut number = digit(self)?;
+        self.at += 1;
+        while let Some(next) = digit(self) {
+            number = number.saturating_mul(10).saturating_add(next);
+            self.at += 1;
+        }
+        Some(number)
+    }
+
+    fn atom(&mut self, depth: usize) -> Result<Node, PatternError> {
+        let Some(char) = self.take() else {
+            return Ok(Node::Empty);
+        };
+        Ok(match char {
+            '^' => Node::Start,
+            '$' => Node::End,
+            '.' => {
+                let mut any = Gathering::default();
+                any.add_class(LINE_ENDS, true);
+                self.set(any.finish(false))
+            }
+            '[' => self.class()?,
+            '(' => self.group(depth)?,
+            '\\' => match self.escape()? {
+                Escape::Char(char) => Node::Char(char),
+                Escape::Class(class) => {
+                    let mut gathering = Gathering::default();
+                    class.add_to(&mut gathering);
+                    self.set(gathering.finish(false))
+                }
+                Escape::Node(node) => node,
+            },
+            char => Node::Char(u32::from(char)),
+        })
+    }
+
+    /// What follows a `(`.
+    fn group(&mut self, depth: usize) -> Result<Node, PatternError> {
+        let start = self.at;
+        let node = if self.eat("?:") {
+            self.choice(depth + 1)?
+        } else if self.eat("?=") {
+            self.look(depth, false, false)?
+        } else if self.eat("?!") {
+            self.look(depth, false, true)?
+        } else if self.eat("?<=") {
+            self.look(depth, true, false)?
+        } else if self.eat("?<!") {
+            self.look(depth, true, true)?
+        } else if self.eat("?P=") {
+            let name = self.name(')')?;
+            return Ok(self.reference(Target::Name(name)));
+        } else if self.eat("?<") || self.eat("?P<") {
+            let name = self.name('>')?;
+            if self.names.iter().any(|(taken, _)| *taken == name) {
+                return Err(self.error("two groups have this name"));
+            }
+            self.names.push((name, self.groups));
+            self.capturing(depth)?
+        } else if self.peek() == Some('?') {
+            return Err(
+                self.error("no group begins so (flags within an expression are not understood)")
+            );
+        } else {
+            self.capturing(depth)?
+        };
+        if !self.eat(")") {
+            self.at = start.saturating_sub(1);
+            return Err(self.error("a group that is not closed"));
+        }
+        Ok(node)
+    }
+
+    fn capturing(&mut self, depth: usize) -> Result<Node, PatternError> {
+        let index = self.groups;
+        self.groups += 1;
+        Ok(Node::Group {
+            index,
+            inner: Box::new(self.choice(depth + 1)?),
+        })
+    }
+
+    fn look(&mut self, depth: usize, behind: bool, negated: bool) -> Result<Node, PatternError> {
+        let index = self.looks;
+        self.looks += 1;
+        Ok(Node::Look(Box::new(Look {
+            index,
+            behind,
+            negated,
+            inner: self.choice(depth + 1)?,
+        })))
+    }
+
+    /// A group's name, and what ends it.
+    pub(super) fn name(&mut self, end: char) -> Result<String, PatternError> {
+        let mut name = String::new();
+        loop {
+            match self.peek() {
+                Some(char) if char == end && !name.is_empty() => break,
+                Some(char @ ('$' | '_')) => name.push(char),
+                Some(char) if char.is_alphabetic() => name.push(char),
+                Some(char) if char.is_alphanumeric() && !name.is_empty() => name.push(char),
+                _ => return Err(self.error("not a name of a group")),
+            }
+            self.at += 1;
+        }
+        self.at += 1;
+        Ok(name)
+    }
+
+    pub(super) fn reference_to_number(&mut self, number: u32) -> Node {
+        self.reference(Target::Number(
+            usize::try_from(number).unwrap_or(usize::MAX),
+        ))
+    }
+
+    pub(super) fn reference_to_name(&mut self, name: String) -> Node {
+        self.reference(Target::Name(name))
+    }
+
+    fn reference(&mut self, target: Target) -> Node {
+        self.references.push((target, self.at));
+        Node::Reference(self.references.len() - 1)
+    }
+
+    /// The groups that are referred to.
+    fn resolved(&self) -> Result<Vec<usize>, PatternError> {
+        let resolve = |(target, position): &(Target, usize)| {
+            match target {
+                Target::Number(number) => {
+                    number.checked_sub(1).filter(|index| *index < self.groups)
+                }
+                Target::Name(name) => self
+                    .names
+                    .iter()
+                    .find(|(known, _)| known == name)
+                    .map(|(_, index)| *index),
+            }
+            .ok_or(PatternError {
+                message: "a reference to a group that there is not",
+                position: *position,
+            })
+        };
+        self.references.iter().map(resolve).collect()
+    }
+}

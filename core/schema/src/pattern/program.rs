@@ -1,0 +1,78 @@
+//! What an expression is compiled to.
+
+use super::reading::Direction;
+use super::set::Set;
+
+/// A compiled expression.
+#[derive(Debug)]
+pub(super) struct Program {
+    pub(super) main: Machine,
+    /// The look-arounds; those within others come before them.
+    pub(super) looks: Vec<Machine>,
+    pub(super) sets: Vec<Set>,
+    /// Whether there are back references, so that what groups capture counts.
+    pub(super) captures: bool,
+    /// How many positions are kept while backtracking: where groups begin and end, and rounds began.
+    pub(super) slots: usize,
+}
+
+/// The operations for the whole expression, or for one look-around. They begin at 0, and each goes on with the one after it
+/// unless it says something else.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) ops: Vec<Op>,
+    pub(super) runs: Vec<Run>,
+    pub(super) direction: Direction,
+    /// Whether it can be found where reading begins only.
+    pub(super) anchored: bool,
+}
+
+/// One operation. Places among the operations fit 16 bits: there are no more than `MAX_PATTERN_SIZE`.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Op {
+    /// Reads this character.
+    Char(u32),
+    /// Reads a character of the set of this index.
+    Set(u32),
+    /// Reads characters of a set, as many as the run of this index says.
+    Run(u32),
+    /// Goes on at two places; the first is preferred.
+    Split(u16, u16),
+    Jump(u16),
+    /// Goes on at the text's start.
+    Start,
+    /// Goes on at the text's end.
+    End,
+    /// Goes on where a word begins or ends, or where none does.
+    Boundary {
+        negated: bool,
+    },
+    /// Goes on where the look-around of this index is found, or where it is not.
+    Look {
+        look: u16,
+        negated: bool,
+    },
+    /// It has been found.
+    Found,
+    /// Keeps the position in a slot.
+    Save(u32),
+    /// Forgets what these slots hold.
+    Clear(u16, u16),
+    /// Goes on unless the position is still that of the slot.
+    Moved(u32),
+    /// Reads once more what lies between the positions of this slot and the next.
+    Reference(u32),
+}
+
+/// Characters of one set in a row: `[a-z]{1,63}`. Counted instead of written out, so that a bound costs nothing.
+#[derive(Debug)]
+pub(super) struct Run {
+    /// An index into the sets.
+    pub(super) set: usize,
+    pub(super) min: u32,
+    /// `UNBOUNDED` is no bound.
+    pub(super) max: u32,
+    pub(super) greedy: bool,
+    /// Where to go on.
+    pub(super) then: u16,
+}

@@ -1,0 +1,138 @@
+//! Unicode's properties, as `\p{…}` names them (ECMA-262, "UnicodeMatchProperty"): those that are known here.
+
+use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
+
+/// Something that a character has or lacks.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Property {
+    /// A category that is one of these: one bit each, by [`bit`].
+    Category(u32),
+    Ascii,
+    AsciiHexDigit,
+    Alphabetic,
+    Lowercase,
+    Uppercase,
+    WhiteSpace,
+}
+
+const fn bit(category: GeneralCategory) -> u32 {
+    1 << category as u32
+}
+
+/// The categories, with their short and their long names. All but the first of a group's have its letter in common.
+const CATEGORIES: [(GeneralCategory, &str, &str); 30] = [
+    (GeneralCategory::UppercaseLetter, "Lu", "Uppercase_Letter"),
+    (GeneralCategory::LowercaseLetter, "Ll", "Lowercase_Letter"),
+    (GeneralCategory::TitlecaseLetter, "Lt", "Titlecase_Letter"),
+    (GeneralCategory::ModifierLetter, "Lm", "Modifier_Letter"),
+    (GeneralCategory::OtherLetter, "Lo", "Other_Letter"),
+    (GeneralCategory::NonspacingMark, "Mn", "Nonspacing_Mark"),
+    (GeneralCategory::SpacingMark, "Mc", "Spacing_Mark"),
+    (GeneralCategory::EnclosingMark, "Me", "Enclosing_Mark"),
+    (GeneralCategory::DecimalNumber, "Nd", "Decimal_Number"),
+    (GeneralCategory::LetterNumber, "Nl", "Letter_Number"),
+    (GeneralCategory::OtherNumber, "No", "Other_Number"),
+    (
+        GeneralCategory::ConnectorPunctuation,
+        "Pc",
+        "Connector_Punctuation",
+    ),
+    (GeneralCategory::DashPunctuation, "Pd", "Dash_Punctuation"),
+    (GeneralCategory::OpenPunctuation, "Ps", "Open_Punctuation"),
+    (GeneralCategory::ClosePunctuation, "Pe", "Close_Punctuation"),
+    (
+        GeneralCategory::InitialPunctuation,
+        "Pi",
+        "Initial_Punctuation",
+    ),
+    (GeneralCategory::FinalPunctuation, "Pf", "Final_Punctuation"),
+    (GeneralCategory::OtherPunctuation, "Po", "Other_Punctuation"),
+    (GeneralCategory::MathSymbol, "Sm", "Math_Symbol"),
+    (GeneralCategory::CurrencySymbol, "Sc", "Currency_Symbol"),
+    (GeneralCategory::ModifierSymbol, "Sk", "Modifier_Symbol"),
+    (GeneralCategory::OtherSymbol, "So", "Other_Symbol"),
+    (GeneralCategory::SpaceSeparator, "Zs", "Space_Separator"),
+    (GeneralCategory::LineSeparator, "Zl", "Line_Separator"),
+    (
+        GeneralCategory::ParagraphSeparator,
+        "Zp",
+        "Paragraph_Separator",
+    ),
+    (GeneralCategory::Control, "Cc", "Control"),
+    (GeneralCategory::Format, "Cf", "Format"),
+    (GeneralCategory::Surrogate, "Cs", "Surrogate"),
+    (GeneralCategory::PrivateUse, "Co", "Private_Use"),
+    (GeneralCategory::Unassigned, "Cn", "Unassigned"),
+];
+
+/// What else a category or a group of them is called, and its short name.
+const OTHER_NAMES: [(&str, &str); 12] = [
+    ("Letter", "L"),
+    ("Mark", "M"),
+    ("Combining_Mark", "M"),
+    ("Number", "N"),
+    ("Punctuation", "P"),
+    ("punct", "P"),
+    ("Symbol", "S"),
+    ("Separator", "Z"),
+    ("Other", "C"),
+    ("Cased_Letter", "LC"),
+    ("digit", "Nd"),
+    ("cntrl", "Cc"),
+];
+
+impl Property {
+    /// The property that is written between the braces of `\p{…}`.
+    pub(super) fn named(text: &str) -> Option<Self> {
+        if let Some((name, value)) = text.split_once('=') {
+            return matches!(name, "General_Category" | "gc")
+                .then(|| category(value))
+                .flatten();
+        }
+        Some(match text {
+            "Any" => Self::Category(u32::MAX),
+            "Assigned" => Self::Category(!bit(GeneralCategory::Unassigned)),
+            "ASCII" => Self::Ascii,
+            "ASCII_Hex_Digit" | "AHex" => Self::AsciiHexDigit,
+            "Alphabetic" | "Alpha" => Self::Alphabetic,
+            "Lowercase" | "Lower" => Self::Lowercase,
+            "Uppercase" | "Upper" => Self::Uppercase,
+            "White_Space" | "space" => Self::WhiteSpace,
+            _ => return category(text),
+        })
+    }
+
+    pub(super) fn holds(self, char: u32) -> bool {
+        // Texts hold no surrogates.
+        let Some(char) = char::from_u32(char) else {
+            return false;
+        };
+        match self {
+            Self::Category(categories) => categories & bit(char.general_category()) != 0,
+            Self::Ascii => char.is_ascii(),
+            Self::AsciiHexDigit => char.is_ascii_hexdigit(),
+            Self::Alphabetic => char.is_alphabetic(),
+            Self::Lowercase => char.is_lowercase(),
+            Self::Uppercase => char.is_uppercase(),
+            Self::WhiteSpace => char.is_whitespace(),
+        }
+    }
+}
+
+/// The category, or the group of them, of that name.
+fn category(name: &str) -> Option<Property> {
+    let name = OTHER_NAMES
+        .iter()
+        .find(|other| other.0 == name)
+        .map_or(name, |other| other.1);
+    let wanted = |short: &str, long: &str| match name {
+        "LC" => matches!(short, "Lu" | "Ll" | "Lt"),
+        "L" | "M" | "N" | "P" | "S" | "Z" | "C" => short.starts_with(name),
+        _ => short == name || long == name,
+    };
+    let categories = CATEGORIES
+        .iter()
+        .filter(|(_, short, long)| wanted(short, long))
+        .fold(0, |categories, &(category, ..)| categories | bit(category));
+    (categories != 0).then_some(Property::Category(categories))
+}

@@ -1,0 +1,132 @@
+//! Sets of characters: what a class, `.`, `\d` or `\p{…}` stands for.
+
+use super::property::Property;
+
+/// Characters from the first to the second, both included.
+pub(super) type Span = (u32, u32);
+
+/// `\d`.
+pub(super) const DIGITS: &[Span] = &[(0x30, 0x39)];
+
+/// `\w`.
+pub(super) const WORDS: &[Span] = &[(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)];
+
+/// `\s`: WhiteSpace and LineTerminator of ECMA-262.
+pub(super) const SPACES: &[Span] = &[
+    (0x09, 0x0D),
+    (0x20, 0x20),
+    (0xA0, 0xA0),
+    (0x1680, 0x1680),
+    (0x2000, 0x200A),
+    (0x2028, 0x2029),
+    (0x202F, 0x202F),
+    (0x205F, 0x205F),
+    (0x3000, 0x3000),
+    (0xFEFF, 0xFEFF),
+];
+
+/// LineTerminator of ECMA-262: what `.` leaves out.
+pub(super) const LINE_ENDS: &[Span] = &[(0x0A, 0x0A), (0x0D, 0x0D), (0x2028, 0x2029)];
+
+const LAST: u32 = 0x10_FFFF;
+
+/// A set of characters. ASCII, which is most of what is asked for, is looked up in a bitmap.
+#[derive(Debug)]
+pub(super) struct Set {
+    /// One bit for each character of ASCII, with all that is below taken into account.
+    ascii: [u64; 2],
+    /// In order and apart from each other.
+    spans: Box<[Span]>,
+    /// Properties, and whether a character must have or lack them.
+    properties: Box<[(Property, bool)]>,
+    negated: bool,
+}
+
+/// A set that is being put together.
+#[derive(Default)]
+pub(super) struct Gathering {
+    spans: Vec<Span>,
+    properties: Vec<(Property, bool)>,
+}
+
+impl Gathering {
+    pub(super) fn add(&mut self, first: u32, last: u32) {
+        self.spans.push((first, last));
+    }
+
+    /// Adds all of a class, or all but it. Its spans must be in order.
+    pub(super) fn add_class(&mut self, spans: &[Span], negated: bool) {
+        if !negated {
+            self.spans.extend_from_slice(spans);
+            return;
+        }
+        let mut next = 0;
+        for &(first, last) in spans {
+            if first > next {
+                self.spans.push((next, first - 1));
+            }
+            next = last + 1;
+        }
+        self.spans.push((next, LAST));
+    }
+
+    pub(super) fn add_property(&mut self, property: Property, negated: bool) {
+        self.properties.push((property, !negated));
+    }
+
+    /// The set, or everything but it.
+    pub(super) fn finish(mut self, negated: bool) -> Set {
+        self.spans.sort_unstable();
+        let mut spans: Vec<Span> = Vec::with_capacity(self.spans.len());
+        for (first, last) in self.spans {
+            match spans.last_mut() {
+                Some(before) if first <= before.1.saturating_add(1) => {
+                    before.1 = before.1.max(last);
+                }
+                _ => spans.push((first, last)),
+            }
+        }
+        let mut set = Set {
+            ascii: [0; 2],
+            spans: spans.into_boxed_slice(),
+            properties: self.properties.into_boxed_slice(),
+            negated,
+        };
+        let word = |base: u32| {
+            (0..64).fold(0, |word, bit| {
+                word | u64::from(set.looked_up(base + bit)) << bit
+            })
+        };
+        set.ascii = [word(0), word(64)];
+        set
+    }
+}
+
+impl Set {
+    /// A set of one character.
+    pub(super) fn of(char: u32) -> Self {
+        let mut gathering = Gathering::default();
+        gathering.add(char, char);
+        gathering.finish(false)
+    }
+
+    #[inline]
+    pub(super) fn contains(&self, char: u32) -> bool {
+        match char {
+            0..64 => self.ascii[0] >> char & 1 != 0,
+            64..128 => self.ascii[1] >> (char - 64) & 1 != 0,
+            _ => self.looked_up(char),
+        }
+    }
+
+    fn looked_up(&self, char: u32) -> bool {
+        let after = self.spans.partition_point(|span| span.1 < char);
+        let listed = self.spans.get(after).is_some_and(|span| span.0 <= char);
+        let found = listed
+            || self
+                .properties
+                .iter()
+                .any(|&(property, wanted)| property.holds(char) == wanted);
+        found != self.negated
+    }
+}

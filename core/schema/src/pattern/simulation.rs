@@ -1,0 +1,158 @@
+//! Searches with expressions that have no back references: by being in all states at once.
+//!
+//! A search may begin at each position, so all beginnings are simulated together, and each state counts once at each
+//! position: time is linear in the text. Look-arounds are searched for before what they stand in: a lookbehind holds where
+//! a search for it that reads forward ends, and a lookahead where one that reads backward does. What is remembered of each
+//! is one bit for each position.
+
+use super::counter::Counter;
+use super::program::{Machine, Op, Program};
+use super::reading::{Direction, is_boundary, next};
+use super::states::{Few, Many, States};
+
+/// One bit for each position where a look-around may hold.
+type Marks = Vec<u64>;
+
+struct Search<'a> {
+    program: &'a Program,
+    text: &'a str,
+    /// Where each look-around holds, as far as they have been searched for.
+    known: Vec<Marks>,
+}
+
+/// Whether the program's expression is found in a text.
+pub(super) fn is_found(program: &Program, text: &str, steps: &mut usize) -> Option<bool> {
+    let mut search = Search {
+        program,
+        text,
+        known: Vec::new(),
+    };
+    for look in &program.looks {
+        let mut marks = vec![0; text.len() / 64 + 1];
+        search.run(look, Some(&mut marks), steps)?;
+        search.known.push(marks);
+    }
+    search.run(&program.main, None, steps)
+}
+
+impl Search<'_> {
+    /// Runs a machine. With `marks` it runs to the end, and says there where it has been found.
+    fn run(&self, machine: &Machine, marks: Option<&mut Marks>, steps: &mut usize) -> Option<bool> {
+        let size = machine.ops.len();
+        if size <= Few::CAPACITY {
+            self.simulate([Few::default(), Few::default()], machine, marks, steps)
+        } else {
+            self.simulate([Many::of(size), Many::of(size)], machine, marks, steps)
+        }
+    }
+
+    fn simulate<S: States>(
+        &self,
+        [mut now, mut then]: [S; 2],
+        machine: &Machine,
+        mut marks: Option<&mut Marks>,
+        steps: &mut usize,
+    ) -> Option<bool> {
+        let (text, sets) = (self.text, self.program.sets.as_slice());
+        let mut counters = vec![Counter::default(); machine.runs.len()];
+        // Those of them that are live.
+        let mut counting: Vec<usize> = Vec::new();
+        let mut at = match machine.direction {
+            Direction::Forward => 0,
+            Direction::Backward => text.len(),
+        };
+        let mut count: u32 = 0;
+        now.add(0);
+        let mut left = *steps;
+        let found = 'text: loop {
+            let ahead = next(text, at, machine.direction);
+            while let Some(state) = now.take() {
+                left = left.checked_sub(1)?;
+                let op = machine.ops.get(usize::from(state))?;
+                let goes_on = match *op {
+                    Op::Char(char) => {
+                        if ahead.is_some_and(|(next, _)| next == char) {
+                            then.add(state + 1);
+                        }
+                        false
+                    }
+                    Op::Set(index) => {
+                        if let Some((char, _)) = ahead
+                            && sets.get(index as usize)?.contains(char)
+                        {
+                            then.add(state + 1);
+                        }
+                        false
+                    }
+                    Op::Run(index) => {
+                        let index = index as usize;
+                        let (run, counter) = (machine.runs.get(index)?, counters.get_mut(index)?);
+                        if !counter.is_live() {
+                            counting.push(index);
+                        }
+                        counter.begin(run, count);
+                        run.min == 0
+                    }
+                    Op::Split(first, second) => {
+                        now.add(first);
+                        now.add(second);
+                        false
+                    }
+                    Op::Jump(to) => {
+                        now.add(to);
+                        false
+                    }
+                    Op::Start => at == 0,
+                    Op::End => at == text.len(),
+                    Op::Boundary { negated } => is_boundary(text, at) != negated,
+                    Op::Look { look, negated } => {
+                        let marks = self.known.get(usize::from(look))?;
+                        (marks.get(at / 64)? >> (at % 64) & 1 != 0) != negated
+                    }
+                    Op::Found => match &mut marks {
+                        Some(marks) => {
+                            *marks.get_mut(at / 64)? |= 1 << (at % 64);
+                            false
+                        }
+                        None => break 'text true,
+                    },
+                    // Written where captures count only.
+                    Op::Save(_) | Op::Clear(..) | Op::Moved(_) | Op::Reference(_) => true,
+                };
+                if goes_on {
+                    now.add(state + 1);
+                }
+            }
+            let Some((char, beyond)) = ahead else {
+                break false;
+            };
+            at = beyond;
+            count = count.checked_add(1)?;
+            // Last, when all have begun that do so here.
+            let mut number = 0;
+            while let Some(&index) = counting.get(number) {
+                left = left.checked_sub(1)?;
+                let (run, counter) = (machine.runs.get(index)?, counters.get_mut(index)?);
+                if !sets.get(run.set)?.contains(char) {
+                    counter.end();
+                } else if counter.advance(run, count) {
+                    then.add(run.then);
+                }
+                if counter.is_live() {
+                    number += 1;
+                } else {
+                    counting.swap_remove(number);
+                }
+            }
+            std::mem::swap(&mut now, &mut then);
+            then.clear();
+            if !machine.anchored {
+                now.add(0);
+            } else if now.is_empty() && counting.is_empty() {
+                break false;
+            }
+        };
+        *steps = left;
+        Some(found)
+    }
+}

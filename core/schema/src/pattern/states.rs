@@ -1,0 +1,103 @@
+//! The states that a simulation is in at one position: places in a machine, each at most once.
+
+/// Such a set, from which states are taken one by one while others may be added.
+pub(super) trait States {
+    /// Adds a state, unless it has been in the set since it was last cleared.
+    fn add(&mut self, state: u16);
+    /// A state that has not been taken yet.
+    fn take(&mut self) -> Option<u16>;
+    fn clear(&mut self);
+    /// Whether there is none left to take.
+    fn is_empty(&self) -> bool;
+}
+
+/// States of a machine that has no more than [`Few::CAPACITY`]: nearly all that people write.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Few {
+    left: u64,
+    seen: u64,
+}
+
+impl Few {
+    pub(super) const CAPACITY: usize = 64;
+}
+
+impl States for Few {
+    #[inline]
+    fn add(&mut self, state: u16) {
+        let bit = 1 << (state & 63) & !self.seen;
+        self.seen |= bit;
+        self.left |= bit;
+    }
+
+    #[inline]
+    fn take(&mut self) -> Option<u16> {
+        if self.left == 0 {
+            return None;
+        }
+        let state = self.left.trailing_zeros();
+        self.left &= self.left - 1;
+        // Less than 64.
+        Some(state as u16)
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        *self = Self::default();
+    }
+
+    #[inline]
+    fn is_empty(&self) -> bool {
+        self.left == 0
+    }
+}
+
+/// States of a machine of any size.
+pub(super) struct Many {
+    /// In the order in which they came.
+    list: Vec<u16>,
+    taken: usize,
+    /// A bit for each.
+    seen: Vec<u64>,
+}
+
+impl Many {
+    pub(super) fn of(size: usize) -> Self {
+        Self {
+            list: Vec::new(),
+            taken: 0,
+            seen: vec![0; size.div_ceil(64)],
+        }
+    }
+}
+
+impl States for Many {
+    fn add(&mut self, state: u16) {
+        let bit = 1 << (state & 63);
+        if let Some(word) = self.seen.get_mut(usize::from(state / 64))
+            && *word & bit == 0
+        {
+            *word |= bit;
+            self.list.push(state);
+        }
+    }
+
+    fn take(&mut self) -> Option<u16> {
+        let state = *self.list.get(self.taken)?;
+        self.taken += 1;
+        Some(state)
+    }
+
+    fn clear(&mut self) {
+        for state in self.list.drain(..) {
+            if let Some(word) = self.seen.get_mut(usize::from(state / 64)) {
+                *word = 0;
+            }
+        }
+        self.taken = 0;
+    }
+
+    fn is_empty(&self) -> bool {
+        self.taken == self.list.len()
+    }
+}

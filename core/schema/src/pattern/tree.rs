@@ -1,0 +1,101 @@
+//! A regular expression as it is written: what the parser makes and the compiler reads.
+
+use std::ops::Range;
+
+use super::set::Set;
+
+/// A whole expression.
+pub(super) struct Tree {
+    pub(super) root: Node,
+    /// The sets of characters that [`Node::Set`] names.
+    pub(super) sets: Vec<Set>,
+    /// The groups that [`Node::Reference`] names: a reference may stand before its group.
+    pub(super) references: Vec<usize>,
+    /// How many groups capture.
+    pub(super) groups: usize,
+    /// How many look-arounds there are.
+    pub(super) looks: usize,
+}
+
+/// A part of an expression.
+pub(super) enum Node {
+    /// Nothing, which is always found.
+    Empty,
+    /// One character.
+    Char(u32),
+    /// One character of a set, by its index.
+    Set(usize),
+    /// `^`.
+    Start,
+    /// `$`.
+    End,
+    /// `\b`, or `\B`.
+    Boundary {
+        negated: bool,
+    },
+    Sequence(Vec<Node>),
+    Choice(Vec<Node>),
+    /// A group that captures, by its index from 0.
+    Group {
+        index: usize,
+        inner: Box<Node>,
+    },
+    Look(Box<Look>),
+    /// A back reference, by its index in [`Tree::references`].
+    Reference(usize),
+    Repeat(Box<Repeat>),
+}
+
+/// A lookahead or lookbehind.
+pub(super) struct Look {
+    /// Which of the expression's look-arounds this is.
+    pub(super) index: usize,
+    pub(super) behind: bool,
+    pub(super) negated: bool,
+    pub(super) inner: Node,
+}
+
+/// Something with a quantifier.
+pub(super) struct Repeat {
+    pub(super) inner: Node,
+    pub(super) min: u32,
+    /// [`UNBOUNDED`] is no bound.
+    pub(super) max: u32,
+    pub(super) greedy: bool,
+    /// The groups within, which each round clears.
+    pub(super) groups: Range<usize>,
+}
+
+/// As the most rounds: any number of them. No text is longer (see `simulation` and `backtracking`).
+pub(super) const UNBOUNDED: u32 = u32::MAX;
+
+impl Node {
+    /// Whether it can be found at the start of a text only.
+    pub(super) fn is_anchored(&self) -> bool {
+        match self {
+            Self::Start => true,
+            Self::Group { inner, .. } => inner.is_anchored(),
+            Self::Repeat(repeat) => repeat.min > 0 && repeat.inner.is_anchored(),
+            Self::Look(look) => !look.behind && !look.negated && look.inner.is_anchored(),
+            Self::Choice(nodes) => nodes.iter().all(Self::is_anchored),
+            Self::Sequence(nodes) => nodes
+                .iter()
+                .find(|node| node.is_anchored() || node.may_consume())
+                .is_some_and(Self::is_anchored),
+            Self::Empty
+            | Self::Char(_)
+            | Self::Set(_)
+            | Self::End
+            | Self::Boundary { .. }
+            | Self::Reference(_) => false,
+        }
+    }
+
+    /// Whether it is anything but a question about a position.
+    fn may_consume(&self) -> bool {
+        !matches!(
+            self,
+            Self::Empty | Self::Start | Self::End | Self::Boundary { .. } | Self::Look(_)
+        )
+    }
+}
