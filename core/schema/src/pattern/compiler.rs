@@ -109,12 +109,11 @@ impl Compiler {
     /// The machine that has been written.
     fn finished(&mut self) -> Result<Machine, PatternError> {
         self.write(Op::Found)?;
-        Ok(Machine {
-            ops: std::mem::take(&mut self.ops),
-            runs: std::mem::take(&mut self.runs),
-            direction: self.direction,
-            anchored: false,
-        })
+        Ok(Machine::new(
+            std::mem::take(&mut self.ops),
+            std::mem::take(&mut self.runs),
+            self.direction,
+        ))
     }
 
     fn node(&mut self, node: &Node) -> Result<(), PatternError> {

@@ -25,6 +25,61 @@ pub(super) struct Machine {
     pub(super) direction: Direction,
     /// Whether it can be found where reading begins only.
     pub(super) anchored: bool,
+    /// Of a machine with no more than [`SMALL`] operations: for each, those that it leads to without a question asked, or
+    /// itself, as bits.
+    pub(super) reached: Vec<u64>,
+    /// Which of these go on at the text's start only.
+    pub(super) starts: u64,
+    /// Which of these go on at the text's end only.
+    pub(super) ends: u64,
+}
+
+/// Most operations of a machine whose states fit the bits of one word: nearly all that people write.
+pub(super) const SMALL: usize = 64;
+
+impl Machine {
+    pub(super) fn new(ops: Vec<Op>, runs: Vec<Run>, direction: Direction) -> Self {
+        let mut machine = Self {
+            ops,
+            runs,
+            direction,
+            anchored: false,
+            reached: Vec::new(),
+            starts: 0,
+            ends: 0,
+        };
+        if machine.ops.len() <= SMALL {
+            let (places, ops) = (0..machine.ops.len(), &machine.ops);
+            let all = |wanted: fn(&Op) -> bool| {
+                let bit = |(place, op)| u64::from(wanted(op)) << place;
+                ops.iter()
+                    .enumerate()
+                    .map(bit)
+                    .fold(0, |all, bit| all | bit)
+            };
+            machine.starts = all(|op| matches!(op, Op::Start));
+            machine.ends = all(|op| matches!(op, Op::End));
+            machine.reached = places.map(|place| reached(ops, place)).collect();
+        }
+        machine
+    }
+}
+
+/// The operations that one of a few leads to without a question asked.
+fn reached(ops: &[Op], place: usize) -> u64 {
+    let (mut reached, mut left, mut seen) = (0, 1_u64 << place, 0);
+    while left != 0 {
+        let place = left.trailing_zeros();
+        let bit: u64 = 1 << place;
+        seen |= bit;
+        match ops.get(place as usize) {
+            Some(Op::Split(first, second)) => left |= 1 << first | 1 << second,
+            Some(Op::Jump(to)) => left |= 1 << to,
+            _ => reached |= bit,
+        }
+        left &= !seen;
+    }
+    reached
 }
 
 /// One operation. Places among the operations fit 16 bits: there are no more than `MAX_PATTERN_SIZE`.

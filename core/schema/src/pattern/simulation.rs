@@ -6,7 +6,7 @@
 //! is one bit for each position.
 
 use super::counter::Counter;
-use super::program::{Machine, Op, Program};
+use super::program::{Machine, Op, Program, SMALL};
 use super::reading::{Direction, is_boundary, next};
 use super::states::{Few, Many, States};
 
@@ -39,7 +39,7 @@ impl Search<'_> {
     /// Runs a machine. With `marks` it runs to the end, and says there where it has been found.
     fn run(&self, machine: &Machine, marks: Option<&mut Marks>, steps: &mut usize) -> Option<bool> {
         let size = machine.ops.len();
-        if size <= Few::CAPACITY {
+        if size <= SMALL {
             self.simulate([Few::default(), Few::default()], machine, marks, steps)
         } else {
             self.simulate([Many::of(size), Many::of(size)], machine, marks, steps)
@@ -62,17 +62,23 @@ impl Search<'_> {
             Direction::Backward => text.len(),
         };
         let mut count: u32 = 0;
-        now.add(0);
+        now.add(machine, 0);
         let mut left = *steps;
         let found = 'text: loop {
             let ahead = next(text, at, machine.direction);
+            if at != 0 {
+                now.forget(machine.starts);
+            }
+            if at != text.len() {
+                now.forget(machine.ends);
+            }
             while let Some(state) = now.take() {
                 left = left.checked_sub(1)?;
                 let op = machine.ops.get(usize::from(state))?;
                 let goes_on = match *op {
                     Op::Char(char) => {
                         if ahead.is_some_and(|(next, _)| next == char) {
-                            then.add(state + 1);
+                            then.add(machine, state + 1);
                         }
                         false
                     }
@@ -80,7 +86,7 @@ impl Search<'_> {
                         if let Some((char, _)) = ahead
                             && sets.get(index as usize)?.contains(char)
                         {
-                            then.add(state + 1);
+                            then.add(machine, state + 1);
                         }
                         false
                     }
@@ -94,12 +100,12 @@ impl Search<'_> {
                         run.min == 0
                     }
                     Op::Split(first, second) => {
-                        now.add(first);
-                        now.add(second);
+                        now.add(machine, first);
+                        now.add(machine, second);
                         false
                     }
                     Op::Jump(to) => {
-                        now.add(to);
+                        now.add(machine, to);
                         false
                     }
                     Op::Start => at == 0,
@@ -120,7 +126,7 @@ impl Search<'_> {
                     Op::Save(_) | Op::Clear(..) | Op::Moved(_) | Op::Reference(_) => true,
                 };
                 if goes_on {
-                    now.add(state + 1);
+                    now.add(machine, state + 1);
                 }
             }
             let Some((char, beyond)) = ahead else {
@@ -136,7 +142,7 @@ impl Search<'_> {
                 if !sets.get(run.set)?.contains(char) {
                     counter.end();
                 } else if counter.advance(run, count) {
-                    then.add(run.then);
+                    then.add(machine, run.then);
                 }
                 if counter.is_live() {
                     number += 1;
@@ -147,7 +153,7 @@ impl Search<'_> {
             std::mem::swap(&mut now, &mut then);
             then.clear();
             if !machine.anchored {
-                now.add(0);
+                now.add(machine, 0);
             } else if now.is_empty() && counting.is_empty() {
                 break false;
             }

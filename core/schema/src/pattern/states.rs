@@ -1,33 +1,34 @@
 //! The states that a simulation is in at one position: places in a machine, each at most once.
 
+use super::program::{Machine, SMALL};
+
 /// Such a set, from which states are taken one by one while others may be added.
 pub(super) trait States {
-    /// Adds a state, unless it has been in the set since it was last cleared.
-    fn add(&mut self, state: u16);
+    /// Adds a state, or what it leads to, unless it has been in the set since that was last cleared.
+    fn add(&mut self, machine: &Machine, state: u16);
     /// A state that has not been taken yet.
     fn take(&mut self) -> Option<u16>;
     fn clear(&mut self);
     /// Whether there is none left to take.
     fn is_empty(&self) -> bool;
+    /// Leaves out some that lead nowhere, if they are known: it would be found out anyhow.
+    fn forget(&mut self, states: u64);
 }
 
-/// States of a machine that has no more than [`Few::CAPACITY`]: nearly all that people write.
+/// States of a machine that is [`SMALL`].
 #[derive(Clone, Copy, Default)]
 pub(super) struct Few {
     left: u64,
     seen: u64,
 }
 
-impl Few {
-    pub(super) const CAPACITY: usize = 64;
-}
-
 impl States for Few {
     #[inline]
-    fn add(&mut self, state: u16) {
-        let bit = 1 << (state & 63) & !self.seen;
-        self.seen |= bit;
-        self.left |= bit;
+    fn add(&mut self, machine: &Machine, state: u16) {
+        let reached = machine.reached.get(usize::from(state)).copied();
+        let new = reached.unwrap_or_default() & !self.seen;
+        self.seen |= new;
+        self.left |= new;
     }
 
     #[inline]
@@ -37,7 +38,7 @@ impl States for Few {
         }
         let state = self.left.trailing_zeros();
         self.left &= self.left - 1;
-        // Less than 64.
+        const { assert!(SMALL <= u64::BITS as usize) };
         Some(state as u16)
     }
 
@@ -49,6 +50,11 @@ impl States for Few {
     #[inline]
     fn is_empty(&self) -> bool {
         self.left == 0
+    }
+
+    #[inline]
+    fn forget(&mut self, states: u64) {
+        self.left &= !states;
     }
 }
 
@@ -72,7 +78,7 @@ impl Many {
 }
 
 impl States for Many {
-    fn add(&mut self, state: u16) {
+    fn add(&mut self, _: &Machine, state: u16) {
         let bit = 1 << (state & 63);
         if let Some(word) = self.seen.get_mut(usize::from(state / 64))
             && *word & bit == 0
@@ -100,4 +106,6 @@ impl States for Many {
     fn is_empty(&self) -> bool {
         self.taken == self.list.len()
     }
+
+    fn forget(&mut self, _: u64) {}
 }

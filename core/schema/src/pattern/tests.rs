@@ -1,1 +1,305 @@
-//! What is found and what isn't, what is refused, and what it costs.
+//! What is found and what isn't, what is refused, and what it costs. The breadth of the syntax is held against Node's RegExp
+//! in `tests/patterns`; here is what that can't say.
+
+use super::{Pattern, PatternError};
+use crate::limits::{MAX_PATTERN_DEPTH, MAX_PATTERN_SIZE};
+
+const PLENTY: usize = 1_000_000;
+
+fn compiled(pattern: &str) -> Pattern {
+    Pattern::compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"))
+}
+
+fn is_found(pattern: &str, text: &str) -> bool {
+    compiled(pattern)
+        .is_found(text, &mut PLENTY.clone())
+        .unwrap_or_else(|| panic!("{pattern} took too long"))
+}
+
+fn refused(pattern: &str) -> PatternError {
+    match Pattern::compile(pattern) {
+        Ok(_) => panic!("{pattern} was taken"),
+        Err(error) => error,
+    }
+}
+
+/// What searching a text takes.
+fn cost(pattern: &str, text: &str) -> usize {
+    let mut left = usize::MAX;
+    compiled(pattern).is_found(text, &mut left);
+    usize::MAX - left
+}
+
+#[track_caller]
+fn holds(pattern: &str, found: &[&str], not_found: &[&str]) {
+    for text in found {
+        assert!(
+            is_found(pattern, text),
+            "{pattern} is not found in {text:?}"
+        );
+    }
+    for text in not_found {
+        assert!(!is_found(pattern, text), "{pattern} is found in {text:?}");
+    }
+}
+
+#[test]
+fn an_expression_is_searched_for_anywhere() {
+    holds("b+c", &["abbcd", "bc"], &["", "ac", "cb"]);
+    holds("", &["", "a"], &[]);
+    holds("^abc$", &["abc"], &["abc\n", "xabc", "abcd"]);
+    holds("^a|b$", &["ax", "xb"], &["xa", "bx"]);
+}
+
+#[test]
+fn classes_are_those_of_ecma_262_whatever_a_text_is_written_in() {
+    holds(r"^\d$", &["7"], &["٧", "x"]);
+    holds(r"^\w$", &["_", "a"], &["é", "-"]);
+    holds(
+        r"^\s$",
+        &[" ", "\u{feff}", "\u{3000}"],
+        &["\u{85}", "\u{180e}"],
+    );
+    holds(
+        "^.$",
+        &["😀", "é", "\u{85}"],
+        &["\n", "\r", "\u{2028}", "\u{2029}"],
+    );
+    holds("^[^]$", &["\n", "😀"], &[""]);
+    holds("[]", &[], &["", "a"]);
+    holds("^[^a-c]$", &["d", "é", "\n"], &["b", ""]);
+    holds(r"^[\W\d]+$", &["1-é"], &["a"]);
+    holds(r"^[\b]$", &["\u{8}"], &["b"]);
+}
+
+#[test]
+fn properties_are_known_by_all_their_names() {
+    for name in [
+        "Lu",
+        "Uppercase_Letter",
+        "gc=Lu",
+        "General_Category=Lu",
+        "Uppercase",
+        "Upper",
+        "LC",
+        "L",
+    ] {
+        holds(&format!(r"^\p{{{name}}}$"), &["A", "Ж"], &["1", "-"]);
+        holds(&format!(r"^\P{{{name}}}$"), &["1", "-"], &["A", "Ж"]);
+    }
+    holds(r"^[\p{digit}\p{Sc}]+$", &["1٣€"], &["a"]);
+    holds(r"^\p{Any}$", &["\u{e000}"], &[]);
+    holds(r"^\p{Assigned}$", &["a"], &["\u{378}"]);
+    assert_eq!(
+        refused(r"\p{Klingon}").message,
+        "a property of characters that is not known"
+    );
+    refused(r"\p{lu}");
+    refused(r"\p{Script=Lu}");
+    refused(r"\pL");
+}
+
+#[test]
+fn what_people_escape_needlessly_is_taken() {
+    holds(r"^[\w\-\.\@]+\:\_\~$", &["a-b.c@d:_~"], &["a"]);
+    holds("^a]{x}$", &["a]{x}"], &[]);
+    holds(r"^x{,3}$", &["x{,3}"], &["xx"]);
+    holds(r"^[\w-.]+$", &["a-."], &["/"]);
+    holds(r"^(?=a)*b$", &["b"], &[]);
+}
+
+#[test]
+fn what_other_languages_write_is_taken_where_it_has_one_meaning() {
+    holds(r"\Aab\z", &["ab"], &["ab\n", "xab"]);
+    holds(r"^(?P<x>a|b)(?P=x)$", &["aa", "bb"], &["ab"]);
+    for pattern in [
+        r"a\Z", r"\h", r"\e", r"\Q", r"[\z]", "(?i)a", "(?i:a)", "(?#a)", "(?>a)", r"\01", r"[\1]",
+    ] {
+        refused(pattern);
+    }
+}
+
+#[test]
+fn an_error_says_what_is_wrong_and_where() {
+    for (pattern, message) in [
+        ("é(b", "a group that is not closed, at character 1"),
+        ("ab)", "a ')' that closes nothing, at character 2"),
+        ("[a", "a class that is not closed, at character 0"),
+        ("[z-a]", "a range that is out of order, at character 4"),
+        ("a**", "a quantifier with nothing to repeat, at character 2"),
+        (
+            "a{3,2}",
+            "the numbers in the braces are out of order, at character 6",
+        ),
+        ("a\\", "a backslash with nothing to escape, at character 2"),
+        (
+            r"(a)\2",
+            "a reference to a group that there is not, at character 5",
+        ),
+        (r"\u{110000}", "\\u without a code point, at character 9"),
+    ] {
+        assert_eq!(refused(pattern).to_string(), message, "{pattern}");
+    }
+}
+
+#[test]
+fn look_arounds_hold_at_each_position_on_their_own() {
+    holds(
+        "^(?=.*[A-Z])(?=.*[0-9]).{8,}$",
+        &["abcdEfg1"],
+        &["abcdefg1", "abcEf1"],
+    );
+    holds("^(?!.*--)[a-z-]+$", &["a-b-c"], &["a--c"]);
+    holds("(?<=a+)b(?<!ab)|(?<!a)c", &["c", "bc"], &["ab", "ac"]);
+    holds("^(?:(?!ab)[a-z]){3}$", &["acb", "bca"], &["cab", "abc"]);
+    holds("(?<=(?<!x)a(?=b))b", &["ab"], &["xab", "b"]);
+}
+
+#[test]
+fn back_references_mean_what_their_group_captured_last() {
+    holds(r"^(a|b)\1$", &["aa", "bb"], &["ab"]);
+    holds(r"^\1(a)$", &["a"], &["aa"]);
+    holds(r"^(?:(a)|b)*\1$", &["ab", "aa"], &["bab1"]);
+    holds(r"^(?<q>['x])[^'x]*\k<q>$", &["'a'", "xax"], &["'ax"]);
+    holds(r"(?<=\1(a))b", &["aab"], &["ab"]);
+    holds(r"^(?=(a+))a*b\1$", &["aabaa"], &["aaba"]);
+    holds(r"^(?!(a)b)\1c", &["c"], &["ac"]);
+    holds(r"^(?:a?)*?\1?(c)$", &["aac"], &["b"]);
+}
+
+#[test]
+fn bounds_on_single_characters_cost_nothing() {
+    let long = "x".repeat(5_000);
+    holds("^.{0,5000}$", &["", &long], &[&format!("{long}x"), "\n"]);
+    assert!(cost("^.{0,5000}$", &long) <= 4 * long.len());
+    let label = "a".repeat(255);
+    let name = [label.as_str(); 11].join(".");
+    let pattern = r"^[a-z]{1,255}(\.[a-z]{1,255}){0,10}$";
+    holds(
+        pattern,
+        &["a", "a.b", &name],
+        &["", "a.", &format!("{name}.a"), &format!("a{name}")],
+    );
+    // Ways that began at different positions are counted apart.
+    holds("a.{3,5}b$", &["axaxxxb", "aaaaaaab"], &["axxb", "axxxxxxb"]);
+    holds(
+        "^(?:ab|a.a)*.{5,6}c$",
+        &["ababxxxxxc", "axaxxxxxxc", "xxxxxc"],
+        &["xxxxc", "abxxc"],
+    );
+    holds(
+        "(?:a.?b?){2}[a-c]{7,9}d",
+        &["aabbbbbbbbbd", "aaccccccccccd"],
+        &["aacccccd"],
+    );
+    holds("^é{6,}$", &["éééééé"], &["ééééé"]);
+    holds(
+        "(?<=x[^x]{5,7})y",
+        &["xaaaaaay", "xaaaaay"],
+        &["xaaaay", "xaaaaaaaay"],
+    );
+}
+
+#[test]
+fn time_is_linear_whatever_has_no_back_references() {
+    for pattern in [
+        "(a*)*b",
+        "^(a|aa)+$",
+        "(x+x+)+y",
+        "^(?=(a+)+b)a",
+        "(?<=(a|a?)+)b",
+        "a{2,900}b{2,900}c",
+        "(?:a?){30}a{30}b",
+    ] {
+        let [short, long] = [1_000, 2_000].map(|length| cost(pattern, &"a".repeat(length)));
+        assert!(long <= short * 21 / 10, "{pattern}: {short}, {long}");
+    }
+}
+
+#[test]
+fn a_search_ends_when_its_steps_are_spent() {
+    let text = "a".repeat(40);
+    for pattern in [r"^(a+)+\1b", "(a*)*b", "(?=a*b)c", "a{20,30}b"] {
+        let mut steps = 30;
+        assert_eq!(
+            compiled(pattern).is_found(&text, &mut steps),
+            None,
+            "{pattern}"
+        );
+        assert_eq!(steps, 0);
+    }
+    let mut steps = 100_000;
+    assert_eq!(compiled(r"^(a+)+\1b").is_found(&text, &mut steps), None);
+    let mut steps = PLENTY;
+    assert_eq!(compiled("^a").is_found("ba", &mut steps), Some(false));
+    assert!(steps < PLENTY);
+}
+
+#[test]
+fn what_can_be_found_at_the_start_only_is_not_searched_for_further() {
+    let text = "b".repeat(10_000);
+    for pattern in ["^a", "^(?:a|c)", "(?=x)^a", "(^a)+", "(?=^)a", r"^(a)\1"] {
+        assert!(cost(pattern, &text) < 20_100, "{pattern}");
+    }
+    assert!(cost("^a", &text) < 10);
+}
+
+#[test]
+fn an_expression_may_nest_and_grow_up_to_its_limits() {
+    let nested = |depth| format!("{}a{}", "(?:".repeat(depth), ")".repeat(depth));
+    assert!(is_found(&nested(MAX_PATTERN_DEPTH), "a"));
+    assert_eq!(
+        refused(&nested(MAX_PATTERN_DEPTH + 1)).message,
+        "groups are nested too deeply"
+    );
+    refused(&"(".repeat(1_000_000));
+    holds("^(?:ab){0,2000}$", &["", "abab"], &["aba"]);
+    for pattern in [
+        format!("(?:ab){{{MAX_PATTERN_SIZE}}}"),
+        "(?:a{9}b){4294967296}".to_owned(),
+        "(?:(?:(?:){9999}){9999}){9999}".to_owned(),
+        "((((a?){99}){99}){99}){99}".to_owned(),
+        "(?=a)".repeat(MAX_PATTERN_SIZE),
+        format!(r"{}\1", "()".repeat(MAX_PATTERN_SIZE + 1)),
+    ] {
+        assert_eq!(
+            refused(&pattern).message,
+            "the expression is too large, with all that it repeats"
+        );
+    }
+}
+
+#[test]
+fn a_machine_of_more_states_than_a_word_has_bits_is_simulated_too() {
+    let words: Vec<String> = (0..200).map(|number| format!("word{number}x")).collect();
+    let pattern = format!("^(?:{})+$", words.join("|"));
+    holds(
+        &pattern,
+        &["word7x", "word199xword0x"],
+        &["word200x", "word7"],
+    );
+    holds(
+        &format!("(?<={pattern})y$", pattern = words.join("|")),
+        &["word150xy"],
+        &["word150y"],
+    );
+}
+
+#[test]
+fn no_text_makes_a_pattern_panic() {
+    let pieces = [
+        "(", ")", "[", "]", "{", "}", "?", "*", "|", "\\", "^", "-", "a", "1", ",", "<", "=", "k",
+        "u", "p", "é", "P", "!",
+    ];
+    let mut state: u32 = 7;
+    for _ in 0..20_000 {
+        let mut pattern = String::new();
+        for _ in 0..12 {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            pattern.push_str(pieces[(state >> 8) as usize % pieces.len()]);
+        }
+        if let Ok(pattern) = Pattern::compile(&pattern) {
+            pattern.is_found("a1é-a=<u", &mut 1_000);
+        }
+    }
+}
