@@ -1,0 +1,203 @@
+// Makes pairs of a pattern and a text from a seed, with what this Node's RegExp says of them: one JSON line each.
+//
+//     node cases.mjs [COUNT] [SEED]
+//
+// Patterns are put together from all that the syntax has; half of the texts are put together along with them, so that much
+// is found, and then changed here and there. Most patterns are read with the flag `u`. One that takes the flag's absence
+// (ECMA-262, Annex B) is asked without it, and has neither texts nor escapes for which that makes another difference.
+
+const [count = "4000", seed = "1"] = process.argv.slice(2);
+
+let state = Number(seed) >>> 0;
+
+/** A number from 0 up to below `bound`: the same sequence for the same seed (mulberry32). */
+function below(bound) {
+  state = (state + 0x6d2b79f5) >>> 0;
+  let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+  mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+  return ((mixed ^ (mixed >>> 14)) >>> 0) % bound;
+}
+
+const one = (list) => list[below(list.length)];
+const chance = (percent) => below(100) < percent;
+
+const COMMON = ["a", "b", "a", "b", "c", "1", "_", "-", " "];
+const PLAIN = [...COMMON, "A", "Z", "z", "0", "9", ".", "/", "\n", "\r", "\t", "\u00a0", "é", "ß", "\u2028", "\ufeff", "~", "@"];
+const WIDE = [...PLAIN, "Ω", "я", "漢", "٣", "😀", "\u{1d7d8}", "\u0301", "ǅ", "€", "ª", "Ⅷ"];
+
+/** What may stand in patterns and texts: one way with the flag, another without it. */
+const ways = {
+  u: {
+    flags: "u",
+    characters: WIDE,
+    escapes: ["\\/", "\\.", "\\n", "\\t", "\\cJ", "\\x61", "\\u0062", "\\u{61}", "\\u{1F600}", "\\ud83d\\ude00", "\\0", "\\*", "\\]"],
+    inClass: ["\\-", "\\b", "\\]", "\\^", "\\x61", "\\u{1f5ff}", "\\n"],
+    properties: ["L", "Lu", "Ll", "Letter", "Nd", "N", "P", "Pd", "Sc", "S", "M", "Zs", "Alphabetic", "White_Space", "gc=Lo", "ASCII", "Any",
+      "Lowercase", "Upper", "General_Category=Letter_Number", "ASCII_Hex_Digit", "LC", "C"],
+  },
+  plain: {
+    flags: "",
+    characters: PLAIN,
+    escapes: ["\\-", "\\@", "\\_", "\\~", "\\ ", "\\:", "]", "{", "}", "a{,2}", "\\x61", "\\u0062", "\\cJ", "\\é"],
+    inClass: ["\\-", "\\b", "\\_", "\\@", "{", "\\w-", "-\\d", "\\s-a", "a-\\d"],
+    properties: [],
+  },
+};
+
+/** Writes a character so that it stands for itself. */
+const written = (character) => (/[\^$\\.*+?()[\]{}|/]/.test(character) ? `\\${character}` : character);
+
+/** A generator of one pattern. What makes a part of it answers `{source, sample}`: how it is written, and a text for it. */
+class Maker {
+  constructor(way) {
+    this.way = way;
+    this.groups = 0;
+    this.names = [];
+    // How many quantifiers what is being made stands under: few, so that RegExp, which backtracks, is done soon.
+    this.repeated = 0;
+    this.refers = chance(25);
+    this.looks = chance(40);
+  }
+
+  choice(depth) {
+    const branches = Array.from({ length: chance(25) ? 2 + below(2) : 1 }, () => this.sequence(depth));
+    return { source: branches.map((branch) => branch.source).join("|"), sample: () => one(branches).sample() };
+  }
+
+  sequence(depth) {
+    const terms = Array.from({ length: chance(5) ? 0 : 1 + below(depth > 1 ? 4 : 3) }, () => this.term(depth));
+    return { source: terms.map((term) => term.source).join(""), sample: () => terms.map((term) => term.sample()).join("") };
+  }
+
+  term(depth) {
+    if (chance(12)) return { source: one(["^", "$", "\\b", "\\B", "^", "$"]), sample: () => "" };
+    if (depth > 0 && this.looks && chance(20)) return this.look(depth);
+    const grouped = depth > 0 && chance(35);
+    const repeats = chance(40);
+    this.repeated += repeats ? 1 : 0;
+    const inner = grouped ? this.group(depth) : this.character();
+    this.repeated -= repeats ? 1 : 0;
+    if (!repeats) return inner;
+    const bounds = this.repeated > 0 ? 2 : grouped ? 3 : 9;
+    const few = below(bounds);
+    const most = few + below(bounds);
+    const bounded = [
+      ["?", () => below(2)],
+      [`{${few}}`, () => few],
+      [`{${few},${most}}`, () => few + below(most - few + 1)],
+    ];
+    const unbounded = [
+      ["*", () => below(3)],
+      ["+", () => 1 + below(3)],
+      [`{${few},}`, () => few + below(2)],
+    ];
+    const fewWays = this.repeated > (grouped ? 0 : 1) || (grouped && this.refers && depth > 1);
+    const [quantifier, rounds] = one(fewWays ? bounded : [...bounded, ...unbounded]);
+    const sample = () => Array.from({ length: rounds() }, () => inner.sample()).join("");
+    return { source: inner.source + quantifier + (chance(20) ? "?" : ""), sample };
+  }
+
+  group(depth) {
+    if (!this.refers || chance(40)) {
+      const inner = this.choice(depth - 1);
+      return { source: `(?:${inner.source})`, sample: inner.sample };
+    }
+    this.groups += 1;
+    let open = "(";
+    if (chance(30)) {
+      const name = `n${this.groups}`;
+      this.names.push(name);
+      open = `(?<${name}>`;
+    }
+    const inner = this.choice(depth - 1);
+    return { source: `${open}${inner.source})`, sample: inner.sample };
+  }
+
+  look(depth) {
+    const inner = this.choice(depth - 1);
+    const kind = one(["?=", "?!", "?<=", "?<!"]);
+    return { source: `(${kind}${inner.source})`, sample: () => (kind === "?=" && chance(50) ? inner.sample() : "") };
+  }
+
+  character() {
+    const { way } = this;
+    const any = () => one(chance(70) ? COMMON : way.characters);
+    if (this.refers && this.groups > 0 && chance(25)) {
+      const named = this.names.length > 0 && chance(40);
+      return { source: named ? `\\k<${one(this.names)}>` : `(?:\\${1 + below(this.groups)})`, sample: () => any() };
+    }
+    switch (below(10)) {
+      case 0:
+        return { source: ".", sample: any };
+      case 1:
+        return { source: one(["\\d", "\\w", "\\s", "\\D", "\\W", "\\S"]), sample: any };
+      case 2:
+        return { source: one(way.escapes), sample: any };
+      case 3:
+        if (way.properties.length === 0) break;
+        return { source: `\\${one(["p", "p", "P"])}{${one(way.properties)}}`, sample: any };
+      case 4:
+      case 5:
+      case 6:
+        return this.class(any);
+    }
+    const character = any();
+    return { source: written(character), sample: () => character };
+  }
+
+  class(any) {
+    const members = Array.from({ length: below(4) }, () => {
+      if (chance(30)) {
+        const [first, last] = [one(this.way.characters), one(this.way.characters)].map((text) => text.codePointAt(0)).sort((a, b) => a - b);
+        const bound = (code) => (code < 0x80 && !/\w/.test(String.fromCodePoint(code)) ? `\\x${code.toString(16).padStart(2, "0")}` : String.fromCodePoint(code));
+        return `${bound(first)}-${bound(last)}`;
+      }
+      if (chance(25)) return one(["\\d", "\\w", "\\s", "\\D", "\\W", "\\S"]);
+      if (chance(25)) return one(this.way.inClass);
+      if (this.way.properties.length > 0 && chance(15)) return `\\${one(["p", "P"])}{${one(this.way.properties)}}`;
+      const character = any();
+      return /[\^\\[\]-]/.test(character) ? `\\${character}` : character;
+    });
+    return { source: `[${chance(25) ? "^" : ""}${members.join("")}]`, sample: any };
+  }
+}
+
+/** A text with some of its characters left out, doubled or replaced. */
+function changed(text, characters) {
+  return [...text].flatMap((character) => {
+    if (!chance(8)) return [character];
+    return one([[], [character, character], [one(characters)]]);
+  }).join("");
+}
+
+const anyText = (characters, length) => Array.from({ length: below(length) }, () => one(chance(75) ? COMMON : characters)).join("");
+
+/**
+ * Whether an expression is found. Asked at each character: with the flag `u` and searching by itself, V8 also looks between
+ * the halves of a surrogate pair, where ECMA-262 doesn't (RegExpBuiltinExec, AdvanceStringIndex).
+ */
+function isFound(source, flags, text) {
+  const expression = new RegExp(source, `${flags}y`);
+  for (let at = 0; at <= text.length; at += text.codePointAt(at) > 0xffff ? 2 : 1) {
+    expression.lastIndex = at;
+    if (expression.test(text)) return true;
+  }
+  return false;
+}
+
+for (let made = 0; made < Number(count);) {
+  const way = chance(80) ? ways.u : ways.plain;
+  const pattern = new Maker(way).choice(3);
+  try {
+    new RegExp(pattern.source, way.flags);
+  } catch {
+    continue;
+  }
+  for (let number = 0; number < 4 && made < Number(count); number += 1) {
+    const around = () => (chance(50) ? "" : anyText(way.characters, 4));
+    const text = chance(60) ? around() + changed(pattern.sample(), way.characters) + around() : anyText(way.characters, 12);
+    const limited = [...text].slice(0, 16).join("");
+    made += 1;
+    process.stdout.write(`${JSON.stringify({ pattern: pattern.source, text: limited, found: isFound(pattern.source, way.flags, limited) })}\n`);
+  }
+}
