@@ -32,6 +32,8 @@ pub(super) struct Machine {
     pub(super) starts: u64,
     /// Which of these go on at the text's end only.
     pub(super) ends: u64,
+    /// Which of these read a character of a set and lead to themselves alone, but for the text's ends.
+    pub(super) loops: u64,
 }
 
 /// Most operations of a machine whose states fit the bits of one word: nearly all that people write.
@@ -47,6 +49,7 @@ impl Machine {
             reached: Vec::new(),
             starts: 0,
             ends: 0,
+            loops: 0,
         };
         if machine.ops.len() <= SMALL {
             let (places, ops) = (0..machine.ops.len(), &machine.ops);
@@ -59,7 +62,14 @@ impl Machine {
             };
             machine.starts = all(|op| matches!(op, Op::Start));
             machine.ends = all(|op| matches!(op, Op::End));
+            let sets = all(|op| matches!(op, Op::Set(_)));
             machine.reached = places.map(|place| reached(ops, place)).collect();
+            let after = machine.reached.iter().skip(1).enumerate();
+            let inside = !(machine.starts | machine.ends);
+            machine.loops = sets
+                & after
+                    .filter(|&(place, reached)| reached & inside == 1 << place)
+                    .fold(0, |loops, (place, _)| loops | 1 << place);
         }
         machine
     }

@@ -19,18 +19,22 @@ impl Direction {
 /// The next character in a direction, and the position beyond it. Positions are offsets in bytes.
 #[inline]
 pub(super) fn next(text: &str, at: usize, direction: Direction) -> Option<(u32, usize)> {
+    let bytes = text.as_bytes();
     match direction {
-        Direction::Forward => match text.as_bytes().get(at) {
+        Direction::Forward => match bytes.get(at) {
             Some(&byte) if byte < 0x80 => Some((u32::from(byte), at + 1)),
             _ => {
                 let char = text.get(at..)?.chars().next()?;
                 Some((u32::from(char), at + char.len_utf8()))
             }
         },
-        Direction::Backward => {
-            let char = text.get(..at)?.chars().next_back()?;
-            Some((u32::from(char), at - char.len_utf8()))
-        }
+        Direction::Backward => match bytes.get(at.checked_sub(1)?) {
+            Some(&byte) if byte < 0x80 => Some((u32::from(byte), at - 1)),
+            _ => {
+                let char = text.get(..at)?.chars().next_back()?;
+                Some((u32::from(char), at - char.len_utf8()))
+            }
+        },
     }
 }
 

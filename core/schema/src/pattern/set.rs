@@ -110,6 +110,13 @@ impl Set {
         gathering.finish(false)
     }
 
+    /// Whether a byte is a character of the set that is ASCII.
+    #[inline]
+    pub(super) fn contains_ascii(&self, byte: u8) -> bool {
+        let word = self.ascii.get(usize::from(byte / 64));
+        word.is_some_and(|word| word >> (byte % 64) & 1 != 0)
+    }
+
     #[inline]
     pub(super) fn contains(&self, char: u32) -> bool {
         match char {

@@ -62,16 +62,34 @@ impl Search<'_> {
             Direction::Backward => text.len(),
         };
         let mut count: u32 = 0;
+        // Then a state that leads to itself alone need not be left for each character.
+        let straight = machine.anchored && machine.direction == Direction::Forward;
         now.add(machine, 0);
         let mut left = *steps;
         let found = 'text: loop {
-            let ahead = next(text, at, machine.direction);
             if at != 0 {
                 now.forget(machine.starts);
             }
             if at != text.len() {
                 now.forget(machine.ends);
             }
+            if straight
+                && counting.is_empty()
+                && let Some(state) = now.only(machine.loops)
+                && let Some(Op::Set(index)) = machine.ops.get(usize::from(state))
+            {
+                let set = sets.get(*index as usize)?;
+                let rest = text.as_bytes().get(at..)?.iter();
+                let passed = rest.take_while(|byte| set.contains_ascii(**byte)).count();
+                if passed > 0 {
+                    left = left.checked_sub(passed)?;
+                    count = count.checked_add(u32::try_from(passed).ok()?)?;
+                    at += passed;
+                    now.clear();
+                    now.add(machine, state + 1);
+                }
+            }
+            let ahead = next(text, at, machine.direction);
             while let Some(state) = now.take() {
                 left = left.checked_sub(1)?;
                 let op = machine.ops.get(usize::from(state))?;

@@ -13,6 +13,8 @@ pub(super) trait States {
     fn is_empty(&self) -> bool;
     /// Leaves out some that lead nowhere, if they are known: it would be found out anyhow.
     fn forget(&mut self, states: u64);
+    /// The only state that is left, if that is known, and it is one of these.
+    fn only(&self, states: u64) -> Option<u16>;
 }
 
 /// States of a machine that is [`SMALL`].
@@ -55,6 +57,12 @@ impl States for Few {
     #[inline]
     fn forget(&mut self, states: u64) {
         self.left &= !states;
+    }
+
+    #[inline]
+    fn only(&self, states: u64) -> Option<u16> {
+        (self.left & states != 0 && self.left.is_power_of_two())
+            .then(|| self.left.trailing_zeros() as u16)
     }
 }
 
@@ -108,4 +116,8 @@ impl States for Many {
     }
 
     fn forget(&mut self, _: u64) {}
+
+    fn only(&self, _: u64) -> Option<u16> {
+        None
+    }
 }

@@ -236,6 +236,19 @@ fn a_search_ends_when_its_steps_are_spent() {
 }
 
 #[test]
+fn a_class_that_repeats_is_left_where_it_ends() {
+    holds("^[a-z]+$", &["abc", "a"], &["abcD", "", "abcé", "ab1c"]);
+    holds("^[a-zé]+$", &["aéb", "éa"], &["aèb", "a1"]);
+    holds("^[^x]*x?$", &["", "ab", "é漢x", "x"], &["axa"]);
+    holds("^[a-z]*^b$|^[0-9]+(?![^])", &["b", "12"], &["ab", "1a"]);
+    let mut steps = 10;
+    assert_eq!(
+        compiled("^[a-z]+$").is_found(&"a".repeat(20), &mut steps),
+        None
+    );
+}
+
+#[test]
 fn what_can_be_found_at_the_start_only_is_not_searched_for_further() {
     let text = "b".repeat(10_000);
     for pattern in ["^a", "^(?:a|c)", "(?=x)^a", "(^a)+", "(?=^)a", r"^(a)\1"] {
