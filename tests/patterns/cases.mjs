@@ -33,7 +33,8 @@ const ways = {
     escapes: ["\\/", "\\.", "\\n", "\\t", "\\cJ", "\\x61", "\\u0062", "\\u{61}", "\\u{1F600}", "\\ud83d\\ude00", "\\0", "\\*", "\\]"],
     inClass: ["\\-", "\\b", "\\]", "\\^", "\\x61", "\\u{1f5ff}", "\\n"],
     properties: ["L", "Lu", "Ll", "Letter", "Nd", "N", "P", "Pd", "Sc", "S", "M", "Zs", "Alphabetic", "White_Space", "gc=Lo", "ASCII", "Any",
-      "Lowercase", "Upper", "General_Category=Letter_Number", "ASCII_Hex_Digit", "LC", "C"],
+      "Lowercase", "Upper", "General_Category=Letter_Number", "ASCII_Hex_Digit", "LC", "C", "Script=Latin", "sc=Grek",
+      "Script=Han", "scx=Cyrl", "Script_Extensions=Inherited", "sc=Common"],
   },
   plain: {
     flags: "",

@@ -1,6 +1,7 @@
 //! Unicode's properties, as `\p{…}` names them (ECMA-262, "UnicodeMatchProperty"): those that are known here.
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
+use unicode_script::{Script, UnicodeScript};
 
 /// Something that a character has or lacks.
 #[derive(Clone, Copy, Debug)]
@@ -13,6 +14,10 @@ pub(super) enum Property {
     Lowercase,
     Uppercase,
     WhiteSpace,
+    /// Characters of this script.
+    Script(Script),
+    /// Characters that this script uses, with those that it shares.
+    ScriptExtensions(Script),
 }
 
 const fn bit(category: GeneralCategory) -> u32 {
@@ -85,9 +90,14 @@ impl Property {
     /// The property that is written between the braces of `\p{…}`.
     pub(super) fn named(text: &str) -> Option<Self> {
         if let Some((name, value)) = text.split_once('=') {
-            return matches!(name, "General_Category" | "gc")
-                .then(|| category(value))
-                .flatten();
+            let script =
+                || Script::from_full_name(value).or_else(|| Script::from_short_name(value));
+            return match name {
+                "General_Category" | "gc" => category(value),
+                "Script" | "sc" => script().map(Self::Script),
+                "Script_Extensions" | "scx" => script().map(Self::ScriptExtensions),
+                _ => None,
+            };
         }
         Some(match text {
             "Any" => Self::Category(u32::MAX),
@@ -115,6 +125,17 @@ impl Property {
             Self::Lowercase => char.is_lowercase(),
             Self::Uppercase => char.is_uppercase(),
             Self::WhiteSpace => char.is_whitespace(),
+            Self::Script(script) => char.script() == script,
+            Self::ScriptExtensions(script) => {
+                let used = char.script_extension();
+                // To that crate what is common belongs to every script; to ECMA-262 it is a script of its own.
+                if used.is_common() || used.is_inherited() {
+                    script == char.script()
+                } else {
+                    !matches!(script, Script::Common | Script::Inherited)
+                        && used.contains_script(script)
+                }
+            }
         }
     }
 }

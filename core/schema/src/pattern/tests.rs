@@ -90,6 +90,16 @@ fn properties_are_known_by_all_their_names() {
     holds(r"^[\p{digit}\p{Sc}]+$", &["1٣€"], &["a"]);
     holds(r"^\p{Any}$", &["\u{e000}"], &[]);
     holds(r"^\p{Assigned}$", &["a"], &["\u{378}"]);
+    for name in [
+        "Script=Greek",
+        "sc=Grek",
+        "Script_Extensions=Greek",
+        "scx=Grek",
+    ] {
+        holds(&format!(r"^\p{{{name}}}$"), &["Ω"], &["A"]);
+    }
+    holds(r"^\p{scx=Hira}$", &["ー"], &["漢", " ", "a"]);
+    holds(r"^\p{sc=Hira}$", &["あ"], &["ー"]);
     assert_eq!(
         refused(r"\p{Klingon}").message,
         "a property of characters that is not known"
