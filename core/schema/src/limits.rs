@@ -14,6 +14,15 @@ pub const MAX_SCHEMA_TRIES: usize = 100_000;
 /// patterns take linear time.
 pub const MAX_BACKTRACKING: usize = 100_000;
 
+/// Longest `pattern`, in bytes. Those that list what a text may be, such as time zones, have some ten thousand.
+pub const MAX_PATTERN_LENGTH: usize = 64 * 1024;
+
+/// Most properties in a class of a `pattern`, all general categories counting as one: each is looked up for a character.
+pub const MAX_CLASS_PROPERTIES: usize = 16;
+
+/// Most that matching a `pattern` with back references may have left to try and to undo: 32 bytes each.
+pub const MAX_PATTERN_FRAMES: usize = 500_000;
+
 /// Deepest nesting of groups in a `pattern`; reading and compiling it recurse. Those that people write have some ten, and
 /// generated ones not many more.
 pub const MAX_PATTERN_DEPTH: usize = 64;

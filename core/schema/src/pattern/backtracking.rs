@@ -4,6 +4,8 @@
 //! be undone then, lies on a stack of its own; each step adds at most one thing to it. Only look-arounds within each other
 //! recurse.
 
+use crate::limits::MAX_PATTERN_FRAMES;
+
 use super::program::{Machine, Op, Program, Run};
 use super::reading::{Direction, is_boundary, next};
 
@@ -52,9 +54,10 @@ pub(super) fn is_found(program: &Program, text: &str, steps: &mut usize) -> Opti
 }
 
 impl Walk<'_> {
+    /// Takes steps off what may be spent. Each adds at most one thing to the stack, whose size is looked at here, too.
     fn spend(&mut self, steps: usize) -> Option<()> {
         self.steps = self.steps.checked_sub(steps)?;
-        Some(())
+        (self.frames.len() < MAX_PATTERN_FRAMES).then_some(())
     }
 
     /// Whether a machine is found at a position. If not, all is as before. `None` when too much has been spent.

@@ -1,5 +1,7 @@
 //! Reads a class: what stands between brackets.
 
+use crate::limits::MAX_CLASS_PROPERTIES;
+
 use super::PatternError;
 use super::escape::{Class, Escape};
 use super::parser::Parser;
@@ -55,6 +57,9 @@ impl Parser {
                     last.add_to(&mut gathering);
                 }
             }
+        }
+        if gathering.properties() > MAX_CLASS_PROPERTIES {
+            return Err(self.error("a class of too many properties"));
         }
         let set = gathering.finish(negated);
         Ok(self.set(set))

@@ -1,6 +1,6 @@
 //! Reads an expression: alternatives, groups and quantifiers. Escapes and classes have files of their own.
 
-use crate::limits::MAX_PATTERN_DEPTH;
+use crate::limits::{MAX_PATTERN_DEPTH, MAX_PATTERN_LENGTH};
 
 use super::PatternError;
 use super::escape::Escape;
@@ -28,6 +28,12 @@ enum Target {
 
 /// Reads an expression.
 pub(super) fn parse(source: &str) -> Result<Tree, PatternError> {
+    if source.len() > MAX_PATTERN_LENGTH {
+        return Err(PatternError {
+            message: "the expression is too long",
+            position: 0,
+        });
+    }
     let mut parser = Parser {
         chars: source.chars().collect(),
         at: 0,

@@ -4,7 +4,7 @@ use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 use unicode_script::{Script, UnicodeScript};
 
 /// Something that a character has or lacks.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Property {
     /// A category that is one of these: one bit each, by [`bit`].
     Category(u32),

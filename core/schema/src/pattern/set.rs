@@ -70,8 +70,28 @@ impl Gathering {
         self.spans.push((next, LAST));
     }
 
+    /// Adds what has a property, or lacks it.
     pub(super) fn add_property(&mut self, property: Property, negated: bool) {
-        self.properties.push((property, !negated));
+        let Property::Category(categories) = property else {
+            if !self.properties.contains(&(property, !negated)) {
+                self.properties.push((property, !negated));
+            }
+            return;
+        };
+        // Each character is of one category.
+        let categories = if negated { !categories } else { categories };
+        for (known, _) in &mut self.properties {
+            if let Property::Category(known) = known {
+                *known |= categories;
+                return;
+            }
+        }
+        self.properties.push((Property::Category(categories), true));
+    }
+
+    /// How many properties a character has to be asked for.
+    pub(super) fn properties(&self) -> usize {
+        self.properties.len()
     }
 
     /// The set, or everything but it.

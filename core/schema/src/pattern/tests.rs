@@ -2,7 +2,9 @@
 //! in `tests/patterns`; here is what that can't say.
 
 use super::{Pattern, PatternError};
-use crate::limits::{MAX_PATTERN_DEPTH, MAX_PATTERN_SIZE};
+use crate::limits::{
+    MAX_CLASS_PROPERTIES, MAX_PATTERN_DEPTH, MAX_PATTERN_LENGTH, MAX_PATTERN_SIZE,
+};
 
 const PLENTY: usize = 1_000_000;
 
@@ -107,6 +109,32 @@ fn properties_are_known_by_all_their_names() {
     refused(r"\p{lu}");
     refused(r"\p{Script=Lu}");
     refused(r"\pL");
+}
+
+#[test]
+fn a_class_has_so_many_properties_at_most() {
+    let categories = r"\p{Lu}\P{Ll}".repeat(100);
+    holds(&format!("^[{categories}]$"), &["A", "1"], &["a", "é"]);
+    let alphabetic = r"\p{Alphabetic}".repeat(100);
+    holds(&format!("^[{alphabetic}]$"), &["a", "é"], &["1"]);
+    let scripts = [
+        "Arab", "Armn", "Beng", "Cyrl", "Deva", "Ethi", "Geor", "Grek", "Gujr", "Guru", "Hang",
+        "Hani", "Hebr", "Hira", "Kana", "Khmr", "Latn",
+    ];
+    assert!(scripts.len() > MAX_CLASS_PROPERTIES);
+    let class = scripts.map(|script| format!(r"\p{{sc={script}}}")).concat();
+    assert_eq!(
+        refused(&format!("[{class}]")).message,
+        "a class of too many properties"
+    );
+}
+
+#[test]
+fn what_is_left_to_try_has_a_bound() {
+    let text = "a".repeat(300_000);
+    let mut steps = usize::MAX;
+    assert_eq!(compiled(r"^(?:(a))*b\1$").is_found(&text, &mut steps), None);
+    assert_eq!(steps, 0);
 }
 
 #[test]
@@ -275,14 +303,18 @@ fn an_expression_may_nest_and_grow_up_to_its_limits() {
         refused(&nested(MAX_PATTERN_DEPTH + 1)).message,
         "groups are nested too deeply"
     );
-    refused(&"(".repeat(1_000_000));
+    refused(&"(".repeat(MAX_PATTERN_LENGTH));
+    assert_eq!(
+        refused(&"a".repeat(MAX_PATTERN_LENGTH + 1)).message,
+        "the expression is too long"
+    );
     holds("^(?:ab){0,2000}$", &["", "abab"], &["aba"]);
     for pattern in [
         format!("(?:ab){{{MAX_PATTERN_SIZE}}}"),
         "(?:a{9}b){4294967296}".to_owned(),
         "(?:(?:(?:){9999}){9999}){9999}".to_owned(),
         "((((a?){99}){99}){99}){99}".to_owned(),
-        "(?=a)".repeat(MAX_PATTERN_SIZE),
+        "(?=a)".repeat(MAX_PATTERN_SIZE / 2),
         format!(r"{}\1", "()".repeat(MAX_PATTERN_SIZE + 1)),
     ] {
         assert_eq!(
