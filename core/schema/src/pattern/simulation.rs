@@ -67,6 +67,8 @@ impl Search<'_> {
         now.add(machine, 0);
         let mut left = *steps;
         let found = 'text: loop {
+            // A position costs something even where nothing is left to visit: one bit is remembered for each.
+            left = left.checked_sub(1)?;
             if at != 0 {
                 now.forget(machine.starts);
             }

@@ -287,6 +287,14 @@ fn a_class_that_repeats_is_left_where_it_ends() {
 }
 
 #[test]
+fn every_position_costs_a_step_where_it_is_looked_at() {
+    let text = "a".repeat(1_000);
+    for (pattern, passes) in [("$", 1), ("(?=$)b|(?<=$)c", 3)] {
+        assert!(cost(pattern, &text) >= passes * text.len(), "{pattern}");
+    }
+}
+
+#[test]
 fn what_can_be_found_at_the_start_only_is_not_searched_for_further() {
     let text = "b".repeat(10_000);
     for pattern in ["^a", "^(?:a|c)", "(?=x)^a", "(^a)+", "(?=^)a", r"^(a)\1"] {
