@@ -58,7 +58,7 @@ pub const MAX_MATCH_STEPS: usize = 100_000;
 pub const MAX_TEMPLATE_VARIABLES: usize = 64;
 
 pub use mcpline_schema::limits::{
-    MAX_BACKTRACKING, MAX_SCHEMA_DEPTH, MAX_SCHEMA_TRIES, MAX_SUBSCHEMAS,
+    MAX_PATTERN_STEPS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_NESTING, MAX_SCHEMA_TRIES, MAX_SUBSCHEMAS,
 };
 
 /// Most questions of a server that wait for an answer at once, in one conversation or one result: each may stand

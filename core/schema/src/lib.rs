@@ -5,37 +5,50 @@
 //! the schema is an error when it is compiled. What a hostile schema or value can cost is bounded: see
 //! [`limits`].
 //!
+//! A schema is checked against the rules of its dialect (`check`), the URIs and anchors within it are found
+//! (`resources`), and it is compiled to nodes with rules (`compile`, `program`), which a value is held against (`evaluate`).
+//! Regular expressions are read and matched by `pattern`. What is said of a broken rule stands in `wording`.
+//!
+//! `format` is a rule in drafts 4, 6 and 7 for those that `format` knows, and a remark since; what a string contains
+//! (`contentEncoding` and its kin) is a remark in all of them.
+//!
 //! Values are decoded here. `mcpline-protocol` sees of most that they fit without decoding them, and asks this
-//! crate about the rest; so it is a crate of its own, compiled for size (`[profile]` in the root manifest): generic
-//! code belongs to the crate that instantiates it, and that of the validator is the largest of all.
+//! crate about the rest; so it is a crate of its own, compiled for size (`[profile]` in the root manifest).
 
-mod budget;
+mod check;
+mod compile;
+mod dialect;
+mod equality;
+mod evaluate;
+mod format;
 pub mod keywords;
 pub mod limits;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "what validates does not match with it yet")
-)]
+mod marks;
+mod number;
 mod pattern;
+mod place;
+mod program;
+mod resources;
+mod types;
 mod wording;
 
-use jsonschema::{Draft, PatternOptions, ValidationError};
 use serde_json::Value;
 
-use limits::{MAX_BACKTRACKING, MAX_SCHEMA_DEPTH, MAX_SCHEMA_TRIES, MAX_SUBSCHEMAS};
+use dialect::Dialect;
+use evaluate::{Budget, Stop, evaluate};
+use limits::{MAX_PATTERN_STEPS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_TRIES, MAX_SUBSCHEMAS};
+use program::Program;
 
 /// A schema that has been looked at, but not compiled: its dialect is known, and its size within the limits.
 #[derive(Clone, Copy, Debug)]
 pub struct Measured {
-    draft: Draft,
-    composed: bool,
+    dialect: Dialect,
 }
 
 /// A schema ready to validate against.
+#[derive(Debug)]
 pub struct Validator {
-    validator: jsonschema::Validator,
-    /// Whether the work of a validation is counted: where values can make subschemas multiply.
-    counted: bool,
+    program: Program,
 }
 
 /// Why a schema cannot be used.
@@ -106,14 +119,14 @@ impl Measured {
         if !schema.is_object() && !schema.is_boolean() {
             return Err(SchemaError::NotASchema);
         }
-        let draft = dialect(schema)?;
-        let composed = keywords::measure(schema)?.composed;
-        Ok(Self { draft, composed })
+        let dialect = Dialect::of(schema, Dialect::Draft202012)?;
+        keywords::measure(schema)?;
+        Ok(Self { dialect })
     }
 
     /// Whether the schema is of 2020-12.
     pub fn is_current(self) -> bool {
-        self.draft == Draft::Draft202012
+        self.dialect == Dialect::Draft202012
     }
 }
 
@@ -123,60 +136,40 @@ impl Validator {
     /// # Errors
     /// When the schema is not valid in its dialect, or refers to anything outside of it.
     pub fn compile(schema: &Value, measured: Measured) -> Result<Self, SchemaError> {
-        let options = jsonschema::options()
-            .with_draft(measured.draft)
-            .with_pattern_options(PatternOptions::fancy_regex().backtrack_limit(MAX_BACKTRACKING))
-            .offline();
-        let validator = options.build(schema).map_err(schema_error)?;
-        // The schema itself has been found valid; only then is the counting keyword put into a copy, so
-        // that no error speaks of it.
-        let validator = if measured.composed {
-            options
-                .with_keyword(budget::KEYWORD, budget::keyword)
-                .build(&budget::counting(schema))
-                .map_err(schema_error)?
-        } else {
-            validator
-        };
-        Ok(Self {
-            validator,
-            counted: measured.composed,
-        })
+        let program = compile::compile(schema, measured.dialect)?;
+        Ok(Self { program })
     }
 
-    /// Validates a value; `size` is its length as text.
+    /// Validates a value; `size` is its length as text, in bytes.
     ///
     /// # Errors
-    /// The first rule that is broken. Also when validation takes more than [`MAX_SCHEMA_TRIES`] tries, for
-    /// then nothing can be said.
+    /// The first rule that is broken. Also when validation takes more than [`MAX_SCHEMA_TRIES`] tries or
+    /// [`MAX_PATTERN_STEPS`] steps of regular expressions, for then nothing can be said.
     pub fn validate(&self, value: &Value, size: usize) -> Result<(), Violation> {
-        let explanation = || {
-            self.validator
-                .validate(value)
-                .map_err(|error| wording::violation(&error))
+        let budget = Budget {
+            tries: MAX_SCHEMA_TRIES.saturating_add(size.saturating_mul(TRIES_PER_BYTE)),
+            steps: MAX_PATTERN_STEPS.saturating_add(size.saturating_mul(STEPS_PER_BYTE)),
         };
-        if !self.counted {
-            return if self.validator.is_valid(value) {
-                Ok(())
-            } else {
-                explanation()
-            };
-        }
-        let tries = MAX_SCHEMA_TRIES + size.saturating_mul(TRIES_PER_BYTE);
-        match budget::decide(tries, || self.validator.is_valid(value)) {
-            Some(true) => Ok(()),
-            Some(false) => {
-                let tries = (EXPLANATION_BYTES / size.max(1)).min(MAX_SCHEMA_TRIES);
-                budget::explain(tries, explanation).unwrap_or_else(|| {
-                    Err(Violation::unexplained(
-                        "does not fit the schema, in a way too complex to explain",
-                    ))
-                })
+        // Most values fit, so reasons are looked for in a second walk.
+        match evaluate(&self.program, value, budget, false) {
+            Ok(()) => return Ok(()),
+            Err(Stop::Broken(_)) => {}
+            Err(Stop::Spent) => {
+                return Err(Violation::unexplained(
+                    "is too complex to be validated against its schema",
+                ));
             }
-            None => Err(Violation::unexplained(
-                "is too complex to be validated against its schema",
-            )),
         }
+        let Err(Stop::Broken(Some(broken))) = evaluate(&self.program, value, budget, true) else {
+            return Err(Violation::unexplained(
+                "does not fit the schema, in a way too complex to explain",
+            ));
+        };
+        Err(Violation {
+            path: broken.path,
+            rule: broken.rule.to_owned(),
+            message: broken.message,
+        })
     }
 }
 
@@ -184,63 +177,5 @@ impl Validator {
 /// thirty for each.
 const TRIES_PER_BYTE: usize = 16;
 
-/// An explanation may hold a copy of the value for each alternative that failed.
-const EXPLANATION_BYTES: usize = 64 * 1024 * 1024;
-
-/// The dialect that a schema declares.
-fn dialect(schema: &Value) -> Result<Draft, SchemaError> {
-    let Some(declared) = schema.get("$schema") else {
-        return Ok(Draft::Draft202012);
-    };
-    let Some(uri) = declared.as_str() else {
-        return Err(SchemaError::Dialect(declared.to_string()));
-    };
-    let name = uri
-        .strip_prefix("https://")
-        .or_else(|| uri.strip_prefix("http://"))
-        .unwrap_or(uri);
-    match name.strip_suffix('#').unwrap_or(name) {
-        "json-schema.org/draft/2020-12/schema" => Ok(Draft::Draft202012),
-        "json-schema.org/draft/2019-09/schema" => Ok(Draft::Draft201909),
-        "json-schema.org/draft-07/schema" => Ok(Draft::Draft7),
-        "json-schema.org/draft-06/schema" => Ok(Draft::Draft6),
-        "json-schema.org/draft-04/schema" => Ok(Draft::Draft4),
-        _ => Err(SchemaError::Dialect(uri.to_owned())),
-    }
-}
-
-fn schema_error(error: ValidationError<'static>) -> SchemaError {
-    if let jsonschema::error::ValidationErrorKind::Referencing(problem) = error.kind() {
-        return SchemaError::Reference(wording::reference(problem));
-    }
-    let violation = wording::violation(&error);
-    SchemaError::Invalid {
-        place: violation.path,
-        message: violation.message,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    #[test]
-    fn a_search_that_is_left_leaves_nothing_behind() {
-        let schema = json!({"anyOf": [{"type": "integer"}, {"type": "null"}]});
-        let measured = Measured::of(&schema).expect("a schema");
-        let compiled = Validator::compile(&schema, measured).expect("valid");
-        let value = json!({});
-        let check = || compiled.validate(&value, 2).expect_err("not valid").message;
-        assert_eq!(
-            budget::explain(1, || budget::decide(10, || true)),
-            Some(Some(true))
-        );
-        assert_eq!(
-            budget::explain(1, || compiled.validator.validate(&value).is_ok()),
-            None
-        );
-        assert_eq!(check(), "must be of type integer or null");
-    }
-}
+/// Large values may take more steps: one in each of so many states for each byte.
+const STEPS_PER_BYTE: usize = 64;

@@ -10,10 +10,6 @@ pub const MAX_SUBSCHEMAS: usize = 10_000;
 /// references can make a small schema and a small value cost exponential time.
 pub const MAX_SCHEMA_TRIES: usize = 100_000;
 
-/// How often matching one `pattern` may go back, where it needs look-around or back-references. Other
-/// patterns take linear time.
-pub const MAX_BACKTRACKING: usize = 100_000;
-
 /// Longest `pattern`, in bytes. Those that list what a text may be, such as time zones, have some ten thousand.
 pub const MAX_PATTERN_LENGTH: usize = 64 * 1024;
 
@@ -31,3 +27,15 @@ pub const MAX_PATTERN_DEPTH: usize = 64;
 /// to a bound is written out that often, unless it is a single character or class: `^([a-z0-9-]{1,63}\.){1,127}$` takes
 /// some 1000. An operation takes 8 bytes, and a step at each position of a text at worst.
 pub const MAX_PATTERN_SIZE: usize = 20_000;
+
+/// How many schemas may be at work on one value and what it stands in: references may lead on and on, and each
+/// takes some of the thread's stack. A value is nested 128 levels deep at most, and few schemas need more than
+/// three for a level.
+pub const MAX_SCHEMA_NESTING: usize = 512;
+
+/// How many steps the regular expressions of a schema may take in one validation, beside 64 per byte of the value.
+/// A step looks at one state of an expression at one character.
+pub const MAX_PATTERN_STEPS: usize = 1_000_000;
+
+/// Most operations that all regular expressions of a schema may be compiled to together: some megabytes at worst.
+pub const MAX_PATTERNS_SIZE: usize = 200_000;

@@ -59,6 +59,13 @@ impl Pattern {
         Ok(Self { program })
     }
 
+    /// How many operations it was compiled to: what it holds of memory.
+    pub(crate) fn size(&self) -> usize {
+        let looks = self.program.looks.iter();
+        let machines = looks.chain([&self.program.main]);
+        machines.map(|machine| machine.ops.len()).sum()
+    }
+
     /// Whether the expression is found anywhere in a text. `steps` is what may be spent, a step being a visit of one state
     /// at one position; what has been spent is taken off. `None` when that did not suffice.
     pub(crate) fn is_found(&self, text: &str, steps: &mut usize) -> Option<bool> {

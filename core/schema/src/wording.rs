@@ -1,10 +1,10 @@
 //! What is said about a broken rule. The words never repeat the value, which may be long or secret.
 
-use jsonschema::error::{TypeKind, ValidationErrorKind as Kind};
-use jsonschema::{ReferencingError, ValidationError};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
-use crate::Violation;
+use crate::dialect::Shape;
+use crate::evaluate::Broken;
+use crate::types::Types;
 
 /// The most names, values or alternatives that one message lists.
 const LISTED: usize = 10;
@@ -12,169 +12,151 @@ const LISTED: usize = 10;
 /// The longest value of a schema that a message repeats, in bytes.
 const REPEATED: usize = 100;
 
-pub(crate) fn violation(error: &ValidationError<'_>) -> Violation {
-    Violation {
-        path: error.instance_path().as_str().to_owned(),
-        rule: error.kind().keyword().to_owned(),
-        message: message(error.kind()),
+/// The longest reason that the message about alternatives repeats, in bytes: reasons may tell of alternatives in turn.
+const REASON: usize = 400;
+
+/// What the value of a keyword must be.
+pub(crate) fn shape(shape: Shape) -> &'static str {
+    match shape {
+        Shape::Anything => "may be anything",
+        Shape::Schema => "must be a schema",
+        Shape::Schemas => "must be a list of schemas, one at least",
+        Shape::SchemaOrSchemas => "must be a schema or a list of schemas, one at least",
+        Shape::SchemaMap => "must be an object of schemas",
+        Shape::PatternMap => "must be an object of schemas, by regular expression",
+        Shape::Dependencies => "must be an object of schemas and lists of names",
+        Shape::Text => "must be a string",
+        Shape::Id => "must be a URI without a fragment",
+        Shape::Anchor => "must be a name of letters, digits, -, _ and .",
+        Shape::Pattern => "must be a regular expression",
+        Shape::Flag => "must be true or false",
+        Shape::Number => "must be a number",
+        Shape::Positive => "must be a number greater than 0",
+        Shape::Natural => "must be a whole number, at least 0",
+        Shape::List => "must be a list",
+        Shape::Object => "must be an object",
+        Shape::Names => "must be a list of different strings",
+        Shape::SomeNames => "must be a list of different strings, one at least",
+        Shape::NamesByName => "must be an object of lists of strings",
+        Shape::Types => {
+            "must be array, boolean, integer, null, number, object or string, or a list of them"
+        }
+        Shape::Options => "must be a list of different values, one at least",
     }
 }
 
-/// The reference that cannot be resolved.
-pub(crate) fn reference(error: &ReferencingError) -> String {
-    match error {
-        ReferencingError::Unretrievable { uri, .. } => uri.clone(),
-        ReferencingError::PointerToNowhere { pointer } => format!("#{pointer}"),
-        ReferencingError::NoSuchAnchor { anchor } | ReferencingError::InvalidAnchor { anchor } => {
-            format!("#{anchor}")
-        }
-        other => other.to_string(),
-    }
+pub(crate) fn types(types: Types) -> String {
+    let names = types.names().map(str::to_owned);
+    format!("must be of type {}", listed(names, " or "))
 }
 
-fn message(kind: &Kind) -> String {
-    match kind {
-        Kind::AdditionalItems { limit } => format!("must not have more than {limit} items"),
-        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
-            format!("must not have {}", properties(unexpected))
-        }
-        Kind::AnyOf { context } | Kind::OneOfNotValid { context } => alternatives(context),
-        Kind::OneOfMultipleValid { .. } => {
-            "must fit exactly one of the alternatives, but fits several".to_owned()
-        }
-        Kind::Constant { expected_value } => format!("must be {}", value(expected_value)),
-        Kind::Contains => "must contain a matching item".to_owned(),
-        Kind::ContentEncoding { content_encoding } => {
-            format!("must be encoded as {content_encoding}")
-        }
-        Kind::ContentMediaType { content_media_type } => format!("must be {content_media_type}"),
-        Kind::FromUtf8 { .. } => "must be UTF-8 when decoded".to_owned(),
-        Kind::Custom { message, .. } => message.clone(),
-        Kind::Enum { options } => format!("must be {}", options_of(options)),
-        Kind::ExclusiveMaximum { limit } => format!("must be less than {limit}"),
-        Kind::ExclusiveMinimum { limit } => format!("must be greater than {limit}"),
-        Kind::Maximum { limit } => format!("must be at most {limit}"),
-        Kind::Minimum { limit } => format!("must be at least {limit}"),
-        Kind::FalseSchema => "must not be present".to_owned(),
-        Kind::Format { format } => format!("must be a valid {format}"),
-        Kind::MaxItems { limit } => format!("must have at most {}", items(*limit)),
-        Kind::MinItems { limit } => format!("must have at least {}", items(*limit)),
-        Kind::MaxLength { limit } => format!("must be at most {} long", characters(*limit)),
-        Kind::MinLength { limit } => format!("must be at least {} long", characters(*limit)),
-        Kind::MaxProperties { limit } => format!("must have at most {limit} properties"),
-        Kind::MinProperties { limit } => format!("must have at least {limit} properties"),
-        Kind::MultipleOf { multiple_of } => format!("must be a multiple of {multiple_of}"),
-        Kind::Not { .. } => "must not fit the excluded schema".to_owned(),
-        Kind::Pattern { pattern } => format!("must match the pattern {}", shortened(pattern)),
-        Kind::BacktrackLimitExceeded { .. } | Kind::RegexEngineFailure { .. } => {
-            "cannot be matched against the pattern in reasonable time".to_owned()
-        }
-        Kind::PropertyNames { error } => {
-            format!("has a property name that {}", message(error.kind()))
-        }
-        Kind::Required { property } => format!("must have the property {}", value(property)),
-        Kind::Type { kind } => format!(
-            "must be of type {}",
-            listed(types(kind).map(str::to_owned), " or ")
-        ),
-        Kind::UnevaluatedItems { .. } => "must not have further items".to_owned(),
-        Kind::UniqueItems => "must not have equal items".to_owned(),
-        Kind::Referencing(error) => {
-            format!("the reference {:?} cannot be resolved", reference(error))
-        }
-    }
+pub(crate) fn options(options: &[Value]) -> String {
+    format!("must be {}", listed(options.iter().map(value), " or "))
 }
 
-/// Why none of several schemas fits: their types, where that is all, else what each demands.
-fn alternatives(context: &[Vec<ValidationError<'_>>]) -> String {
-    let first: Vec<_> = context.iter().filter_map(|errors| errors.first()).collect();
-    let common = |error: &&ValidationError<'_>| error.instance_path() == first[0].instance_path();
-    let types_of = |error: &&ValidationError<'_>| match error.kind() {
-        Kind::Type { kind } => Some(types(kind).map(str::to_owned).collect::<Vec<_>>()),
-        _ => None,
+pub(crate) fn constant(expected: &Value) -> String {
+    format!("must be {}", value(expected))
+}
+
+/// `demand` is what the limit means, as "at most".
+pub(crate) fn bound(demand: &str, limit: &Number) -> String {
+    format!("must be {demand} {limit}")
+}
+
+pub(crate) fn items(demand: &str, count: u64) -> String {
+    let noun = if count == 1 { "item" } else { "items" };
+    format!("must have {demand} {count} {noun}")
+}
+
+pub(crate) fn matching(demand: &str, count: u64) -> String {
+    let noun = if count == 1 { "item" } else { "items" };
+    format!("must contain {demand} {count} matching {noun}")
+}
+
+pub(crate) fn characters(demand: &str, count: u64) -> String {
+    let noun = if count == 1 {
+        "character"
+    } else {
+        "characters"
     };
-    let all_types: Option<Vec<_>> = first.iter().map(types_of).collect();
-    match all_types {
-        Some(types) if !types.is_empty() && first.iter().all(common) => {
-            format!(
-                "must be of type {}",
-                listed(types.into_iter().flatten(), " or ")
-            )
-        }
-        _ => {
-            let reasons = first.iter().map(|error| {
-                let inside = error.instance_path().as_str();
-                let reason = message(error.kind());
-                if inside.is_empty() {
-                    reason
-                } else {
-                    format!("{inside} {reason}")
-                }
-            });
-            format!(
-                "must fit one of the alternatives: {}",
-                listed(reasons, "; or ")
-            )
-        }
-    }
+    format!("must be {demand} {count} {noun} long")
 }
 
-fn types(kind: &TypeKind) -> impl Iterator<Item = &'static str> {
-    let (one, several) = match kind {
-        TypeKind::Single(one) => (Some(*one), None),
-        TypeKind::Multiple(several) => (None, Some(*several)),
-    };
-    one.into_iter()
-        .chain(several.into_iter().flat_map(|types| types.iter()))
-        .map(|name| name.as_str())
+pub(crate) fn properties(demand: &str, count: u64) -> String {
+    format!("must have {demand} {count} properties")
 }
 
-fn options_of(options: &Value) -> String {
-    match options {
-        Value::Array(options) => listed(options.iter().map(value), " or "),
-        other => value(other),
-    }
+pub(crate) fn pattern(source: &str) -> String {
+    format!("must match the pattern {}", shortened(source, REPEATED))
 }
 
-fn properties(names: &[String]) -> String {
+pub(crate) fn missing(name: &str) -> String {
+    format!("must have the property {}", quoted(name))
+}
+
+pub(crate) fn missing_beside(name: &str, present: &str) -> String {
+    format!(
+        "must have the property {} beside {}",
+        quoted(name),
+        quoted(present)
+    )
+}
+
+pub(crate) fn unexpected(names: &[&str]) -> String {
     let noun = if names.len() == 1 {
         "the property"
     } else {
         "the properties"
     };
-    format!(
-        "{noun} {}",
-        listed(
-            names.iter().map(|name| shortened(&format!("{name:?}"))),
-            ", "
-        )
-    )
+    let names = names.iter().map(|name| quoted(name));
+    format!("must not have {noun} {}", listed(names, ", "))
 }
 
-fn items(count: u64) -> String {
-    format!("{count} {}", if count == 1 { "item" } else { "items" })
+pub(crate) fn property_name(reason: &str) -> String {
+    format!("has a property name that {reason}")
 }
 
-fn characters(count: u64) -> String {
-    format!(
-        "{count} {}",
-        if count == 1 {
-            "character"
+/// Why none of several schemas fits: their types, where that is all, else what each demands.
+pub(crate) fn alternatives(reasons: &[Broken]) -> String {
+    let path = reasons.first().map(|reason| &reason.path);
+    let all_types: Option<Vec<_>> = reasons
+        .iter()
+        .map(|reason| reason.types.filter(|_| Some(&reason.path) == path))
+        .collect();
+    if let Some(types) = all_types
+        && !types.is_empty()
+    {
+        let names = types.into_iter().flat_map(Types::names).map(str::to_owned);
+        return format!("must be of type {}", listed(names, " or "));
+    }
+    let reasons = reasons.iter().map(|reason| {
+        let message = shortened(&reason.message, REASON);
+        if reason.path.is_empty() {
+            message
         } else {
-            "characters"
+            format!("{} {message}", reason.path)
         }
+    });
+    format!(
+        "must fit one of the alternatives: {}",
+        listed(reasons, "; or ")
     )
+}
+
+fn quoted(name: &str) -> String {
+    shortened(&format!("{name:?}"), REPEATED)
 }
 
 fn value(value: &Value) -> String {
-    shortened(&value.to_string())
+    shortened(&value.to_string(), REPEATED)
 }
 
-fn shortened(text: &str) -> String {
+/// Cut after so many bytes, or a little later.
+fn shortened(text: &str, longest: usize) -> String {
     match text
         .char_indices()
         .map(|(at, _)| at)
-        .find(|at| *at >= REPEATED)
+        .find(|at| *at >= longest)
     {
         Some(end) => format!("{}…", &text[..end]),
         None => text.to_owned(),

@@ -1,0 +1,419 @@
+//! From a schema to its program.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use serde_json::{Map, Number, Value};
+
+use crate::SchemaError;
+use crate::check::check;
+use crate::dialect::{Dialect, Shape};
+use crate::format::Format;
+use crate::limits::MAX_PATTERNS_SIZE;
+use crate::number;
+use crate::pattern::Pattern;
+use crate::place::{Place, pointer};
+use crate::program::{
+    Contains, If, Items, Named, Node, NodeId, Program, Properties, ResourceId, Rule, Rules,
+};
+use crate::resources::{Resources, Target};
+use crate::types::Types;
+
+/// Compiles a schema of a dialect.
+///
+/// # Errors
+/// When the schema isn't valid, or refers to what isn't within it.
+pub(crate) fn compile(schema: &Value, dialect: Dialect) -> Result<Program, SchemaError> {
+    check(schema, dialect)?;
+    let resources = Resources::of(schema, dialect)?;
+    let dynamic = vec![BTreeMap::new(); resources.len()];
+    let mut compiling = Compiling {
+        resources,
+        program: Program {
+            nodes: Vec::new(),
+            dynamic,
+        },
+        nodes: HashMap::new(),
+        patterns: MAX_PATTERNS_SIZE,
+        waiting: VecDeque::new(),
+    };
+    let resource = compiling.resources.home(schema).unwrap_or_default();
+    compiling.node(schema, resource);
+    let anchors: Vec<_> = compiling.resources.dynamic_anchors().collect();
+    for (resource, name, schema) in anchors {
+        let node = compiling.node(schema, resource);
+        compiling.program.dynamic[resource as usize].insert(name.to_owned(), node);
+    }
+    // No recursion: a chain of references may be as long as the schema.
+    while let Some((id, schema, resource)) = compiling.waiting.pop_front() {
+        let node = compiling.compiled(schema, resource)?;
+        compiling.program.nodes[id as usize] = node;
+    }
+    Ok(compiling.program)
+}
+
+struct Compiling<'a> {
+    resources: Resources<'a>,
+    program: Program,
+    /// The node of each schema, by the schema's address.
+    nodes: HashMap<*const Value, NodeId>,
+    /// How many operations more regular expressions may be compiled to.
+    patterns: usize,
+    /// Schemas that have a node, but aren't compiled yet.
+    waiting: VecDeque<(NodeId, &'a Value, ResourceId)>,
+}
+
+type Members<'a> = &'a Map<String, Value>;
+
+impl<'a> Compiling<'a> {
+    /// The node of a schema, which is compiled later.
+    fn node(&mut self, schema: &'a Value, resource: ResourceId) -> NodeId {
+        if let Some(id) = self.nodes.get(&std::ptr::from_ref(schema)) {
+            return *id;
+        }
+        let resource = self.resources.home(schema).unwrap_or(resource);
+        let id = self.add(Node::Anything);
+        self.nodes.insert(schema, id);
+        self.waiting.push_back((id, schema, resource));
+        id
+    }
+
+    fn add(&mut self, node: Node) -> NodeId {
+        let id = NodeId::try_from(self.program.nodes.len()).unwrap_or(NodeId::MAX);
+        self.program.nodes.push(node);
+        id
+    }
+
+    fn compiled(&mut self, schema: &'a Value, resource: ResourceId) -> Result<Node, SchemaError> {
+        let members = match schema {
+            Value::Object(members) => members,
+            Value::Bool(false) => return Ok(Node::Nothing),
+            _ => return Ok(Node::Anything),
+        };
+        let dialect = self.resources.dialect(resource);
+        let mut schema = Schema {
+            members,
+            resource,
+            dialect,
+            rules: Vec::new(),
+        };
+        if let Some(reference) = schema.text("$ref") {
+            let node = self.referred(reference, resource)?;
+            schema.rules.push(Rule::Ref(node));
+        }
+        if schema.rules.is_empty() || !dialect.refers_alone() {
+            self.dynamic_reference(&mut schema)?;
+            schema.of_any_value();
+            schema.of_numbers();
+            self.of_strings(&mut schema)?;
+            self.of_arrays(&mut schema);
+            self.of_objects(&mut schema)?;
+            self.composition(&mut schema);
+            self.all_within(&schema);
+        }
+        let mut rules = schema.rules;
+        rules.sort_by_key(Rule::rank);
+        if rules.is_empty() {
+            return Ok(Node::Anything);
+        }
+        let marks = rules.iter().any(|rule| {
+            matches!(
+                rule,
+                Rule::UnevaluatedItems(_) | Rule::UnevaluatedProperties(_)
+            )
+        });
+        Ok(Node::Rules(Rules {
+            rules,
+            resource,
+            dialect,
+            marks,
+        }))
+    }
+
+    /// The node that a reference leads to.
+    fn referred(&mut self, reference: &str, from: ResourceId) -> Result<NodeId, SchemaError> {
+        match self.resources.target(reference, from) {
+            Some(Target::Schema(schema, resource)) => {
+                if !self.nodes.contains_key(&std::ptr::from_ref(schema)) {
+                    // It may stand where no keyword has a schema.
+                    check(schema, self.resources.dialect(resource))?;
+                }
+                Ok(self.node(schema, resource))
+            }
+            Some(Target::Dialect(dialect)) => Ok(self.add(Node::Schema(dialect))),
+            None => Err(SchemaError::Reference(reference.to_owned())),
+        }
+    }
+
+    fn dynamic_reference(&mut self, schema: &mut Schema<'a>) -> Result<(), SchemaError> {
+        let keyword = match schema.dialect {
+            Dialect::Draft202012 => "$dynamicRef",
+            Dialect::Draft201909 => "$recursiveRef",
+            _ => return Ok(()),
+        };
+        let Some(reference) = schema.text(keyword) else {
+            return Ok(());
+        };
+        let node = self.referred(reference, schema.resource)?;
+        let anchor = self.resources.dynamic_anchor(reference, schema.resource);
+        schema.rules.push(match anchor {
+            Some(anchor) => Rule::DynamicRef(node, anchor),
+            None => Rule::Ref(node),
+        });
+        Ok(())
+    }
+
+    fn child(&mut self, schema: &Schema<'a>, keyword: &str) -> Option<NodeId> {
+        let child = schema.get(keyword)?;
+        Some(self.node(child, schema.resource))
+    }
+
+    fn children(&mut self, schema: &Schema<'a>, keyword: &str) -> Option<Vec<NodeId>> {
+        let children = schema.get(keyword)?.as_array()?;
+        let nodes = children.iter().map(|it| self.node(it, schema.resource));
+        Some(nodes.collect())
+    }
+
+    fn by_name(&mut self, schema: &Schema<'a>, keyword: &str) -> Vec<Named<NodeId>> {
+        let members = schema.get(keyword).and_then(Value::as_object);
+        members
+            .into_iter()
+            .flatten()
+            .filter(|(_, child)| !child.is_array())
+            .map(|(name, child)| Named {
+                name: name.clone(),
+                it: self.node(child, schema.resource),
+            })
+            .collect()
+    }
+
+    fn of_strings(&mut self, schema: &mut Schema<'a>) -> Result<(), SchemaError> {
+        schema.count("maxLength", Rule::MaxLength);
+        schema.count("minLength", Rule::MinLength);
+        if let Some(source) = schema.text("pattern") {
+            let it = self.pattern(source, &["pattern"])?;
+            let name = source.to_owned();
+            let rule = Rule::Pattern(Box::new(Named { name, it }));
+            schema.rules.push(rule);
+        }
+        if schema.dialect.asserts_formats() {
+            let format = schema.text("format").and_then(Format::named);
+            schema.rules.extend(format.map(Rule::Format));
+        }
+        Ok(())
+    }
+
+    /// A regular expression of a schema, and where in the schema it stands.
+    fn pattern(&mut self, source: &str, at: &[&str]) -> Result<Pattern, SchemaError> {
+        let invalid = |message: String| {
+            let places: Vec<_> = at.iter().map(|name| Place::Name(name)).collect();
+            SchemaError::Invalid {
+                place: pointer(&places),
+                message,
+            }
+        };
+        let pattern = Pattern::compile(source).map_err(|error| invalid(error.to_string()))?;
+        let left = self.patterns.checked_sub(pattern.size());
+        self.patterns = left.ok_or_else(|| {
+            invalid("the patterns of the schema are too large together".to_owned())
+        })?;
+        Ok(pattern)
+    }
+
+    fn of_arrays(&mut self, schema: &mut Schema<'a>) {
+        schema.count("maxItems", Rule::MaxItems);
+        schema.count("minItems", Rule::MinItems);
+        if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
+            schema.rules.push(Rule::UniqueItems);
+        }
+        let has_prefix = schema.dialect == Dialect::Draft202012;
+        let items = if has_prefix {
+            Items {
+                prefix: self.children(schema, "prefixItems").unwrap_or_default(),
+                rest: self.child(schema, "items"),
+                keyword: "items",
+            }
+        } else if let Some(prefix) = self.children(schema, "items") {
+            Items {
+                prefix,
+                rest: self.child(schema, "additionalItems"),
+                keyword: "additionalItems",
+            }
+        } else {
+            Items {
+                prefix: Vec::new(),
+                rest: self.child(schema, "items"),
+                keyword: "items",
+            }
+        };
+        if items.rest.is_some() || !items.prefix.is_empty() {
+            schema.rules.push(Rule::Items(items));
+        }
+        if let Some(node) = self.child(schema, "contains") {
+            let min = schema.natural("minContains").unwrap_or(1);
+            let max = schema.natural("maxContains");
+            schema
+                .rules
+                .push(Rule::Contains(Contains { node, min, max }));
+        }
+        if let Some(node) = self.child(schema, "unevaluatedItems") {
+            schema.rules.push(Rule::UnevaluatedItems(node));
+        }
+    }
+
+    fn of_objects(&mut self, schema: &mut Schema<'a>) -> Result<(), SchemaError> {
+        schema.count("maxProperties", Rule::MaxProperties);
+        schema.count("minProperties", Rule::MinProperties);
+        if let Some(names) = schema.get("required").and_then(names) {
+            schema.rules.push(Rule::Required(names));
+        }
+        let mut named = self.by_name(schema, "properties");
+        named.sort_by(|left, right| left.name.cmp(&right.name));
+        let mut patterns = Vec::new();
+        for Named { name, it } in self.by_name(schema, "patternProperties") {
+            let pattern = self.pattern(&name, &["patternProperties", &name])?;
+            let it = (pattern, it);
+            patterns.push(Named { name, it });
+        }
+        let additional = self.child(schema, "additionalProperties");
+        if !named.is_empty() || !patterns.is_empty() || additional.is_some() {
+            schema.rules.push(Rule::Properties(Box::new(Properties {
+                named,
+                patterns,
+                additional,
+            })));
+        }
+        if let Some(node) = self.child(schema, "propertyNames") {
+            schema.rules.push(Rule::PropertyNames(node));
+        }
+        let dependent = if schema.dialect.refers_alone() {
+            ["dependencies", "dependencies"]
+        } else {
+            ["dependentRequired", "dependentSchemas"]
+        };
+        schema.dependent_required(dependent[0]);
+        let dependent = self.by_name(schema, dependent[1]);
+        if !dependent.is_empty() {
+            schema.rules.push(Rule::DependentSchemas(dependent));
+        }
+        if let Some(node) = self.child(schema, "unevaluatedProperties") {
+            schema.rules.push(Rule::UnevaluatedProperties(node));
+        }
+        Ok(())
+    }
+
+    fn composition(&mut self, schema: &mut Schema<'a>) {
+        let all = self.children(schema, "allOf").map(Rule::AllOf);
+        let any = self.children(schema, "anyOf").map(Rule::AnyOf);
+        let one = self.children(schema, "oneOf").map(Rule::OneOf);
+        schema.rules.extend([all, any, one].into_iter().flatten());
+        if let Some(node) = self.child(schema, "not") {
+            schema.rules.push(Rule::Not(node));
+        }
+        if let Some(condition) = self.child(schema, "if") {
+            let then = self.child(schema, "then");
+            let otherwise = self.child(schema, "else");
+            schema.rules.push(Rule::If(If {
+                condition,
+                then,
+                otherwise,
+            }));
+        }
+    }
+
+    /// Compiles what no rule leads to as well, so that a reference to nowhere is found wherever it stands.
+    fn all_within(&mut self, schema: &Schema<'a>) {
+        for (keyword, value) in schema.members {
+            for (_, child) in schema.dialect.shape(keyword).schemas(value) {
+                self.node(child, schema.resource);
+            }
+        }
+    }
+}
+
+/// A schema that is being compiled.
+struct Schema<'a> {
+    members: Members<'a>,
+    resource: ResourceId,
+    dialect: Dialect,
+    rules: Vec<Rule>,
+}
+
+impl<'a> Schema<'a> {
+    /// The value of a keyword that the dialect has.
+    fn get(&self, keyword: &str) -> Option<&'a Value> {
+        let value = self.members.get(keyword)?;
+        (self.dialect.shape(keyword) != Shape::Anything || keyword == "const").then_some(value)
+    }
+
+    fn text(&self, keyword: &str) -> Option<&'a str> {
+        self.get(keyword)?.as_str()
+    }
+
+    fn number(&self, keyword: &str) -> Option<Number> {
+        self.get(keyword)?.as_number().cloned()
+    }
+
+    fn natural(&self, keyword: &str) -> Option<u64> {
+        number::natural(self.get(keyword)?.as_number()?)
+    }
+
+    fn count(&mut self, keyword: &str, rule: fn(u64) -> Rule) {
+        self.rules.extend(self.natural(keyword).map(rule));
+    }
+
+    fn of_any_value(&mut self) {
+        if let Some(types) = self.get("type").and_then(Types::of) {
+            self.rules.push(Rule::Type(types));
+        }
+        if let Some(options) = self.get("enum").and_then(Value::as_array) {
+            self.rules.push(Rule::Enum(options.clone()));
+        }
+        if self.dialect > Dialect::Draft4
+            && let Some(expected) = self.get("const")
+        {
+            self.rules.push(Rule::Const(expected.clone()));
+        }
+    }
+
+    fn of_numbers(&mut self) {
+        // In draft 4 the keywords of exclusive bounds are flags, and say how the others are meant.
+        let is_exclusive = |keyword| self.get(keyword) == Some(&Value::Bool(true));
+        let maximum = self
+            .number("maximum")
+            .map(match is_exclusive("exclusiveMaximum") {
+                true => Rule::ExclusiveMaximum,
+                false => Rule::Maximum,
+            });
+        let minimum = self
+            .number("minimum")
+            .map(match is_exclusive("exclusiveMinimum") {
+                true => Rule::ExclusiveMinimum,
+                false => Rule::Minimum,
+            });
+        let below = self.number("exclusiveMaximum").map(Rule::ExclusiveMaximum);
+        let above = self.number("exclusiveMinimum").map(Rule::ExclusiveMinimum);
+        let multiple = self.number("multipleOf").map(Rule::MultipleOf);
+        let rules = [maximum, minimum, below, above, multiple];
+        self.rules.extend(rules.into_iter().flatten());
+    }
+
+    fn dependent_required(&mut self, keyword: &'static str) {
+        let lists = self.get(keyword).and_then(Value::as_object);
+        let required: Vec<_> = lists
+            .into_iter()
+            .flatten()
+            .filter_map(|(name, list)| {
+                let name = name.clone();
+                names(list).map(|it| Named { name, it })
+            })
+            .collect();
+        if !required.is_empty() {
+            self.rules.push(Rule::DependentRequired(keyword, required));
+        }
+    }
+}
+
+fn names(list: &Value) -> Option<Vec<String>> {
+    let names = list.as_array()?.iter();
+    Some(names.filter_map(Value::as_str).map(str::to_owned).collect())
+}

@@ -1,0 +1,160 @@
+//! What a schema is compiled to: nodes, one for each schema, that hold the rules in the order in which they are tried.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Number, Value};
+
+use crate::dialect::Dialect;
+use crate::format::Format;
+use crate::pattern::Pattern;
+use crate::types::Types;
+
+/// Which node of a program.
+pub(crate) type NodeId = u32;
+
+/// Which resource of a program: a schema with a URI, and those within it that have none.
+pub(crate) type ResourceId = u32;
+
+/// A compiled schema.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// The first is the schema as a whole.
+    pub(crate) nodes: Vec<Node>,
+    /// Of each resource, what `$dynamicAnchor` names in it; `$recursiveAnchor` is the one without a name.
+    pub(crate) dynamic: Vec<BTreeMap<String, NodeId>>,
+}
+
+/// A compiled subschema.
+#[derive(Debug)]
+pub(crate) enum Node {
+    /// Fits every value.
+    Anything,
+    /// Fits none.
+    Nothing,
+    /// Fits what is a schema of this dialect.
+    Schema(Dialect),
+    Rules(Rules),
+}
+
+#[derive(Debug)]
+pub(crate) struct Rules {
+    pub(crate) rules: Vec<Rule>,
+    pub(crate) resource: ResourceId,
+    pub(crate) dialect: Dialect,
+    /// Whether a rule asks what the others have looked at.
+    pub(crate) marks: bool,
+}
+
+/// What a keyword, or several that belong together, demand.
+#[derive(Debug)]
+pub(crate) enum Rule {
+    Type(Types),
+    Const(Value),
+    Enum(Vec<Value>),
+    Maximum(Number),
+    Minimum(Number),
+    ExclusiveMaximum(Number),
+    ExclusiveMinimum(Number),
+    MultipleOf(Number),
+    MaxLength(u64),
+    MinLength(u64),
+    Pattern(Box<Named<Pattern>>),
+    Format(Format),
+    MaxItems(u64),
+    MinItems(u64),
+    UniqueItems,
+    MaxProperties(u64),
+    MinProperties(u64),
+    Required(Vec<String>),
+    /// The keyword, and by name what else must be there.
+    DependentRequired(&'static str, Vec<Named<Vec<String>>>),
+    PropertyNames(NodeId),
+    Properties(Box<Properties>),
+    Items(Items),
+    Contains(Contains),
+    DependentSchemas(Vec<Named<NodeId>>),
+    AllOf(Vec<NodeId>),
+    AnyOf(Vec<NodeId>),
+    OneOf(Vec<NodeId>),
+    Not(NodeId),
+    If(If),
+    Ref(NodeId),
+    /// Where it leads by itself, and the dynamic anchor to look for in the resources gone through.
+    DynamicRef(NodeId, String),
+    UnevaluatedItems(NodeId),
+    UnevaluatedProperties(NodeId),
+}
+
+/// Something and its name in the schema.
+#[derive(Debug)]
+pub(crate) struct Named<T> {
+    pub(crate) name: String,
+    pub(crate) it: T,
+}
+
+/// `properties`, `patternProperties` and `additionalProperties`.
+#[derive(Debug, Default)]
+pub(crate) struct Properties {
+    /// Sorted by name.
+    pub(crate) named: Vec<Named<NodeId>>,
+    pub(crate) patterns: Vec<Named<(Pattern, NodeId)>>,
+    pub(crate) additional: Option<NodeId>,
+}
+
+/// `prefixItems` and `items`, or what older dialects have for them.
+#[derive(Debug)]
+pub(crate) struct Items {
+    pub(crate) prefix: Vec<NodeId>,
+    pub(crate) rest: Option<NodeId>,
+    /// The keyword that `rest` comes from.
+    pub(crate) keyword: &'static str,
+}
+
+#[derive(Debug)]
+pub(crate) struct Contains {
+    pub(crate) node: NodeId,
+    pub(crate) min: u64,
+    pub(crate) max: Option<u64>,
+}
+
+#[derive(Debug)]
+pub(crate) struct If {
+    pub(crate) condition: NodeId,
+    pub(crate) then: Option<NodeId>,
+    pub(crate) otherwise: Option<NodeId>,
+}
+
+impl Rule {
+    /// Where it stands among the others of its schema: cheap ones come first, and what asks for the others' marks last.
+    pub(crate) fn rank(&self) -> u8 {
+        match self {
+            Self::Type(_) => 0,
+            Self::Const(_)
+            | Self::Maximum(_)
+            | Self::Minimum(_)
+            | Self::ExclusiveMaximum(_)
+            | Self::ExclusiveMinimum(_)
+            | Self::MultipleOf(_)
+            | Self::MaxLength(_)
+            | Self::MinLength(_)
+            | Self::MaxItems(_)
+            | Self::MinItems(_)
+            | Self::MaxProperties(_)
+            | Self::MinProperties(_)
+            | Self::DependentRequired(..) => 1,
+            Self::Enum(_) | Self::Pattern(_) | Self::Format(_) => 2,
+            Self::PropertyNames(_) | Self::Properties(_) | Self::Items(_) => 3,
+            // A misspelt name is told of as such, rather than as missing.
+            Self::Required(_) | Self::UniqueItems | Self::Contains(_) => 4,
+            Self::DependentSchemas(_)
+            | Self::AllOf(_)
+            | Self::AnyOf(_)
+            | Self::OneOf(_)
+            | Self::Not(_)
+            | Self::If(_)
+            | Self::Ref(_)
+            | Self::DynamicRef(..) => 5,
+            Self::UnevaluatedItems(_) | Self::UnevaluatedProperties(_) => 6,
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! The resources of a schema, and where references lead: URIs, anchors and JSON pointers, within the schema only.
+
+use std::collections::HashMap;
+
+use fluent_uri::{Uri, UriRef};
+use serde_json::{Map, Value};
+
+use crate::SchemaError;
+use crate::dialect::Dialect;
+use crate::program::ResourceId;
+
+/// What a schema without a URI is resolved against; nobody else's.
+const NAMELESS: &str = "mcpline:///";
+
+/// A schema and all schemas within it.
+pub(crate) struct Resources<'a> {
+    resources: Vec<Resource<'a>>,
+    by_uri: HashMap<String, ResourceId>,
+    /// The resource of each schema, by the schema's address.
+    homes: HashMap<*const Value, ResourceId>,
+}
+
+struct Resource<'a> {
+    schema: &'a Value,
+    uri: Uri<String>,
+    dialect: Dialect,
+    anchors: HashMap<&'a str, &'a Value>,
+    dynamic: HashMap<&'a str, &'a Value>,
+}
+
+/// Where a reference leads.
+pub(crate) enum Target<'a> {
+    Schema(&'a Value, ResourceId),
+    /// To a metaschema: what fits is a schema of that dialect.
+    Dialect(Dialect),
+}
+
+impl<'a> Resources<'a> {
+    /// Looks through a schema.
+    ///
+    /// # Errors
+    /// When a schema within is of an unknown dialect, or has an `$id` that is no URI.
+    pub(crate) fn of(schema: &'a Value, dialect: Dialect) -> Result<Self, SchemaError> {
+        let nameless = Uri::parse(NAMELESS.to_owned()).map_err(|_| no_uri(NAMELESS))?;
+        let mut found = Self {
+            resources: Vec::new(),
+            by_uri: HashMap::new(),
+            homes: HashMap::new(),
+        };
+        found.add(schema, nameless, dialect);
+        found.visit(schema, 0)?;
+        Ok(found)
+    }
+
+    fn add(&mut self, schema: &'a Value, uri: Uri<String>, dialect: Dialect) -> ResourceId {
+        let id = ResourceId::try_from(self.resources.len()).unwrap_or(ResourceId::MAX);
+        self.by_uri.entry(uri.as_str().to_owned()).or_insert(id);
+        self.resources.push(Resource {
+            schema,
+            uri,
+            dialect,
+            anchors: HashMap::new(),
+            dynamic: HashMap::new(),
+        });
+        id
+    }
+
+    fn visit(&mut self, schema: &'a Value, within: ResourceId) -> Result<(), SchemaError> {
+        let Value::Object(members) = schema else {
+            return Ok(());
+        };
+        let here = self.identify(schema, members, within)?;
+        self.homes.insert(schema, here);
+        let dialect = self.dialect(here);
+        if dialect.refers_alone() && members.contains_key("$ref") {
+            return Ok(());
+        }
+        self.anchors(schema, members, here);
+        for (keyword, value) in members {
+            for (_, schema) in dialect.shape(keyword).schemas(value) {
+                self.visit(schema, here)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The resource of a schema: a new one if it has a URI of its own.
+    fn identify(
+        &mut self,
+        schema: &'a Value,
+        members: &'a Map<String, Value>,
+        within: ResourceId,
+    ) -> Result<ResourceId, SchemaError> {
+        let outer = self.dialect(within);
+        let is_root = std::ptr::eq(self.resources[0].schema, schema);
+        let has_id = ["$id", "id"].into_iter().any(|id| members.contains_key(id));
+        let dialect = if is_root || !has_id {
+            outer
+        } else {
+            Dialect::of(schema, outer)?
+        };
+        if dialect.refers_alone() && members.contains_key("$ref") {
+            return Ok(within);
+        }
+        let id = members.get(dialect.id()).and_then(Value::as_str);
+        let Some(id) = id.filter(|id| !id.is_empty() && !id.starts_with('#')) else {
+            return Ok(within);
+        };
+        let (uri, _) = self.resolve(id, within).ok_or_else(|| no_uri(id))?;
+        Ok(self.add(schema, uri, dialect))
+    }
+
+    fn anchors(&mut self, schema: &'a Value, members: &'a Map<String, Value>, here: ResourceId) {
+        let resource = &mut self.resources[here as usize];
+        let text = |keyword: &str| members.get(keyword).and_then(Value::as_str);
+        match resource.dialect {
+            Dialect::Draft202012 => {
+                if let Some(name) = text("$dynamicAnchor") {
+                    resource.anchors.entry(name).or_insert(schema);
+                    resource.dynamic.entry(name).or_insert(schema);
+                }
+                if let Some(name) = text("$anchor") {
+                    resource.anchors.entry(name).or_insert(schema);
+                }
+            }
+            Dialect::Draft201909 => {
+                if let Some(name) = text("$anchor") {
+                    resource.anchors.entry(name).or_insert(schema);
+                }
+                if members.get("$recursiveAnchor") == Some(&Value::Bool(true)) {
+                    resource.dynamic.entry("").or_insert(schema);
+                }
+            }
+            older => {
+                if let Some((_, name)) = text(older.id()).and_then(|id| id.split_once('#'))
+                    && !name.is_empty()
+                {
+                    resource.anchors.entry(name).or_insert(schema);
+                }
+            }
+        }
+    }
+
+    pub(crate) fn dialect(&self, resource: ResourceId) -> Dialect {
+        self.resources[resource as usize].dialect
+    }
+
+    /// The resource of a schema that has been visited.
+    pub(crate) fn home(&self, schema: &Value) -> Option<ResourceId> {
+        self.homes.get(&std::ptr::from_ref(schema)).copied()
+    }
+
+    /// The number of resources.
+    pub(crate) fn len(&self) -> usize {
+        self.resources.len()
+    }
+
+    /// The dynamic anchors of all resources.
+    pub(crate) fn dynamic_anchors(&self) -> impl Iterator<Item = (ResourceId, &'a str, &'a Value)> {
+        self.resources.iter().zip(0..).flat_map(|(resource, id)| {
+            let anchors = resource.dynamic.iter();
+            anchors.map(move |(name, schema)| (id, *name, *schema))
+        })
+    }
+
+    /// Whether a reference from a resource ends in a dynamic anchor, and its name.
+    pub(crate) fn dynamic_anchor(&self, reference: &str, from: ResourceId) -> Option<String> {
+        let (uri, fragment) = self.resolve(reference, from)?;
+        let resource = *self.by_uri.get(uri.as_str())?;
+        let anchors = &self.resources[resource as usize].dynamic;
+        anchors.contains_key(fragment.as_str()).then_some(fragment)
+    }
+
+    /// Where a reference leads from a resource; None if nowhere within the schema.
+    pub(crate) fn target(&self, reference: &str, from: ResourceId) -> Option<Target<'a>> {
+        let (uri, fragment) = self.resolve(reference, from)?;
+        let Some(id) = self.by_uri.get(uri.as_str()).copied() else {
+            let dialect = Dialect::named(uri.as_str())?;
+            return fragment.is_empty().then_some(Target::Dialect(dialect));
+        };
+        let resource = &self.resources[id as usize];
+        if fragment.is_empty() {
+            return Some(Target::Schema(resource.schema, id));
+        }
+        if fragment.starts_with('/') {
+            return self.pointed_at(resource.schema, id, &fragment);
+        }
+        let schema = resource.anchors.get(fragment.as_str())?;
+        Some(Target::Schema(schema, id))
+    }
+
+    /// A reference against the URI of a resource, and its fragment, decoded.
+    fn resolve(&self, reference: &str, from: ResourceId) -> Option<(Uri<String>, String)> {
+        let reference = UriRef::parse(reference).ok()?;
+        let fragment = match reference.fragment() {
+            Some(encoded) => encoded.decode().to_string().ok()?.into_owned(),
+            None => String::new(),
+        };
+        let base = &self.resources[from as usize].uri;
+        if reference.as_str().is_empty() || reference.as_str().starts_with('#') {
+            return Some((base.clone(), fragment));
+        }
+        let mut uri = reference.strip_fragment().resolve_against(base).ok()?;
+        uri.set_fragment(None);
+        Some((uri, fragment))
+    }
+
+    /// The value at a JSON pointer, and the resource that it is in.
+    fn pointed_at(
+        &self,
+        schema: &'a Value,
+        resource: ResourceId,
+        pointer: &str,
+    ) -> Option<Target<'a>> {
+        let mut schema = schema;
+        let mut resource = resource;
+        for name in pointer.split('/').skip(1) {
+            schema = match schema {
+                Value::Object(members) => members.get(&unescaped(name))?,
+                Value::Array(elements) => elements.get(index(name)?)?,
+                _ => return None,
+            };
+            resource = self.home(schema).unwrap_or(resource);
+        }
+        Some(Target::Schema(schema, resource))
+    }
+}
+
+/// A name as JSON pointers (RFC 6901) have it.
+fn unescaped(name: &str) -> String {
+    name.replace("~1", "/").replace("~0", "~")
+}
+
+fn index(digits: &str) -> Option<usize> {
+    let is_canonical = digits == "0" || !digits.starts_with(['0', '+']);
+    digits.parse().ok().filter(|_| is_canonical)
+}
+
+fn no_uri(id: &str) -> SchemaError {
+    SchemaError::Reference(id.to_owned())
+}
