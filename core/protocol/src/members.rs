@@ -5,18 +5,19 @@
 
 use std::fmt;
 
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 
 /// Implements `Deserialize` for a struct.
 ///
-/// Each member has the name of its field, or the one that is given. What is absent is as in the value that `from` gives, unless it is among those that are needed. Other members are
+/// Each member has the name of its field, which may be in another field, or the name that is given. What is absent is as in the value that `from` gives, unless it is among those that are needed. Other members are
 /// refused, ignored, or kept in the map that is named. A member that is there twice is an error.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! members {
     (
         $name:ident from $start:expr; others $others:ident; needs $($needed:ident),*;
-        $($member:ident $(= $word:literal)? $(=> $how:path)?),+ $(,)?
+        $($member:ident $(in $outer:ident)? $(= $word:literal)? $(=> $how:path)?),+ $(,)?
     ) => {
         impl<'de> serde::Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -45,7 +46,7 @@ macro_rules! members {
                         while let Some(named) = members.next(&mut map)? {
                             match named {
                                 $($crate::members::Named::Known(at) if at == At::$member as usize => {
-                                    it.$member = $crate::members!(@value map $($how)?);
+                                    $crate::members!(@how $($how)?)(&mut map, &mut it$(.$outer)?.$member)?;
                                 })+
                                 $crate::members::Named::Known(_) => {}
                                 $crate::members::Named::Other(name) => {
@@ -68,11 +69,11 @@ macro_rules! members {
     (@word $member:ident $word:literal) => {
         $word
     };
-    (@value $map:ident) => {
-        $map.next_value()?
+    (@how) => {
+        $crate::members::read
     };
-    (@value $map:ident $how:path) => {
-        $how(&mut $map)?
+    (@how $how:path) => {
+        $how
     };
     (@other refused $it:ident $map:ident $members:ident $name:ident) => {
         return Err($members.unknown(&$name))
@@ -84,6 +85,21 @@ macro_rules! members {
     (@other $extra:ident $it:ident $map:ident $members:ident $name:ident) => {
         $it.$extra.insert($name, $map.next_value()?)
     };
+}
+
+/// Reads a value into its place. Apart, so that it is compiled for each kind of value instead of each member.
+///
+/// # Errors
+///
+/// If it is of another kind.
+#[doc(hidden)]
+#[inline(never)]
+pub fn read<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
+    map: &mut A,
+    place: &mut T,
+) -> Result<(), A::Error> {
+    *place = map.next_value()?;
+    Ok(())
 }
 
 /// The members that are known, by number, and which of them were there.
@@ -175,15 +191,20 @@ mod tests {
     use serde_json::{Map, Value, json};
 
     #[derive(Debug, Default, PartialEq)]
+    struct Measure {
+        size: Option<u64>,
+    }
+
+    #[derive(Debug, Default, PartialEq)]
     struct Kept {
         name: String,
-        size: Option<u64>,
+        measure: Measure,
         extra: Map<String, Value>,
     }
 
     members! {
         Kept from Kept::default(); others extra; needs name;
-        name, size = "sizeOf",
+        name, size in measure = "sizeOf",
     }
 
     #[derive(Debug, Default, PartialEq)]
@@ -200,8 +221,12 @@ mod tests {
 
     members! { Lenient from Lenient::default(); others ignored; needs; name => shouted }
 
-    fn shouted<'de, A: serde::de::MapAccess<'de>>(map: &mut A) -> Result<String, A::Error> {
-        map.next_value::<String>().map(|name| name.to_uppercase())
+    fn shouted<'de, A: serde::de::MapAccess<'de>>(
+        map: &mut A,
+        name: &mut String,
+    ) -> Result<(), A::Error> {
+        *name = map.next_value::<String>()?.to_uppercase();
+        Ok(())
     }
 
     fn refused<T: serde::de::DeserializeOwned>(text: &str) -> String {
@@ -215,7 +240,7 @@ mod tests {
     fn what_nobody_knows_is_kept_refused_or_ignored() {
         let text = r#"{"new":[1],"name":"a","sizeOf":2}"#;
         let kept: Kept = serde_json::from_str(text).expect("read");
-        assert_eq!((kept.name.as_str(), kept.size), ("a", Some(2)));
+        assert_eq!((kept.name.as_str(), kept.measure.size), ("a", Some(2)));
         assert_eq!(Value::Object(kept.extra), json!({"new": [1]}));
         assert_eq!(
             refused::<Strict>(r#"{"new":1}"#),

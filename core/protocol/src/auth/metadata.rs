@@ -156,16 +156,19 @@ fn lists(list: Option<&[String]>, entry: &str) -> bool {
     list.is_some_and(|list| list.iter().any(|own| own == entry))
 }
 
-fn bounded<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Vec<String>, A::Error> {
-    let mut list: Vec<String> = map.next_value()?;
+fn bounded<'de, A: MapAccess<'de>>(map: &mut A, list: &mut Vec<String>) -> Result<(), A::Error> {
+    members::read(map, list)?;
     list.truncate(MAX_LIST);
-    Ok(list)
+    Ok(())
 }
 
-fn some_bounded<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<Vec<String>>, A::Error> {
-    let mut list: Option<Vec<String>> = map.next_value()?;
-    if let Some(list) = &mut list {
+fn some_bounded<'de, A: MapAccess<'de>>(
+    map: &mut A,
+    list: &mut Option<Vec<String>>,
+) -> Result<(), A::Error> {
+    members::read(map, list)?;
+    if let Some(list) = list {
         list.truncate(MAX_LIST);
     }
-    Ok(list)
+    Ok(())
 }

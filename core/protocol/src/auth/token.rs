@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde::de::Visitor;
 use serde::{Deserialize, Serialize};
 
 use super::authorize::Code;
@@ -319,18 +320,35 @@ struct Seconds(u64);
 
 impl<'de> Deserialize<'de> for Seconds {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Either {
-            Number(f64),
-            Text(String),
-        }
-        let seconds = match Either::deserialize(deserializer)? {
-            Either::Number(number) => number,
-            Either::Text(text) => text.trim().parse().map_err(serde::de::Error::custom)?,
-        };
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
-        Ok(Self(seconds.max(0.0) as u64))
+        deserializer.deserialize_any(AnySeconds)
+    }
+}
+
+struct AnySeconds;
+
+impl Visitor<'_> for AnySeconds {
+    type Value = Seconds;
+
+    fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("seconds")
+    }
+
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+    fn visit_f64<E>(self, seconds: f64) -> Result<Seconds, E> {
+        Ok(Seconds(seconds.max(0.0) as u64))
+    }
+
+    fn visit_u64<E>(self, seconds: u64) -> Result<Seconds, E> {
+        Ok(Seconds(seconds))
+    }
+
+    fn visit_i64<E>(self, seconds: i64) -> Result<Seconds, E> {
+        Ok(Seconds(u64::try_from(seconds).unwrap_or(0)))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Seconds, E> {
+        let seconds = text.trim().parse().map_err(E::custom)?;
+        self.visit_f64(seconds)
     }
 }
 

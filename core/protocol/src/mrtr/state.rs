@@ -2,8 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
+use crate::members;
 use crate::wire::Raw;
 
 use super::seal::{KeyRing, OpenError};
@@ -13,10 +14,10 @@ use super::seal::{KeyRing, OpenError};
 /// Bound to the principal, the method and a digest of the arguments, and short-lived, so that a state can
 /// be presented only by whom it was given to, only for the request it came from, and only for a while
 /// (2026-07-28, `basic/patterns/mrtr`, server requirement 5).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct RequestState {
     /// Digest of the authenticated principal; empty where the transport authenticates nobody.
-    #[serde(rename = "p", default, skip_serializing_if = "String::is_empty")]
+    #[serde(rename = "p", skip_serializing_if = "String::is_empty")]
     pub principal: String,
     /// Method and digest of the parameters, base64url.
     #[serde(rename = "d")]
@@ -31,18 +32,24 @@ pub struct RequestState {
     #[serde(rename = "r")]
     pub round: u32,
     /// What is being asked in this round.
-    #[serde(rename = "q", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "q", skip_serializing_if = "Vec::is_empty")]
     pub asked: Vec<Asked>,
     /// The answers of earlier rounds, for a replay in another process.
-    #[serde(rename = "a", default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(rename = "a", skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<Answer>,
     /// What the handler's author put in, where the handler returned its questions itself.
-    #[serde(rename = "s", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "s", skip_serializing_if = "Option::is_none")]
     pub author: Option<String>,
 }
 
+members! {
+    RequestState from RequestState::default(); others ignored; needs request, expires, ticket, round;
+    principal = "p", request = "d", expires = "x", ticket = "t", round = "r", asked = "q",
+    answers = "a", author = "s",
+}
+
 /// One question of the round.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Asked {
     /// Its key in `inputRequests`.
     #[serde(rename = "k")]
@@ -55,8 +62,13 @@ pub struct Asked {
     pub question: String,
 }
 
+members! {
+    Asked from Asked::default(); others ignored; needs key, method, question;
+    key = "k", method = "m", question = "q",
+}
+
 /// One question of an earlier round with its answer.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Answer {
     /// Its key in `inputRequests`.
     #[serde(rename = "k")]
@@ -67,6 +79,11 @@ pub struct Answer {
     /// The client's result.
     #[serde(rename = "a")]
     pub answer: Raw,
+}
+
+members! {
+    Answer from Answer::default(); others ignored; needs key, question, answer;
+    key = "k", question = "q", answer = "a",
 }
 
 /// Why a retry's state is not accepted. For the log; the client learns only that it was not.

@@ -50,6 +50,20 @@ setters!(ClientCapabilities {
 });
 
 impl ClientCapabilities {
+    /// The same with these members in place of its own; those that are `null` are left out.
+    ///
+    /// # Errors
+    /// When a member is not what it has to be.
+    pub fn overridden(&self, members: JsonObject) -> Result<Self, serde_json::Error> {
+        let mut all = serde_json::to_value(self)?;
+        if let Some(all) = all.as_object_mut() {
+            all.extend(members);
+            all.retain(|_, value| !value.is_null());
+        }
+        // By way of text: reading them from values too would be the same code once more.
+        serde_json::from_slice(all.to_string().as_bytes())
+    }
+
     /// Whether forms can be shown. An empty `elicitation` object means forms (2025-11-25,
     /// "Elicitation", Capabilities).
     pub fn has_form_elicitation(&self) -> bool {

@@ -1,6 +1,8 @@
 //! Elicitation: the server asks the client's user, by a form or by a visit to a URL; since 2025-06-18.
 
-use serde::de::MapAccess;
+use std::fmt;
+
+use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
@@ -163,12 +165,30 @@ impl Serialize for Fields {
 
 impl<'de> Deserialize<'de> for Fields {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let object = JsonObject::deserialize(deserializer)?;
-        let fields = object
-            .into_iter()
-            .map(|(name, field)| Ok((name, serde_json::from_value(field)?)));
-        let fields: Result<_, serde_json::Error> = fields.collect();
-        fields.map(Self).map_err(serde::de::Error::custom)
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+struct InOrder;
+
+impl<'de> Visitor<'de> for InOrder {
+    type Value = Fields;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map of fields")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
+        let mut fields = Vec::new();
+        while let Some(field) = map.next_entry::<String, FieldSchema>()? {
+            fields.push(field);
+        }
+        let mut names: Vec<&String> = fields.iter().map(|(name, _)| name).collect();
+        names.sort_unstable();
+        match names.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(A::Error::custom(format!("the field {} twice", pair[0]))),
+            None => Ok(Fields(fields)),
+        }
     }
 }
 
@@ -240,8 +260,8 @@ members! {
 }
 
 /// Reads a member that may be `null` and yet is there.
-fn present<'de, A: MapAccess<'de>>(map: &mut A) -> Result<Option<Value>, A::Error> {
-    map.next_value().map(Some)
+fn present<'de, A: MapAccess<'de>>(map: &mut A, value: &mut Option<Value>) -> Result<(), A::Error> {
+    members::read(map, value.get_or_insert_default())
 }
 
 impl FieldSchema {

@@ -4,13 +4,14 @@ use serde::{Deserialize, Serialize};
 
 use super::Extra;
 use super::shape::{number, optional_number, setters};
+use crate::members;
 use crate::wire::RequestId;
 
 /// What a requester chose to recognize progress by: a string or an integer, as a request id.
 pub type ProgressToken = RequestId;
 
 /// The parameters of `notifications/progress`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Progress {
     /// Names the request.
@@ -20,20 +21,24 @@ pub struct Progress {
     pub progress: f64,
     /// How far it will be in the end, if known.
     #[serde(
-        default,
         skip_serializing_if = "Option::is_none",
         serialize_with = "optional_number"
     )]
     pub total: Option<f64>,
     /// What is going on; since 2025-03-26.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Metadata.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Extra>,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+members! {
+    Progress from Progress::new(0.into(), 0.0); others extra; needs progress_token, progress;
+    progress_token = "progressToken", progress, total, message, meta = "_meta",
 }
 
 impl Progress {

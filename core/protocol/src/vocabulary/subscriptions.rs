@@ -5,26 +5,34 @@ use serde::{Deserialize, Serialize};
 use super::Extra;
 use super::shape::setters;
 use super::tools::ResultType;
+use crate::members;
 
 /// The changes that a client wants to hear of.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SubscriptionFilter {
     /// `notifications/tools/list_changed`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tools_list_changed: Option<bool>,
     /// `notifications/prompts/list_changed`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub prompts_list_changed: Option<bool>,
     /// `notifications/resources/list_changed`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub resources_list_changed: Option<bool>,
     /// `notifications/resources/updated` for these URIs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub resource_subscriptions: Option<Vec<String>>,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+members! {
+    SubscriptionFilter from SubscriptionFilter::default(); others extra; needs;
+    tools_list_changed = "toolsListChanged", prompts_list_changed = "promptsListChanged",
+    resources_list_changed = "resourcesListChanged",
+    resource_subscriptions = "resourceSubscriptions",
 }
 
 setters!(SubscriptionFilter {
@@ -35,17 +43,22 @@ setters!(SubscriptionFilter {
 });
 
 /// The parameters of `subscriptions/listen`, and of `notifications/subscriptions/acknowledged`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ListenParams {
     /// What is wanted, or what will be sent.
     pub notifications: SubscriptionFilter,
     /// Metadata.
-    #[serde(rename = "_meta", default, skip_serializing_if = "Option::is_none")]
+    #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
     pub meta: Option<Extra>,
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+members! {
+    ListenParams from ListenParams::default(); others extra; needs notifications;
+    notifications, meta = "_meta",
 }
 
 /// The result of `subscriptions/listen`, when the server ends it.

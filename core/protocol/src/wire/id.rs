@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use bytes::Bytes;
-use serde::de::Error as _;
+use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::raw::Raw;
@@ -199,20 +199,32 @@ impl Serialize for RequestId {
 
 impl<'de> Deserialize<'de> for RequestId {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        #[derive(Deserialize)]
-        #[serde(untagged)]
-        enum Either {
-            Signed(i64),
-            Unsigned(u64),
-            Text(String),
-        }
-        Ok(
-            match Either::deserialize(deserializer).map_err(|_| D::Error::custom(InvalidId))? {
-                Either::Signed(id) => Self::number(id),
-                Either::Unsigned(id) => Self::from_text(itoa::Buffer::new().format(id).as_bytes()),
-                Either::Text(id) => Self::string(&id),
-            },
-        )
+        let id = deserializer.deserialize_any(AnyId);
+        id.map_err(|_| D::Error::custom(InvalidId))
+    }
+}
+
+struct AnyId;
+
+impl Visitor<'_> for AnyId {
+    type Value = RequestId;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string or an integer")
+    }
+
+    fn visit_i64<E>(self, id: i64) -> Result<RequestId, E> {
+        Ok(RequestId::number(id))
+    }
+
+    fn visit_u64<E>(self, id: u64) -> Result<RequestId, E> {
+        Ok(RequestId::from_text(
+            itoa::Buffer::new().format(id).as_bytes(),
+        ))
+    }
+
+    fn visit_str<E>(self, id: &str) -> Result<RequestId, E> {
+        Ok(RequestId::string(id))
     }
 }
 
