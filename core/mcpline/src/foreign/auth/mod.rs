@@ -44,12 +44,12 @@ pub(super) struct Question {
 
 impl Question {
     pub(super) fn new(answerers: Answerers<'_>, method: &'static str) -> Result<Arc<Self>, Error> {
-        let answerers = answerers.ok_or_else(|| {
-            Error::misuse(format!("the host has no way to be asked for {method}"))
-        })?;
-        Ok(Arc::new(Self {
-            answerer: answerers(method),
-        }))
+        match answerers {
+            Some(answerers) => Ok(Arc::new(Self {
+                answerer: answerers(method),
+            })),
+            None => Err(unasked(method)),
+        }
     }
 
     /// Asks it.
@@ -64,6 +64,11 @@ impl Question {
         serde_json::from_slice(answer.as_bytes())
             .map_err(|_| RpcError::internal_error("the host's answer is not what was asked for"))
     }
+}
+
+#[cold]
+fn unasked(method: &str) -> Error {
+    Error::misuse(format!("the host has no way to be asked for {method}"))
 }
 
 /// What has no answer.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::mem::take;
 
 use mcpline_protocol::auth::jose::{Algorithm, JwkSet};
 use mcpline_protocol::vocabulary::JsonObject;
@@ -77,8 +78,58 @@ impl ResourceServerOptions {
     /// # Errors
     ///
     /// Misuse: a value can't be.
-    pub fn builder(self) -> Result<ResourceServerBuilder, Error> {
-        let keys = match (self.jwks_url, self.jwks) {
+    pub fn builder(mut self) -> Result<ResourceServerBuilder, Error> {
+        let keys = self.keys()?;
+        let mut builder = ResourceServer::builder(take(&mut self.resource))
+            .required_scopes(take(&mut self.required_scopes));
+        builder.http = HttpSettings {
+            proxy: match self.proxy.as_deref() {
+                None => Proxy::Environment,
+                Some("direct") => Proxy::Direct,
+                Some(url) => Proxy::Url(url.to_owned()),
+            },
+            tls_roots: self
+                .tls_roots
+                .take()
+                .map(String::into_bytes)
+                .unwrap_or_default(),
+            only_these_roots: self.only_these_roots,
+            ..HttpSettings::default()
+        };
+        if self.issuers.is_empty() && !matches!(keys, Keys::Discovered) {
+            builder.issuers.push((None, keys.clone()));
+        }
+        for issuer in take(&mut self.issuers) {
+            builder.issuers.push((Some(issuer), keys.clone()));
+        }
+        builder.authorization_servers = take(&mut self.authorization_servers);
+        builder.audiences = take(&mut self.audiences);
+        for (scope, implied) in take(&mut self.implied_scopes) {
+            builder.imply(scope, &implied.iter().collect());
+        }
+        if let Some(introspection) = self.introspection.take() {
+            builder.introspection = Some(introspection.read()?);
+        }
+        if let Some(scopes) = self.supported_scopes.take() {
+            builder.supported = Some(scopes.iter().collect());
+        }
+        if let Some(names) = self.algorithms.take() {
+            let algorithms = names.iter().map(|name| {
+                let known = name.parse::<Algorithm>();
+                known.map_err(|error| Error::misuse(format!("{name:?} is {error}")))
+            });
+            builder.algorithms = algorithms.collect::<Result<_, _>>()?;
+        }
+        set_seconds(&mut builder.skew, self.clock_skew)?;
+        builder.demands_proof = self.demand_proof_of_possession;
+        builder.metadata_url = self.metadata_url.take();
+        builder.name = self.name.take();
+        builder.documentation = self.documentation.take();
+        Ok(builder)
+    }
+
+    fn keys(&mut self) -> Result<Keys, Error> {
+        Ok(match (self.jwks_url.take(), self.jwks.take()) {
             (Some(_), Some(_)) => {
                 return Err(Error::misuse(
                     "jwks_url and jwks are two answers to one question",
@@ -91,49 +142,7 @@ impl ResourceServerOptions {
                 Keys::These(set.map_err(|error| Error::misuse(format!("jwks: {error}")))?)
             }
             (None, None) => Keys::Discovered,
-        };
-        let mut builder =
-            ResourceServer::builder(self.resource).required_scopes(self.required_scopes);
-        builder.http = HttpSettings {
-            proxy: match self.proxy.as_deref() {
-                None => Proxy::Environment,
-                Some("direct") => Proxy::Direct,
-                Some(url) => Proxy::Url(url.to_owned()),
-            },
-            tls_roots: self.tls_roots.map(String::into_bytes).unwrap_or_default(),
-            only_these_roots: self.only_these_roots,
-            ..HttpSettings::default()
-        };
-        if self.issuers.is_empty() && !matches!(keys, Keys::Discovered) {
-            builder.issuers.push((None, keys.clone()));
-        }
-        for issuer in self.issuers {
-            builder.issuers.push((Some(issuer), keys.clone()));
-        }
-        builder.authorization_servers = self.authorization_servers;
-        builder.audiences = self.audiences;
-        for (scope, implied) in self.implied_scopes {
-            builder.imply(scope, &implied.iter().collect());
-        }
-        if let Some(introspection) = self.introspection {
-            builder.introspection = Some(introspection.read()?);
-        }
-        if let Some(scopes) = self.supported_scopes {
-            builder.supported = Some(scopes.iter().collect());
-        }
-        if let Some(names) = self.algorithms {
-            let algorithms = names.iter().map(|name| {
-                let known = name.parse::<Algorithm>();
-                known.map_err(|error| Error::misuse(format!("{name:?} is {error}")))
-            });
-            builder.algorithms = algorithms.collect::<Result<_, _>>()?;
-        }
-        set_seconds(&mut builder.skew, self.clock_skew)?;
-        builder.demands_proof = self.demand_proof_of_possession;
-        builder.metadata_url = self.metadata_url;
-        builder.name = self.name;
-        builder.documentation = self.documentation;
-        Ok(builder)
+        })
     }
 }
 

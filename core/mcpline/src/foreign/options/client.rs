@@ -3,7 +3,7 @@
 #[cfg(unix)]
 use std::collections::HashMap;
 
-use mcpline_protocol::vocabulary::{ClientCapabilities, Implementation};
+use mcpline_protocol::vocabulary::Implementation;
 use mcpline_protocol::{Era, Revision};
 use serde::Deserialize;
 
@@ -126,8 +126,8 @@ impl HostOptions {
         }
         let mut unfit = None;
         let given = self.capabilities;
-        let builder = builder.capabilities(|capabilities| match merged(capabilities, given) {
-            Ok(merged) => *capabilities = merged,
+        let builder = builder.capabilities(|capabilities| match capabilities.overridden(given) {
+            Ok(all) => *capabilities = all,
             Err(error) => unfit = Some(error),
         });
         match unfit {
@@ -135,18 +135,6 @@ impl HostOptions {
             None => Ok(builder),
         }
     }
-}
-
-fn merged(
-    declared: &ClientCapabilities,
-    given: serde_json::Map<String, serde_json::Value>,
-) -> Result<ClientCapabilities, serde_json::Error> {
-    let mut all = serde_json::to_value(declared)?;
-    if let Some(all) = all.as_object_mut() {
-        all.extend(given);
-        all.retain(|_, value| !value.is_null());
-    }
-    serde_json::from_value(all)
 }
 
 options! {

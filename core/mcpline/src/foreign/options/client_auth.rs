@@ -77,33 +77,53 @@ enum GrantOptions {
     User,
     ClientCredentials,
     WorkloadIdentity,
-    Enterprise {
+    Enterprise(EnterpriseOptions),
+}
+
+options! {
+    #[derive(Default)]
+    struct EnterpriseOptions {
         token_endpoint: String,
         client_id: String,
         secret: Option<String>,
-    },
+    }
+    needs token_endpoint, client_id;
 }
 
 /// How the user gets to the authorization server.
 #[derive(Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 enum UserAgentOptions {
-    Loopback {
+    Loopback(LoopbackOptions),
+    Terminal(TerminalOptions),
+    Host(HostAgentOptions),
+}
+
+options! {
+    #[derive(Default)]
+    struct LoopbackOptions {
         redirect_uri: Option<String>,
         timeout: Option<f64>,
-        #[serde(default)]
         browser: BrowserOptions,
         /// Whether the host is told of a URL that no browser was opened for.
-        #[serde(default)]
         unopened: bool,
-    },
-    Terminal {
+    }
+}
+
+options! {
+    #[derive(Default)]
+    struct TerminalOptions {
         redirect_uri: Option<String>,
         timeout: Option<f64>,
-    },
-    Host {
+    }
+}
+
+options! {
+    #[derive(Default)]
+    struct HostAgentOptions {
         redirect_uri: String,
-    },
+    }
+    needs redirect_uri;
 }
 
 #[derive(Deserialize, Default)]
@@ -125,12 +145,16 @@ enum StoreOptions {
     File(std::path::PathBuf),
     /// What the entries are found under.
     Keyring(String),
-    Host {
-        #[serde(default)]
+    Host(HostStoreOptions),
+}
+
+options! {
+    #[derive(Default)]
+    struct HostStoreOptions {
         locks: bool,
         /// What stores have in common that are the same to the host.
         group: Option<String>,
-    },
+    }
 }
 
 /// Without what may be secret.
@@ -207,11 +231,11 @@ impl OAuthOptions {
                 let word = Question::new(answerers, "auth/assertion")?;
                 builder.workload_identity(move |audience| word_of(word.clone(), audience))
             }
-            GrantOptions::Enterprise {
+            GrantOptions::Enterprise(EnterpriseOptions {
                 token_endpoint,
                 client_id,
                 secret,
-            } => {
+            }) => {
                 let word = Question::new(answerers, "auth/id_token")?;
                 let enterprise = Enterprise::new(token_endpoint, client_id, move |audience| {
                     word_of(word.clone(), audience)
@@ -254,12 +278,12 @@ impl UserAgentOptions {
         answerers: Answerers<'_>,
     ) -> Result<Arc<dyn UserAgent>, Error> {
         Ok(match self {
-            Self::Loopback {
+            Self::Loopback(LoopbackOptions {
                 redirect_uri,
                 timeout,
                 browser,
                 unopened,
-            } => {
+            }) => {
                 let mut loopback = Loopback::new().client_name(client_name);
                 if let Some(uri) = redirect_uri {
                     loopback = loopback
@@ -298,10 +322,10 @@ impl UserAgentOptions {
                 }
                 Arc::new(loopback)
             }
-            Self::Terminal {
+            Self::Terminal(TerminalOptions {
                 redirect_uri,
                 timeout,
-            } => {
+            }) => {
                 let mut terminal = Terminal::new();
                 if let Some(uri) = redirect_uri {
                     terminal = terminal.redirect_uri(uri);
@@ -311,7 +335,7 @@ impl UserAgentOptions {
                 }
                 Arc::new(terminal)
             }
-            Self::Host { redirect_uri } => {
+            Self::Host(HostAgentOptions { redirect_uri }) => {
                 #[derive(Deserialize)]
                 struct Opened {
                     url: String,
@@ -336,7 +360,9 @@ impl StoreOptions {
             Self::Memory => Arc::new(MemoryStore::new()),
             Self::File(path) => Arc::new(FileStore::new(path)),
             Self::Keyring(service) => return keyring(service),
-            Self::Host { locks, group } => Arc::new(HostStore::new(answerers, locks, group)?),
+            Self::Host(HostStoreOptions { locks, group }) => {
+                Arc::new(HostStore::new(answerers, locks, group)?)
+            }
         })
     }
 }

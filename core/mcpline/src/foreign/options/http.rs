@@ -53,18 +53,25 @@ impl HttpServingOptions {
     ///
     /// Misuse: a value can't be.
     pub fn options_with(
-        self,
+        mut self,
         verify: impl FnOnce(ResourceServerBuilder) -> Result<ResourceServerBuilder, Error>,
     ) -> Result<HttpOptions, Error> {
-        let mut options = HttpOptions::default();
-        if let Some(auth) = self.auth {
-            let verifies = auth.verifies();
-            let mut builder = auth.builder()?;
-            if verifies {
-                builder = verify(builder)?;
-            }
-            options.auth = Some(Arc::new(builder.build()?));
+        let Some(auth) = self.auth.take() else {
+            return self.unauthorized();
+        };
+        let verifies = auth.verifies();
+        let mut builder = auth.builder()?;
+        if verifies {
+            builder = verify(builder)?;
         }
+        let mut options = self.unauthorized()?;
+        options.auth = Some(Arc::new(builder.build()?));
+        Ok(options)
+    }
+
+    /// All but whose tokens are accepted.
+    fn unauthorized(self) -> Result<HttpOptions, Error> {
+        let mut options = HttpOptions::default();
         set(&mut options.path, self.path);
         if self.sse_paths.is_some() {
             options.sse_paths = self.sse_paths;
