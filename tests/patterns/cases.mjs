@@ -5,6 +5,9 @@
 // Patterns are put together from all that the syntax has; half of the texts are put together along with them, so that much
 // is found, and then changed here and there. Most patterns are read with the flag `u`. One that takes the flag's absence
 // (ECMA-262, Annex B) is asked without it, and has neither texts nor escapes for which that makes another difference.
+//
+// A share of the patterns have flags: in front of them, or as those of a group around them, which RegExp need not know, for
+// it is given these flags itself. Without `u` it folds letters in another way, so there `i` is not among the flags.
 
 const [count = "4000", seed = "1"] = process.argv.slice(2);
 
@@ -24,6 +27,8 @@ const chance = (percent) => below(100) < percent;
 const COMMON = ["a", "b", "a", "b", "c", "1", "_", "-", " "];
 const PLAIN = [...COMMON, "A", "Z", "z", "0", "9", ".", "/", "\n", "\r", "\t", "\u00a0", "é", "ß", "\u2028", "\ufeff", "~", "@"];
 const WIDE = [...PLAIN, "Ω", "я", "漢", "٣", "😀", "\u{1d7d8}", "\u0301", "ǅ", "€", "ª", "Ⅷ"];
+const CASED = [...WIDE, "k", "K", "\u212a", "s", "S", "ſ", "A", "B", "É", "ẞ", "Σ", "σ", "ς", "ǆ", "Ǆ", "İ", "ı", "i", "I", "ω", "Я", "µ", "μ",
+  "\u0345", "ι", "\u1f88", "\u1f80", "\u13a0", "\uab70", "\u{10400}", "\u{10428}", "ΐ", "\u1fd3", "ﬅ", "ﬆ"];
 
 /** What may stand in patterns and texts: one way with the flag, another without it. */
 const ways = {
@@ -44,6 +49,23 @@ const ways = {
     properties: [],
   },
 };
+ways.cased = { ...ways.u, characters: CASED };
+
+/** Flags, and how they are written around a pattern. */
+function flagged(way) {
+  const flags = [...(way === ways.plain ? "ms" : "ims")].filter((flag) => (way === ways.cased && flag === "i") || chance(35)).join("");
+  if (flags === "") return { flags, written: (source) => source };
+  const without = [..."ims"].filter((flag) => !flags.includes(flag)).join("");
+  const form = one(["front", "front", "front", "group", "both", "undone"]);
+  if (form === "front") return { flags, written: (source) => `(?${flags}${chance(10) ? "u" : ""})${source}` };
+  if (form === "group") return { flags, written: (source) => `(?${flags}:${source})` };
+  if (form === "both" && without !== "") return { flags, written: (source) => `(?${without})(?${flags}-${without}:${source})` };
+  if (form === "both") return { flags, written: (source) => `(?${flags[0]})(?${flags.slice(1)}:${source})` };
+  return { flags: "", written: (source) => `(?${flags})(?-${flags}:${source})` };
+}
+
+/** A text with some letters in their other case. */
+const recased = (text) => [...text].map((character) => one([character, character.toUpperCase(), character.toLowerCase()])).join("");
 
 /** Writes a character so that it stands for itself. */
 const written = (character) => (/[\^$\\.*+?()[\]{}|/]/.test(character) ? `\\${character}` : character);
@@ -187,8 +209,11 @@ function isFound(source, flags, text) {
 }
 
 for (let made = 0; made < Number(count);) {
-  const way = chance(80) ? ways.u : ways.plain;
+  const way = one([ways.u, ways.u, ways.u, ways.cased, ways.plain]);
   const pattern = new Maker(way).choice(3);
+  const chosen = chance(way === ways.cased ? 100 : 20) ? flagged(way) : { flags: "", written: (source) => source };
+  const flags = way.flags + chosen.flags;
+  const source = chosen.written(pattern.source);
   try {
     new RegExp(pattern.source, way.flags);
   } catch {
@@ -197,8 +222,9 @@ for (let made = 0; made < Number(count);) {
   for (let number = 0; number < 4 && made < Number(count); number += 1) {
     const around = () => (chance(50) ? "" : anyText(way.characters, 4));
     const text = chance(60) ? around() + changed(pattern.sample(), way.characters) + around() : anyText(way.characters, 12);
-    const limited = [...text].slice(0, 16).join("");
+    const cased = way === ways.cased ? recased(text) : text;
+    const limited = [...cased].slice(0, 16).join("");
     made += 1;
-    process.stdout.write(`${JSON.stringify({ pattern: pattern.source, text: limited, found: isFound(pattern.source, way.flags, limited) })}\n`);
+    process.stdout.write(`${JSON.stringify({ pattern: source, text: limited, found: isFound(pattern.source, flags, limited) })}\n`);
   }
 }

@@ -14,6 +14,7 @@ pub const MAX_SCHEMA_TRIES: usize = 100_000;
 pub const MAX_PATTERN_LENGTH: usize = 64 * 1024;
 
 /// Most properties in a class of a `pattern`, all general categories counting as one: each is looked up for a character.
+/// Half as many where case is ignored, for there most letters are looked up twice.
 pub const MAX_CLASS_PROPERTIES: usize = 16;
 
 /// Most that matching a `pattern` with back references may have left to try and to undo: 32 bytes each.

@@ -1,5 +1,5 @@
-//! What `pattern` and `patternProperties` are matched with: regular expressions of ECMA-262 with the flag `u` and no
-//! other, searched for anywhere in a text.
+//! What `pattern` and `patternProperties` are matched with: regular expressions of ECMA-262 with the flag `u`, searched for
+//! anywhere in a text.
 //!
 //! Only whether something is found is asked, never what or where. So an expression without back references is simulated as
 //! a set of states: time and memory are linear in the text, whatever the expression is. Look-arounds don't change that:
@@ -10,16 +10,25 @@
 //!
 //! - what is an error with `u` and plain without (ECMA-262, Annex B): needless escapes of what is no ASCII letter or digit
 //!   (`\-`, `\_`, `\@`), a lone `]`, `{` or `}`, a class as an end of a range (`[\w-.]`), a repeated lookahead;
-//! - what has one meaning wherever it has any: `\A`, `\z`, `(?P<name>…)` and `(?P=name)`.
+//! - what has one meaning wherever it has any: `\A`, `\z`, `(?P<name>…)` and `(?P=name)`;
+//! - the flags `i`, `m` and `s` at an expression's start, as Python and Rust know them: `(?i)…`, `(?is)…`. They mean what
+//!   ECMA-262 says, as they do for a group (`(?i-s:…)`, since 2025). `u` may be among them, and changes nothing.
+//!
+//! With `i` two characters are the same if they fold to the same one, as with ECMA-262's flags `iu`; `folding` says how that
+//! is known without `CaseFolding.txt`. Single characters and classes of ASCII are folded when an expression is compiled,
+//! other classes for each character that is not ASCII.
 //!
 //! Refused are escapes of letters that mean nothing here and different things elsewhere (`\Z`, `\h`, `\e`), octal escapes,
-//! and flags in the expression (`(?i)`, and `(?i:…)`, which takes tables of how letters fold).
+//! all other flags (`(?x)`, `(?a)`, `(?L)`, `(?U)`, `(?R)`), and flags within an expression that are not those of a group
+//! (`a(?i)b`): they hold for what follows, or for everything, or nowhere.
 
 mod backtracking;
 mod class;
 mod compiler;
 mod counter;
 mod escape;
+mod flags;
+mod folding;
 mod parser;
 mod program;
 mod property;

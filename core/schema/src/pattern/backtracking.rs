@@ -6,8 +6,9 @@
 
 use crate::limits::MAX_PATTERN_FRAMES;
 
+use super::folding::folded;
 use super::program::{Machine, Op, Program, Run};
-use super::reading::{Direction, is_boundary, next};
+use super::reading::{Direction, is_boundary, is_line_end, next};
 
 /// What is on the stack.
 enum Frame {
@@ -111,15 +112,20 @@ impl Walk<'_> {
                     way = Some((usize::from(to), at));
                     continue;
                 }
-                Op::Reference(slot) => {
+                Op::Reference { slot, ignore_case } => {
                     way = self
-                        .again(slot as usize, at, machine.direction)?
+                        .again(slot as usize, at, machine.direction, ignore_case)?
                         .map(|beyond| (op + 1, beyond));
                     continue;
                 }
                 Op::Start => at == 0,
                 Op::End => at == self.text.len(),
-                Op::Boundary { negated } => is_boundary(self.text, at) != negated,
+                Op::LineStart => is_line_end(self.text, at, Direction::Backward),
+                Op::LineEnd => is_line_end(self.text, at, Direction::Forward),
+                Op::Boundary {
+                    negated,
+                    ignore_case,
+                } => is_boundary(self.text, at, ignore_case) != negated,
                 Op::Look { look, negated } => self.look(usize::from(look), negated, at)?,
                 Op::Save(slot) => {
                     self.keep(slot as usize, at)?;
@@ -196,13 +202,22 @@ impl Walk<'_> {
     }
 
     /// The position beyond what a group has captured, if that comes again. What has captured nothing comes anywhere.
-    fn again(&mut self, slot: usize, at: usize, direction: Direction) -> Option<Option<usize>> {
+    fn again(
+        &mut self,
+        slot: usize,
+        at: usize,
+        direction: Direction,
+        ignore_case: bool,
+    ) -> Option<Option<usize>> {
         let (start, end) = (*self.slots.get(slot)?, *self.slots.get(slot + 1)?);
         if start == NOWHERE || end == NOWHERE {
             return Some(Some(at));
         }
         let captured = self.text.get(start..end)?;
         self.spend(captured.len())?;
+        if ignore_case {
+            return Some(self.alike(captured, at, direction));
+        }
         Some(match direction {
             Direction::Forward => self
                 .text
@@ -215,6 +230,23 @@ impl Walk<'_> {
                 .ends_with(captured)
                 .then(|| at - captured.len()),
         })
+    }
+
+    /// The position beyond what differs from a text in nothing but case.
+    fn alike(&self, expected: &str, mut at: usize, direction: Direction) -> Option<usize> {
+        let mut within = match direction {
+            Direction::Forward => 0,
+            Direction::Backward => expected.len(),
+        };
+        while let Some((wanted, beyond)) = next(expected, within, direction) {
+            within = beyond;
+            let (char, beyond) = next(self.text, at, direction)?;
+            if folded(char) != folded(wanted) {
+                return None;
+            }
+            at = beyond;
+        }
+        Some(at)
     }
 
     /// Whether a look-around goes on. What it captures stays, but there is no other way through it.

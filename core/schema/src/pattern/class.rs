@@ -58,10 +58,12 @@ impl Parser {
                 }
             }
         }
-        if gathering.properties() > MAX_CLASS_PROPERTIES {
+        // Where case is ignored, most letters are asked for twice.
+        let times = if self.flags.ignore_case { 2 } else { 1 };
+        if gathering.properties() * times > MAX_CLASS_PROPERTIES {
             return Err(self.error("a class of too many properties"));
         }
-        let set = gathering.finish(negated);
+        let set = gathering.finish(negated, self.flags.ignore_case);
         Ok(self.set(set))
     }
 

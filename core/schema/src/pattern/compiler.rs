@@ -132,8 +132,20 @@ impl Compiler {
             Node::End => {
                 self.write(Op::End)?;
             }
-            Node::Boundary { negated } => {
-                self.write(Op::Boundary { negated: *negated })?;
+            Node::LineStart => {
+                self.write(Op::LineStart)?;
+            }
+            Node::LineEnd => {
+                self.write(Op::LineEnd)?;
+            }
+            Node::Boundary {
+                negated,
+                ignore_case,
+            } => {
+                self.write(Op::Boundary {
+                    negated: *negated,
+                    ignore_case: *ignore_case,
+                })?;
             }
             Node::Sequence(nodes) => match self.direction {
                 Direction::Forward => nodes.iter().try_for_each(|node| self.node(node))?,
@@ -148,9 +160,12 @@ impl Compiler {
                     negated: look.negated,
                 })?;
             }
-            Node::Reference(index) => {
+            Node::Reference { index, ignore_case } => {
                 let group = self.references.get(*index).copied().unwrap_or_default();
-                self.write(Op::Reference(wide(2 * group)))?;
+                self.write(Op::Reference {
+                    slot: wide(2 * group),
+                    ignore_case: *ignore_case,
+                })?;
             }
             Node::Repeat(repeat) => self.repeat(repeat)?,
         }

@@ -3,7 +3,7 @@
 use super::PatternError;
 use super::parser::Parser;
 use super::property::Property;
-use super::set::{DIGITS, Gathering, SPACES, Span, WORDS};
+use super::set::{DIGITS, Gathering, SPACES, Span, WORDS, WORDS_IGNORING_CASE};
 use super::tree::Node;
 
 /// What an escape stands for.
@@ -38,8 +38,10 @@ impl Parser {
     /// An escape outside of a class.
     pub(super) fn escape(&mut self) -> Result<Escape, PatternError> {
         let node = match self.peek() {
-            Some('b') => Node::Boundary { negated: false },
-            Some('B') => Node::Boundary { negated: true },
+            Some(char @ ('b' | 'B')) => Node::Boundary {
+                negated: char == 'B',
+                ignore_case: self.flags.ignore_case,
+            },
             Some('A') => Node::Start,
             Some('z') => Node::End,
             Some('k') => {
@@ -74,6 +76,9 @@ impl Parser {
         let char = match char {
             'd' => return spans(DIGITS, false),
             'D' => return spans(DIGITS, true),
+            'w' | 'W' if self.flags.ignore_case => {
+                return spans(WORDS_IGNORING_CASE, char == 'W');
+            }
             'w' => return spans(WORDS, false),
             'W' => return spans(WORDS, true),
             's' => return spans(SPACES, false),

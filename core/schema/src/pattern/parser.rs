@@ -1,9 +1,13 @@
 //! Reads an expression: alternatives, groups and quantifiers. Escapes and classes have files of their own.
 
+use std::collections::HashMap;
+
 use crate::limits::{MAX_PATTERN_DEPTH, MAX_PATTERN_LENGTH};
 
 use super::PatternError;
 use super::escape::Escape;
+use super::flags::Flags;
+use super::folding::{alike, folded};
 use super::set::{Gathering, LINE_ENDS, Set};
 use super::tree::{Look, Node, Repeat, Tree, UNBOUNDED};
 
@@ -11,7 +15,11 @@ use super::tree::{Look, Node, Repeat, Tree, UNBOUNDED};
 pub(super) struct Parser {
     chars: Vec<char>,
     at: usize,
+    /// What holds where it is.
+    pub(super) flags: Flags,
     sets: Vec<Set>,
+    /// The sets of characters that are alike, by what these fold to.
+    alike: HashMap<u32, usize>,
     groups: usize,
     looks: usize,
     /// The names of groups, with their indices.
@@ -37,12 +45,15 @@ pub(super) fn parse(source: &str) -> Result<Tree, PatternError> {
     let mut parser = Parser {
         chars: source.chars().collect(),
         at: 0,
+        flags: Flags::default(),
         sets: Vec::new(),
+        alike: HashMap::new(),
         groups: 0,
         looks: 0,
         names: Vec::new(),
         references: Vec::new(),
     };
+    parser.flags_of_all()?;
     let root = parser.choice(0)?;
     if parser.peek().is_some() {
         return Err(parser.error("a ')' that closes nothing"));
@@ -111,6 +122,24 @@ impl Parser {
         Node::Set(self.sets.len() - 1)
     }
 
+    /// One character, or those that are like it.
+    fn char(&mut self, char: u32) -> Node {
+        if !self.flags.ignore_case {
+            return Node::Char(char);
+        }
+        if alike(char).nth(1).is_none() {
+            return Node::Char(char);
+        }
+        let folded = folded(char);
+        if let Some(known) = self.alike.get(&folded) {
+            return Node::Set(*known);
+        }
+        self.alike.insert(folded, self.sets.len());
+        let mut gathering = Gathering::default();
+        alike(char).for_each(|char| gathering.add(char, char));
+        self.set(gathering.finish(false, false))
+    }
+
     /// Alternatives, up to the end or to a `)`.
     fn choice(&mut self, depth: usize) -> Result<Node, PatternError> {
         if depth > MAX_PATTERN_DEPTH {
@@ -154,7 +183,7 @@ impl Parser {
         // Within a group of its own all of it may be repeated.
         let repeatable = match (self.chars.get(start), &inner) {
             (Some('('), Node::Look(look)) => !(look.behind && self.begins(start, "(?<")),
-            (Some('^' | '$' | '\\'), Node::Start | Node::End | Node::Boundary { .. }) => false,
+            (Some('^' | '$' | '\\'), node) => !node.is_assertion(),
             _ => true,
         };
         if !repeatable {
@@ -222,25 +251,28 @@ impl Parser {
             return Ok(Node::Empty);
         };
         Ok(match char {
+            '^' if self.flags.multiline => Node::LineStart,
             '^' => Node::Start,
+            '$' if self.flags.multiline => Node::LineEnd,
             '$' => Node::End,
             '.' => {
                 let mut any = Gathering::default();
-                any.add_class(LINE_ENDS, true);
-                self.set(any.finish(false))
+                let left_out = if self.flags.dot_all { &[] } else { LINE_ENDS };
+                any.add_class(left_out, true);
+                self.set(any.finish(false, false))
             }
             '[' => self.class()?,
             '(' => self.group(depth)?,
             '\\' => match self.escape()? {
-                Escape::Char(char) => Node::Char(char),
+                Escape::Char(char) => self.char(char),
                 Escape::Class(class) => {
                     let mut gathering = Gathering::default();
                     class.add_to(&mut gathering);
-                    self.set(gathering.finish(false))
+                    self.set(gathering.finish(false, self.flags.ignore_case))
                 }
                 Escape::Node(node) => node,
             },
-            char => Node::Char(u32::from(char)),
+            char => self.char(u32::from(char)),
         })
     }
 
@@ -267,10 +299,14 @@ impl Parser {
             }
             self.names.push((name, self.groups));
             self.capturing(depth)?
+        } else if self.begins_flags() {
+            let outside = self.flags;
+            self.flags = self.flags_of_group()?;
+            let inner = self.choice(depth + 1)?;
+            self.flags = outside;
+            inner
         } else if self.peek() == Some('?') {
-            return Err(
-                self.error("no group begins so (flags within an expression are not understood)")
-            );
+            return Err(self.error("no group begins so"));
         } else {
             self.capturing(depth)?
         };
@@ -330,7 +366,10 @@ impl Parser {
 
     fn reference(&mut self, target: Target) -> Node {
         self.references.push((target, self.at));
-        Node::Reference(self.references.len() - 1)
+        Node::Reference {
+            index: self.references.len() - 1,
+            ignore_case: self.flags.ignore_case,
+        }
     }
 
     /// The groups that are referred to.

@@ -108,9 +108,14 @@ pub(super) enum Op {
     Start,
     /// Goes on at the text's end.
     End,
+    /// Goes on where a line starts.
+    LineStart,
+    /// Goes on where a line ends.
+    LineEnd,
     /// Goes on where a word begins or ends, or where none does.
     Boundary {
         negated: bool,
+        ignore_case: bool,
     },
     /// Goes on where the look-around of this index is found, or where it is not.
     Look {
@@ -126,7 +131,10 @@ pub(super) enum Op {
     /// Goes on unless the position is still that of the slot.
     Moved(u32),
     /// Reads once more what lies between the positions of this slot and the next.
-    Reference(u32),
+    Reference {
+        slot: u32,
+        ignore_case: bool,
+    },
 }
 
 /// Characters of one set in a row: `[a-z]{1,63}`. Counted instead of written out, so that a bound costs nothing.

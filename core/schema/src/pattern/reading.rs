@@ -1,5 +1,7 @@
 //! Reading a text character by character, in both directions, and what can be asked about a position in it.
 
+use super::set::{LINE_ENDS, Span, WORDS_IGNORING_CASE};
+
 /// Which way a text is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Direction {
@@ -38,11 +40,28 @@ pub(super) fn next(text: &str, at: usize, direction: Direction) -> Option<(u32, 
     }
 }
 
-/// Whether a word (`\w`) begins or ends at a position. What is not ASCII is in no word, so bytes are enough.
-pub(super) fn is_boundary(text: &str, at: usize) -> bool {
+/// Whether a word (`\w`) begins or ends at a position.
+pub(super) fn is_boundary(text: &str, at: usize, ignore_case: bool) -> bool {
+    if ignore_case {
+        let is_word = |direction| {
+            next(text, at, direction).is_some_and(|(char, _)| {
+                let is_within = |span: &Span| (span.0..=span.1).contains(&char);
+                WORDS_IGNORING_CASE.iter().any(is_within)
+            })
+        };
+        return is_word(Direction::Backward) != is_word(Direction::Forward);
+    }
+    // What is not ASCII is in no word, so bytes are enough.
     let is_word = |at: Option<usize>| {
         at.and_then(|at| text.as_bytes().get(at))
             .is_some_and(|&byte| byte.is_ascii_alphanumeric() || byte == b'_')
     };
     is_word(at.checked_sub(1)) != is_word(Some(at))
+}
+
+/// Whether a line begins at a position, read backward from there, or ends there, read forward.
+pub(super) fn is_line_end(text: &str, at: usize, direction: Direction) -> bool {
+    let is_within = |&(first, last): &Span, char| (first..=last).contains(&char);
+    next(text, at, direction)
+        .is_none_or(|(char, _)| LINE_ENDS.iter().any(|span| is_within(span, char)))
 }

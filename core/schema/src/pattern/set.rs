@@ -1,5 +1,6 @@
 //! Sets of characters: what a class, `.`, `\d` or `\p{…}` stands for.
 
+use super::folding::alike;
 use super::property::Property;
 
 /// Characters from the first to the second, both included.
@@ -10,6 +11,16 @@ pub(super) const DIGITS: &[Span] = &[(0x30, 0x39)];
 
 /// `\w`.
 pub(super) const WORDS: &[Span] = &[(0x30, 0x39), (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A)];
+
+/// `\w` where case is ignored: also what is like one of these.
+pub(super) const WORDS_IGNORING_CASE: &[Span] = &[
+    (0x30, 0x39),
+    (0x41, 0x5A),
+    (0x5F, 0x5F),
+    (0x61, 0x7A),
+    (0x17F, 0x17F),
+    (0x212A, 0x212A),
+];
 
 /// `\s`: WhiteSpace and LineTerminator of ECMA-262.
 pub(super) const SPACES: &[Span] = &[
@@ -40,6 +51,8 @@ pub(super) struct Set {
     /// Properties, and whether a character must have or lack them.
     properties: Box<[(Property, bool)]>,
     negated: bool,
+    /// Whether what is like a character that is listed or has such a property counts as this one does.
+    folds: bool,
 }
 
 /// A set that is being put together.
@@ -94,23 +107,22 @@ impl Gathering {
         self.properties.len()
     }
 
-    /// The set, or everything but it.
-    pub(super) fn finish(mut self, negated: bool) -> Set {
-        self.spans.sort_unstable();
-        let mut spans: Vec<Span> = Vec::with_capacity(self.spans.len());
-        for (first, last) in self.spans {
-            match spans.last_mut() {
-                Some(before) if first <= before.1.saturating_add(1) => {
-                    before.1 = before.1.max(last);
-                }
-                _ => spans.push((first, last)),
-            }
+    /// The set, or everything but it. Where case is ignored, also what is like its characters belongs to it.
+    pub(super) fn finish(self, negated: bool, ignore_case: bool) -> Set {
+        let mut spans = in_order(self.spans);
+        let mut folds = ignore_case;
+        // What is nothing but ASCII is soon listed with all that is like it, and need not be folded for each text.
+        if folds && self.properties.is_empty() && spans.iter().all(|span| span.1 < 0x80) {
+            let listed = spans.iter().flat_map(|&(first, last)| first..=last);
+            spans = in_order(listed.flat_map(alike).map(|char| (char, char)).collect());
+            folds = false;
         }
         let mut set = Set {
             ascii: [0; 2],
             spans: spans.into_boxed_slice(),
             properties: self.properties.into_boxed_slice(),
             negated,
+            folds,
         };
         let word = |base: u32| {
             (0..64).fold(0, |word, bit| {
@@ -122,12 +134,27 @@ impl Gathering {
     }
 }
 
+/// Spans in order and apart from each other.
+fn in_order(mut spans: Vec<Span>) -> Vec<Span> {
+    spans.sort_unstable();
+    let mut apart: Vec<Span> = Vec::with_capacity(spans.len());
+    for (first, last) in spans {
+        match apart.last_mut() {
+            Some(before) if first <= before.1.saturating_add(1) => {
+                before.1 = before.1.max(last);
+            }
+            _ => apart.push((first, last)),
+        }
+    }
+    apart
+}
+
 impl Set {
     /// A set of one character.
     pub(super) fn of(char: u32) -> Self {
         let mut gathering = Gathering::default();
         gathering.add(char, char);
-        gathering.finish(false)
+        gathering.finish(false, false)
     }
 
     /// Whether a byte is a character of the set that is ASCII.
@@ -147,13 +174,22 @@ impl Set {
     }
 
     fn looked_up(&self, char: u32) -> bool {
+        let found = if self.folds {
+            alike(char).any(|char| self.lists(char))
+        } else {
+            self.lists(char)
+        };
+        found != self.negated
+    }
+
+    /// Whether a character itself is listed, or has a property.
+    fn lists(&self, char: u32) -> bool {
         let after = self.spans.partition_point(|span| span.1 < char);
         let listed = self.spans.get(after).is_some_and(|span| span.0 <= char);
-        let found = listed
+        listed
             || self
                 .properties
                 .iter()
-                .any(|&(property, wanted)| property.holds(char) == wanted);
-        found != self.negated
+                .any(|&(property, wanted)| property.holds(char) == wanted)
     }
 }

@@ -7,7 +7,7 @@
 
 use super::counter::Counter;
 use super::program::{Machine, Op, Program, SMALL};
-use super::reading::{Direction, is_boundary, next};
+use super::reading::{Direction, is_boundary, is_line_end, next};
 use super::states::{Few, Many, States};
 
 /// One bit for each position where a look-around may hold.
@@ -130,7 +130,12 @@ impl Search<'_> {
                     }
                     Op::Start => at == 0,
                     Op::End => at == text.len(),
-                    Op::Boundary { negated } => is_boundary(text, at) != negated,
+                    Op::LineStart => is_line_end(text, at, Direction::Backward),
+                    Op::LineEnd => is_line_end(text, at, Direction::Forward),
+                    Op::Boundary {
+                        negated,
+                        ignore_case,
+                    } => is_boundary(text, at, ignore_case) != negated,
                     Op::Look { look, negated } => {
                         let marks = self.known.get(usize::from(look))?;
                         (marks.get(at / 64)? >> (at % 64) & 1 != 0) != negated
@@ -143,7 +148,7 @@ impl Search<'_> {
                         None => break 'text true,
                     },
                     // Written where captures count only.
-                    Op::Save(_) | Op::Clear(..) | Op::Moved(_) | Op::Reference(_) => true,
+                    Op::Save(_) | Op::Clear(..) | Op::Moved(_) | Op::Reference { .. } => true,
                 };
                 if goes_on {
                     now.add(machine, state + 1);

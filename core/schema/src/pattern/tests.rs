@@ -127,6 +127,10 @@ fn a_class_has_so_many_properties_at_most() {
         refused(&format!("[{class}]")).message,
         "a class of too many properties"
     );
+    let few = MAX_CLASS_PROPERTIES / 2;
+    let class = scripts.map(|script| format!(r"\p{{sc={script}}}"));
+    compiled(&format!("(?i)[{}]", class[..few].concat()));
+    refused(&format!("(?i)[{}]", class[..=few].concat()));
 }
 
 #[test]
@@ -151,9 +155,120 @@ fn what_other_languages_write_is_taken_where_it_has_one_meaning() {
     holds(r"\Aab\z", &["ab"], &["ab\n", "xab"]);
     holds(r"^(?P<x>a|b)(?P=x)$", &["aa", "bb"], &["ab"]);
     for pattern in [
-        r"a\Z", r"\h", r"\e", r"\Q", r"[\z]", "(?i)a", "(?i:a)", "(?#a)", "(?>a)", r"\01", r"[\1]",
+        r"a\Z", r"\h", r"\e", r"\Q", r"[\z]", "(?#a)", "(?>a)", r"\01", r"[\1]",
     ] {
         refused(pattern);
+    }
+}
+
+#[test]
+fn flags_at_the_start_hold_for_all_of_an_expression() {
+    holds("(?i)^abc$", &["abc", "ABC", "aBc"], &["abd", "abcA"]);
+    holds("(?s)^a.b$", &["a\nb", "a\u{2028}b", "axb"], &["A\nb"]);
+    holds("^a.b$", &["axb"], &["a\nb"]);
+    holds(
+        "(?m)^b$",
+        &["b", "a\nb\nc", "a\rb", "b\u{2029}"],
+        &["ab", "a\u{85}b"],
+    );
+    holds("(?is)^(?:A|b.)$", &["a", "B\n"], &["\n"]);
+    holds("(?i)(?m)^B$", &["a\nb"], &["ab"]);
+    holds("(?u)^a$|(?i:b)", &["a", "B"], &["A"]);
+    holds("(?mu)^a$", &["b\na"], &["A"]);
+    holds(r"(?m)\Ab\z", &["b"], &["a\nb", "b\n"]);
+}
+
+#[test]
+fn flags_of_a_group_hold_within_it() {
+    holds("^(?i:b)a$", &["ba", "Ba"], &["bA"]);
+    holds("(?i)^b(?-i:a)b$", &["bab", "BaB"], &["bAb"]);
+    holds("^(?s:.)(?i-s:A.)$", &["\nab"], &["\na\n"]);
+    holds("^(?s-i:.(?i:a|b)c)$", &["\nBc"], &["\nbC"]);
+    holds("^(?m:a$)[^]*^b$", &[], &["a\nb"]);
+    holds("^(?m:a$)[^]*(?m:^)b$", &["a\nb", "a\nc\nb"], &["acb"]);
+    holds("^(?i:a|b)+c$", &["aBAbc"], &["aC"]);
+    holds("(?i:(?=B)).$", &["b", "B"], &["c"]);
+    holds("(?i-:a)", &["A"], &["b"]);
+}
+
+#[test]
+fn case_is_ignored_as_unicode_folds_it() {
+    holds(
+        "(?i)^[a-z]+$",
+        &["aZ", "\u{17f}\u{212a}"],
+        &["é", "1", "\u{131}"],
+    );
+    holds("(?i)^[A-C]{5,6}$", &["abcABC"], &["abcd12"]);
+    holds("(?i)^ß$", &["ß", "ẞ"], &["ss", "SS"]);
+    holds("(?i)^σ$", &["Σ", "ς", "σ"], &["s"]);
+    holds("(?i)^[à-ö]$", &["É", "é"], &["Ÿ", "e"]);
+    holds("(?i)^[^a-zé]+$", &["1-"], &["A", "b", "É", "\u{212a}"]);
+    holds(r"(?i)^\p{Lu}$", &["a", "A"], &["1", "ª"]);
+    holds(r"(?i)^\P{Lu}$", &["a", "A", "1"], &[]);
+    holds(r"(?i)^[^\P{Lu}]$", &[], &["a", "A", "1"]);
+    holds("(?i)^\\u0041\\x62$", &["ab", "AB"], &["b"]);
+    // Without the flag nothing is like anything else.
+    holds("^[a-z]$", &["k"], &["K", "\u{212a}"]);
+}
+
+#[test]
+fn what_is_like_a_letter_is_of_a_word_where_case_is_ignored() {
+    holds(r"(?i)^\w$", &["s", "\u{17f}", "\u{212a}"], &["é", "-"]);
+    holds(r"(?i)^\W$", &["é", "-"], &["s", "S", "\u{17f}", "K"]);
+    holds(r"(?i)^[^\w]$", &["é", "-"], &["s", "\u{17f}"]);
+    holds(r"(?i)^[^\W]$", &["K", "\u{17f}"], &["-"]);
+    holds(r"(?i)-\b.$", &["-\u{17f}", "-s"], &["-é", "--"]);
+    holds(r"-\b.$", &["-s"], &["-\u{17f}"]);
+    holds(r"^\w$", &["s"], &["\u{17f}"]);
+}
+
+#[test]
+fn back_references_ignore_case_where_it_is_ignored() {
+    holds(r"(?i)^(a|b)\1$", &["aA", "Bb"], &["ab"]);
+    holds(
+        r"(?i)^(k.)\1$",
+        &["k1\u{212a}1", "\u{212a}ék\u{c9}"],
+        &["k1k2"],
+    );
+    holds(r"^(?i:(a))\1$", &["AA", "aa"], &["aA"]);
+    holds(r"^(a)(?i:\1)$", &["aA"], &["Aa"]);
+    holds(r"(?i)(?<=\1(ab))c$", &["aBAbc", "ABabC"], &["abc", "xbabc"]);
+    holds(r"(?i)^(a)\1\1$", &["aAa"], &["aA"]);
+}
+
+#[test]
+fn flags_that_mean_something_else_or_stand_elsewhere_are_refused() {
+    for (pattern, message) in [
+        (
+            "a(?i)b",
+            "flags of the whole expression stand at its start only, at character 2",
+        ),
+        (
+            "(?i:(?s)b)",
+            "flags of the whole expression stand at its start only, at character 5",
+        ),
+        (
+            "(?x)a",
+            "a flag that is none of i, m, s and u, at character 2",
+        ),
+        (
+            "(?-u)a",
+            "a flag that is none of i, m, s and u, at character 3",
+        ),
+        ("(?-:a)", "a '-' without a flag, at character 1"),
+        ("(?ii:a)", "a flag that is given twice, at character 3"),
+        ("(?i-i:a)", "a flag that is given twice, at character 4"),
+        ("(?i:a", "a group that is not closed, at character 0"),
+    ] {
+        assert_eq!(refused(pattern).to_string(), message, "{pattern}");
+    }
+    for flag in ["a", "L", "U", "R", "x", "ix", "i=", "i--s", "i<"] {
+        refused(&format!("(?{flag})a"));
+        refused(&format!("b(?{flag}:a)"));
+    }
+    for flag in ["i", "m", "s", "u", "im"] {
+        refused(&format!("(?{flag}"));
+        refused(&format!("b(?{flag}"));
     }
 }
 
@@ -279,6 +394,8 @@ fn a_class_that_repeats_is_left_where_it_ends() {
     holds("^[a-zé]+$", &["aéb", "éa"], &["aèb", "a1"]);
     holds("^[^x]*x?$", &["", "ab", "é漢x", "x"], &["axa"]);
     holds("^[a-z]*^b$|^[0-9]+(?![^])", &["b", "12"], &["ab", "1a"]);
+    holds("(?i)^[a-z]+$", &["aBc"], &["a1"]);
+    assert_eq!(cost("(?i)^[a-z]+$", "abCd"), cost("^[a-z]+$", "abcd"));
     let mut steps = 10;
     assert_eq!(
         compiled("^[a-z]+$").is_found(&"a".repeat(20), &mut steps),
@@ -352,7 +469,7 @@ fn a_machine_of_more_states_than_a_word_has_bits_is_simulated_too() {
 fn no_text_makes_a_pattern_panic() {
     let pieces = [
         "(", ")", "[", "]", "{", "}", "?", "*", "|", "\\", "^", "-", "a", "1", ",", "<", "=", "k",
-        "u", "p", "é", "P", "!",
+        "u", "p", "é", "P", "!", "(?i", "s:", "m",
     ];
     let mut state: u32 = 7;
     for _ in 0..20_000 {

@@ -25,13 +25,18 @@ pub(super) enum Node {
     Char(u32),
     /// One character of a set, by its index.
     Set(usize),
-    /// `^`.
+    /// `^`, or `\A`.
     Start,
-    /// `$`.
+    /// `$`, or `\z`.
     End,
+    /// `^` with the flag `m`.
+    LineStart,
+    /// `$` with the flag `m`.
+    LineEnd,
     /// `\b`, or `\B`.
     Boundary {
         negated: bool,
+        ignore_case: bool,
     },
     Sequence(Vec<Node>),
     Choice(Vec<Node>),
@@ -42,7 +47,10 @@ pub(super) enum Node {
     },
     Look(Box<Look>),
     /// A back reference, by its index in [`Tree::references`].
-    Reference(usize),
+    Reference {
+        index: usize,
+        ignore_case: bool,
+    },
     Repeat(Box<Repeat>),
 }
 
@@ -86,16 +94,23 @@ impl Node {
             | Self::Char(_)
             | Self::Set(_)
             | Self::End
+            | Self::LineStart
+            | Self::LineEnd
             | Self::Boundary { .. }
-            | Self::Reference(_) => false,
+            | Self::Reference { .. } => false,
         }
+    }
+
+    /// Whether it is a question about a position, other than a look-around.
+    pub(super) fn is_assertion(&self) -> bool {
+        matches!(
+            self,
+            Self::Start | Self::End | Self::LineStart | Self::LineEnd | Self::Boundary { .. }
+        )
     }
 
     /// Whether it is anything but a question about a position.
     fn may_consume(&self) -> bool {
-        !matches!(
-            self,
-            Self::Empty | Self::Start | Self::End | Self::Boundary { .. } | Self::Look(_)
-        )
+        !self.is_assertion() && !matches!(self, Self::Empty | Self::Look(_))
     }
 }

@@ -1,0 +1,98 @@
+//! Reads flags: those of the whole expression, as other languages write them at its start (`(?i)…`), and those of a group,
+//! as ECMA-262 knows them since 2025 (`(?i-s:…)`).
+
+use super::PatternError;
+use super::parser::Parser;
+
+/// The flags that hold for a part of an expression.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Flags {
+    /// `i`: characters that differ in case are the same.
+    pub(super) ignore_case: bool,
+    /// `m`: `^` and `$` are found at lines.
+    pub(super) multiline: bool,
+    /// `s`: `.` is any character.
+    pub(super) dot_all: bool,
+}
+
+impl Parser {
+    /// Whether flags come next, after a `(`.
+    pub(super) fn begins_flags(&self) -> bool {
+        self.peek() == Some('?')
+            && self
+                .peek_beyond(1)
+                .is_some_and(|next| next.is_ascii_alphabetic() || next == '-')
+    }
+
+    /// The flags that the expression begins with.
+    pub(super) fn flags_of_all(&mut self) -> Result<(), PatternError> {
+        loop {
+            let start = self.position();
+            if !self.eat("(") || !self.begins_flags() || self.begins_name() {
+                self.go_back(start);
+                return Ok(());
+            }
+            let flags = self.changed_flags()?;
+            if !self.eat(")") {
+                // They are those of a group.
+                self.go_back(start);
+                return Ok(());
+            }
+            self.flags = flags;
+        }
+    }
+
+    /// The flags that hold in a group that begins here.
+    pub(super) fn flags_of_group(&mut self) -> Result<Flags, PatternError> {
+        let start = self.position();
+        let flags = self.changed_flags()?;
+        if self.peek() == Some(')') {
+            self.go_back(start);
+            return Err(self.error("flags of the whole expression stand at its start only"));
+        }
+        if !self.eat(":") {
+            return Err(self.error("flags that neither ')' nor ':' follows"));
+        }
+        Ok(flags)
+    }
+
+    /// Whether what looks like flags is a group with a name, or a reference to one.
+    fn begins_name(&self) -> bool {
+        self.peek_beyond(1) == Some('P') && matches!(self.peek_beyond(2), Some('<' | '='))
+    }
+
+    /// What `?i-s` makes of the flags that hold here. `u` holds anyhow.
+    fn changed_flags(&mut self) -> Result<Flags, PatternError> {
+        let start = self.position();
+        self.take();
+        let mut flags = self.flags;
+        let mut seen = Vec::with_capacity(4);
+        let mut on = true;
+        loop {
+            let held = match self.peek() {
+                Some('-') if on => {
+                    on = false;
+                    self.take();
+                    continue;
+                }
+                Some('i') => &mut flags.ignore_case,
+                Some('m') => &mut flags.multiline,
+                Some('s') => &mut flags.dot_all,
+                Some('u') if on => &mut true,
+                Some(')' | ':') if !seen.is_empty() => return Ok(flags),
+                Some(')' | ':') => {
+                    self.go_back(start);
+                    return Err(self.error("a '-' without a flag"));
+                }
+                _ => return Err(self.error("a flag that is none of i, m, s and u")),
+            };
+            *held = on;
+            let flag = self.peek();
+            if seen.contains(&flag) {
+                return Err(self.error("a flag that is given twice"));
+            }
+            seen.push(flag);
+            self.take();
+        }
+    }
+}
