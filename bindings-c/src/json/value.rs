@@ -1,43 +1,22 @@
 //! Reading JSON where it lies: values are found by JSON pointers and given out as slices of the caller's own text.
 
 use std::borrow::Cow;
-use std::marker::PhantomData;
 
-use bytes::Bytes;
-use mcpline::protocol::wire::{Kind, Raw};
+use mcpline::protocol::wire::{Kind, RawRef};
 
 use crate::status::mcpl_status::MCPL_NOT_FOUND;
 use crate::status::{Done, Fault};
 
 /// One JSON text that lies in the caller's memory, checked once.
 pub(crate) struct Value<'t> {
-    /// Its bytes are the caller's: it must not be given out, nor outlive this.
-    raw: Raw,
-    lies: PhantomData<&'t [u8]>,
-}
-
-/// The caller's memory as [`Bytes`], which are never copied and free nothing.
-struct Lent(*const u8, usize);
-
-// SAFETY: what it points to is only read, and outlives it: `Value` has the lifetime of what was lent.
-unsafe impl Send for Lent {}
-
-impl AsRef<[u8]> for Lent {
-    fn as_ref(&self) -> &[u8] {
-        // SAFETY: made of a slice that outlives it.
-        unsafe { std::slice::from_raw_parts(self.0, self.1) }
-    }
+    raw: RawRef<'t>,
 }
 
 impl<'t> Value<'t> {
     /// Checks that this is JSON.
     pub(crate) fn new(json: &'t [u8]) -> Done<Self> {
-        let lent = Bytes::from_owner(Lent(json.as_ptr(), json.len()));
-        match Raw::parse(lent) {
-            Ok(raw) => Ok(Self {
-                raw,
-                lies: PhantomData,
-            }),
+        match RawRef::parse(json) {
+            Ok(raw) => Ok(Self { raw }),
             Err(error) => Err(Fault::invalid(format!("this is no JSON: {error}"))),
         }
     }
@@ -48,9 +27,7 @@ impl<'t> Value<'t> {
 
     /// The text of the value itself, without white space around it.
     pub(crate) fn bytes(&self) -> &'t [u8] {
-        let bytes = self.raw.as_bytes();
-        // SAFETY: the bytes are the caller's, which live as long as `'t`, not this object's.
-        unsafe { std::slice::from_raw_parts(bytes.as_ptr(), bytes.len()) }
+        self.raw.as_bytes()
     }
 
     /// The value that an RFC 6901 pointer leads to.
@@ -72,10 +49,7 @@ impl<'t> Value<'t> {
             };
             raw = found.ok_or_else(|| missing(format!("there is no {pointer}")))?;
         }
-        Ok(Self {
-            raw,
-            lies: PhantomData,
-        })
+        Ok(Self { raw })
     }
 
     /// A number that is whole, however it is written: `1`, `1.0`, `1e0`.
@@ -92,14 +66,14 @@ impl<'t> Value<'t> {
         }
         Err(Fault::invalid(format!(
             "{} is no integer of 64 bits",
-            self.raw.as_str()
+            self.text()
         )))
     }
 
     pub(crate) fn double(&self) -> Done<f64> {
         self.expect(Kind::Number)?;
         let number = self.raw.decode::<f64>();
-        number.map_err(|_| Fault::invalid(format!("{} is beyond doubles", self.raw.as_str())))
+        number.map_err(|_| Fault::invalid(format!("{} is beyond doubles", self.text())))
     }
 
     pub(crate) fn bool(&self) -> Done<bool> {
@@ -108,10 +82,9 @@ impl<'t> Value<'t> {
     }
 
     /// The text of a string, its escapes resolved.
-    pub(crate) fn string(&self) -> Done<String> {
+    pub(crate) fn string(&self) -> Done<Cow<'t, str>> {
         self.expect(Kind::String)?;
-        let text = self.raw.string_value();
-        Ok(text.map(Cow::into_owned).unwrap_or_default())
+        Ok(self.raw.string_value().unwrap_or_default())
     }
 
     /// How many members or elements it has.
@@ -134,11 +107,12 @@ impl<'t> Value<'t> {
             (None, None) => return Err(self.unlike("an object or an array")),
         };
         let (name, raw) = item.ok_or_else(|| missing(format!("there is no item {index}")))?;
-        let value = Self {
-            raw,
-            lies: PhantomData,
-        };
-        Ok((name, value))
+        Ok((name, Self { raw }))
+    }
+
+    /// For messages.
+    fn text(&self) -> Cow<'t, str> {
+        String::from_utf8_lossy(self.bytes())
     }
 
     fn expect(&self, kind: Kind) -> Done<()> {

@@ -10,6 +10,7 @@ mod line;
 mod message;
 mod method;
 mod raw;
+mod raw_ref;
 mod scan;
 pub mod sse;
 mod text;
@@ -21,5 +22,6 @@ pub use message::{
 };
 pub use method::Method;
 pub use raw::{Elements, Members, Raw};
+pub use raw_ref::RawRef;
 pub use scan::{Kind, Problem, ScanError, check};
 pub use text::json_string;

@@ -8,6 +8,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use super::raw_ref::{RawRef, Walk};
 use super::scan::{self, Kind, ScanError};
 use super::text::unescape;
 
@@ -104,7 +105,7 @@ impl Raw {
 
     /// What kind of value this is.
     pub fn kind(&self) -> Kind {
-        self.0.first().map_or(Kind::Null, |&byte| Kind::of(byte))
+        self.borrowed().kind()
     }
 
     /// Whether this is `null`.
@@ -122,34 +123,37 @@ impl Raw {
 
     /// The text, when this is a string.
     pub fn string_value(&self) -> Option<Cow<'_, str>> {
-        let inner = self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
-        Some(unescape(inner))
+        self.borrowed().string_value()
     }
 
     /// The members in the order they were written, when this is an object.
     pub fn members(&self) -> Option<Members<'_>> {
-        (self.kind() == Kind::Object).then(|| Members(Walk::inside(self)))
+        (self.kind() == Kind::Object).then(|| Members {
+            raw: self,
+            walk: Walk::inside(&self.0),
+        })
     }
 
     /// The elements, when this is an array.
     pub fn elements(&self) -> Option<Elements<'_>> {
-        (self.kind() == Kind::Array).then(|| Elements(Walk::inside(self)))
+        (self.kind() == Kind::Array).then(|| Elements {
+            raw: self,
+            walk: Walk::inside(&self.0),
+        })
     }
 
     /// The member of that name, when this is an object that has it.
     pub fn member(&self, name: &str) -> Option<Self> {
-        let mut walk = Members(Walk::inside(self));
         if self.kind() != Kind::Object {
             return None;
         }
-        while let Some((key, value)) = walk.next_spans() {
-            let key = &self.0[key.0..key.1];
-            let escaped = memchr::memchr(b'\\', key).is_some();
-            if (escaped && unescape(key) == name) || (!escaped && key == name.as_bytes()) {
-                return Some(Self(self.0.slice(value.0..value.1)));
-            }
-        }
-        None
+        let (start, end) = Walk::inside(&self.0).find(name)?;
+        Some(Self(self.0.slice(start..end)))
+    }
+
+    /// The same without the buffer.
+    pub fn borrowed(&self) -> RawRef<'_> {
+        RawRef::checked(&self.0)
     }
 }
 
@@ -197,124 +201,38 @@ impl TryFrom<&serde_json::Value> for Raw {
 
 /// The members of an object: decoded key, and value. Made by [`Raw::members`].
 #[derive(Clone, Debug)]
-pub struct Members<'a>(Walk<'a>);
-
-impl Members<'_> {
-    fn next_spans(&mut self) -> Option<((usize, usize), (usize, usize))> {
-        let key = self.0.value().filter(|(start, end)| end - start >= 2)?;
-        self.0.pass(b':');
-        let value = self.0.value()?;
-        self.0.pass(b',');
-        Some(((key.0 + 1, key.1 - 1), value))
-    }
+pub struct Members<'a> {
+    raw: &'a Raw,
+    walk: Walk<'a>,
 }
 
 impl<'a> Iterator for Members<'a> {
     type Item = (Cow<'a, str>, Raw);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (key, value) = self.next_spans()?;
-        let raw: &'a Raw = self.0.raw;
+        let (key, value) = self.walk.next_member()?;
+        let bytes = &self.raw.0;
         Some((
-            unescape(&raw.0[key.0..key.1]),
-            Raw(raw.0.slice(value.0..value.1)),
+            unescape(&bytes[key.0..key.1]),
+            Raw(bytes.slice(value.0..value.1)),
         ))
     }
 }
 
 /// The elements of an array. Made by [`Raw::elements`].
 #[derive(Clone, Debug)]
-pub struct Elements<'a>(Walk<'a>);
+pub struct Elements<'a> {
+    raw: &'a Raw,
+    walk: Walk<'a>,
+}
 
 impl Iterator for Elements<'_> {
     type Item = Raw;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (start, end) = self.0.value()?;
-        self.0.pass(b',');
-        Some(Raw(self.0.raw.0.slice(start..end)))
-    }
-}
-
-/// Steps over values that have been scanned before; looks only for where they end.
-#[derive(Clone, Debug)]
-struct Walk<'a> {
-    raw: &'a Raw,
-    at: usize,
-}
-
-impl<'a> Walk<'a> {
-    /// Behind the opening bracket of an array or object.
-    fn inside(raw: &'a Raw) -> Self {
-        Self { raw, at: 1 }
-    }
-
-    fn peek(&self) -> Option<u8> {
-        self.raw.0.get(self.at).copied()
-    }
-
-    fn space(&mut self) {
-        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
-            self.at += 1;
-        }
-    }
-
-    fn pass(&mut self, byte: u8) {
-        self.space();
-        if self.peek() == Some(byte) {
-            self.at += 1;
-        }
-    }
-
-    /// The next value; none at a closing bracket.
-    fn value(&mut self) -> Option<(usize, usize)> {
-        self.space();
-        let start = self.at;
-        match self.peek()? {
-            b']' | b'}' => return None,
-            b'"' => self.string(),
-            b'{' | b'[' => self.nested(),
-            _ => {
-                while !matches!(
-                    self.peek()?,
-                    b',' | b']' | b'}' | b' ' | b'\t' | b'\n' | b'\r'
-                ) {
-                    self.at += 1;
-                }
-            }
-        }
-        Some((start, self.at))
-    }
-
-    fn string(&mut self) {
-        self.at += 1;
-        while let Some(found) = memchr::memchr2(b'"', b'\\', &self.raw.0[self.at..]) {
-            self.at += found + 1;
-            if self.raw.0[self.at - 1] == b'"' {
-                return;
-            }
-            self.at = (self.at + 1).min(self.raw.0.len());
-        }
-        self.at = self.raw.0.len();
-    }
-
-    fn nested(&mut self) {
-        let mut depth = 0_usize;
-        while let Some(byte) = self.peek() {
-            match byte {
-                b'"' => {
-                    self.string();
-                    continue;
-                }
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth -= 1,
-                _ => {}
-            }
-            self.at += 1;
-            if depth == 0 {
-                return;
-            }
-        }
+        let (start, end) = self.walk.value()?;
+        self.walk.pass(b',');
+        Some(Raw(self.raw.0.slice(start..end)))
     }
 }
 

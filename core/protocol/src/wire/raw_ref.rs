@@ -1,0 +1,216 @@
+//! Raw JSON that lies in somebody's memory: read where it lies, without a buffer that can be shared.
+
+use std::borrow::Cow;
+
+use serde::de::DeserializeOwned;
+
+use super::scan::{self, Kind, ScanError};
+use super::text::unescape;
+
+/// One JSON value as borrowed bytes, without white space around it: [`Raw`](super::Raw) for who doesn't keep it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RawRef<'a>(&'a [u8]);
+
+impl<'a> RawRef<'a> {
+    /// Checks that `bytes` are one JSON value, as [`Raw::parse`](super::Raw::parse) does.
+    ///
+    /// # Errors
+    /// What is wrong with the bytes, and where.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self, ScanError> {
+        let span = scan::scan(bytes, |scanner| scanner.value(1))?;
+        Ok(Self(&bytes[span.range()]))
+    }
+
+    /// Keeps bytes that have been checked.
+    pub(super) fn checked(bytes: &'a [u8]) -> Self {
+        Self(bytes)
+    }
+
+    /// The JSON text.
+    pub fn as_bytes(self) -> &'a [u8] {
+        self.0
+    }
+
+    /// What kind of value this is.
+    pub fn kind(self) -> Kind {
+        self.0.first().map_or(Kind::Null, |&byte| Kind::of(byte))
+    }
+
+    /// Decodes the value.
+    ///
+    /// # Errors
+    /// When the value does not have the shape of `T`.
+    pub fn decode<T: DeserializeOwned>(self) -> Result<T, serde_json::Error> {
+        serde_json::from_slice(self.0)
+    }
+
+    /// The text, when this is a string.
+    pub fn string_value(self) -> Option<Cow<'a, str>> {
+        let inner = self.0.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+        Some(unescape(inner))
+    }
+
+    /// The member of that name, when this is an object that has it.
+    pub fn member(self, name: &str) -> Option<Self> {
+        let (start, end) = self.walk(Kind::Object)?.find(name)?;
+        Some(Self(&self.0[start..end]))
+    }
+
+    /// The members in the order they were written, with their names, when this is an object.
+    pub fn members(self) -> Option<impl Iterator<Item = (Cow<'a, str>, Self)>> {
+        let mut walk = self.walk(Kind::Object)?;
+        Some(std::iter::from_fn(move || {
+            let (key, value) = walk.next_member()?;
+            Some((
+                unescape(&self.0[key.0..key.1]),
+                Self(&self.0[value.0..value.1]),
+            ))
+        }))
+    }
+
+    /// The elements, when this is an array.
+    pub fn elements(self) -> Option<impl Iterator<Item = Self>> {
+        let mut walk = self.walk(Kind::Array)?;
+        Some(std::iter::from_fn(move || {
+            let (start, end) = walk.value()?;
+            walk.pass(b',');
+            Some(Self(&self.0[start..end]))
+        }))
+    }
+
+    fn walk(self, kind: Kind) -> Option<Walk<'a>> {
+        (self.kind() == kind).then(|| Walk::inside(self.0))
+    }
+}
+
+/// Steps over values that have been scanned before; looks only for where they end.
+#[derive(Clone, Debug)]
+pub(super) struct Walk<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Walk<'a> {
+    /// Behind the opening bracket of an array or object.
+    pub(super) fn inside(bytes: &'a [u8]) -> Self {
+        Self { bytes, at: 1 }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        while let Some(b' ' | b'\t' | b'\n' | b'\r') = self.peek() {
+            self.at += 1;
+        }
+    }
+
+    /// Passes this byte, if it comes next.
+    pub(super) fn pass(&mut self, byte: u8) {
+        self.space();
+        if self.peek() == Some(byte) {
+            self.at += 1;
+        }
+    }
+
+    /// The next value; none at a closing bracket.
+    pub(super) fn value(&mut self) -> Option<(usize, usize)> {
+        self.space();
+        let start = self.at;
+        match self.peek()? {
+            b']' | b'}' => return None,
+            b'"' => self.string(),
+            b'{' | b'[' => self.nested(),
+            _ => {
+                while !matches!(
+                    self.peek()?,
+                    b',' | b']' | b'}' | b' ' | b'\t' | b'\n' | b'\r'
+                ) {
+                    self.at += 1;
+                }
+            }
+        }
+        Some((start, self.at))
+    }
+
+    fn string(&mut self) {
+        self.at += 1;
+        while let Some(found) = memchr::memchr2(b'"', b'\\', &self.bytes[self.at..]) {
+            self.at += found + 1;
+            if self.bytes[self.at - 1] == b'"' {
+                return;
+            }
+            self.at = (self.at + 1).min(self.bytes.len());
+        }
+        self.at = self.bytes.len();
+    }
+
+    fn nested(&mut self) {
+        let mut depth = 0_usize;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'"' => {
+                    self.string();
+                    continue;
+                }
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth -= 1,
+                _ => {}
+            }
+            self.at += 1;
+            if depth == 0 {
+                return;
+            }
+        }
+    }
+
+    /// The next member of an object: its name without quotes, and its value.
+    pub(super) fn next_member(&mut self) -> Option<((usize, usize), (usize, usize))> {
+        let key = self.value().filter(|(start, end)| end - start >= 2)?;
+        self.pass(b':');
+        let value = self.value()?;
+        self.pass(b',');
+        Some(((key.0 + 1, key.1 - 1), value))
+    }
+
+    /// The value of the member of that name.
+    pub(super) fn find(mut self, name: &str) -> Option<(usize, usize)> {
+        while let Some((key, value)) = self.next_member() {
+            let key = &self.bytes[key.0..key.1];
+            let escaped = memchr::memchr(b'\\', key).is_some();
+            if (escaped && unescape(key) == name) || (!escaped && key == name.as_bytes()) {
+                return Some(value);
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_are_found_where_they_lie() {
+        let text = br#" {"a": [1, "x\u0041"], "\u0062": {"c": null}} "#;
+        let whole = RawRef::parse(text).expect("JSON");
+        assert_eq!(whole.kind(), Kind::Object);
+        let elements: Vec<_> = whole
+            .member("a")
+            .and_then(RawRef::elements)
+            .expect("an array")
+            .collect();
+        assert_eq!(elements[0].decode::<u8>().expect("a number"), 1);
+        assert_eq!(elements[1].string_value().as_deref(), Some("xA"));
+        assert!(
+            text.as_ptr_range()
+                .contains(&elements[1].as_bytes().as_ptr())
+        );
+        let inner = whole.member("b").expect("by its decoded name");
+        let names: Vec<_> = inner.members().expect("an object").collect();
+        assert_eq!(names, [("c".into(), RawRef(b"null"))]);
+        assert!(inner.elements().is_none() && inner.member("d").is_none());
+        assert!(RawRef::parse(br#"{"a":1,"a":2}"#).is_err());
+    }
+}
