@@ -107,6 +107,8 @@ pub fn read<'de, A: MapAccess<'de>, T: Deserialize<'de>>(
 #[derive(Debug)]
 pub struct Members {
     names: &'static [&'static str],
+    /// Behind the latest that was known: mostly members come in the order that they are defined in.
+    next: usize,
     seen: u64,
 }
 
@@ -124,7 +126,11 @@ impl Members {
     /// These.
     pub fn new(names: &'static [&'static str]) -> Self {
         assert!(names.len() <= 64, "more members than bits");
-        Self { names, seen: 0 }
+        Self {
+            names,
+            next: 0,
+            seen: 0,
+        }
     }
 
     /// The name of the next one.
@@ -133,12 +139,13 @@ impl Members {
     ///
     /// If it was there before.
     pub fn next<'de, A: MapAccess<'de>>(&mut self, map: &mut A) -> Result<Option<Named>, A::Error> {
-        let named = map.next_key_seed(Name(self.names))?;
+        let named = map.next_key_seed(Name(self.names, self.next))?;
         if let Some(Named::Known(at)) = named {
             if self.seen & (1 << at) != 0 {
                 return Err(A::Error::duplicate_field(self.names[at]));
             }
             self.seen |= 1 << at;
+            self.next = at + 1;
         }
         Ok(named)
     }
@@ -161,8 +168,8 @@ impl Members {
     }
 }
 
-/// Reads a name.
-struct Name(&'static [&'static str]);
+/// Reads a name, which is likely to be the one with this number or a later one.
+struct Name(&'static [&'static str], usize);
 
 impl<'de> DeserializeSeed<'de> for Name {
     type Value = Named;
@@ -180,7 +187,12 @@ impl Visitor<'_> for Name {
     }
 
     fn visit_str<E: Error>(self, name: &str) -> Result<Named, E> {
-        let at = self.0.iter().position(|known| *known == name);
+        let (earlier, later) = self.0.split_at(self.1);
+        let is_it = |known: &&str| *known == name;
+        let at = match later.iter().position(is_it) {
+            Some(at) => Some(self.1 + at),
+            None => earlier.iter().position(is_it),
+        };
         Ok(at.map_or_else(|| Named::Other(name.to_owned()), Named::Known))
     }
 }

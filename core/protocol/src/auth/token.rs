@@ -13,6 +13,7 @@ use super::metadata::ServerMetadata;
 use super::registration::{ClientAuth, Registration};
 use super::scopes::Scopes;
 use super::secret::Secret;
+use crate::members;
 
 /// The longest token that is taken: it goes into the head of every request, and servers read 8 to 64 KiB of that.
 pub const MAX_TOKEN: usize = 16 * 1024;
@@ -66,7 +67,7 @@ impl TokenType {
 }
 
 /// Tokens that were granted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Tokens {
     /// What is shown to the MCP server.
@@ -74,17 +75,28 @@ pub struct Tokens {
     /// How it is shown.
     pub token_type: TokenType,
     /// When it lapses, in seconds since 1970; none where the server doesn't say.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
     /// How long it was good for, in seconds.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub lifetime: Option<u64>,
     /// What gets the next one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<Secret>,
     /// What was granted: what the server says, else what was asked for.
-    #[serde(default)]
     pub scopes: Scopes,
+}
+
+members! {
+    Tokens from Tokens {
+        access_token: Secret::from(""),
+        token_type: TokenType::Bearer,
+        expires_at: None,
+        lifetime: None,
+        refresh_token: None,
+        scopes: Scopes::new(),
+    }; others ignored; needs access_token, token_type;
+    access_token, token_type, expires_at, lifetime, refresh_token, scopes,
 }
 
 impl Tokens {

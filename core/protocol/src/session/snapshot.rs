@@ -20,15 +20,21 @@ use super::server::{Outgoing, Phase, Scope, ServerSession, SessionLimits};
 use super::subscriptions::Listen;
 use super::thin::Thinner;
 use super::visits::{Visit, Visits};
+use crate::members;
 
 /// What of a handshake-era session holds in whichever process its next message arrives: who the client is,
 /// and what it wants to be told. Requests and questions in flight stay where they are.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct SessionState {
     ready: bool,
     peer: Option<PeerSnapshot>,
     log_level: Option<LoggingLevel>,
     subscribed: Vec<String>,
+}
+
+members! {
+    SessionState from SessionState::default(); others ignored; needs ready, subscribed;
+    ready, peer, log_level, subscribed,
 }
 
 /// A [`ServerSession`] written out, whole.
@@ -48,11 +54,20 @@ pub struct SessionSnapshot {
     pings_missed: u32,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 struct PeerSnapshot {
     revision: Revision,
     info: Option<Raw>,
     capabilities: Raw,
+}
+
+members! {
+    PeerSnapshot from PeerSnapshot {
+        revision: Revision::LATEST,
+        info: None,
+        capabilities: Raw::NULL,
+    }; others ignored; needs revision, capabilities;
+    revision, info, capabilities,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
