@@ -10,8 +10,9 @@ use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 
 /// Implements `Deserialize` for a struct.
 ///
-/// Each member has the name of its field, which may be in another field, or the name that is given. What is absent is as in the value that `from` gives, unless it is among those that are needed. Other members are
-/// refused, ignored, or kept in the map that is named. A member that is there twice is an error.
+/// Each member has the name of its field, which may be in another field, or the name that is given. What is absent is as in
+/// the value that `from` gives, unless it is among those that are needed. Other members are refused, ignored, or kept in
+/// the map that is named. A member that is there twice is an error.
 #[doc(hidden)]
 #[macro_export]
 macro_rules! members {
