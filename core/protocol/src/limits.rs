@@ -58,7 +58,9 @@ pub const MAX_MATCH_STEPS: usize = 100_000;
 pub const MAX_TEMPLATE_VARIABLES: usize = 64;
 
 pub use mcpline_schema::limits::{
-    MAX_PATTERN_STEPS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_NESTING, MAX_SCHEMA_TRIES, MAX_SUBSCHEMAS,
+    MAX_CLASS_PROPERTIES, MAX_PATTERN_DEPTH, MAX_PATTERN_FRAMES, MAX_PATTERN_LENGTH,
+    MAX_PATTERN_SIZE, MAX_PATTERN_STEPS, MAX_PATTERNS_SIZE, MAX_SCHEMA_DEPTH, MAX_SCHEMA_NESTING,
+    MAX_SCHEMA_TRIES, MAX_SUBSCHEMAS,
 };
 
 /// Most questions of a server that wait for an answer at once, in one conversation or one result: each may stand

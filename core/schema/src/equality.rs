@@ -1,6 +1,5 @@
 //! Equality of values as JSON Schema has it: numbers by value, members in any order.
 
-use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hash, Hasher};
 
@@ -42,14 +41,20 @@ pub(crate) fn are_unique(items: &[Value]) -> bool {
     }
     // The keys of the hash are drawn at random, so nobody can make items collide.
     let hashes = RandomState::new();
-    let mut seen: HashMap<u64, Vec<&Value>> = HashMap::with_capacity(items.len());
-    items.iter().all(|item| {
-        let mut state = hashes.build_hasher();
-        hash(item, &mut state);
-        let same = seen.entry(state.finish()).or_default();
-        let unique = !same.iter().any(|other| are_equal(item, other));
-        same.push(item);
-        unique
+    let mut hashed: Vec<_> = items
+        .iter()
+        .map(|item| {
+            let mut state = hashes.build_hasher();
+            hash(item, &mut state);
+            (state.finish(), item)
+        })
+        .collect();
+    hashed.sort_unstable_by_key(|(hash, _)| *hash);
+    // Equal items stand side by side, unless others have their hash by accident: so each run is compared throughout.
+    hashed.chunk_by(|left, right| left.0 == right.0).all(|run| {
+        run.iter()
+            .enumerate()
+            .all(|(index, (_, item))| !run[..index].iter().any(|(_, other)| are_equal(item, other)))
     })
 }
 

@@ -5,96 +5,144 @@ use std::hash::{Hash, Hasher};
 
 use serde_json::Number;
 
-/// The number, if a 64-bit integer holds it.
-fn integer(number: &Number) -> Option<i128> {
-    number
-        .as_i64()
-        .map(i128::from)
-        .or_else(|| number.as_u64().map(i128::from))
+/// A number by what holds it: the first of these that can.
+#[derive(Clone, Copy)]
+enum Held {
+    Integer(i64),
+    /// Beyond the largest of those.
+    Large(u64),
+    Float(f64),
 }
 
-fn float(number: &Number) -> f64 {
-    number.as_f64().unwrap_or(f64::NAN)
+/// Floats hold all integers up to here, and none but integers from here on: two to the power of 53.
+const EXACT: u64 = 1 << 53;
+
+/// Two to the powers of 63 and 64, which no longer fit integers.
+const BEYOND_I64: f64 = 9_223_372_036_854_775_808.0;
+const BEYOND_U64: f64 = 18_446_744_073_709_551_616.0;
+
+fn held(number: &Number) -> Held {
+    if let Some(integer) = number.as_i64() {
+        Held::Integer(integer)
+    } else if let Some(large) = number.as_u64() {
+        Held::Large(large)
+    } else {
+        Held::Float(number.as_f64().unwrap_or(f64::NAN))
+    }
+}
+
+/// Whether a float has no fraction. The cast rounds toward zero.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_precision_loss,
+    clippy::float_cmp,
+    reason = "what is cast is small enough to be exact"
+)]
+fn is_whole_float(float: f64) -> bool {
+    float.abs() >= EXACT as f64 || (float as i64) as f64 == float
 }
 
 /// Whether it has no fraction: 1.0 has none.
 pub(crate) fn is_whole(number: &Number) -> bool {
-    integer(number).is_some() || float(number).fract() == 0.0
+    match held(number) {
+        Held::Integer(_) | Held::Large(_) => true,
+        Held::Float(float) => is_whole_float(float),
+    }
 }
 
 /// Whether it is written without a fraction, as draft 4 wants integers; how numbers beyond 64 bits were written is unknown.
 pub(crate) fn is_written_whole(number: &Number) -> bool {
-    integer(number).is_some() || float(number).abs() > BEYOND_INTEGERS
+    match held(number) {
+        Held::Integer(_) | Held::Large(_) => true,
+        Held::Float(float) => float.abs() >= BEYOND_I64,
+    }
 }
 
 /// A whole number, zero at least; what is larger than any length counts as the largest.
 pub(crate) fn natural(number: &Number) -> Option<u64> {
-    if let Some(integer) = integer(number) {
-        return u64::try_from(integer).ok();
+    match held(number) {
+        Held::Integer(integer) => u64::try_from(integer).ok(),
+        Held::Large(large) => Some(large),
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "whole, not negative; the cast saturates"
+        )]
+        Held::Float(float) => (float >= 0.0 && is_whole_float(float)).then_some(float as u64),
     }
-    let float = float(number);
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "whole, not negative; the cast saturates"
-    )]
-    (float >= 0.0 && float.fract() == 0.0).then_some(float as u64)
 }
 
 /// Whether it is above zero.
 pub(crate) fn is_positive(number: &Number) -> bool {
-    float(number) > 0.0
+    number.as_f64().is_some_and(|float| float > 0.0)
 }
 
 /// How two numbers compare.
 pub(crate) fn compare(left: &Number, right: &Number) -> Ordering {
-    match (integer(left), integer(right)) {
-        (Some(left), Some(right)) => left.cmp(&right),
-        (Some(left), None) => compare_mixed(left, float(right)),
-        (None, Some(right)) => compare_mixed(right, float(left)).reverse(),
-        (None, None) => float(left)
-            .partial_cmp(&float(right))
-            .unwrap_or(Ordering::Equal),
+    match (held(left), held(right)) {
+        (Held::Integer(left), Held::Integer(right)) => left.cmp(&right),
+        (Held::Integer(_), Held::Large(_)) => Ordering::Less,
+        (Held::Large(_), Held::Integer(_)) => Ordering::Greater,
+        (Held::Large(left), Held::Large(right)) => left.cmp(&right),
+        (Held::Float(left), Held::Float(right)) => floats(left, right),
+        (Held::Integer(left), Held::Float(right)) => with_integer(left, right),
+        (Held::Float(left), Held::Integer(right)) => with_integer(right, left).reverse(),
+        (Held::Large(left), Held::Float(right)) => with_large(left, right),
+        (Held::Float(left), Held::Large(right)) => with_large(right, left).reverse(),
     }
 }
 
-/// Two to the power of 64.
-const BEYOND_INTEGERS: f64 = 18_446_744_073_709_551_616.0;
-
-/// Floats of this size are far beyond 64-bit integers, and whole numbers below it are exact as 128-bit integers.
-const HUGE: f64 = 1e30;
+fn floats(left: f64, right: f64) -> Ordering {
+    left.partial_cmp(&right).unwrap_or(Ordering::Equal)
+}
 
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "whole, and smaller than HUGE"
+    clippy::cast_precision_loss,
+    reason = "what is cast is whole, and in range"
 )]
-fn compare_mixed(integer: i128, float: f64) -> Ordering {
-    if float >= HUGE {
-        return Ordering::Less;
+fn with_integer(integer: i64, float: f64) -> Ordering {
+    if integer.unsigned_abs() <= EXACT {
+        floats(integer as f64, float)
+    } else if float >= BEYOND_I64 {
+        Ordering::Less
+    } else if float < -BEYOND_I64 {
+        Ordering::Greater
+    } else {
+        // A fraction makes no difference: a float that has one is nearer to zero than the integer.
+        integer.cmp(&(float as i64))
     }
-    if float <= -HUGE {
-        return Ordering::Greater;
+}
+
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "whole, and in range"
+)]
+fn with_large(large: u64, float: f64) -> Ordering {
+    if float >= BEYOND_U64 {
+        Ordering::Less
+    } else if float < BEYOND_I64 {
+        Ordering::Greater
+    } else {
+        large.cmp(&(float as u64))
     }
-    let whole = float.trunc();
-    integer
-        .cmp(&(whole as i128))
-        .then_with(|| whole.partial_cmp(&float).unwrap_or(Ordering::Equal))
 }
 
 /// Feeds a number to a hash; equal numbers feed the same.
 #[expect(
     clippy::cast_possible_truncation,
-    reason = "whole, and smaller than HUGE"
+    clippy::cast_sign_loss,
+    reason = "whole, and in range"
 )]
 pub(crate) fn hash(number: &Number, state: &mut impl Hasher) {
-    if let Some(integer) = integer(number) {
-        return integer.hash(state);
-    }
-    let float = float(number);
-    if float.fract() == 0.0 && float.abs() < HUGE {
-        (float as i128).hash(state);
-    } else {
-        float.to_bits().hash(state);
+    match held(number) {
+        Held::Integer(integer) => integer.hash(state),
+        Held::Large(large) => large.hash(state),
+        Held::Float(float) if !is_whole_float(float) => float.to_bits().hash(state),
+        Held::Float(float) if float.abs() < BEYOND_I64 => (float as i64).hash(state),
+        Held::Float(float) if (0.0..BEYOND_U64).contains(&float) => (float as u64).hash(state),
+        Held::Float(float) => float.to_bits().hash(state),
     }
 }
 
@@ -107,12 +155,14 @@ struct Decimal {
 impl Decimal {
     /// What a reader of the shortest text of the number sees; the sign is left out.
     fn of(number: &Number) -> Option<Self> {
-        if let Some(integer) = integer(number) {
-            let digits = u64::try_from(integer.unsigned_abs()).ok()?;
-            return Some(Self {
-                digits,
-                exponent: 0,
-            });
+        let whole = match held(number) {
+            Held::Integer(integer) => Some(integer.unsigned_abs()),
+            Held::Large(large) => Some(large),
+            Held::Float(_) => None,
+        };
+        if let Some(digits) = whole {
+            let exponent = 0;
+            return Some(Self { digits, exponent });
         }
         let text = number.to_string();
         let text = text.trim_start_matches('-');
@@ -190,6 +240,28 @@ mod tests {
             ("-9223372036854775808", "-1e300", Ordering::Greater),
             ("18446744073709551615", "-1", Ordering::Greater),
             ("-0.0", "0", Ordering::Equal),
+            ("9007199254740993", "0.5", Ordering::Greater),
+            ("-9007199254740993", "-0.5", Ordering::Less),
+            (
+                "18446744073709551615",
+                "9223372036854775808.0",
+                Ordering::Greater,
+            ),
+            (
+                "9223372036854775808",
+                "9223372036854775808.0",
+                Ordering::Equal,
+            ),
+            (
+                "9223372036854775807",
+                "9223372036854775808.0",
+                Ordering::Less,
+            ),
+            (
+                "-9223372036854775808",
+                "-9223372036854775808.0",
+                Ordering::Equal,
+            ),
         ] {
             assert_eq!(
                 compare(&number(left), &number(right)),
@@ -225,6 +297,21 @@ mod tests {
                 expected,
                 "{value} {of}"
             );
+        }
+    }
+
+    #[test]
+    fn numbers_without_a_fraction_are_whole_however_they_are_written() {
+        for (text, expected) in [
+            ("1", true),
+            ("-1.0", true),
+            ("1.5", false),
+            ("-0.0", true),
+            ("1073741823.5", false),
+            ("1e300", true),
+            ("18446744073709551615", true),
+        ] {
+            assert_eq!(is_whole(&number(text)), expected, "{text}");
         }
     }
 
