@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Number, Value};
 
-use super::{Broken, Outcome, Stop, Walk};
+use super::{Outcome, Stop, Walk};
 use crate::dialect::Dialect;
 use crate::equality::{are_equal, are_unique};
 use crate::marks::Marks;
@@ -398,8 +398,8 @@ impl<'a> Walk<'a> {
             Rule::AllOf(nodes) => nodes
                 .iter()
                 .try_for_each(|node| self.node(*node, value, marks.as_deref_mut())),
-            Rule::AnyOf(nodes) => self.any_of(nodes, value, marks),
-            Rule::OneOf(nodes) => self.one_of(nodes, value, marks),
+            Rule::AnyOf(nodes) => self.alternatives(nodes, false, value, marks),
+            Rule::OneOf(nodes) => self.alternatives(nodes, true, value, marks),
             Rule::Not(node) => {
                 let kept = !self.fits(*node, value, None)?;
                 self.demand(kept, "not", || {
@@ -424,9 +424,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn any_of(
+    /// Whether a value fits some of the nodes; `only` one of them, if that is the rule.
+    fn alternatives(
         &mut self,
         nodes: &'a [NodeId],
+        only: bool,
         value: &'a Value,
         mut marks: Option<&mut Marks>,
     ) -> Outcome {
@@ -434,37 +436,20 @@ impl<'a> Walk<'a> {
         let mut fits = false;
         for node in nodes {
             match self.node(*node, value, marks.as_deref_mut()) {
-                // Only marks make a second alternative matter.
-                Ok(()) if marks.is_none() => return Ok(()),
-                Ok(()) => fits = true,
-                Err(Stop::Broken(reason)) => keep(&mut reasons, reason),
-                Err(stop) => return Err(stop),
-            }
-        }
-        self.demand(fits, "anyOf", || wording::alternatives(&reasons))
-    }
-
-    fn one_of(
-        &mut self,
-        nodes: &'a [NodeId],
-        value: &'a Value,
-        mut marks: Option<&mut Marks>,
-    ) -> Outcome {
-        let mut reasons = Vec::new();
-        let mut fits = false;
-        for node in nodes {
-            match self.node(*node, value, marks.as_deref_mut()) {
-                Ok(()) if fits => {
+                Ok(()) if only && fits => {
                     return self.broken("oneOf", || {
                         "must fit exactly one of the alternatives, but fits several".to_owned()
                     });
                 }
+                // Otherwise only marks make a second one matter.
+                Ok(()) if !only && marks.is_none() => return Ok(()),
                 Ok(()) => fits = true,
-                Err(Stop::Broken(reason)) => keep(&mut reasons, reason),
+                Err(Stop::Broken(reason)) => reasons.extend(reason.map(|reason| *reason)),
                 Err(stop) => return Err(stop),
             }
         }
-        self.demand(fits, "oneOf", || wording::alternatives(&reasons))
+        let rule = if only { "oneOf" } else { "anyOf" };
+        self.demand(fits, rule, || wording::alternatives(&reasons))
     }
 
     fn conditional(
@@ -510,10 +495,6 @@ impl<'a> Walk<'a> {
     fn is_nothing(&self, node: NodeId) -> bool {
         matches!(self.program.nodes.get(node as usize), Some(Node::Nothing))
     }
-}
-
-fn keep(reasons: &mut Vec<Broken>, reason: Option<Box<Broken>>) {
-    reasons.extend(reason.map(|reason| *reason));
 }
 
 /// The number of characters.
