@@ -39,6 +39,7 @@ const ways = {
     inClass: ["\\-", "\\b", "\\]", "\\^", "\\x61", "\\u{1f5ff}", "\\n"],
     properties: ["L", "Lu", "Ll", "Letter", "Nd", "N", "P", "Pd", "Sc", "S", "M", "Zs", "Alphabetic", "White_Space", "gc=Lo", "ASCII", "Any",
       "Lowercase", "Upper", "General_Category=Letter_Number", "ASCII_Hex_Digit", "LC", "C", "Script=Latin", "sc=Grek",
+      "Emoji", "EPres", "Emoji_Component", "Extended_Pictographic",
       "Script=Han", "scx=Cyrl", "Script_Extensions=Inherited", "sc=Common"],
   },
   plain: {

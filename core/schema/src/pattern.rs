@@ -26,6 +26,7 @@ mod backtracking;
 mod class;
 mod compiler;
 mod counter;
+mod emoji;
 mod escape;
 mod flags;
 mod folding;

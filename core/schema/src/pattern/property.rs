@@ -3,6 +3,8 @@
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory};
 use unicode_script::{Script, UnicodeScript};
 
+use super::emoji::EmojiProperty;
+
 /// Something that a character has or lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Property {
@@ -14,6 +16,7 @@ pub(super) enum Property {
     Lowercase,
     Uppercase,
     WhiteSpace,
+    Emoji(EmojiProperty),
     /// Characters of this script.
     Script(Script),
     /// Characters that this script uses, with those that it shares.
@@ -108,7 +111,10 @@ impl Property {
             "Lowercase" | "Lower" => Self::Lowercase,
             "Uppercase" | "Upper" => Self::Uppercase,
             "White_Space" | "space" => Self::WhiteSpace,
-            _ => return category(text),
+            _ => {
+                let emoji = EmojiProperty::named(text).map(Self::Emoji);
+                return emoji.or_else(|| category(text));
+            }
         })
     }
 
@@ -125,6 +131,7 @@ impl Property {
             Self::Lowercase => char.is_lowercase(),
             Self::Uppercase => char.is_uppercase(),
             Self::WhiteSpace => char.is_whitespace(),
+            Self::Emoji(property) => property.holds(char),
             Self::Script(script) => char.script() == script,
             Self::ScriptExtensions(script) => {
                 let used = char.script_extension();
