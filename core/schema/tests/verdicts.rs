@@ -349,3 +349,15 @@ fn a_pattern_that_takes_too_long_says_so() {
     let words = said(&schema, &json!("a".repeat(200))).expect("not valid");
     assert!(words.contains("too complex"), "{words}");
 }
+
+#[test]
+fn what_is_looked_for_in_every_object_is_counted() {
+    let lists: serde_json::Map<_, _> = (0..100_000)
+        .map(|name| (name.to_string(), json!([])))
+        .collect();
+    let schema = json!({"items": {"dependentRequired": lists}});
+    let objects = vec![json!({}); 10_000];
+    let words = said(&schema, &json!(objects)).expect("too much");
+    assert!(words.contains("too complex"), "{words}");
+    assert_eq!(said(&schema, &json!([{}, {}])), None);
+}

@@ -12,7 +12,7 @@ use crate::program::{Contains, If, Items, Named, Node, NodeId, Properties, Rule}
 use crate::types::Types;
 use crate::{number, wording};
 
-/// So many values are compared for one try.
+/// So many values are compared, or names looked for, for one try.
 const COMPARED_PER_TRY: usize = 64;
 
 impl<'a> Walk<'a> {
@@ -265,6 +265,7 @@ impl<'a> Walk<'a> {
                 None => Ok(()),
             },
             Rule::DependentRequired(keyword, lists) => {
+                self.spend(lists.len() / COMPARED_PER_TRY)?;
                 self.dependent_required(keyword, lists, members)
             }
             Rule::PropertyNames(node) => self.property_names(*node, members),
@@ -413,6 +414,7 @@ impl<'a> Walk<'a> {
                 self.node(node, value, marks)
             }
             Rule::DependentSchemas(schemas) => {
+                self.spend(schemas.len() / COMPARED_PER_TRY)?;
                 let members = value.as_object();
                 let has = |name: &str| members.is_some_and(|it| it.contains_key(name));
                 schemas
