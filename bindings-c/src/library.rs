@@ -154,9 +154,13 @@ fn run(started: &Latch<Started>, stopped: oneshot::Receiver<()>) {
     let pool = Pool::new(handle.clone(), completions.clone());
     // Set once, here.
     let _ = resting.set(Arc::downgrade(&pool));
-    started.set(Ok((handle, completions, pool)));
-    // It ends with the sender, too.
-    let _ = runtime.block_on(stopped);
+    started.set(Ok((handle, completions.clone(), pool)));
+    runtime.block_on(async {
+        // It ends with the sender, too.
+        let _ = stopped.await;
+        // What workers have left since the task looked last.
+        completions.run();
+    });
     // Without waiting for a read that blocks: at a terminal that would be until somebody presses Enter.
     runtime.shutdown_background();
 }

@@ -1,7 +1,7 @@
 //! Work on its way back from foreign threads to the I/O thread.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcpline_protocol::session::AskError;
 use mcpline_protocol::wire::Raw;
@@ -32,11 +32,29 @@ pub struct Completions {
 }
 
 struct Shared {
-    done: Mutex<Vec<Completion>>,
+    done: Mutex<Done>,
     filled: Notify,
     attended: AtomicBool,
     /// Held while completions are done, which keeps them in order when two threads do so.
     running: Mutex<Vec<Completion>>,
+}
+
+#[derive(Default)]
+struct Done {
+    waiting: Vec<Completion>,
+    /// Whether the runtime has ended, so that nobody would take what is handed over.
+    closed: bool,
+}
+
+/// Closes the queue when the runtime drops its task: what waits in it may hold what holds the queue.
+struct Attendance(Weak<Shared>);
+
+impl Drop for Attendance {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.close();
+        }
+    }
 }
 
 impl Completions {
@@ -48,9 +66,9 @@ impl Completions {
             attended: AtomicBool::new(true),
             running: Mutex::default(),
         });
-        let weak = Arc::downgrade(&shared);
+        let attendance = Attendance(Arc::downgrade(&shared));
         background::spawn(runtime, async move {
-            while let Some(shared) = weak.upgrade() {
+            while let Some(shared) = attendance.0.upgrade() {
                 let filled = shared.filled.notified();
                 if !shared.run() {
                     filled.await;
@@ -60,42 +78,28 @@ impl Completions {
         Self { shared }
     }
 
-    /// Hands over one completion.
+    /// Hands over one completion. Once the runtime has ended, it is dropped instead.
     pub fn push(&self, completion: Completion) {
-        let first = {
-            let mut done = self.shared.lock();
-            done.push(completion);
-            done.len() == 1
-        };
-        if first {
+        if self.shared.add([completion]) {
             self.shared.filled.notify_one();
         }
     }
 
     /// Hands over many at once; `batch` is left empty.
     pub fn push_all(&self, batch: &mut Vec<Completion>) {
-        if batch.is_empty() {
-            return;
-        }
-        let first = {
-            let mut done = self.shared.lock();
-            let first = done.is_empty();
-            done.append(batch);
-            first
-        };
-        if first {
+        if !batch.is_empty() && self.shared.add(batch.drain(..)) {
             self.shared.filled.notify_one();
         }
     }
 
     /// As [`Self::push`], for a thread that calls [`Self::wake`] when it has handed over all that it has.
     pub fn leave(&self, completion: Completion) {
-        self.shared.lock().push(completion);
+        self.shared.add([completion]);
     }
 
     /// Has done what was [left](Self::leave).
     pub fn wake(&self) {
-        if !self.shared.lock().is_empty() {
+        if !self.shared.lock().waiting.is_empty() {
             self.shared.filled.notify_one();
         }
     }
@@ -103,7 +107,7 @@ impl Completions {
     /// As [`Self::push`], for a thread that calls [`Self::run`] soon: wakes the runtime only if another thread
     /// is in it.
     pub fn put(&self, completion: Completion) {
-        self.shared.lock().push(completion);
+        self.shared.add([completion]);
         if self.shared.attended.load(Ordering::SeqCst) {
             self.shared.filled.notify_one();
         }
@@ -133,7 +137,7 @@ impl Shared {
     /// Returns whether there was anything to do.
     fn run(&self) -> bool {
         let mut batch = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::swap(&mut *self.lock(), &mut *batch);
+        std::mem::swap(&mut self.lock().waiting, &mut *batch);
         let any = !batch.is_empty();
         for completion in batch.drain(..) {
             completion.run();
@@ -141,7 +145,29 @@ impl Shared {
         any
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Completion>> {
+    /// Keeps completions until they are done. Returns whether they are the first that wait.
+    fn add(&self, completions: impl IntoIterator<Item = Completion>) -> bool {
+        let mut done = self.lock();
+        if done.closed {
+            // What is dropped may hand over something in turn.
+            drop(done);
+            completions.into_iter().for_each(drop);
+            return false;
+        }
+        let first = done.waiting.is_empty();
+        done.waiting.extend(completions);
+        first
+    }
+
+    fn close(&self) {
+        let mut done = self.lock();
+        done.closed = true;
+        let waiting = std::mem::take(&mut done.waiting);
+        drop(done);
+        drop(waiting);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Done> {
         self.done.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -160,7 +186,37 @@ impl Completion {
 impl std::fmt::Debug for Completions {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Completions")
-            .field("waiting", &self.shared.lock().len())
+            .field("waiting", &self.shared.lock().waiting.len())
             .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waits_when_the_runtime_ends_is_let_go_and_so_is_what_comes_later() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("a runtime");
+        let completions = Completions::start(runtime.handle());
+        // As a call does, which holds its server, whose handlers hold the queue.
+        let holding = || {
+            let queue = completions.clone();
+            Completion::Run(Box::new(move || drop(queue)))
+        };
+        completions.push(holding());
+        runtime.block_on(async {
+            tokio::task::yield_now().await;
+            tokio::task::yield_now().await;
+        });
+        completions.push(holding());
+        completions.leave(holding());
+        drop(runtime);
+        completions.push(holding());
+        completions.put(holding());
+        completions.push_all(&mut vec![holding(), holding()]);
+        assert_eq!(Arc::strong_count(&completions.shared), 1);
     }
 }
