@@ -71,7 +71,8 @@ impl CompiledSchema {
     ///
     /// # Errors
     /// The first rule that is broken. Also when the value is a number that no 64-bit float can hold, or
-    /// when validation takes more than [`MAX_SCHEMA_TRIES`](crate::limits::MAX_SCHEMA_TRIES) tries, for then
+    /// when validation takes more than [`MAX_SCHEMA_TRIES`](crate::limits::MAX_SCHEMA_TRIES) tries, or its patterns more than
+    /// [`MAX_PATTERN_STEPS`](crate::limits::MAX_PATTERN_STEPS) steps, beside what its size allows, for then
     /// nothing can be said.
     pub fn validate(&self, value: &Raw) -> Result<(), Violation> {
         if let Kind::Plain(quick, ..) = &*self.0
