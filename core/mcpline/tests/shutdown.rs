@@ -4,46 +4,86 @@ mod support;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mcpline::transport::Stop;
+use http::Method;
 use mcpline::transport::http::{HttpOptions, http};
+use mcpline::transport::{Stop, lines};
 use mcpline::{Context, Error, Server, Settings};
 use serde_json::{Value, json};
 use support::Nothing;
 use support::connection::{Connection, PATIENCE};
-use support::requests::{call, initialize};
-use tokio::io::AsyncWriteExt;
+use support::requests::{body, call, initialize, request};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
 const STREAMS: usize = 100;
 
+/// Counts the handlers that run: one that is cancelled is dropped.
+#[derive(Clone, Default)]
+struct Handlers(Arc<AtomicUsize>);
+
+impl Handlers {
+    fn running(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn enter(&self) -> Self {
+        self.0.fetch_add(1, Ordering::SeqCst);
+        self.clone()
+    }
+}
+
+/// A handler's run.
+struct Run(Handlers);
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        self.0.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
 struct Running {
     address: SocketAddr,
     stop: Stop,
     go_on: Arc<Notify>,
+    handlers: Handlers,
     served: JoinHandle<Result<(), Error>>,
 }
 
-async fn start(grace: Duration, options: HttpOptions) -> Running {
-    let go_on = Arc::new(Notify::new());
-    let wait = go_on.clone();
+/// A server with tools that wait until they are told to go on: `waits` reports progress before, `is_silent` doesn't.
+fn server(grace: Duration, go_on: &Arc<Notify>, handlers: &Handlers) -> Server {
     let mut settings = Settings::default();
     settings.shutdown_grace = grace;
     let server = Server::builder("ending", "1")
         .settings(settings)
         .build()
-        .expect("a server")
-        .tool("waits", "Waits", move |_: Nothing, ctx: Context| {
-            let wait = wait.clone();
-            async move {
-                ctx.progress(1.0, None, None);
-                wait.notified().await;
-                "finished"
-            }
-        });
+        .expect("a server");
+    ["waits", "is_silent"]
+        .into_iter()
+        .fold(server, |server, name| {
+            let (go_on, handlers) = (go_on.clone(), handlers.clone());
+            server.tool(name, "Waits", move |_: Nothing, ctx: Context| {
+                let go_on = go_on.clone();
+                let run = Run(handlers.enter());
+                async move {
+                    let _run = run;
+                    if name == "waits" {
+                        ctx.progress(1.0, None, None);
+                    }
+                    go_on.notified().await;
+                    "finished"
+                }
+            })
+        })
+}
+
+async fn start(grace: Duration, options: HttpOptions) -> Running {
+    let (go_on, handlers) = (Arc::new(Notify::new()), Handlers::default());
+    let server = server(grace, &go_on, &handlers);
     let http = http(("127.0.0.1", 0), options).await.expect("a free port");
     let address = http.address();
     let stop = Stop::new();
@@ -53,8 +93,58 @@ async fn start(grace: Duration, options: HttpOptions) -> Running {
         address,
         stop,
         go_on,
+        handlers,
         served,
     }
+}
+
+/// What the call with this id is answered with when the server ends before it.
+fn shutting_down(id: i64) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "error": {
+        "code": -31002, "message": "the server is shutting down", "data": {"retryable": true}}})
+}
+
+/// A call as a client of 2026-07-28 makes it.
+fn modern(id: i64, method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "progressToken": id,
+    });
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+fn modern_call(id: i64, tool: &str) -> Value {
+    modern(id, "tools/call", json!({"name": tool, "arguments": {}}))
+}
+
+async fn send_modern(connection: &mut Connection, message: &Value) {
+    let method = message["method"].as_str().expect("a method");
+    let mut headers = vec![
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", method),
+    ];
+    if let Some(name) = message["params"]["name"].as_str() {
+        headers.push(("mcp-name", name));
+    }
+    connection.send("POST", "/mcp", &headers, message).await;
+}
+
+/// The last message of what a connection has seen, which has ended as HTTP wants it.
+fn last_message(seen: &str) -> Value {
+    let (head, body) = seen
+        .rsplit_once("HTTP/1.1 ")
+        .expect("a response")
+        .1
+        .split_once("\r\n\r\n")
+        .expect("a head");
+    if head.contains("text/event-stream") {
+        assert!(body.ends_with("\r\n0\r\n\r\n"), "cut: {seen}");
+    }
+    let (start, end) = (body.rfind("{\"jsonrpc\""), body.rfind('}'));
+    let message = start.zip(end).map(|(start, end)| &body[start..=end]);
+    serde_json::from_str(message.expect("a message")).expect("JSON")
 }
 
 /// A session with its stream open.
@@ -115,18 +205,166 @@ async fn a_server_with_a_hundred_open_streams_finishes_the_call_in_flight_and_en
     assert!(TcpStream::connect(address).await.is_err());
 }
 
+const GRACE: Duration = Duration::from_millis(10);
+
 #[tokio::test]
-async fn a_call_that_does_not_end_is_given_up_after_the_grace_period() {
-    let running = start(Duration::from_millis(10), HttpOptions::default()).await;
+async fn answers_handshake_calls_that_outlive_the_grace_period() {
+    let running = start(GRACE, HttpOptions::default()).await;
+    let handlers = running.handlers.clone();
     let (id, _stream) = listening(running.address).await;
-    let mut calling = Connection::open(running.address).await;
     let session = [("mcp-session-id", id.as_str())];
-    calling
-        .send("POST", "/mcp", &session, &call(1, "waits"))
-        .await;
+    let mut calls = Vec::new();
+    for (id, tool) in [(1, "waits"), (2, "is_silent")] {
+        let mut calling = Connection::open(running.address).await;
+        calling
+            .send("POST", "/mcp", &session, &call(id, tool))
+            .await;
+        calls.push(calling);
+    }
+    while handlers.running() < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    running.stop.stop();
+    for (id, calling) in (1..).zip(&mut calls) {
+        calling.until(None).await;
+        assert_eq!(last_message(&calling.seen), shutting_down(id));
+    }
+    ended(running).await;
+    assert_eq!(handlers.running(), 0);
+}
+
+#[tokio::test]
+async fn answers_2026_07_28_calls_that_outlive_the_grace_period() {
+    let running = start(GRACE, HttpOptions::default()).await;
+    let handlers = running.handlers.clone();
+    let mut streaming = Connection::open(running.address).await;
+    send_modern(&mut streaming, &modern_call(1, "waits")).await;
+    streaming.until(Some("notifications/progress")).await;
+    let mut silent = Connection::open(running.address).await;
+    send_modern(&mut silent, &modern_call(2, "is_silent")).await;
+    let mut listening = Connection::open(running.address).await;
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    send_modern(&mut listening, &modern(3, "subscriptions/listen", wanted)).await;
+    listening.until(Some("acknowledged")).await;
+    while handlers.running() < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    running.stop.stop();
+    for connection in [&mut streaming, &mut silent, &mut listening] {
+        connection.until(None).await;
+    }
+    assert_eq!(last_message(&streaming.seen), shutting_down(1));
+    assert!(silent.seen.starts_with("HTTP/1.1 503 "), "{}", silent.seen);
+    assert_eq!(last_message(&silent.seen), shutting_down(2));
+    assert_eq!(
+        last_message(&listening.seen)["result"]["resultType"],
+        "complete"
+    );
+    ended(running).await;
+    assert_eq!(handlers.running(), 0);
+}
+
+#[tokio::test]
+async fn waits_for_2026_07_28_calls_within_the_grace_period() {
+    let running = start(PATIENCE, HttpOptions::default()).await;
+    let mut calling = Connection::open(running.address).await;
+    send_modern(&mut calling, &modern_call(1, "waits")).await;
     calling.until(Some("notifications/progress")).await;
     running.stop.stop();
+    while TcpStream::connect(running.address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    running.go_on.notify_one();
+    calling.until(Some("finished")).await;
     ended(running).await;
+}
+
+#[tokio::test]
+async fn answers_http_sse_calls_that_outlive_the_grace_period() {
+    let running = start(GRACE, HttpOptions::default()).await;
+    let mut stream = Connection::open(running.address).await;
+    stream.send("GET", "/sse", &[], &Value::Null).await;
+    stream.until(Some("sessionId=")).await;
+    let (_, rest) = stream.seen.split_once("data: ").expect("an event");
+    let path = rest.lines().next().expect("a line").trim().to_owned();
+    let mut posting = Connection::open(running.address).await;
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    for message in [initialize("2024-11-05"), ready, call(1, "waits")] {
+        posting.seen.clear();
+        posting.send("POST", &path, &[], &message).await;
+        posting.until(Some("202 Accepted")).await;
+    }
+    stream.until(Some("notifications/progress")).await;
+    running.stop.stop();
+    stream.until(None).await;
+    assert_eq!(last_message(&stream.seen), shutting_down(1));
+    let handlers = running.handlers.clone();
+    ended(running).await;
+    assert_eq!(handlers.running(), 0);
+}
+
+#[tokio::test]
+async fn answers_calls_on_a_pipe_that_outlive_the_grace_period() {
+    let (go_on, handlers, stop) = (Arc::new(Notify::new()), Handlers::default(), Stop::new());
+    let server = server(GRACE, &go_on, &handlers);
+    let (ours, theirs) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(theirs);
+    let signal = stop.clone();
+    let served =
+        tokio::spawn(async move { server.serve_until(lines(reader, writer), signal).await });
+    let (reader, mut writer) = tokio::io::split(ours);
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let messages = [
+        initialize("2025-11-25"),
+        ready,
+        call(1, "waits"),
+        modern_call(2, "is_silent"),
+    ];
+    for message in messages {
+        let line = format!("{message}\n");
+        writer.write_all(line.as_bytes()).await.expect("it reads");
+    }
+    while handlers.running() < 2 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    stop.stop();
+    let mut answers = Vec::new();
+    let mut lines = BufReader::new(reader).lines();
+    while let Ok(Some(line)) = lines.next_line().await {
+        let message: Value = serde_json::from_str(&line).expect("JSON");
+        if message.get("error").is_some() {
+            answers.push(message);
+        }
+    }
+    assert_eq!(answers, [shutting_down(1), shutting_down(2)]);
+    served.await.expect("no panic").expect("in good order");
+    assert_eq!(handlers.running(), 0);
+}
+
+#[tokio::test]
+async fn writes_the_rest_of_an_answer_that_was_begun_before_the_stop() {
+    let (go_on, handlers, stop) = (Arc::new(Notify::new()), Handlers::default(), Stop::new());
+    let server =
+        server(PATIENCE, &go_on, &handlers).tool("is_long", "Is long", |_: Nothing, _| async {
+            "x".repeat(1 << 20)
+        });
+    // Takes no more than this before somebody reads.
+    let (ours, theirs) = tokio::io::duplex(1 << 10);
+    let (reader, writer) = tokio::io::split(theirs);
+    let signal = stop.clone();
+    let served =
+        tokio::spawn(async move { server.serve_until(lines(reader, writer), signal).await });
+    let (reader, mut writer) = tokio::io::split(ours);
+    let line = format!("{}\n", modern_call(1, "is_long"));
+    writer.write_all(line.as_bytes()).await.expect("it reads");
+    let mut reader = BufReader::with_capacity(1, reader);
+    assert!(!reader.fill_buf().await.expect("an answer").is_empty());
+    stop.stop();
+    let mut answer = String::new();
+    reader.read_line(&mut answer).await.expect("an answer");
+    let answer: Value = serde_json::from_str(&answer).expect("all of it");
+    assert_eq!(answer["id"], 1);
+    served.await.expect("no panic").expect("in good order");
 }
 
 #[tokio::test]
@@ -145,4 +383,34 @@ async fn a_client_that_never_ends_its_headers_is_let_go() {
     slower.until(Some("408 Request Timeout")).await;
     running.stop.stop();
     ended(running).await;
+}
+
+#[tokio::test]
+async fn a_closed_service_refuses_requests() {
+    let (go_on, handlers) = (Arc::new(Notify::new()), Handlers::default());
+    let server = server(PATIENCE, &go_on, &handlers);
+    let service = server.http_service(HttpOptions::default());
+    service.close();
+    let request = request(Method::POST, &[], initialize("2025-11-25"));
+    let response = service.handle(request).await;
+    assert_eq!(response.status(), 503);
+    assert_eq!(body(response).await["error"]["code"], -31002);
+}
+
+#[tokio::test]
+async fn answers_calls_in_memory_that_outlive_the_grace_period() {
+    let (go_on, handlers) = (Arc::new(Notify::new()), Handlers::default());
+    let server = server(PATIENCE, &go_on, &handlers);
+    let memory = server.connect();
+    memory.send(modern_call(1, "is_silent").to_string());
+    memory.wind_down();
+    assert!(!memory.is_idle());
+    memory.shut_down();
+    memory.send(modern_call(2, "is_silent").to_string());
+    for id in [1, 2] {
+        let answer = memory.try_receive().expect("an answer");
+        let answer: Value = serde_json::from_slice(&answer).expect("JSON");
+        assert_eq!(answer, shutting_down(id));
+    }
+    assert!(memory.is_idle());
 }

@@ -42,6 +42,9 @@ impl ErrorCode {
     /// A limit is reached and the same request may succeed later. This library's own: the protocol
     /// has no code for it and asks for codes outside of the JSON-RPC range (2026-07-28, "Error Codes").
     pub const BUSY: Self = Self(-31_000);
+    /// The server shuts down and has cancelled the request; another process, or the next one, may serve it. This
+    /// library's own, as [`BUSY`](Self::BUSY) is.
+    pub const SHUTTING_DOWN: Self = Self(-31_002);
     /// The caller's token lacks scopes. This library's own: over HTTP, status 403 and its challenge say it
     /// (2025-11-25, `basic/authorization`, scope challenge handling), and elsewhere the protocol has nothing.
     pub const INSUFFICIENT_SCOPE: Self = Self(-31_001);
@@ -116,6 +119,13 @@ impl RpcError {
     /// A [`BUSY`](ErrorCode::BUSY): a limit is reached, the same request may succeed later.
     pub fn busy(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(ErrorCode::BUSY, message)
+    }
+
+    /// A [`SHUTTING_DOWN`](ErrorCode::SHUTTING_DOWN): the request was cancelled because the server ends. Its data say that
+    /// it may be sent again.
+    pub fn shutting_down() -> Self {
+        Self::new(ErrorCode::SHUTTING_DOWN, "the server is shutting down")
+            .with_data(&serde_json::json!({ "retryable": true }))
     }
 
     /// An [`INSUFFICIENT_SCOPE`](ErrorCode::INSUFFICIENT_SCOPE), with the scopes that are needed as data.

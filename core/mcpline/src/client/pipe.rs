@@ -14,7 +14,7 @@ use crate::background;
 use crate::lane;
 use crate::transport::Stop;
 use crate::transport::outbox::Outbox;
-use crate::transport::pump::{Writing, pump};
+use crate::transport::pump::{Writing, pump, write_out};
 
 use super::closing::{Closing, closing};
 use super::error::ClientError;
@@ -69,10 +69,12 @@ where
     Fut: Future<Output = ClientError>,
 {
     let stopped = pin!(stop.stopped());
+    let mut writing = Writing::default();
     let pumped = pump(
         &mut reader,
         &mut writer,
         outbox,
+        &mut writing,
         MAX_LINE,
         stopped,
         |line| match line {
@@ -84,19 +86,18 @@ where
     let closed = stop.is_stopped();
     if closed && pumped.is_ok() {
         // What can't be written by now is not worth waiting for.
-        let _ = tokio::time::timeout(FLUSH, flush(&mut writer, outbox)).await;
+        let _ = tokio::time::timeout(FLUSH, flush(&mut writer, outbox, writing)).await;
     }
     drop(writer);
     end(reader, closed, pumped).await
 }
 
-async fn flush<W: AsyncWrite + Unpin>(writer: &mut W, outbox: &Outbox) -> io::Result<()> {
-    let mut writing = Writing::default();
-    writing.refill(outbox);
-    while !writing.is_done() {
-        let written = writer.write(writing.rest()).await?;
-        writing.advance(written)?;
-    }
+async fn flush<W: AsyncWrite + Unpin>(
+    writer: &mut W,
+    outbox: &Outbox,
+    writing: Writing,
+) -> io::Result<()> {
+    write_out(writer, outbox, &mut { writing }).await?;
     writer.flush().await
 }
 

@@ -15,6 +15,13 @@ use super::visits;
 
 /// Ends the request that `call` serves with the handler's outcome.
 pub(super) fn complete(call: &Arc<CallState>, outcome: Result<Reply, HandlerError>) {
+    if call.is_cancelled() {
+        // Its request has ended. How the handler gave up is nobody's failure.
+        if let Err(error) = outcome {
+            tracing::debug!(name = call.name(), ?error, "a cancelled handler failed");
+        }
+        return;
+    }
     match outcome {
         Ok(Reply::InputRequired(questions)) => asking::put_returned_questions(call, questions),
         // A reply is large, so it stays where it is.
@@ -91,6 +98,7 @@ pub(super) fn respond_error(seat: &Seat, status: Status, error: &RpcError) {
 
 fn end(seat: &Seat, answer: impl FnOnce(&Finished<AskSink>)) {
     let Some(key) = seat.key else { return };
+    let _answering = seat.connection.answering();
     let Some(mut finished) = seat.connection.lock_session().finish(key) else {
         return;
     };

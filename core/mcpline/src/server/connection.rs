@@ -6,6 +6,7 @@
 //! step alone, never while a handler runs.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -43,10 +44,13 @@ pub(crate) struct Connection {
     server: Arc<Inner>,
     runtime: tokio::runtime::Handle,
     session: Mutex<Session>,
+    /// Calls that have ended in the session and whose answers are just being written.
+    answering: AtomicUsize,
     /// Where messages go that belong to no request.
     general: Arc<dyn Lane>,
     session_id: Option<String>,
     principal: String,
+    transport: TransportId,
     /// When the timer will call, so that it isn't asked twice.
     scheduled: Mutex<Option<Duration>>,
     on_dead: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -59,6 +63,20 @@ pub(crate) struct Opening {
     pub(crate) general: Arc<dyn Lane>,
     pub(crate) session_id: Option<String>,
     pub(crate) principal: String,
+    pub(crate) transport: TransportId,
+}
+
+/// Which of a server's transports a connection came over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TransportId(pub(crate) u64);
+
+/// An answer that is being written. See [`Connection::answering`].
+pub(crate) struct Answering<'a>(&'a AtomicUsize);
+
+impl Drop for Answering<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Release);
+    }
 }
 
 impl Connection {
@@ -80,12 +98,23 @@ impl Connection {
             server: server.clone(),
             runtime: tokio::runtime::Handle::current(),
             session: Mutex::new(ServerSession::new(opening.scope, opening.limits)),
+            answering: AtomicUsize::new(0),
             general: opening.general,
             session_id: opening.session_id,
             principal: opening.principal,
+            transport: opening.transport,
             scheduled: Mutex::new(None),
             on_dead: Mutex::new(None),
         })
+    }
+
+    /// Names it within its server.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn transport(&self) -> TransportId {
+        self.transport
     }
 
     pub(crate) fn server(&self) -> &Arc<Inner> {
@@ -297,7 +326,13 @@ impl Connection {
             call: Some(call),
             lane,
         };
-        self.lock_session().attach(key, served);
+        let mut session = self.lock_session();
+        session.attach(key, served);
+        let too_late = session.is_shutting_down();
+        drop(session);
+        if too_late {
+            self.shut_down();
+        }
     }
 
     /// Cancels everything in flight, because the one client of this exchange disconnected.
@@ -309,6 +344,32 @@ impl Connection {
     pub(crate) fn close(&self) {
         self.server.unlist_connection(self.number);
         self.close_with(&AskError::Closed);
+    }
+
+    /// Ends every request in flight, because the server shuts down: handlers are cancelled, and clients told why. So are
+    /// requests that come later.
+    pub(crate) fn shut_down(&self) {
+        self.end_listening();
+        let _answering = self.answering();
+        let ended = self.lock_session().shut_down();
+        for (served, finished) in ended {
+            if let Some(call) = served.call {
+                call.cancel();
+            }
+            for message in &finished.before {
+                lane::send(&*served.lane, message);
+            }
+            for (sink, cancellation) in finished.abandoned {
+                lane::send(&*served.lane, &cancellation.message);
+                sink(Err(AskError::Closed));
+            }
+            let error = RpcError::shutting_down();
+            let ErrorCode(code) = error.code;
+            let kind = Kind::Response(Status::Error(code));
+            served.lane.write(kind, 192, &mut |out| {
+                encode::error(out, Some(&finished.id), &error);
+            });
+        }
     }
 
     fn close_with(&self, error: &AskError) {
@@ -329,9 +390,16 @@ impl Connection {
         }
     }
 
-    /// Whether anything is in flight.
+    /// Whether nothing is in flight, and every answer has been written.
     pub(crate) fn is_idle(&self) -> bool {
-        self.lock_session().in_flight() == 0
+        // In this order: an answer is counted before its request leaves the session.
+        self.lock_session().in_flight() == 0 && self.answering.load(Ordering::Acquire) == 0
+    }
+
+    /// Keeps the connection from being idle while the answer to a request is written that has left the session.
+    pub(crate) fn answering(&self) -> Answering<'_> {
+        self.answering.fetch_add(1, Ordering::Relaxed);
+        Answering(&self.answering)
     }
 
     /// Tells the client of a change, if it wants to know.

@@ -19,7 +19,7 @@ use crate::timers::{Timed, Timers};
 
 use super::builder::Declared;
 use super::call::{Call, CallState};
-use super::connection::Connection;
+use super::connection::{Connection, TransportId};
 use super::handler::{self, Handler};
 use super::registry::{Completer, Registry};
 use super::reply::{CompletionReply, Reply};
@@ -82,6 +82,11 @@ impl Inner {
         self.next_connection.fetch_add(1, Ordering::Relaxed)
     }
 
+    /// Names a transport.
+    pub(crate) fn next_transport(&self) -> TransportId {
+        TransportId(self.next_connection())
+    }
+
     pub(crate) fn list_connection(&self, number: u64, connection: &Arc<Connection>) {
         self.lock_connections()
             .insert(number, Arc::downgrade(connection));
@@ -137,9 +142,11 @@ impl Inner {
         self.lock_suspended().take(ticket)
     }
 
-    /// Cancels every suspended handler: the server shuts down.
-    pub(crate) fn cancel_suspended(&self) {
-        let calls = self.lock_suspended().drain();
+    /// Cancels the suspended handlers of a transport that has ended: their clients can't come back on it.
+    pub(crate) fn cancel_suspended_over(&self, transport: TransportId) {
+        let calls = self
+            .lock_suspended()
+            .drain_where(|call| call.lock_seat().connection.transport() == transport);
         for call in calls {
             call.cancel();
         }

@@ -68,6 +68,7 @@ impl Server {
                 general: lane.clone(),
                 session_id: None,
                 principal: String::new(),
+                transport: self.inner().next_transport(),
             },
         );
         Memory {
@@ -120,10 +121,16 @@ impl Memory {
     }
 
     /// Begins an orderly end: questions to the client fail, listening ends, calls in flight go on. Receive until
-    /// [`Memory::is_idle`], then close.
+    /// [`Memory::is_idle`], or [`shut_down`](Memory::shut_down) when the grace period is over, then close.
     pub fn wind_down(&self) {
         self.connection.end_listening();
         self.connection.fail_asks();
+    }
+
+    /// Ends what is in flight with an error that says that the server shuts down: handlers are cancelled. Receive the
+    /// answers, then close.
+    pub fn shut_down(&self) {
+        self.connection.shut_down();
     }
 
     /// Whether nothing is in flight.

@@ -10,9 +10,14 @@ mod stdio;
 mod stop;
 
 use std::future::Future;
+use std::time::Duration;
 
 use crate::error::Error;
 use crate::server::Server;
+
+/// How long a transport that ends waits for its last answers to be written: a client that reads takes milliseconds, and
+/// the process is to end within a second of the grace period.
+const LAST_ANSWERS: Duration = Duration::from_millis(750);
 
 pub use memory::Memory;
 pub use pipe::{Lines, lines};

@@ -15,12 +15,15 @@ use crate::server::Server;
 use crate::server::connection::{Connection, Opening};
 
 use super::outbox::Outbox;
-use super::pump::{Writing, pump};
-use super::{Stop, Transport};
+use super::pump::{Writing, pump, write_out};
+use super::{LAST_ANSWERS, Stop, Transport};
 
 /// After the input ended, how long calls in flight may still take: nobody waits for long behind a closed
 /// pipe, but `echo … | server` wants its answer.
 const EOF_GRACE: Duration = Duration::from_secs(1);
+
+/// How often an end looks whether calls have ended.
+const SETTLING: Duration = Duration::from_millis(10);
 
 /// Serves over any pair of byte streams with newline-delimited messages: a Unix socket, a TCP connection,
 /// a pseudo-terminal (2026-07-28, `basic/transports/stdio`).
@@ -73,20 +76,32 @@ where
             general: lane.clone(),
             session_id: None,
             principal: String::new(),
+            transport: server.inner().next_transport(),
         },
     );
     let stopped = pin!(stop.stopped());
     let limit = server.inner().settings.wire.line;
-    let served = pump(reader, writer, &outbox, limit, stopped, |line| {
-        receive(&connection, &lane, line);
-    })
+    let mut writing = Writing::default();
+    let mut served = pump(
+        reader,
+        writer,
+        &outbox,
+        &mut writing,
+        limit,
+        stopped,
+        |line| receive(&connection, &lane, line),
+    )
     .await;
     if served.is_ok() {
-        drain(writer, &connection, &outbox).await?;
+        let grace = match stop.is_stopped() {
+            true => server.inner().settings.shutdown_grace,
+            false => EOF_GRACE,
+        };
+        served = drain(writer, &connection, &outbox, writing, grace).await;
     }
     connection.close();
     server.inner().cancel_suspended_of(&connection);
-    served.map(|_| ())
+    served
 }
 
 fn receive(
@@ -103,33 +118,41 @@ fn receive(
     }
 }
 
-/// Lets calls in flight end and writes out what they answered.
+/// Lets calls in flight end within `grace`, ends those that are left, and writes out all answers.
 async fn drain<W: AsyncWrite + Unpin>(
     writer: &mut W,
     connection: &Connection,
     outbox: &Outbox,
+    mut writing: Writing,
+    grace: Duration,
 ) -> io::Result<()> {
     connection.end_listening();
     connection.fail_asks();
     let answered = async {
-        let mut writing = Writing::default();
         loop {
-            if writing.is_done() {
-                writing.refill(outbox);
-            }
-            if !writing.is_done() {
-                let written = writer.write(writing.rest()).await?;
-                writing.advance(written)?;
-            } else if connection.is_idle() {
+            write_out(writer, outbox, &mut writing).await?;
+            if connection.is_idle() && outbox.len() == 0 {
                 return writer.flush().await;
-            } else {
-                outbox.filled().await;
             }
+            // What ends without an answer fills nothing.
+            let _ = tokio::time::timeout(SETTLING, outbox.filled()).await;
         }
     };
-    match tokio::time::timeout(EOF_GRACE, answered).await {
-        Ok(Err(error)) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
-        // Out of time, or nobody reads any more.
+    let drained = match tokio::time::timeout(grace, answered).await {
+        Ok(drained) => drained,
+        Err(_) => {
+            connection.shut_down();
+            let written = async {
+                write_out(writer, outbox, &mut writing).await?;
+                writer.flush().await
+            };
+            // Out of time: nobody reads any more.
+            let written = tokio::time::timeout(LAST_ANSWERS, written).await;
+            written.unwrap_or(Ok(()))
+        }
+    };
+    match drained {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error),
         _ => Ok(()),
     }
 }

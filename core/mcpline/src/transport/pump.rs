@@ -14,10 +14,12 @@ use super::outbox::{OUTBOX_LIMIT, Outbox};
 const READ_SIZE: usize = 64 * 1024;
 
 /// Reads lines of at most `limit` bytes and writes out what is in the outbox until the input ends or `stopped` resolves.
+/// `writing` is left with what was begun to be written.
 pub(crate) async fn pump<R, W>(
     reader: &mut R,
     writer: &mut W,
     outbox: &Outbox,
+    writing: &mut Writing,
     limit: usize,
     mut stopped: Pin<&mut impl Future<Output = ()>>,
     mut receive: impl FnMut(Result<Bytes, LineTooLong>),
@@ -27,7 +29,6 @@ where
     W: AsyncWrite + Unpin,
 {
     let mut decoder = LineDecoder::new(limit);
-    let mut writing = Writing::default();
     loop {
         if writing.is_done() {
             writing.refill(outbox);
@@ -52,6 +53,24 @@ where
             () = outbox.filled(), if writing.is_done() => {}
             () = &mut stopped => return Ok(()),
         }
+    }
+}
+
+/// Writes out what was begun, and all that is in the outbox.
+pub(crate) async fn write_out<W: AsyncWrite + Unpin>(
+    writer: &mut W,
+    outbox: &Outbox,
+    writing: &mut Writing,
+) -> io::Result<()> {
+    loop {
+        if writing.is_done() {
+            writing.refill(outbox);
+        }
+        if writing.is_done() {
+            return Ok(());
+        }
+        let written = writer.write(writing.rest()).await?;
+        writing.advance(written)?;
     }
 }
 

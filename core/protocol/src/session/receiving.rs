@@ -176,6 +176,9 @@ impl<C, A> ServerSession<C, A> {
     }
 
     fn table(&mut self, entry: Entry<C>) -> Result<RequestKey, RpcError> {
+        if self.shutting_down {
+            return Err(RpcError::shutting_down());
+        }
         if self.requests.len() >= self.limits.in_flight {
             return Err(RpcError::busy(format!(
                 "{} requests are in flight already; try again when one has ended",

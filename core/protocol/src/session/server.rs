@@ -219,6 +219,8 @@ pub struct ServerSession<C, A> {
     pub(super) ping: Option<AskKey>,
     pub(super) pings_missed: u32,
     pub(super) next_ping: Option<Duration>,
+    /// Requests are refused: the server shuts down.
+    pub(super) shutting_down: bool,
 }
 
 impl<C, A> ServerSession<C, A> {
@@ -240,6 +242,7 @@ impl<C, A> ServerSession<C, A> {
             ping: None,
             pings_missed: 0,
             next_ping: None,
+            shutting_down: false,
         }
     }
 
@@ -324,6 +327,25 @@ impl<C, A> ServerSession<C, A> {
             entry.handle,
             asks.into_iter().map(|(_, ask)| ask.handle).collect(),
         ))
+    }
+
+    /// The server shuts down: ends every request that the driver has attached a handle to, for the driver to answer each
+    /// with [`RpcError::shutting_down`]. Requests that come later are refused with it.
+    ///
+    /// A request whose handle is [attached](Self::attach) later still is in flight: call this again then.
+    pub fn shut_down(&mut self) -> Vec<(C, Finished<A>)> {
+        self.shutting_down = true;
+        let keys = self.requests.keys().into_iter();
+        keys.filter_map(|key| {
+            let handle = self.requests.get_mut(key)?.handle.take()?;
+            Some((handle, self.finish(key)?))
+        })
+        .collect()
+    }
+
+    /// Whether the server [shuts down](Self::shut_down).
+    pub fn is_shutting_down(&self) -> bool {
+        self.shutting_down
     }
 
     /// The connection is gone: hands out every call and question for the driver to fail.

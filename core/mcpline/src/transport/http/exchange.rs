@@ -78,6 +78,15 @@ impl Exchange {
         }
     }
 
+    /// Whether its one answer is decided: nothing follows.
+    pub(super) fn is_answered(&self) -> bool {
+        match &*self.lock() {
+            State::Decided(Outcome::Json(..) | Outcome::Nothing) | State::Done => true,
+            State::Decided(Outcome::Stream(stream)) | State::Streaming(stream) => stream.is_ended(),
+            State::Waiting(_) => false,
+        }
+    }
+
     /// Has `callback` called if the exchange is a stream and its connection goes away before its end.
     pub(super) fn on_lost(&self, callback: impl FnOnce() + Send + 'static) {
         let stream = match &*self.lock() {

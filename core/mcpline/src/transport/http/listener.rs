@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use crate::background;
 use crate::error::Error;
 use crate::server::Server;
-use crate::transport::{Stop, Transport};
+use crate::transport::{LAST_ANSWERS, Stop, Transport};
 
 use super::options::HttpOptions;
 use super::patience::Patient;
@@ -21,9 +21,6 @@ use super::service::HttpService;
 
 /// How long to wait after `accept` failed for want of descriptors: trying again at once would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-
-/// How long connections may take to end once nothing is in flight on them any more.
-const CLOSING: Duration = Duration::from_millis(250);
 
 /// A listening HTTP server that doesn't serve yet. See [`http()`].
 #[derive(Debug)]
@@ -87,6 +84,7 @@ impl Transport for Http {
         let connections = self.options.connections;
         let service = HttpService::new(server.clone(), self.options, bound, true);
         server.inner().start(&tokio::runtime::Handle::current());
+        let cut = Stop::new();
         loop {
             let permit = permits.clone().acquire_owned();
             let stream = tokio::select! {
@@ -100,8 +98,12 @@ impl Transport for Http {
             match stream {
                 (permit, Ok((stream, _))) => {
                     let served = serve_connection(stream, service.clone(), stop.clone(), timeouts);
+                    let cut = cut.clone();
                     background::spawn_here(async move {
-                        served.await;
+                        tokio::select! {
+                            () = served => {}
+                            () = cut.stopped() => {}
+                        }
                         drop(permit);
                     });
                 }
@@ -113,13 +115,10 @@ impl Transport for Http {
         }
         drop(self.listener);
         let all = u32::try_from(connections).unwrap_or(u32::MAX);
-        let ended = async {
-            service.shut_down(grace).await;
-            permits.acquire_many(all).await
-        };
-        // Past the grace period what is left is dropped with the runtime.
-        let _ = tokio::time::timeout(grace + CLOSING, ended).await;
-        server.inner().cancel_suspended();
+        service.shut_down(grace).await;
+        // Everything is answered. A client that doesn't read its answer is cut off.
+        let _ = tokio::time::timeout(LAST_ANSWERS, permits.acquire_many(all)).await;
+        cut.stop();
         Ok(())
     }
 }

@@ -7,6 +7,7 @@
 mod authorization;
 mod body;
 mod exchange;
+mod in_flight;
 mod legacy;
 mod listener;
 mod modern;

@@ -102,6 +102,7 @@ async fn serve(shared: &Arc<Shared>, parts: Parts, request: Request) -> Response
             general: lane.clone(),
             session_id: None,
             principal,
+            transport: shared.transport,
         },
     );
     let http = Arc::new(HttpInfo::of(parts));
@@ -112,9 +113,12 @@ async fn serve(shared: &Arc<Shared>, parts: Parts, request: Request) -> Response
         &lane,
         Some(&http),
     );
-    let on_lost = connection;
+    let in_flight = (!exchange.is_answered()).then(|| shared.in_flight.add(&connection));
     let response = outcome(shared, &exchange, status).await;
-    exchange.on_lost(move || on_lost.close());
+    exchange.on_lost(move || {
+        connection.close();
+        drop(in_flight);
+    });
     guard.0 = None;
     response
 }
@@ -137,7 +141,7 @@ fn status(ended: Status) -> StatusCode {
         Status::Error(code) | Status::Refused(code) | Status::Unreadable(code) => {
             match (ErrorCode(code), ended) {
                 (ErrorCode::METHOD_NOT_FOUND, _) => StatusCode::NOT_FOUND,
-                (ErrorCode::BUSY, _) => StatusCode::SERVICE_UNAVAILABLE,
+                (ErrorCode::BUSY | ErrorCode::SHUTTING_DOWN, _) => StatusCode::SERVICE_UNAVAILABLE,
                 (
                     ErrorCode::HEADER_MISMATCH
                     | ErrorCode::MISSING_CLIENT_CAPABILITY

@@ -9,6 +9,7 @@ use std::future::{Future, poll_fn};
 use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -21,9 +22,11 @@ use mcpline_protocol::wire::encode;
 use mcpline_protocol::{ErrorCode, RpcError};
 
 use crate::server::Server;
+use crate::server::connection::TransportId;
 
 use super::authorization::WellKnown;
 use super::body::Body;
+use super::in_flight::RequestsInFlight;
 use super::options::HttpOptions;
 use super::sessions::Sessions;
 use super::silence::Silences;
@@ -53,6 +56,9 @@ pub(super) struct Shared {
     pub(super) options: Arc<HttpOptions>,
     pub(super) sessions: Arc<Sessions>,
     pub(super) silences: Arc<Silences>,
+    pub(super) in_flight: Arc<RequestsInFlight>,
+    pub(super) transport: TransportId,
+    closed: AtomicBool,
     well_known: Option<WellKnown>,
     /// The address that the standalone server is bound to.
     bound: Option<IpAddr>,
@@ -89,9 +95,13 @@ impl HttpService {
         if let Some(auth) = &options.auth {
             options.allowed_hosts.push(auth.host());
         }
+        let transport = server.inner().next_transport();
         Self {
             shared: Arc::new(Shared {
-                sessions: Sessions::new(&server, options.sessions),
+                sessions: Sessions::new(&server, options.sessions, transport),
+                in_flight: Arc::default(),
+                transport,
+                closed: AtomicBool::new(false),
                 silences: Silences::new(options.silence),
                 well_known: options.auth.as_deref().map(WellKnown::of),
                 server,
@@ -120,6 +130,11 @@ impl HttpService {
     {
         let shared = &self.shared;
         let (mut parts, body) = request.into_parts();
+        if shared.closed.load(Ordering::Acquire) {
+            let mut body = Vec::new();
+            encode::error_without_id(&mut body, &RpcError::shutting_down());
+            return json(StatusCode::SERVICE_UNAVAILABLE, body);
+        }
         let endpoint = shared.endpoint(parts.uri.path());
         if endpoint == Endpoint::Health {
             return plain(StatusCode::OK, "ok");
@@ -173,16 +188,20 @@ impl HttpService {
     }
 
     /// Lets what is in flight end, but waits no longer than `grace`; then [`close`](Self::close)s. Whoever calls this
-    /// takes no more connections. Streams that belong to no call end at once, and so do questions to clients, who
-    /// could no longer answer.
+    /// takes no more connections, and goes on writing answers for as long as there are some. Streams that belong to no
+    /// call end at once, and so do questions to clients, who could no longer answer.
     pub async fn shut_down(&self, grace: Duration) {
-        self.end_listening();
-        let sessions = &self.shared.sessions;
+        let Shared {
+            sessions,
+            in_flight,
+            ..
+        } = &*self.shared;
+        in_flight.end_listening();
         for session in sessions.all() {
             session.wind_up();
         }
         let settled = async {
-            while !sessions.all().is_empty() {
+            while !sessions.all().is_empty() || !in_flight.is_empty() {
                 tokio::time::sleep(SETTLING).await;
                 for session in sessions.all() {
                     session.leave_if_idle();
@@ -194,19 +213,23 @@ impl HttpService {
         self.close();
     }
 
-    fn end_listening(&self) {
-        for connection in self.shared.server.inner().connections() {
-            connection.end_listening();
-        }
-    }
-
-    /// Ends every session and stream of this process, and cancels their calls. Sessions that other processes find
-    /// too ([`sharing`](crate::sharing)) go on there.
+    /// Ends every session and stream of this process. Calls in flight are cancelled and answered with an error
+    /// that says so ([`ErrorCode::SHUTTING_DOWN`]); requests that come later are refused with it, by status 503. Sessions
+    /// that other processes find too ([`sharing`](crate::sharing)) go on there.
     pub fn close(&self) {
-        self.end_listening();
-        for session in self.shared.sessions.all() {
-            session.leave();
+        self.shared.closed.store(true, Ordering::Release);
+        let Shared {
+            server,
+            sessions,
+            in_flight,
+            transport,
+            ..
+        } = &*self.shared;
+        in_flight.shut_down();
+        for session in sessions.all() {
+            session.shut_down();
         }
+        server.inner().cancel_suspended_over(*transport);
     }
 
     async fn read<B>(&self, parts: &Parts, body: B) -> Result<Bytes, Refusal>

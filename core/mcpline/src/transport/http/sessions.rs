@@ -10,7 +10,7 @@ use mcpline_protocol::session::{Scope, SessionLimits};
 use crate::clock;
 use crate::lane::Lane;
 use crate::server::Server;
-use crate::server::connection::{Connection, Opening};
+use crate::server::connection::{Connection, Opening, TransportId};
 use crate::timers::Timed;
 
 use super::options::HttpOptions;
@@ -53,6 +53,7 @@ pub(super) struct Sessions {
     /// The sessions in about the order in which they were last used.
     order: Mutex<VecDeque<Weak<Session>>>,
     cap: usize,
+    transport: TransportId,
     /// The other processes that serve the same sessions, if there are any.
     replicas: Option<Replicas>,
 }
@@ -65,12 +66,13 @@ pub(super) enum NoSession {
 }
 
 impl Sessions {
-    pub(super) fn new(server: &Server, cap: usize) -> Arc<Self> {
+    pub(super) fn new(server: &Server, cap: usize, transport: TransportId) -> Arc<Self> {
         let sharing = server.inner().settings.sharing.clone();
         Arc::new_cyclic(|this| Self {
             live: Mutex::default(),
             order: Mutex::default(),
             cap,
+            transport,
             replicas: sharing.map(|sharing| Replicas::join(sharing, this.clone())),
         })
     }
@@ -210,6 +212,7 @@ impl Sessions {
                 general: lane,
                 session_id: Some(id.clone()),
                 principal: principal.to_owned(),
+                transport: self.transport,
             },
         );
         let session = Arc::new(Session {
@@ -302,6 +305,12 @@ impl Session {
             // That of HTTP+SSE carries the answers.
             self.general.end();
         }
+    }
+
+    /// Ends the session in this process: calls in flight are answered with an error that says why.
+    pub(super) fn shut_down(&self) {
+        self.connection.shut_down();
+        self.leave();
     }
 
     /// Ends the session in this process if no call is in flight.
