@@ -21,8 +21,11 @@ use crate::user::{UserData, mcpl_finalizer};
 /// waits is held in memory.
 const WAITING: usize = 1_024;
 
-/// How long calls in flight may still take when a server's channel is stopped: as on stdio.
-const GRACE: Duration = Duration::from_secs(1);
+/// How often the end of a server's channel looks whether calls have ended.
+const SETTLING: Duration = Duration::from_millis(10);
+
+/// How long the host may take to send the last answers once the server has ended: as on other transports.
+const LAST_ANSWERS: Duration = Duration::from_millis(750);
 
 /// A connection over a transport of the host's own: messages of JSON-RPC, one at a time, over whatever it is that the host
 /// has.
@@ -247,18 +250,7 @@ pub unsafe extern "C" fn mcpl_server_serve_channel(
                         None => break,
                     },
                     () = &mut stopped => {
-                        memory.wind_down();
-                        let rest = async {
-                            while !memory.is_idle() {
-                                let Some(message) = memory.receive().await else { break };
-                                serving.send_all(message, &memory).await;
-                            }
-                            if let Some(message) = memory.try_receive() {
-                                serving.send_all(message, &memory).await;
-                            }
-                        };
-                        // Out of time, or done: it is closed now.
-                        let _ = tokio::time::timeout(GRACE, rest).await;
+                        wind_down(&serving, &memory, core.settings().shutdown_grace).await;
                         break;
                     }
                 }
@@ -273,6 +265,34 @@ pub unsafe extern "C" fn mcpl_server_serve_channel(
         }
         Ok(channel.handle())
     })
+}
+
+/// Lets calls in flight end within `grace`, ends those that are left, and sends all answers.
+async fn wind_down(channel: &Arc<Channel>, memory: &Memory, grace: Duration) {
+    memory.wind_down();
+    let settled = async {
+        loop {
+            if let Some(message) = memory.try_receive() {
+                channel.send_all(message, memory).await;
+            } else if memory.is_idle() {
+                return;
+            } else if let Ok(Some(message)) = tokio::time::timeout(SETTLING, memory.receive()).await
+            {
+                channel.send_all(message, memory).await;
+            }
+        }
+    };
+    if tokio::time::timeout(grace, settled).await.is_ok() {
+        return;
+    }
+    memory.shut_down();
+    let last = async {
+        if let Some(message) = memory.try_receive() {
+            channel.send_all(message, memory).await;
+        }
+    };
+    // Out of time, or done: it is closed now.
+    let _ = tokio::time::timeout(LAST_ANSWERS, last).await;
 }
 
 /// A channel that was to be opened is open; or, with a reason, could not be opened.
