@@ -25,8 +25,8 @@ interface Recipient {
   waits(): void;
 }
 
-/** The longest time that a timer can wait, in ms. */
-const LONGEST = 0x7fff_ffff;
+/** How long the last answers of a closed application may take to be written, in ms: as in the core. */
+const LAST_ANSWERS = 750;
 
 /** The exchanges of an application that are open, by their numbers. */
 class OpenExchanges {
@@ -48,11 +48,11 @@ class OpenExchanges {
     }
   }
 
-  /** Waits until none is open, for `grace` ms at most; then ends those that are. */
-  async end(grace: number): Promise<void> {
+  /** Waits until none is open, for {@link LAST_ANSWERS} at most; then ends those that are. */
+  async end(): Promise<void> {
     if (this.#open.size > 0) {
       await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, Math.min(grace, LONGEST));
+        const timer = setTimeout(resolve, LAST_ANSWERS);
         this.#onEmpty = () => {
           clearTimeout(timer);
           resolve();
@@ -258,15 +258,13 @@ export interface WellKnown {
 export class HttpApp {
   readonly #native: NativeHttpApp;
   readonly #bodyLimit: number;
-  readonly #grace: number;
   readonly #closed: () => void;
   readonly #open = new OpenExchanges();
   #closing: Promise<void> | undefined;
 
   /** @internal */
-  constructor(native: NativeHttpApp, grace: number, closed: () => void) {
+  constructor(native: NativeHttpApp, closed: () => void) {
     this.#native = native;
-    this.#grace = grace;
     this.#bodyLimit = native.bodyLimit;
     this.#closed = closed;
     this.fetch = this.fetch.bind(this);
@@ -392,8 +390,9 @@ export class HttpApp {
   }
 
   /**
-   * Ends every session and stream of this application. Calls in flight are finished within the grace period, then given
-   * up. The program's own server is still to be closed.
+   * Ends every session and stream of this application. Calls in flight may end within the grace period
+   * (`shutdownGrace`); then they are aborted, and answered with an error that says that the server is shutting down. The
+   * program's own server is still to be closed.
    */
   close(): Promise<void> {
     this.#closing ??= this.#close();
@@ -404,13 +403,14 @@ export class HttpApp {
     const [number, ended] = promised();
     try {
       attempt(() => {
-        this.#native.shutDown(this.#grace, number);
+        this.#native.shutDown(number);
       });
     } catch (error) {
       disown(number);
       throw error;
     }
-    await Promise.all([ended, this.#open.end(this.#grace)]);
+    await ended;
+    await this.#open.end();
     this.#closed();
   }
 

@@ -92,7 +92,7 @@ export interface NativeServing {
 export interface NativeHttpApp {
   readonly bodyLimit: number;
   wellKnown(): [path: string, document: string] | null;
-  shutDown(grace: number, ended: number): void;
+  shutDown(ended: number): void;
 }
 
 /** The addon (`src/lib.rs`). */

@@ -177,7 +177,7 @@ export interface Listening {
   readonly url: string;
   /** Settled when it has ended. */
   readonly closed: Promise<void>;
-  /** Ends it: calls in flight are finished within the grace period. */
+  /** Ends it, as {@link Server.close} does. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
 }
@@ -185,8 +185,8 @@ export interface Listening {
 /** How one handler is called. */
 type Plan = (call: number, text: string) => void;
 
-/** The core's default of `shutdownGrace`, in ms. */
-const GRACE = 5000;
+/** How long, in ms, a program may take to end by itself after a signal has ended its server. */
+const EXIT_AFTER = 250;
 
 interface Serving {
   native: NativeServing;
@@ -216,14 +216,11 @@ export class Server {
   readonly #names = new Map<string, number>();
   readonly #servings = new Set<Serving>();
   readonly #apps = new Set<HttpApp>();
-  /** How long calls in flight may go on when it closes, in ms. */
-  readonly #grace: number;
   #lastPlan = 0;
   #app: HttpApp | undefined;
 
   constructor(options: ServerOptions) {
     const { instructions, settings, ...info } = options;
-    this.#grace = settings?.shutdownGrace ?? GRACE;
     this.#number = register(this.#callee);
     this.#native = attempt(
       () => new native.Server(hub, this.#number, JSON.stringify(info), instructions, serverOptions(settings ?? {})),
@@ -403,7 +400,8 @@ export class Server {
   }
 
   /**
-   * Serves stdio, until its input ends, or the process gets SIGINT or SIGTERM.
+   * Serves stdio, until its input ends, or the process gets SIGINT or SIGTERM; after a signal the process exits, as
+   * after {@link closeOnSignals}.
    *
    * Meanwhile standard output belongs to the protocol: what the program prints there goes to standard error.
    *
@@ -411,7 +409,9 @@ export class Server {
    */
   async run(): Promise<void> {
     let serving: Serving | undefined;
+    let isSignalled = false;
     const stop = () => {
+      isSignalled = true;
       serving?.native.stop();
     };
     // Before anybody can know that we serve.
@@ -422,6 +422,9 @@ export class Server {
       await serving.ended;
     } finally {
       process.off("SIGINT", stop).off("SIGTERM", stop);
+      if (isSignalled as boolean) {
+        exitSoon();
+      }
     }
   }
 
@@ -465,7 +468,7 @@ export class Server {
     const options = httpOptions(settings);
     const verifier = verifying(settings.auth);
     const made = attempt(() => this.#native.httpApp(options, verifier.native));
-    const app = new HttpApp(made, this.#grace, () => {
+    const app = new HttpApp(made, () => {
       this.#apps.delete(app);
       verifier.end();
     });
@@ -486,9 +489,29 @@ export class Server {
     this.#ownApp().handler(request, response);
   }
 
-  /** Ends whatever serves: calls in flight are finished within the grace period. */
+  /**
+   * From now on SIGINT and SIGTERM {@link close} the server and end the process: by itself if nothing else is left, else by
+   * `process.exit` a quarter of a second later, so that no handler that ignores `ctx.signal` holds it up. A second signal
+   * ends the process at once. For programs that are nothing but the server.
+   */
+  closeOnSignals(): this {
+    const close = () => {
+      process.off("SIGINT", close).off("SIGTERM", close);
+      void this.close().finally(exitSoon);
+    };
+    process.once("SIGINT", close).once("SIGTERM", close);
+    return this;
+  }
+
+  /**
+   * Ends whatever serves. Calls in flight may end within the grace period (`shutdownGrace`); then they are aborted
+   * (`ctx.signal`), and answered with an error that says that the server is shutting down.
+   *
+   * Requests that {@link fetch} and {@link handler} get later are refused with status 503.
+   *
+   * Node goes on for as long as a handler waits for something, also once it was aborted: hand `ctx.signal` on, or exit.
+   */
   async close(): Promise<void> {
-    this.#app = undefined;
     const servings = [...this.#servings];
     for (const { native } of servings) {
       native.stop();
@@ -627,6 +650,11 @@ export class Server {
   #fail(call: number, error: unknown): void {
     finishFailed(call, error);
   }
+}
+
+/** Ends the process, if it doesn't end by itself. */
+function exitSoon(): void {
+  setTimeout(() => process.exit(), EXIT_AFTER).unref();
 }
 
 function isPromise(value: unknown): value is PromiseLike<unknown> {

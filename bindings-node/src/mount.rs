@@ -99,14 +99,21 @@ pub struct HttpApp {
     service: HttpService,
     shared: Arc<Shared>,
     body_limit: usize,
+    shutdown_grace: Duration,
 }
 
 impl HttpApp {
-    pub(crate) fn new(service: HttpService, body_limit: usize, shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(
+        service: HttpService,
+        body_limit: usize,
+        shutdown_grace: Duration,
+        shared: Arc<Shared>,
+    ) -> Self {
         Self {
             service,
             shared,
             body_limit,
+            shutdown_grace,
         }
     }
 }
@@ -127,12 +134,12 @@ impl HttpApp {
         Some(vec![well_known.path().to_owned(), document])
     }
 
-    /// Lets the calls of sessions end, for `grace` ms at most; then ends every session and stream, which the promise with
-    /// this number is told.
+    /// Lets calls end within the grace period; then answers those that are left with an error, and ends every session and
+    /// stream. The promise with this number is told when all of it is there to be written.
     #[napi(catch_unwind)]
-    pub fn shut_down(&self, grace: f64, ended: u32) -> Result<()> {
-        let grace = Duration::try_from_secs_f64(grace / 1000.0).unwrap_or(Duration::MAX);
+    pub fn shut_down(&self, ended: u32) -> Result<()> {
         let (service, shared) = (self.service.clone(), self.shared.clone());
+        let grace = self.shutdown_grace;
         self.shared.runtime()?.spawn(async move {
             service.shut_down(grace).await;
             shared.post(Event::Settled(ended, Settled::Done));

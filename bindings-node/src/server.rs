@@ -238,7 +238,13 @@ impl Server {
         let _entered = runtime.enter();
         let body_limit = options.body_limit;
         let service = self.core.http_service(options);
-        Ok(HttpApp::new(service, body_limit, self.shared.clone()))
+        let grace = self.core.settings().shutdown_grace;
+        Ok(HttpApp::new(
+            service,
+            body_limit,
+            grace,
+            self.shared.clone(),
+        ))
     }
 }
 

@@ -3,8 +3,12 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 
 import { Client, Server } from "mcpline";
+
+/** How a call ends that its server doesn't wait for. */
+const SHUTTING_DOWN = { rpcCode: -31002, message: /the server is shutting down/, data: { retryable: true } };
 
 /** A mounted server whose tools wait for what the test decides, a client of it, and how to end both. */
 async function mounted(t, { shutdownGrace, revision }) {
@@ -17,6 +21,13 @@ async function mounted(t, { shutdownGrace, revision }) {
     begun();
     await ending;
     return "ended by itself";
+  });
+  let aborted;
+  const abortion = new Promise((resolve) => (aborted = resolve));
+  server.tool("attentive", {}, async (_, ctx) => {
+    ctx.signal.addEventListener("abort", aborted);
+    begun();
+    await sleep(60_000, undefined, { signal: ctx.signal });
   });
   const app = createServer(server.handler);
   app.listen(0, "127.0.0.1");
@@ -32,7 +43,7 @@ async function mounted(t, { shutdownGrace, revision }) {
     app.close();
     await once(app, "close");
   };
-  return { client, server, started, end, gone };
+  return { abortion, client, server, started, end, gone };
 }
 
 for (const revision of ["2025-11-25", "2026-07-28"]) {
@@ -47,12 +58,35 @@ for (const revision of ["2025-11-25", "2026-07-28"]) {
     await gone();
   });
 
-  test(`${revision}: a call that doesn't is given up, and nothing is left open`, async (t) => {
+  test(`${revision}: a call that doesn't is answered with an error, and nothing is left open`, async (t) => {
     const { client, started, gone } = await mounted(t, { shutdownGrace: 10, revision });
     const call = client.callTool("slow");
     await started;
-    const failed = assert.rejects(call);
+    const failed = assert.rejects(call, SHUTTING_DOWN);
     await gone();
     await failed;
+  });
+
+  test(`${revision}: a call that doesn't is aborted, without a warning`, async (t) => {
+    const warnings = [];
+    const heard = (warning) => warnings.push(warning);
+    process.on("warning", heard);
+    t.after(() => process.off("warning", heard));
+    const { abortion, client, started, gone } = await mounted(t, { shutdownGrace: 10, revision });
+    const call = client.callTool("attentive");
+    await started;
+    const failed = assert.rejects(call, SHUTTING_DOWN);
+    await gone();
+    await failed;
+    await abortion;
+    await sleep(0);
+    assert.deepEqual(warnings, []);
+  });
+
+  test(`${revision}: a closed server refuses requests`, async (t) => {
+    const { client, server, gone } = await mounted(t, { shutdownGrace: 10, revision });
+    await server.close();
+    await assert.rejects(client.callTool("slow"));
+    await gone();
   });
 }

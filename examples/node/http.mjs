@@ -4,6 +4,4 @@ import { server } from "./weather.mjs";
 const listening = await server.listen({ port: Number(process.argv[2] ?? 8000) });
 console.log(`listening on ${listening.url}`);
 
-for (const signal of ["SIGINT", "SIGTERM"]) {
-  process.once(signal, () => void server.close());
-}
+server.closeOnSignals();
