@@ -5,6 +5,7 @@ use std::io::Write;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
@@ -38,6 +39,7 @@ pub(crate) struct HttpApp {
     pool: Arc<Pool>,
     event_loop: Py<Loop>,
     runtime: Mutex<Option<Arc<Runtime>>>,
+    shutdown_grace: Duration,
     verify: Verify,
 }
 
@@ -62,6 +64,7 @@ impl HttpApp {
             pool: server.pool().clone(),
             event_loop,
             runtime: Mutex::new(Some(runtime)),
+            shutdown_grace: server.core().settings().shutdown_grace,
             verify,
         })
     }
@@ -109,6 +112,21 @@ impl HttpApp {
         let (answer, rest) = Answer::of(response, &mut cx);
         let rest = rest.map(|body| exchange(Waiting::Rest(body)));
         Ok((Some(answer.into_python(py)?), rest))
+    }
+
+    /// Lets calls end within the grace period, then answers those that are left with an error, and ends every session and
+    /// stream. Sets the result of `future` when all of it is there to be sent.
+    fn shut_down_into(&self, py: Python<'_>, future: Py<PyAny>) -> PyResult<()> {
+        let runtime = lock(&self.runtime);
+        let Some(runtime) = &*runtime else {
+            return Err(errors::closed(py, "the application has ended"));
+        };
+        let (service, hub, grace) = (self.service.clone(), self.hub.clone(), self.shutdown_grace);
+        runtime.handle().spawn(async move {
+            service.shut_down(grace).await;
+            hub.post(Event::Resolve(future, Value::Ended(None)));
+        });
+        Ok(())
     }
 
     /// Ends every session and stream.

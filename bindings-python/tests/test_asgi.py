@@ -317,6 +317,39 @@ def test_lifespan_events_run_the_servers_lifespan():
     run(main())
 
 
+@pytest.mark.parametrize("progress", [True, False])
+def test_the_end_of_the_lifespan_answers_calls_that_outlive_the_grace_period(progress):
+    server = Server("test", shutdown_grace=0.01)
+    cancelled: list[bool] = []
+    started = asyncio.Event()
+
+    @server.tool
+    async def waits(ctx: Context) -> None:
+        if progress:
+            await ctx.progress(1)
+        started.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            cancelled.append(True)
+            raise
+
+    async def main() -> None:
+        app = server.asgi()
+        async with app.lifespan():
+            exchange = Exchange(app, "waits")
+            await started.wait()
+            if progress:
+                await exchange.progressed.wait()
+        status, body = await exchange.answer()
+        assert status == (200 if progress else 503)
+        assert exchange.sent[-1].get("more_body", False) is False
+        assert b'"code":-31002' in body and b'"retryable":true' in body
+        assert cancelled == [True]
+
+    run(main())
+
+
 def test_a_lifespan_that_fails_is_told():
     @asynccontextmanager
     async def lifespan(server: Server):

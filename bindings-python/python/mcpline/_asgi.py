@@ -25,6 +25,13 @@ __all__ = ["Application", "WellKnown"]
 # to all requests, because most are answered before that.
 _WATCH_AFTER = 0.05
 
+# How often to look whether the outer server is shutting down, while requests wait: uvicorn tells of it only when they
+# have ended, and streams end only when they are told to.
+_LOOK_FOR_SHUTDOWN = 0.1
+
+# How long the outer server may take to send the last answers of a shutdown: as in the core.
+_LAST_ANSWERS = 0.75
+
 
 class Application:
     """An ASGI 3 application. Mount it, or have any ASGI server serve it."""
@@ -39,6 +46,10 @@ class Application:
         self._attachment: _loops.Attachment | None = None
         self._young: set[_Watch] = set()
         self._timer: asyncio.TimerHandle | None = None
+        # Requests that were not answered at once, until their answers have been sent.
+        self._open: set[asyncio.Future[None]] = set()
+        self._shutdown_watch: asyncio.TimerHandle | None = None
+        self._shutdown: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection of the outer server."""
@@ -87,7 +98,7 @@ class Application:
             try:
                 yield
             finally:
-                self._stop()
+                await self._stop()
 
     def _start(self) -> _native.HttpApp:
         if self._app is None:
@@ -97,17 +108,42 @@ class Application:
             self.server._serving += 1
         return self._app
 
-    def _stop(self) -> None:
+    async def _stop(self) -> None:
         app, attachment = self._app, self._attachment
-        self._app = self._attachment = None
+        if app is not None and attachment is not None:
+            attachment.flush()
+            try:
+                await (self._shutdown or self._shut_down(app))
+            finally:
+                self._end(app, attachment)
+
+    async def _shut_down(self, app: _native.HttpApp) -> None:
+        """Let requests end within the grace period, and have the rest answered with an error that says why."""
+        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        app.shut_down_into(ended)
+        await ended
+        if self._open:
+            await asyncio.wait(self._open, timeout=_LAST_ANSWERS)
+
+    def _end(self, app: _native.HttpApp, attachment: _loops.Attachment) -> None:
+        self._app = self._attachment = self._shutdown = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        if app is not None and attachment is not None:
-            self.server._serving -= 1
-            attachment.flush()
-            app.close()
-            _loops.detach(attachment)
+        self.server._serving -= 1
+        attachment.flush()
+        app.close()
+        _loops.detach(attachment)
+
+    def _look_for_shutdown(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Shut down when the outer server does."""
+        self._shutdown_watch = None
+        if self._app is None or self._shutdown is not None or not self._open:
+            return
+        if _outer_shuts_down():
+            self._shutdown = loop.create_task(self._shut_down(self._app))
+        else:
+            self._shutdown_watch = loop.call_later(_LOOK_FOR_SHUTDOWN, self._look_for_shutdown, loop)
 
     async def _lifespan_events(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -136,6 +172,10 @@ class Application:
         self._young.add(watch)
         if self._timer is None:
             self._timer = loop.call_later(_WATCH_AFTER, self._look, loop)
+        if self._shutdown_watch is None:
+            self._shutdown_watch = loop.call_later(_LOOK_FOR_SHUTDOWN, self._look_for_shutdown, loop)
+        sent: asyncio.Future[None] = loop.create_future()
+        self._open.add(sent)
         try:
             if answer is None:
                 exchange.answer_into(waiting)
@@ -152,6 +192,8 @@ class Application:
             self._young.discard(watch)
             watch.end()
             exchange.close()
+            self._open.discard(sent)
+            sent.set_result(None)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         """Watch over the requests that were there at the last look already."""
@@ -189,6 +231,14 @@ class Application:
                 pieces.append(piece)
                 length += len(piece)
         return b"".join(pieces)
+
+
+def _outer_shuts_down() -> bool:
+    """Whether uvicorn, which handles the signals of the process, has got one that ends it."""
+    import signal
+
+    server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    return getattr(server, "should_exit", False) is True
 
 
 class WellKnown:

@@ -475,7 +475,9 @@ class Server:
         """Return an ASGI application, to be mounted in another or served by itself.
 
         Mounted below a path of the outer application, it answers at that path. Its lifespan runs the server's; an
-        outer application that doesn't pass lifespan events on enters `async with app.lifespan():` itself.
+        outer application that doesn't pass lifespan events on enters `async with app.lifespan():` itself. When it
+        ends, calls in flight get the grace period (`shutdown_grace`) and an error after it. Under uvicorn this begins
+        as soon as uvicorn shuts down.
 
         Args:
             options: As for HTTP in `run`, without host and port; see `mcpline.settings.HttpSettings`.
@@ -495,7 +497,11 @@ class Server:
         return TestClient(self, **options)
 
     def stop(self) -> None:
-        """End whatever is serving: calls in flight are finished within the grace period. From any thread."""
+        """End whatever is serving, from any thread.
+
+        Calls in flight may end within the grace period (`shutdown_grace`). Then they are cancelled, and answered with
+        an error that says that the server is shutting down.
+        """
         self._native.stop()
 
     # Within the package
