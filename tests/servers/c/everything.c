@@ -2,17 +2,15 @@
 
 #include "fixtures.h"
 
-void everything_make(everything *everything, long page_size) {
+void everything_make(everything *everything, const arguments *given) {
     const char *info =
         JSON({"name": "mcpline-everything", "title": "mcpline everything server", "version": "1.0.0"});
     mcpl_json *options = mcpl_json_new();
     mcpl_json_begin_object(options);
     mcpl_json_name(options, "instructions");
     mcpl_json_put_string(options, "Fixture server of the mcpline tests.", MCPL_AUTO_LENGTH);
-    if (page_size > 0) {
-        mcpl_json_name(options, "page_size");
-        mcpl_json_put_int64(options, page_size);
-    }
+    put_number_member(options, "page_size", given->page_size);
+    put_number_member(options, "suspended", given->suspended);
     mcpl_json_end_object(options);
     const char *text = NULL;
     size_t length = 0;
@@ -38,6 +36,9 @@ void everything_make(everything *everything, long page_size) {
     add_changing_tools(everything);
     add_prompts(everything);
     add_resources(everything);
+    if (given->extras != 0) {
+        add_extras(everything);
+    }
 }
 
 void everything_free(everything *everything) {

@@ -16,8 +16,19 @@ typedef struct {
     pthread_mutex_t changing;
 } everything;
 
-/* The server of ../README.md with lists in pages of this many items, or in one page if it is 0. */
-void everything_make(everything *everything, long page_size);
+/* What the command line says; 0 stands for the default. */
+typedef struct {
+    long port;
+    long page_size;
+    long suspended;
+    long sessions;
+    long read_timeout;
+    long write_timeout;
+    long extras; /* whether it has what only tests/hostile uses */
+} arguments;
+
+/* The server of ../README.md. */
+void everything_make(everything *everything, const arguments *given);
 void everything_free(everything *everything);
 
 void add_content_tools(everything *everything);
@@ -31,5 +42,6 @@ void add_caller_tools(everything *everything);
 void add_changing_tools(everything *everything);
 void add_prompts(everything *everything);
 void add_resources(everything *everything);
+void add_extras(everything *everything);
 
 #endif

@@ -77,6 +77,13 @@ char *text_argument(mcpl_call *call, const char *arguments, size_t length, const
     return text;
 }
 
+void put_number_member(mcpl_json *json, const char *name, long number) {
+    if (number != 0) {
+        mcpl_json_name(json, name);
+        mcpl_json_put_int64(json, number);
+    }
+}
+
 void put_string_member(mcpl_json *json, const char *name, const char *text) {
     mcpl_json_name(json, name);
     mcpl_json_put_string(json, text, MCPL_AUTO_LENGTH);

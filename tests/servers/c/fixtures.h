@@ -51,7 +51,8 @@ void reply_formatted(mcpl_call *call, const char *format, ...);
 typedef mcpl_status (*reply_json)(mcpl_call *call, const char *json, size_t length);
 void reply_written(mcpl_call *call, reply_json reply, mcpl_json *json);
 
-/* Writes a member of an object. */
+/* Writes a member of an object; a number only if it isn't 0. */
+void put_number_member(mcpl_json *json, const char *name, long number);
 void put_string_member(mcpl_json *json, const char *name, const char *text);
 void put_json_member(mcpl_json *json, const char *name, const char *value);
 

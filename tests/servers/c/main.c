@@ -16,33 +16,58 @@ static long number(const char *text) {
     char *end = NULL;
     long number = text == NULL ? 0 : strtol(text, &end, 10);
     if (text == NULL || *end != '\0' || number <= 0) {
-        fputs("usage: everything-server [--http PORT] [--page-size N]\n", stderr);
+        fputs("usage: everything-server [--http PORT] [--page-size N] [--OPTION N]…\n", stderr);
         exit(EXIT_FAILURE);
     }
     return number;
 }
 
-int main(int count, char **arguments) {
-    long port = 0, page_size = 0;
+/* The options of HTTP, as JSON; released with the writer. */
+static const char *http_options(mcpl_json *json, const arguments *given) {
+    mcpl_json_begin_object(json);
+    put_number_member(json, "sessions", given->sessions);
+    put_number_member(json, "read_timeout", given->read_timeout);
+    put_number_member(json, "write_timeout", given->write_timeout);
+    mcpl_json_end_object(json);
+    const char *text = NULL;
+    size_t length = 0;
+    must(mcpl_json_text(json, &text, &length), "the options of HTTP");
+    return text;
+}
+
+int main(int count, char **words) {
+    arguments given = {0};
+    const struct {
+        const char *name;
+        long *value;
+    } options[] = {
+        {"--http", &given.port},
+        {"--page-size", &given.page_size},
+        {"--suspended", &given.suspended},
+        {"--sessions", &given.sessions},
+        {"--read-timeout", &given.read_timeout},
+        {"--write-timeout", &given.write_timeout},
+        {"--extras", &given.extras},
+    };
     for (int index = 1; index < count; index += 2) {
-        long value = number(arguments[index + 1]);
-        if (strcmp(arguments[index], "--http") == 0) {
-            port = value;
-        } else if (strcmp(arguments[index], "--page-size") == 0) {
-            page_size = value;
-        } else {
-            number(NULL);
+        size_t option = 0;
+        while (option < COUNT(options) && strcmp(words[index], options[option].name) != 0) {
+            option++;
         }
+        *options[option < COUNT(options) ? option : 0].value = number(option < COUNT(options) ? words[index + 1] : NULL);
     }
     must(mcpl_set_diagnostics(MCPL_LOG_WARNING, diagnose, NULL, NULL), "the diagnostics");
 
     everything everything;
-    everything_make(&everything, page_size);
+    everything_make(&everything, &given);
     must(mcpl_server_stop_on_signals(everything.server), "listening for signals");
-    if (port == 0) {
+    if (given.port == 0) {
         must(mcpl_server_run_stdio(everything.server), "serving stdio");
     } else {
-        must(mcpl_server_run_http(everything.server, "127.0.0.1", (uint16_t)port, NULL), "serving HTTP");
+        mcpl_json *json = mcpl_json_new();
+        const char *options_json = http_options(json, &given);
+        must(mcpl_server_run_http(everything.server, "127.0.0.1", (uint16_t)given.port, options_json), "serving HTTP");
+        mcpl_json_free(json);
     }
     everything_free(&everything);
     return EXIT_SUCCESS;

@@ -1,15 +1,14 @@
 // The everything-server in JavaScript. Its specification is ../README.md.
-import { parseArgs } from "node:util";
-
 import { everything } from "./everything.mjs";
+import { readOptions } from "./options.mjs";
 
-const { values: options } = parseArgs({ options: { http: { type: "string" }, "page-size": { type: "string" } } });
-const server = everything(options["page-size"] === undefined ? {} : { pageSize: Number(options["page-size"]) });
+const { port, settings, http, hasExtras } = readOptions();
+const server = everything(settings, hasExtras);
 
-if (options.http === undefined) {
+if (port === undefined) {
   await server.run();
 } else {
-  await server.listen({ port: Number(options.http) });
+  await server.listen({ ...http, port });
   for (const signal of ["SIGINT", "SIGTERM"]) {
     process.once(signal, () => void server.close());
   }

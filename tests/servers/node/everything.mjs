@@ -5,6 +5,7 @@ import { addAskingTools } from "./asking.mjs";
 import { addCallerTools } from "./caller.mjs";
 import { addChangingTools } from "./changing.mjs";
 import { addContentTools } from "./content.mjs";
+import { addExtras } from "./extras.mjs";
 import { addFailureTools } from "./failures.mjs";
 import { addPrompts } from "./prompts.mjs";
 import { addResources } from "./resources.mjs";
@@ -13,8 +14,8 @@ import { addRunningTools } from "./running.mjs";
 import { addSchemaTools } from "./schemas.mjs";
 import { addVisitTools } from "./visits.mjs";
 
-/** The server of ../README.md, with these settings. */
-export function everything(settings) {
+/** The server of ../README.md, with these settings, and with what only tests/hostile uses if it `hasExtras`. */
+export function everything(settings, hasExtras = false) {
   const server = new Server({
     name: "mcpline-everything",
     version: "1.0.0",
@@ -34,5 +35,8 @@ export function everything(settings) {
   addChangingTools(server);
   addPrompts(server);
   addResources(server);
+  if (hasExtras) {
+    addExtras(server);
+  }
   return server;
 }

@@ -1,15 +1,14 @@
-// The everything-server within another HTTP server: `mounted-server.mjs handler|fetch --http PORT [--page-size N]`.
+// The everything-server within another HTTP server: `mounted-server.mjs handler|fetch --http PORT …`.
+import { once } from "node:events";
 import { createServer } from "node:http";
 import { Readable } from "node:stream";
-import { parseArgs } from "node:util";
 
 import { everything } from "./everything.mjs";
+import { readOptions } from "./options.mjs";
 
-const { positionals, values: options } = parseArgs({
-  allowPositionals: true,
-  options: { http: { type: "string" }, "page-size": { type: "string" } },
-});
-const server = everything(options["page-size"] === undefined ? {} : { pageSize: Number(options["page-size"]) });
+const { port, settings, http, hasExtras, positionals } = readOptions();
+const server = everything(settings, hasExtras);
+const mcp = Object.keys(http).length === 0 ? server : server.httpApp(http);
 
 /** What `server.fetch` is mounted in: a `node:http` server that speaks the Fetch API, as those of frameworks do. */
 async function fetching(incoming, outgoing) {
@@ -24,7 +23,7 @@ async function fetching(incoming, outgoing) {
   });
   let response;
   try {
-    response = await server.fetch(request);
+    response = await mcp.fetch(request);
   } catch (error) {
     if (!gone.signal.aborted) {
       throw error;
@@ -35,7 +34,9 @@ async function fetching(incoming, outgoing) {
   outgoing.flushHeaders();
   try {
     for await (const piece of response.body ?? []) {
-      outgoing.write(piece);
+      if (!outgoing.write(piece)) {
+        await once(outgoing, "drain", { signal: gone.signal });
+      }
     }
   } catch {
     // The client has left in mid-stream.
@@ -43,7 +44,7 @@ async function fetching(incoming, outgoing) {
   outgoing.end();
 }
 
-const mounted = positionals[0] === "fetch" ? fetching : server.handler;
+const mounted = positionals[0] === "fetch" ? fetching : mcp.handler;
 const app = createServer((incoming, outgoing) => {
   if (incoming.url === "/mcp") {
     void mounted(incoming, outgoing);
@@ -51,7 +52,7 @@ const app = createServer((incoming, outgoing) => {
     outgoing.writeHead(404).end();
   }
 });
-app.listen(Number(options.http), "localhost");
+app.listen(port, "localhost");
 for (const signal of ["SIGINT", "SIGTERM"]) {
   process.once(signal, async () => {
     await server.close();

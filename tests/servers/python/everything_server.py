@@ -45,10 +45,19 @@ WAV = base64.b64decode("UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAA
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--http", type=int, metavar="PORT")
-parser.add_argument("--page-size", type=int, metavar="N")
+SETTINGS = ("page_size", "suspended")
+HTTP_OPTIONS = ("sessions", "read_timeout", "write_timeout")
+for name in (*SETTINGS, *HTTP_OPTIONS, "extras"):
+    parser.add_argument(f"--{name.replace('_', '-')}", type=int, metavar="N")
 options = parser.parse_args()
 
-settings = {} if options.page_size is None else {"page_size": options.page_size}
+
+def given(names: tuple[str, ...]) -> dict[str, Any]:
+    """The options of these names that the command line has."""
+    return {name: value for name in names if (value := getattr(options, name)) is not None}
+
+
+settings = given(SETTINGS)
 server = Server(
     "mcpline-everything",
     "1.0.0",
@@ -788,8 +797,27 @@ async def complete_id(value: str) -> list[str]:
     return beginning(value, "1", "12", "123", "2")
 
 
+# What only tests/hostile uses
+
+if options.extras:
+
+    @server.tool
+    async def test_flood(count: int, size: int, ctx: Context) -> str:
+        """Logs a number of messages of a size."""
+        for _ in range(count):
+            ctx.info("x" * size)
+            # As a handler does that works meanwhile: the stream is open, and read if anybody reads.
+            await asyncio.sleep(0)
+        return "flooded"
+
+    @server.resource("log://{host}-{day}-{name}", name="logs", mime_type="application/json")
+    async def logs(host: str, day: str, name: str) -> dict[str, Any]:
+        """Logs of a host."""
+        return {"host": host, "day": day, "name": name}
+
+
 if __name__ == "__main__":
     if options.http is None:
         server.run()
     else:
-        server.run("http", port=options.http)
+        server.run("http", port=options.http, **given(HTTP_OPTIONS))

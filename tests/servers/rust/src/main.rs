@@ -3,8 +3,10 @@
 
 mod asking;
 mod content;
+mod extras;
 mod failures;
 mod info;
+mod mounted;
 mod others;
 mod returned;
 mod running;
@@ -12,6 +14,7 @@ mod state;
 mod visits;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcpline::protocol::vocabulary::Implementation;
 use mcpline::transport::{self, Stop, http::HttpOptions};
@@ -19,12 +22,41 @@ use mcpline::{Error, Server, Settings};
 
 use state::State;
 
-/// The server with everything that the specification names.
-fn build(page_size: Option<usize>) -> Result<Server, Error> {
-    let mut settings = Settings::default();
-    if let Some(page_size) = page_size {
-        settings.page_size = page_size;
+/// What the command line says.
+#[derive(Default)]
+struct Arguments {
+    port: Option<u16>,
+    has_extras: bool,
+    is_mounted: bool,
+    settings: Settings,
+    http: HttpOptions,
+}
+
+impl Arguments {
+    fn read() -> Result<Self, Box<dyn std::error::Error>> {
+        let mut read = Self::default();
+        let mut arguments = std::env::args().skip(1);
+        while let Some(argument) = arguments.next() {
+            let number: usize = arguments.next().unwrap_or_default().parse()?;
+            let seconds = Duration::from_secs(number as u64);
+            match argument.as_str() {
+                "--http" => read.port = Some(u16::try_from(number)?),
+                "--tower" => read.is_mounted = number != 0,
+                "--page-size" => read.settings.page_size = number,
+                "--suspended" => read.settings.suspended = number,
+                "--sessions" => read.http.sessions = number,
+                "--read-timeout" => read.http.read_timeout = seconds,
+                "--write-timeout" => read.http.write_timeout = seconds,
+                "--extras" => read.has_extras = number != 0,
+                other => return Err(format!("unknown argument {other}").into()),
+            }
+        }
+        Ok(read)
     }
+}
+
+/// The server with everything that the specification names.
+fn build(settings: Settings, has_extras: bool) -> Result<Server, Error> {
     let info =
         Implementation::new("mcpline-everything", "1.0.0").with_title("mcpline everything server");
     let server = Server::builder("", "")
@@ -42,28 +74,24 @@ fn build(page_size: Option<usize>) -> Result<Server, Error> {
     info::add(&server, &state)?;
     others::add(&server, &state)?;
     returned::add_prompt(&server);
+    if has_extras {
+        extras::add(&server)?;
+    }
     Ok(server)
 }
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let mut port = None;
-    let mut page_size = None;
-    let mut arguments = std::env::args().skip(1);
-    while let Some(argument) = arguments.next() {
-        let mut number = || arguments.next().unwrap_or_default().parse::<usize>();
-        match argument.as_str() {
-            "--http" => port = Some(u16::try_from(number()?)?),
-            "--page-size" => page_size = Some(number()?),
-            other => return Err(format!("unknown argument {other}").into()),
-        }
-    }
-    let server = build(page_size)?;
+    let arguments = Arguments::read()?;
+    let server = build(arguments.settings, arguments.has_extras)?;
     let stop = Stop::new();
     tokio::spawn(stop_on_signal(stop.clone()));
-    match port {
+    match arguments.port {
+        Some(port) if arguments.is_mounted => {
+            mounted::serve(&server, arguments.http, port, &stop).await?;
+        }
         Some(port) => {
-            let http = transport::http::http(("127.0.0.1", port), HttpOptions::default()).await?;
+            let http = transport::http::http(("127.0.0.1", port), arguments.http).await?;
             server.serve_until(http, stop).await?;
         }
         None => server.serve_until(transport::stdio(), stop).await?,

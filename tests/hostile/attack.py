@@ -1,0 +1,220 @@
+"""A case: an attack on a server, what it may cost, and how it is played."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from harness.process import Server
+from http1 import Answer, Connection, Gone
+from messages import COMMON, INITIALIZED, initialize, session_headers
+from meter import MIB, Meter, mib
+from neighbour import ADDRESS as NEIGHBOUR_ADDRESS, Neighbour
+from targets import Target
+
+# An attack that has not ended by then hangs. Nothing is timed.
+PATIENCE_SECONDS = 240.0
+# Closing sockets is the system's work: it has this long.
+SETTLED_WITHIN_SECONDS = 10.0
+# The calls that make a server ready: what it allocates once for all is no growth.
+WARM_UP_CALLS = 30
+# How many of the neighbour's calls have to be served in any case.
+LEAST_SERVED = 5
+# Descriptors that a runtime may open by itself in the meantime.
+SPARE_DESCRIPTORS = 3
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What an attack may cost the server."""
+
+    peak: int = 128 * MIB
+    """Resident bytes above the idle server, at any time."""
+    growth: int = 24 * MIB
+    """Resident bytes above the second round, after the last: what each round leaves behind adds up."""
+    neighbour_cpu: float = 2.0
+    """Processor time of the server between a neighbour's call and its answer, in seconds."""
+    releases_descriptors: bool = True
+    """Whether the server has closed all of the attacker's connections in the end."""
+
+
+Play = Callable[["Attack"], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """One attack. The name begins with the row of the table in `README.md`."""
+
+    name: str
+    play: Play
+    bounds: Bounds
+    flags: tuple[str, ...]
+    mounts: tuple[str, ...] | None
+    is_long: bool
+
+    def applies_to(self, target: Target) -> bool:
+        return self.mounts is None or target.mount in self.mounts
+
+
+CASES: list[Case] = []
+
+
+def case(
+    name: str,
+    *,
+    bounds: Bounds | None = None,
+    flags: tuple[str, ...] = (),
+    mounts: tuple[str, ...] | None = None,
+    is_long: bool = False,
+) -> Callable[[Play], Play]:
+    """Registers an attack on servers. `mounts` are those it is made for, all if there are none."""
+
+    def register(play: Play) -> Play:
+        CASES.append(Case(name, play, bounds or Bounds(), flags, mounts, is_long))
+        return play
+
+    return register
+
+
+@dataclass
+class Attack:
+    """What an attack works with."""
+
+    target: Target
+    port: int
+    meter: Meter
+    neighbour: Neighbour
+    scale: int
+    """How many times as much as in the short form."""
+    problems: list[str] = field(default_factory=list)
+    rounds: list[int] = field(default_factory=list)
+    _connections: list[Connection] = field(default_factory=list)
+
+    async def connect(self, source: str = "127.0.0.1", *, reads: bool = True) -> Connection:
+        """A connection that is closed when the attack ends."""
+        connection = await Connection.open(self.port, source, reads=reads)
+        self._connections.append(connection)
+        return connection
+
+    async def connect_as_neighbour(self) -> Connection:
+        return await self.connect(NEIGHBOUR_ADDRESS)
+
+    async def post(self, body: bytes, headers: dict[str, str] | None = None) -> Answer | None:
+        """One POST on a connection of its own; `None` if the server closed it."""
+        try:
+            connection = await Connection.open(self.port)
+        except Gone:
+            return None
+        try:
+            return await connection.exchange("POST", "/mcp", headers or COMMON, body)
+        except Gone:
+            return None
+        finally:
+            connection.close()
+
+    async def begin_session(self, source: str = "127.0.0.1") -> str:
+        """A session that the handshake has opened."""
+        connection = await Connection.open(self.port, source)
+        try:
+            answer = await connection.exchange("POST", "/mcp", COMMON, initialize())
+            session = answer.headers["mcp-session-id"]
+            await connection.exchange("POST", "/mcp", session_headers(session), INITIALIZED)
+        finally:
+            connection.close()
+        return session
+
+    def end_round(self) -> None:
+        """Notes what is resident now: what each round leaves behind is growth."""
+        self.rounds.append(self.meter.memory())
+
+    async def neighbour_turn(self, calls: int = 3) -> None:
+        """Waits until so many calls of the neighbour's have been served: as long as the server needs for them."""
+        until = self.neighbour.served + calls
+        while self.neighbour.problem is None and self.neighbour.served < until:
+            await asyncio.sleep(0.005)
+
+    async def rest(self) -> None:
+        """Waits until what the attack has begun is through: until memory doesn't rise any more."""
+        highest, quiet = self.meter.memory(), 0
+        while self.neighbour.problem is None and quiet < 30:
+            await self.neighbour_turn(1)
+            memory = self.meter.memory()
+            quiet = quiet + 1 if memory <= highest + MIB else 0
+            highest = max(highest, memory)
+
+    def expect(self, holds: bool, otherwise: str) -> None:
+        if not holds:
+            self.problems.append(otherwise)
+
+    def close_connections(self) -> None:
+        for connection in self._connections:
+            connection.close()
+        self._connections.clear()
+
+
+@dataclass(frozen=True)
+class Outcome:
+    problems: list[str]
+    figures: str
+
+
+async def play(case: Case, target: Target, scratch: Path, *, scale: int) -> Outcome:
+    """Starts the server, attacks it, and holds what that cost against the bounds."""
+    with Server([*target.command(), *case.flags], scratch / "server.log") as server:
+        meter = Meter(server.pid)
+        neighbour = Neighbour(server.port, meter)
+        attack = Attack(target, server.port, meter, neighbour, scale)
+        await neighbour.call(WARM_UP_CALLS)
+        if neighbour.problem:
+            return Outcome([f"before the attack: {neighbour.problem}"], "")
+        idle, descriptors, served = meter.memory(), meter.descriptors(), neighbour.served
+        neighbour.costliest = 0.0
+        meter.reset_peak()
+        calling = asyncio.ensure_future(neighbour.call_until_cancelled())
+        try:
+            await asyncio.wait_for(case.play(attack), PATIENCE_SECONDS)
+        except asyncio.TimeoutError:
+            attack.problems.append(f"the attack did not end within {PATIENCE_SECONDS:.0f} s")
+        except Gone as gone:
+            attack.problems.append(f"a connection was closed: {gone}")
+        finally:
+            attack.close_connections()
+        while meter.is_alive() and neighbour.problem is None and neighbour.served < served + LEAST_SERVED:
+            await asyncio.sleep(0.01)
+        calling.cancel()
+        await asyncio.gather(calling, return_exceptions=True)
+        if not meter.is_alive():
+            return Outcome([*attack.problems, "the server ended", server.stderr_tail()], "")
+        problems = attack.problems + ([neighbour.problem] if neighbour.problem else [])
+        left = await _settled_descriptors(meter, descriptors)
+        peak = meter.peak_memory() - idle
+        growth = attack.rounds[-1] - attack.rounds[1] if len(attack.rounds) > 2 else None
+        neighbour.close()
+    bounds = case.bounds
+    if peak > bounds.peak:
+        problems.append(f"memory rose by {mib(peak)} above the idle server, not at most {mib(bounds.peak)}")
+    if growth is not None and growth > bounds.growth:
+        rounds = len(attack.rounds) - 2
+        problems.append(f"{rounds} rounds left {mib(growth)} behind, not at most {mib(bounds.growth)}")
+    if neighbour.costliest > bounds.neighbour_cpu:
+        problems.append(
+            f"the server worked for {neighbour.costliest:.2f} s before it answered a neighbour, "
+            f"not at most {bounds.neighbour_cpu:.2f} s"
+        )
+    if bounds.releases_descriptors and left > descriptors + SPARE_DESCRIPTORS:
+        problems.append(f"{left} descriptors are open, {descriptors} were before")
+    problems += server.complaints
+    figures = [f"peak {mib(peak)}"]
+    figures += [] if growth is None else [f"growth {mib(growth)}"]
+    figures += [f"neighbour {neighbour.served - served} calls, {neighbour.costliest:.2f} s at most"]
+    return Outcome(problems, ", ".join(figures))
+
+
+async def _settled_descriptors(meter: Meter, before: int) -> int:
+    for _ in range(int(SETTLED_WITHIN_SECONDS / 0.05)):
+        if meter.descriptors() <= before + SPARE_DESCRIPTORS:
+            break
+        await asyncio.sleep(0.05)
+    return meter.descriptors()

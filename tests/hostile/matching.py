@@ -1,0 +1,41 @@
+"""Requests whose size is multiplied by what the server has: URIs against templates (row 4)."""
+
+from __future__ import annotations
+
+import messages
+from attack import Attack, Bounds, case
+from http1 import Gone
+from meter import MIB
+
+EXTRAS = ("--extras", "1")
+
+
+async def _listen(attack: Attack, uris: list[str]) -> None:
+    body, headers = messages.modern("subscriptions/listen", {"notifications": {"resourceSubscriptions": uris}})
+    connection = await attack.connect()
+    try:
+        await connection.request("POST", "/mcp", headers, body)
+        await connection.read_head()
+    except Gone:
+        pass
+
+
+@case("4 many URIs against a template of three variables", flags=EXTRAS, bounds=Bounds(neighbour_cpu=1.0))
+async def ambiguous_template(attack: Attack) -> None:
+    await _listen(attack, [f"log://{'-' * 2_000}{number}/" for number in range(2_000)])
+
+
+@case("4 one long URI against a template of three variables", flags=EXTRAS, bounds=Bounds(neighbour_cpu=1.0))
+async def long_uri(attack: Attack) -> None:
+    session = await attack.begin_session()
+    uri = "log://" + "-" * (64 * 1024) + "/"
+    for number in range(20):
+        body = messages.request(number, "resources/read", {"uri": uri})
+        await attack.post(body, messages.session_headers(session))
+
+
+@case("4 a million URIs in one listen request", bounds=Bounds(peak=160 * MIB))
+async def million_uris(attack: Attack) -> None:
+    for round_ in range(4):
+        await _listen(attack, [f"t:{round_}{number}" for number in range(1_000_000)])
+        attack.end_round()

@@ -1,0 +1,61 @@
+"""An honest client beside the hostile one, from another address: it has to be served all the while."""
+
+from __future__ import annotations
+
+import asyncio
+
+from http1 import Connection, Gone
+from messages import modern_call
+from meter import Meter
+
+ADDRESS = "127.0.0.2"
+# Between two calls: the neighbour is no load.
+PAUSE_SECONDS = 0.02
+# A call that isn't answered by then never is. Nothing is timed.
+PATIENCE_SECONDS = 60.0
+
+
+class Neighbour:
+    """Calls a tool over and over, each call when the one before it is answered."""
+
+    def __init__(self, port: int, meter: Meter):
+        self._port = port
+        self._meter = meter
+        self._connection: Connection | None = None
+        self.served = 0
+        self.costliest = 0.0
+        """The most processor time that the server took between a call and its answer, in seconds."""
+        self.problem: str | None = None
+
+    async def call(self, count: int = 1) -> None:
+        for _ in range(count):
+            await self._call()
+
+    async def call_until_cancelled(self) -> None:
+        while self.problem is None:
+            await self._call()
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _call(self) -> None:
+        number = self.served
+        body, headers = modern_call("test_echo", text=f"neighbour {number}")
+        begun = self._meter.cpu_seconds()
+        try:
+            if self._connection is None:
+                self._connection = await Connection.open(self._port, ADDRESS)
+            answering = self._connection.exchange("POST", "/mcp", headers, body)
+            answer = await asyncio.wait_for(answering, PATIENCE_SECONDS)
+        except asyncio.TimeoutError:
+            self.problem = f"the neighbour's call {number} was not answered within {PATIENCE_SECONDS:.0f} s"
+            return
+        except (Gone, OSError) as error:
+            self.problem = f"the neighbour's call {number} lost its connection: {error}"
+            return
+        self.costliest = max(self.costliest, self._meter.cpu_seconds() - begun)
+        if answer.status != 200 or f"neighbour {number}".encode() not in answer.body:
+            self.problem = f"the neighbour's call {number} was answered {answer.status}: {answer.body[:300]!r}"
+        self.served += 1
+
+    def close(self) -> None:
+        if self._connection:
+            self._connection.close()

@@ -1,0 +1,167 @@
+"""Readers that don't read, or hardly, what they are sent (row 2)."""
+
+from __future__ import annotations
+
+import asyncio
+
+import messages
+from attack import Attack, Bounds, case
+from http1 import Connection, Gone
+from messages import META, modern_call, session_headers
+from meter import MIB
+
+EXTRAS = ("--extras", "1")
+LARGE = 4 * MIB
+
+
+async def _open_sse(attack: Attack, *, reads: bool) -> tuple[Connection, str]:
+    """A stream of HTTP+SSE, and the path that its messages go to."""
+    stream = await attack.connect(reads=reads)
+    await stream.request("GET", "/sse", {"accept": "text/event-stream"})
+    await stream.read_head()
+    event = await stream.read_chunk()
+    while b"event: endpoint" not in event:
+        event += await stream.read_chunk()
+    path = event.split(b"data: ")[1].split(b"\n")[0].strip().decode()
+    return stream, path
+
+
+async def _post(attack: Attack, path: str, body: bytes) -> bool:
+    """Whether the server still takes messages of this session."""
+    try:
+        connection = await Connection.open(attack.port)
+        try:
+            answer = await connection.exchange("POST", path, messages.COMMON, body)
+        finally:
+            connection.close()
+    except Gone:
+        return False
+    return answer.status == 202
+
+
+@case("2 a reader of HTTP+SSE that never reads", mounts=("standalone",))
+async def http_sse_without_reader(attack: Attack) -> None:
+    _, path = await _open_sse(attack, reads=False)
+    await _post(attack, path, messages.initialize())
+    await _post(attack, path, messages.INITIALIZED)
+    for number in range(60 * attack.scale):
+        if not await _post(attack, path, messages.call(number, "test_large_result", size=LARGE)):
+            break
+
+
+@case("2 a slow reader of HTTP+SSE", mounts=("standalone",))
+async def http_sse_with_slow_reader(attack: Attack) -> None:
+    stream, path = await _open_sse(attack, reads=False)
+    await _post(attack, path, messages.initialize())
+    await _post(attack, path, messages.INITIALIZED)
+    for number in range(60 * attack.scale):
+        if not await _post(attack, path, messages.call(number, "test_large_result", size=LARGE)):
+            break
+        if not await stream.read_some(4 * 1024):
+            break
+
+
+async def _flood(attack: Attack, connections: list[Connection], size: int, count: int) -> None:
+    """Has each connection call a tool that logs so much."""
+    meta = {META + "logLevel": "info"}
+    body, headers = modern_call("test_flood", meta=meta, count=count, size=size)
+    for connection in connections:
+        await connection.request("POST", "/mcp", headers, body)
+
+
+@case("2 readers of 2026-07-28 streams that never read", flags=EXTRAS)
+async def modern_without_reader(attack: Attack) -> None:
+    connections = [await attack.connect(reads=False) for _ in range(8 * attack.scale)]
+    await _flood(attack, connections, MIB, 100)
+    await attack.rest()
+
+
+@case("2 slow readers of 2026-07-28 streams", flags=EXTRAS)
+async def modern_with_slow_readers(attack: Attack) -> None:
+    connections = [await attack.connect(reads=False) for _ in range(8 * attack.scale)]
+    await _flood(attack, connections, MIB, 100)
+    for _ in range(20):
+        for connection in connections:
+            await connection.read_some(1024)
+        await attack.neighbour_turn(1)
+
+
+@case("2 readers of handshake-era streams that never read", flags=EXTRAS)
+async def handshake_without_reader(attack: Attack) -> None:
+    for number in range(8 * attack.scale):
+        session = await attack.begin_session()
+        connection = await attack.connect(reads=False)
+        body = messages.call(number, "test_flood", count=100, size=MIB)
+        await connection.request("POST", "/mcp", session_headers(session), body)
+    await attack.rest()
+
+
+@case("2 readers of changes that never read", is_long=True)
+async def changes_without_reader(attack: Attack) -> None:
+    wanted = {"notifications": {"toolsListChanged": True, "resourceSubscriptions": ["test://watched-resource"]}}
+    for number in range(20):
+        body, headers = messages.modern("subscriptions/listen", wanted, number=f"{number}" + "l" * 900)
+        connection = await attack.connect(reads=False)
+        await connection.request("POST", "/mcp", headers, body)
+    caller = await attack.connect()
+    body, headers = modern_call("test_update_resource")
+    for _ in range(12_000):
+        await caller.exchange("POST", "/mcp", headers, body)
+
+
+WRITE_TIMEOUT = ("--write-timeout", "2")
+
+
+async def _unread_answers(attack: Attack) -> None:
+    """Asks for large answers that it never reads, and waits for many times the write timeout."""
+    before = attack.meter.descriptors()
+    idle = attack.meter.memory()
+    body, headers = modern_call("test_large_result", size=LARGE)
+    count = 40 * attack.scale
+    for _ in range(count):
+        connection = await attack.connect(reads=False)
+        await connection.request("POST", "/mcp", headers, body)
+    closes = attack.target.mount in ("standalone", "handler")
+    for _ in range(200):
+        await asyncio.sleep(0.1)
+        left = attack.meter.descriptors() - before
+        kept = attack.meter.memory() - idle
+        if (not closes or left < count // 4) and kept < 64 * MIB:
+            return
+    if closes:
+        attack.expect(left < count // 4, f"{left} connections that read nothing are open after ten write timeouts")
+    attack.expect(kept < 64 * MIB, f"{kept // MIB} MiB are kept for connections that read nothing")
+
+
+@case("2 answers that nobody reads, past the write timeout", flags=WRITE_TIMEOUT, bounds=Bounds(peak=400 * MIB))
+async def unread_answers(attack: Attack) -> None:
+    await _unread_answers(attack)
+
+
+@case("2 streams that nobody reads, past the write timeout", flags=(*WRITE_TIMEOUT, *EXTRAS))
+async def unread_streams(attack: Attack) -> None:
+    before = attack.meter.descriptors()
+    connections = [await attack.connect(reads=False) for _ in range(8)]
+    await _flood(attack, connections, MIB, 100)
+    if attack.target.mount not in ("standalone", "handler"):
+        # Whose connections they are sees to their end.
+        await attack.rest()
+        return
+    for _ in range(200):
+        await asyncio.sleep(0.1)
+        left = attack.meter.descriptors() - before
+        if left < 4:
+            return
+    attack.problems.append(f"{left} streams that nobody reads are open after ten write timeouts")
+
+
+@case("2 answers that are pipelined and never read", bounds=Bounds(peak=160 * MIB))
+async def pipelined_answers(attack: Attack) -> None:
+    connection = await attack.connect(reads=False)
+    body, headers = modern_call("test_large_result", size=LARGE)
+    try:
+        for _ in range(60 * attack.scale):
+            await asyncio.wait_for(connection.request("POST", "/mcp", headers, body), 1)
+    except (Gone, asyncio.TimeoutError):
+        pass
+    await attack.rest()

@@ -1,0 +1,77 @@
+"""Handlers that wait for an answer of a client that never comes back (row 3)."""
+
+from __future__ import annotations
+
+import messages
+from attack import Attack, Bounds, case
+from http1 import Answer
+from messages import modern_call
+from meter import MIB
+
+LARGE = 15 * MIB
+
+
+def _asks(answer: Answer | None) -> bool:
+    if answer is None or answer.status != 200:
+        return False
+    return answer.message().get("result", {}).get("resultType") == "input_required"
+
+
+@case("3 questions with large bodies, whose clients are gone")
+async def large_suspensions(attack: Attack) -> None:
+    body, headers = modern_call("test_elicitation", message="?", meta={"example.com/pad": "x" * LARGE})
+    for _ in range(6):
+        for _ in range(3 * attack.scale):
+            await attack.post(body, headers)
+        attack.end_round()
+
+
+@case("3 questions with large arguments, whose clients are gone")
+async def large_arguments(attack: Attack) -> None:
+    body, headers = modern_call("test_elicitation", message="x" * (4 * MIB))
+    for _ in range(6):
+        for _ in range(6 * attack.scale):
+            await attack.post(body, headers)
+        attack.end_round()
+
+
+SUSPENDED = 200
+
+
+@case("3 more questions than may be open, from one address", flags=("--suspended", str(SUSPENDED)))
+async def many_suspensions(attack: Attack) -> None:
+    body, headers = modern_call("test_elicitation", message="?")
+    connection = await attack.connect()
+    for _ in range(SUSPENDED + 50):
+        await connection.exchange("POST", "/mcp", headers, body)
+    neighbour = await attack.connect_as_neighbour()
+    answer = await neighbour.exchange("POST", "/mcp", headers, body)
+    attack.expect(_asks(answer), f"a neighbour's question is answered {answer.status}: {answer.body[:200]!r}")
+
+
+@case("3 as many questions as may be open by default", is_long=True, bounds=Bounds(peak=256 * MIB))
+async def default_suspensions(attack: Attack) -> None:
+    body, headers = modern_call("test_elicitation", message="?")
+    connection = await attack.connect()
+    for _ in range(101):
+        for _ in range(100):
+            await connection.request("POST", "/mcp", headers, body)
+        for _ in range(100):
+            await connection.answer()
+    neighbour = await attack.connect_as_neighbour()
+    answer = await neighbour.exchange("POST", "/mcp", headers, body)
+    attack.expect(_asks(answer), f"a neighbour's question is answered {answer.status}: {answer.body[:200]!r}")
+
+
+@case("3 handshake-era questions that nobody answers")
+async def unanswered_questions(attack: Attack) -> None:
+    for _ in range(6):
+        for _ in range(3 * attack.scale):
+            session = await attack.begin_session()
+            params = {"name": "test_elicitation", "arguments": {"message": "?"}, "_meta": {"pad": "x" * LARGE}}
+            connection = await attack.connect()
+            headers = messages.session_headers(session)
+            await connection.request("POST", "/mcp", headers, messages.request(1, "tools/call", params))
+            await connection.read_head()
+            connection.close()
+        attack.end_round()

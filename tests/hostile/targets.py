@@ -1,0 +1,84 @@
+"""The servers under attack: each language's own, and its mounts."""
+
+from __future__ import annotations
+
+import functools
+import shutil
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness import environment, subjects
+from harness.environment import ROOT
+
+SERVERS = ROOT / "tests" / "servers"
+
+
+@dataclass(frozen=True)
+class Target:
+    """One way in which one language serves HTTP."""
+
+    language: str
+    mount: str
+    _command: Callable[[], list[str]]
+
+    @property
+    def is_standalone(self) -> bool:
+        """Whether it has a listener of its own: then sockets and HTTP+SSE are ours, too."""
+        return self.mount == "standalone"
+
+    def command(self) -> list[str]:
+        """The command that starts it; what it needs is built at the first use."""
+        return _built(self._command)
+
+    def __str__(self) -> str:
+        return f"{self.language} {self.mount}"
+
+
+@functools.cache
+def _built(command: Callable[[], list[str]]) -> list[str]:
+    return command()
+
+
+def _mounted_python() -> Path:
+    """The interpreter of an environment that has the wheel, and uvicorn to mount it in."""
+    requirements = SERVERS / "python" / "requirements-mounted.txt"
+    ready = environment.mcpline_python()
+    wheel = environment.mcpline_wheel()
+    place = environment.CACHE / "venvs" / "mounted"
+    with environment.making(place, environment.digest([wheel, requirements], sys.version)) as wanted:
+        if wanted:
+            environment.say("making the virtual environment mounted …")
+            shutil.rmtree(place, ignore_errors=True)
+            environment.checked([str(ready), "-m", "venv", str(place)], "making the virtual environment mounted")
+            environment.checked(
+                [str(place / "bin/python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+                 "-r", str(requirements), str(wheel)],
+                f"installing {requirements.relative_to(ROOT)}",
+            )
+    return place / "bin/python"
+
+
+def _python_asgi() -> list[str]:
+    return [str(_mounted_python()), str(SERVERS / "python" / "mounted_server.py")]
+
+
+def _node(way: str) -> Callable[[], list[str]]:
+    return lambda: [environment.mcpline_node(), str(SERVERS / "node" / "mounted-server.mjs"), way]
+
+
+def targets() -> list[Target]:
+    """Those that this machine can build."""
+    standalone = [
+        Target(language, "standalone", subject.command)
+        for language, subject in subjects.SERVERS.items()
+        if subject.exists()
+    ]
+    mounts = [
+        Target("rust", "tower", lambda: [*subjects.SERVERS["rust"].command(), "--tower", "1"]),
+        Target("python", "asgi", _python_asgi),
+        Target("node", "handler", _node("handler")),
+        Target("node", "fetch", _node("fetch")),
+    ]
+    return standalone + mounts

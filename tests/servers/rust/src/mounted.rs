@@ -1,0 +1,40 @@
+//! The server as a tower service within an HTTP server of the program's own.
+
+use std::io;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use mcpline::Server;
+use mcpline::transport::Stop;
+use mcpline::transport::http::HttpOptions;
+use tokio::net::TcpListener;
+
+/// How long calls may take once the server is told to stop.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Serves until `stop`.
+pub(crate) async fn serve(
+    server: &Server,
+    options: HttpOptions,
+    port: u16,
+    stop: &Stop,
+) -> io::Result<()> {
+    let listener = TcpListener::bind(("127.0.0.1", port)).await?;
+    let service = server.http_service(options);
+    loop {
+        let stream = tokio::select! {
+            () = stop.stopped() => break,
+            accepted = listener.accept() => accepted?.0,
+        };
+        let mounted = TowerToHyperService::new(service.clone());
+        tokio::spawn(
+            http1::Builder::new()
+                .timer(TokioTimer::new())
+                .serve_connection(TokioIo::new(stream), mounted),
+        );
+    }
+    service.shut_down(GRACE).await;
+    Ok(())
+}
