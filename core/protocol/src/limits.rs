@@ -58,10 +58,21 @@ pub const MAX_MATCH_STEPS: usize = 100_000;
 pub const MAX_TEMPLATE_VARIABLES: usize = 64;
 
 pub use mcpline_schema::limits::{
-    MAX_CLASS_PROPERTIES, MAX_PATTERN_DEPTH, MAX_PATTERN_FRAMES, MAX_PATTERN_LENGTH,
-    MAX_PATTERN_SIZE, MAX_PATTERN_STEPS, MAX_PATTERNS_SIZE, MAX_SCHEMA_DEPTH, MAX_SCHEMA_NESTING,
-    MAX_SCHEMA_TRIES, MAX_SUBSCHEMAS,
+    MAX_CLASS_PROPERTIES, MAX_COMPILATION_STEPS, MAX_PATTERN_DEPTH, MAX_PATTERN_FRAMES,
+    MAX_PATTERN_LENGTH, MAX_PATTERN_SIZE, MAX_PATTERNS_SIZE, MAX_SCHEMA_DEPTH, MAX_SCHEMA_NESTING,
+    MAX_SUBSCHEMAS, MAX_TOLD_POINTER, MAX_VALIDATION_STEPS,
 };
+
+/// Most steps that a validation takes on a thread that serves connections, compiling the schema included: a third of a
+/// millisecond. What takes more is done on a thread of its own.
+pub const MAX_INLINE_STEPS: usize = 50_000;
+
+/// Most steps that it takes to check the answers to elicitations in one message, compiling their schemas included: some
+/// milliseconds. Forms are filled in by people; a megabyte of text is within it.
+pub const MAX_ANSWER_STEPS: usize = 2_000_000;
+
+/// Largest schema that is compiled on a thread that serves connections, in bytes: decoding it takes some microseconds.
+pub const MAX_INLINE_SCHEMA_BYTES: usize = 16 * 1024;
 
 /// Most questions of a server that wait for an answer at once, in one conversation or one result: each may stand
 /// for a dialogue with the user.

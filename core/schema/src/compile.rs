@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use serde_json::{Map, Number, Value};
 
 use crate::SchemaError;
+use crate::budget::Budget;
 use crate::check::check;
 use crate::dialect::{Dialect, Shape};
 use crate::format::Format;
@@ -18,13 +19,20 @@ use crate::program::{
 use crate::resources::{Resources, Target};
 use crate::types::Types;
 
+/// The steps of making a node: its keywords are looked up among those of the dialect, and its rules are sorted.
+const NODE_STEPS: usize = 64;
+
 /// Compiles a schema of a dialect.
 ///
 /// # Errors
-/// When the schema isn't valid, or refers to what isn't within it.
-pub(crate) fn compile(schema: &Value, dialect: Dialect) -> Result<Program, SchemaError> {
-    check(schema, dialect)?;
-    let resources = Resources::of(schema, dialect)?;
+/// When the schema isn't valid, or refers to what isn't within it, or that costs more than may be spent.
+pub(crate) fn compile(
+    schema: &Value,
+    dialect: Dialect,
+    budget: &mut Budget<'_>,
+) -> Result<Program, SchemaError> {
+    check(schema, dialect, budget)?;
+    let resources = Resources::of(schema, dialect, budget)?;
     let dynamic = vec![BTreeMap::new(); resources.len()];
     let mut compiling = Compiling {
         resources,
@@ -34,6 +42,7 @@ pub(crate) fn compile(schema: &Value, dialect: Dialect) -> Result<Program, Schem
         },
         nodes: HashMap::new(),
         patterns: MAX_PATTERNS_SIZE,
+        budget,
         waiting: VecDeque::new(),
     };
     let resource = compiling.resources.home(schema).unwrap_or_default();
@@ -51,20 +60,21 @@ pub(crate) fn compile(schema: &Value, dialect: Dialect) -> Result<Program, Schem
     Ok(compiling.program)
 }
 
-struct Compiling<'a> {
+struct Compiling<'a, 'b, 'c> {
     resources: Resources<'a>,
     program: Program,
     /// The node of each schema, by the schema's address.
     nodes: HashMap<*const Value, NodeId>,
     /// How many operations more regular expressions may be compiled to.
     patterns: usize,
+    budget: &'b mut Budget<'c>,
     /// Schemas that have a node, but aren't compiled yet.
     waiting: VecDeque<(NodeId, &'a Value, ResourceId)>,
 }
 
 type Members<'a> = &'a Map<String, Value>;
 
-impl<'a> Compiling<'a> {
+impl<'a> Compiling<'a, '_, '_> {
     /// The node of a schema, which is compiled later.
     fn node(&mut self, schema: &'a Value, resource: ResourceId) -> NodeId {
         if let Some(id) = self.nodes.get(&std::ptr::from_ref(schema)) {
@@ -89,6 +99,7 @@ impl<'a> Compiling<'a> {
             Value::Bool(false) => return Ok(Node::Nothing),
             _ => return Ok(Node::Anything),
         };
+        self.budget.charge(NODE_STEPS).ok_or(SchemaError::Limit)?;
         let dialect = self.resources.dialect(resource);
         let mut schema = Schema {
             members,
@@ -131,11 +142,15 @@ impl<'a> Compiling<'a> {
 
     /// The node that a reference leads to.
     fn referred(&mut self, reference: &str, from: ResourceId) -> Result<NodeId, SchemaError> {
+        self.resources
+            .charge(reference, from, self.budget)
+            .ok_or(SchemaError::Limit)?;
         match self.resources.target(reference, from) {
             Some(Target::Schema(schema, resource)) => {
                 if !self.nodes.contains_key(&std::ptr::from_ref(schema)) {
                     // It may stand where no keyword has a schema.
-                    check(schema, self.resources.dialect(resource))?;
+                    let dialect = self.resources.dialect(resource);
+                    check(schema, dialect, self.budget)?;
                 }
                 Ok(self.node(schema, resource))
             }
@@ -154,6 +169,9 @@ impl<'a> Compiling<'a> {
             return Ok(());
         };
         let node = self.referred(reference, schema.resource)?;
+        self.resources
+            .charge(reference, schema.resource, self.budget)
+            .ok_or(SchemaError::Limit)?;
         let anchor = self.resources.dynamic_anchor(reference, schema.resource);
         schema.rules.push(match anchor {
             Some(anchor) => Rule::DynamicRef(node, anchor),
@@ -211,7 +229,8 @@ impl<'a> Compiling<'a> {
                 message,
             }
         };
-        let pattern = Pattern::compile(source).map_err(|error| invalid(error.to_string()))?;
+        let pattern =
+            Pattern::compile(source, self.budget).map_err(|error| invalid(error.to_string()))?;
         let left = self.patterns.checked_sub(pattern.size());
         self.patterns = left.ok_or_else(|| {
             invalid("the patterns of the schema are too large together".to_owned())

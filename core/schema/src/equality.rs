@@ -5,39 +5,67 @@ use std::hash::{BuildHasher, Hash, Hasher};
 
 use serde_json::Value;
 
+use crate::budget::Budget;
+use crate::evaluate::charge_value;
 use crate::number;
 
-/// Whether two values are the same.
-pub(crate) fn are_equal(left: &Value, right: &Value) -> bool {
+/// Whether two values are the same; `None` if that costs more than may be spent.
+pub(crate) fn are_equal(left: &Value, right: &Value, budget: &mut Budget<'_>) -> Option<bool> {
     match (left, right) {
-        (Value::Number(left), Value::Number(right)) => number::compare(left, right).is_eq(),
-        (Value::Array(left), Value::Array(right)) => {
-            left.len() == right.len()
-                && left
-                    .iter()
-                    .zip(right)
-                    .all(|(left, right)| are_equal(left, right))
+        (Value::String(left), Value::String(right)) if left.len() == right.len() => {
+            budget.charge_bytes(left.len())?;
+            Some(left == right)
         }
-        (Value::Object(left), Value::Object(right)) => {
-            left.len() == right.len()
-                && left
-                    .iter()
-                    .all(|(name, left)| right.get(name).is_some_and(|right| are_equal(left, right)))
+        (Value::Number(left), Value::Number(right)) => {
+            budget.charge(1)?;
+            Some(number::compare(left, right).is_eq())
         }
-        (left, right) => left == right,
+        (Value::Array(left), Value::Array(right)) if left.len() == right.len() => {
+            budget.charge(1)?;
+            for (left, right) in left.iter().zip(right) {
+                if !are_equal(left, right, budget)? {
+                    return Some(false);
+                }
+            }
+            Some(true)
+        }
+        (Value::Object(left), Value::Object(right)) if left.len() == right.len() => {
+            budget.charge(1)?;
+            for (name, left) in left {
+                budget.charge_bytes(name.len())?;
+                match right.get(name) {
+                    Some(right) if are_equal(left, right, budget)? => {}
+                    _ => return Some(false),
+                }
+            }
+            Some(true)
+        }
+        (Value::Bool(left), Value::Bool(right)) => {
+            budget.charge(1)?;
+            Some(left == right)
+        }
+        (left, right) => {
+            budget.charge(1)?;
+            Some(left.is_null() && right.is_null())
+        }
     }
 }
 
 /// Up to so many items are compared each with each.
 const FEW: usize = 8;
 
-/// Whether no two items are the same.
-pub(crate) fn are_unique(items: &[Value]) -> bool {
+/// Whether no two items are the same; `None` if that costs more than may be spent.
+pub(crate) fn are_unique(items: &[Value], budget: &mut Budget<'_>) -> Option<bool> {
     if items.len() <= FEW {
-        return items
-            .iter()
-            .enumerate()
-            .all(|(index, item)| !items[..index].iter().any(|other| are_equal(item, other)));
+        return all_differ(items, |item| item, budget);
+    }
+    // Each is sorted by its hash, and so is each member by its name.
+    let sorting = 1 + items.len().ilog2() as usize;
+    budget.charge(items.len().saturating_mul(sorting))?;
+    for item in items {
+        for _ in 0..HASH_READS {
+            charge_value(item, budget)?;
+        }
     }
     // The keys of the hash are drawn at random, so nobody can make items collide.
     let hashes = RandomState::new();
@@ -51,11 +79,31 @@ pub(crate) fn are_unique(items: &[Value]) -> bool {
         .collect();
     hashed.sort_unstable_by_key(|(hash, _)| *hash);
     // Equal items stand side by side, unless others have their hash by accident: so each run is compared throughout.
-    hashed.chunk_by(|left, right| left.0 == right.0).all(|run| {
-        run.iter()
-            .enumerate()
-            .all(|(index, (_, item))| !run[..index].iter().any(|(_, other)| are_equal(item, other)))
-    })
+    for run in hashed.chunk_by(|left, right| left.0 == right.0) {
+        if !all_differ(run, |(_, item)| item, budget)? {
+            return Some(false);
+        }
+    }
+    Some(true)
+}
+
+/// Hashing a value takes as long as reading it so often.
+const HASH_READS: usize = 4;
+
+/// Compares each with each.
+fn all_differ<T>(
+    items: &[T],
+    value: impl Fn(&T) -> &Value,
+    budget: &mut Budget<'_>,
+) -> Option<bool> {
+    for (index, item) in items.iter().enumerate() {
+        for other in items.iter().take(index) {
+            if are_equal(value(item), value(other), budget)? {
+                return Some(false);
+            }
+        }
+    }
+    Some(true)
 }
 
 /// Feeds a value to a hash; equal values feed the same.
@@ -90,9 +138,17 @@ mod tests {
 
     use super::*;
 
+    fn equal(left: &Value, right: &Value) -> bool {
+        are_equal(left, right, &mut Budget::new(1_000, None)).expect("affordable")
+    }
+
+    fn unique(items: &[Value]) -> bool {
+        are_unique(items, &mut Budget::new(100_000, None)).expect("affordable")
+    }
+
     #[test]
     fn values_are_equal_as_mathematics_has_it() {
-        assert!(are_equal(
+        assert!(equal(
             &json!({"a": [1, 2.0], "b": null}),
             &json!({"b": null, "a": [1.0, 2]})
         ));
@@ -102,7 +158,7 @@ mod tests {
             (json!([1]), json!([1, 1])),
             (json!({"a": 1}), json!({"b": 1})),
         ] {
-            assert!(!are_equal(&left, &right), "{left} {right}");
+            assert!(!equal(&left, &right), "{left} {right}");
         }
     }
 
@@ -112,9 +168,9 @@ mod tests {
             let mut items: Vec<_> = (0..count)
                 .map(|number| json!({"n": number, "m": [number]}))
                 .collect();
-            assert!(are_unique(&items));
+            assert!(unique(&items));
             items.push(json!({"m": [0.0], "n": 0}));
-            assert!(!are_unique(&items));
+            assert!(!unique(&items));
         }
     }
 }

@@ -1,10 +1,14 @@
 //! Holding a value against a program: the walk through schemas, and what it may cost. The rules are in `rules`.
 
+mod cost;
 mod rules;
+
+pub(crate) use cost::charge_value;
 
 use serde_json::Value;
 
-use crate::check::check;
+use crate::budget::Budget;
+use crate::check::{Failure, check};
 use crate::limits::MAX_SCHEMA_NESTING;
 use crate::marks::{self, Marks};
 use crate::place::{Place, pointer};
@@ -45,31 +49,29 @@ impl Stop {
 
 pub(crate) type Outcome = Result<(), Stop>;
 
-/// What a walk may cost.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Budget {
-    /// How often a subschema is tried, or something of that size is done.
-    pub(crate) tries: usize,
-    /// Steps of regular expressions.
-    pub(crate) steps: usize,
-}
-
 /// Holds a value against a program; `told` is whether the reason is wanted.
-pub(crate) fn evaluate(program: &Program, value: &Value, budget: Budget, told: bool) -> Outcome {
+pub(crate) fn evaluate(
+    program: &Program,
+    value: &Value,
+    budget: &mut Budget<'_>,
+    told: bool,
+) -> Outcome {
     let mut walk = Walk {
         program,
-        budget,
+        budget: *budget,
         told,
         depth: 0,
         path: Vec::new(),
         resources: Vec::new(),
     };
-    walk.node(0, value, None)
+    let outcome = walk.node(0, value, None);
+    *budget = walk.budget;
+    outcome
 }
 
-struct Walk<'a> {
+struct Walk<'a, 'b> {
     program: &'a Program,
-    budget: Budget,
+    budget: Budget<'b>,
     told: bool,
     depth: usize,
     /// Where in the value.
@@ -78,20 +80,23 @@ struct Walk<'a> {
     resources: Vec<ResourceId>,
 }
 
-impl<'a> Walk<'a> {
-    fn spend(&mut self, tries: usize) -> Outcome {
-        match self.budget.tries.checked_sub(tries) {
-            Some(left) => {
-                self.budget.tries = left;
-                Ok(())
-            }
-            None => Err(Stop::Spent),
-        }
+impl<'a> Walk<'a, '_> {
+    fn charge(&mut self, steps: usize) -> Outcome {
+        self.budget.charge(steps).ok_or(Stop::Spent)
+    }
+
+    fn charge_bytes(&mut self, bytes: usize) -> Outcome {
+        self.budget.charge_bytes(bytes).ok_or(Stop::Spent)
+    }
+
+    /// What it costs to read a whole value.
+    fn charge_value(&mut self, value: &Value) -> Outcome {
+        cost::charge_value(value, &mut self.budget).ok_or(Stop::Spent)
     }
 
     /// Holds a value against a node. What its rules look at is marked in `marks`.
     fn node(&mut self, id: NodeId, value: &'a Value, marks: Option<&mut Marks>) -> Outcome {
-        self.spend(1)?;
+        self.charge(NODE_STEPS)?;
         let program = self.program;
         let node = program.nodes.get(id as usize).ok_or(Stop::Spent)?;
         let rules = match node {
@@ -100,14 +105,17 @@ impl<'a> Walk<'a> {
                 return self.broken("falseSchema", || "must not be present".to_owned());
             }
             Node::Schema(dialect) => {
-                self.spend(deep_size(value))?;
-                return check(value, *dialect).or_else(|misfit| {
-                    self.broken("$ref", || misfit.message)
-                        .map_err(|stop| stop.within(&misfit.place))
-                });
+                return match check(value, *dialect, &mut self.budget) {
+                    Ok(()) => Ok(()),
+                    Err(Failure::Misfit(misfit)) => self
+                        .broken("$ref", || misfit.message)
+                        .map_err(|stop| stop.within(&misfit.place)),
+                    Err(Failure::Spent) => Err(Stop::Spent),
+                };
             }
             Node::Rules(rules) => rules,
         };
+        self.charge(rules.rules.len())?;
         if self.depth == MAX_SCHEMA_NESTING {
             return Err(Stop::Spent);
         }
@@ -137,7 +145,7 @@ impl<'a> Walk<'a> {
         value: &'a Value,
         marks: Option<&mut Marks>,
     ) -> Outcome {
-        self.spend(marks::size(value) / MARKS_PER_TRY)?;
+        self.charge(marks::size(value) / MARKS_PER_STEP)?;
         let mut own = Marks::of(value);
         for rule in &rules.rules {
             self.rule(rule, rules.dialect, value, Some(&mut own))?;
@@ -157,7 +165,10 @@ impl<'a> Walk<'a> {
     }
 
     /// That a rule is broken.
-    fn broken(&self, rule: &'static str, message: impl FnOnce() -> String) -> Outcome {
+    fn broken(&mut self, rule: &'static str, message: impl FnOnce() -> String) -> Outcome {
+        if self.told {
+            self.charge(TELLING_STEPS)?;
+        }
         Err(Stop::Broken(self.told.then(|| {
             Box::new(Broken {
                 path: pointer(&self.path),
@@ -169,7 +180,12 @@ impl<'a> Walk<'a> {
     }
 
     /// As [`Walk::broken`], unless the rule is kept.
-    fn demand(&self, kept: bool, rule: &'static str, message: impl FnOnce() -> String) -> Outcome {
+    fn demand(
+        &mut self,
+        kept: bool,
+        rule: &'static str,
+        message: impl FnOnce() -> String,
+    ) -> Outcome {
         if kept {
             Ok(())
         } else {
@@ -178,14 +194,11 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// So many marks are made or joined for one try.
-const MARKS_PER_TRY: usize = 64;
+/// The steps of trying a subschema, beside one for each of its rules.
+const NODE_STEPS: usize = 4;
 
-/// How many values there are in a value, itself included.
-fn deep_size(value: &Value) -> usize {
-    1 + match value {
-        Value::Array(items) => items.iter().map(deep_size).sum(),
-        Value::Object(members) => members.values().map(deep_size).sum(),
-        _ => 0,
-    }
-}
+/// The steps of saying which rule is broken, and where: some kilobytes are written at most.
+const TELLING_STEPS: usize = 256;
+
+/// So many marks are made or joined for one step.
+const MARKS_PER_STEP: usize = 16;

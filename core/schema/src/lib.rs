@@ -15,6 +15,7 @@
 //! Values are decoded here. `mcpline-protocol` sees of most that they fit without decoding them, and asks this
 //! crate about the rest; so it is a crate of its own, compiled for size (`[profile]` in the root manifest).
 
+mod budget;
 mod check;
 mod compile;
 mod dialect;
@@ -34,9 +35,11 @@ mod wording;
 
 use serde_json::Value;
 
+pub use budget::Budget;
+
 use dialect::Dialect;
-use evaluate::{Budget, Stop, evaluate};
-use limits::{MAX_PATTERN_STEPS, MAX_SCHEMA_DEPTH, MAX_SCHEMA_TRIES, MAX_SUBSCHEMAS};
+use evaluate::{Stop, charge_value, evaluate};
+use limits::{MAX_COMPILATION_STEPS, MAX_SCHEMA_DEPTH, MAX_SUBSCHEMAS, MAX_VALIDATION_STEPS};
 use program::Program;
 
 /// A schema that has been looked at, but not compiled: its dialect is known, and its size within the limits.
@@ -66,6 +69,9 @@ pub enum SchemaError {
     /// More than [`MAX_SUBSCHEMAS`] subschemas.
     #[error("the schema has more than {MAX_SUBSCHEMAS} subschemas")]
     Size,
+    /// Compiling takes more steps than [`MAX_COMPILATION_STEPS`] and the schema's size allow.
+    #[error("the compilation limit was reached before the whole schema was read")]
+    Limit,
     /// A reference leads out of the schema, or nowhere.
     #[error("the reference {0:?} cannot be resolved within the schema, and nothing is fetched")]
     Reference(String),
@@ -131,51 +137,89 @@ impl Measured {
 }
 
 impl Validator {
-    /// Compiles a schema; `measured` is what has been found of it.
+    /// Compiles a schema within a budget such as [`compilation_steps`] allows; `measured` is what has been found of it.
     ///
     /// # Errors
-    /// When the schema is not valid in its dialect, or refers to anything outside of it.
-    pub fn compile(schema: &Value, measured: Measured) -> Result<Self, SchemaError> {
-        let program = compile::compile(schema, measured.dialect)?;
+    /// When the schema is not valid in its dialect, or refers to anything outside of it. Also when the budget does not
+    /// suffice.
+    pub fn compile(
+        schema: &Value,
+        measured: Measured,
+        budget: &mut Budget<'_>,
+    ) -> Result<Self, SchemaError> {
+        let program = compile::compile(schema, measured.dialect, budget)?;
         Ok(Self { program })
     }
 
-    /// Validates a value; `size` is its length as text, in bytes.
+    /// Validates a value, within a budget such as [`validation_steps`] allows for its size.
     ///
     /// # Errors
-    /// The first rule that is broken. Also when validation takes more than [`MAX_SCHEMA_TRIES`] tries or
-    /// [`MAX_PATTERN_STEPS`] steps of regular expressions, for then nothing can be said.
-    pub fn validate(&self, value: &Value, size: usize) -> Result<(), Violation> {
-        let budget = Budget {
-            tries: MAX_SCHEMA_TRIES.saturating_add(size.saturating_mul(TRIES_PER_BYTE)),
-            steps: MAX_PATTERN_STEPS.saturating_add(size.saturating_mul(STEPS_PER_BYTE)),
-        };
+    /// The first rule that is broken, or that the budget did not suffice to tell.
+    pub fn validate(
+        &self,
+        value: &Value,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), ValidationFailure> {
         // Most values fit, so reasons are looked for in a second walk.
         match evaluate(&self.program, value, budget, false) {
             Ok(()) => return Ok(()),
             Err(Stop::Broken(_)) => {}
-            Err(Stop::Spent) => {
-                return Err(Violation::unexplained(
-                    "is too complex to be validated against its schema",
-                ));
-            }
+            Err(Stop::Spent) => return Err(ValidationFailure::Limit),
         }
         let Err(Stop::Broken(Some(broken))) = evaluate(&self.program, value, budget, true) else {
-            return Err(Violation::unexplained(
-                "does not fit the schema, in a way too complex to explain",
-            ));
+            return Err(ValidationFailure::Unexplained);
         };
-        Err(Violation {
+        Err(ValidationFailure::Broken(Violation {
             path: broken.path,
             rule: broken.rule.to_owned(),
             message: broken.message,
-        })
+        }))
     }
 }
 
-/// Large values may take more tries: a value has at most one node in two bytes, and this allows some
-/// thirty for each.
-const TRIES_PER_BYTE: usize = 16;
+/// Why a value is not known to match its schema.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ValidationFailure {
+    /// It breaks this rule.
+    Broken(Violation),
+    /// It breaks a rule. The budget was used up before it was found out which.
+    Unexplained,
+    /// The budget was used up, or the interrupt flag set, before anything was known.
+    Limit,
+}
 
-/// Large values may take more steps: one in each of so many states for each byte.
-const STEPS_PER_BYTE: usize = 64;
+impl From<ValidationFailure> for Violation {
+    fn from(failure: ValidationFailure) -> Self {
+        match failure {
+            ValidationFailure::Broken(violation) => violation,
+            ValidationFailure::Unexplained => Self::unexplained(
+                "does not match the schema; the validation limit was reached before the broken rule was found",
+            ),
+            ValidationFailure::Limit => Self::unexplained(
+                "the validation limit was reached before the value was checked against the whole schema",
+            ),
+        }
+    }
+}
+
+/// How many steps compiling a schema may take.
+pub fn compilation_steps(schema: &Value) -> usize {
+    let mut reading = Budget::new(usize::MAX, None);
+    // No schema takes that many steps.
+    let _ = charge_value(schema, &mut reading);
+    let of_size = reading.spent().saturating_mul(COMPILATION_STEPS_PER_READ);
+    MAX_COMPILATION_STEPS.saturating_add(of_size)
+}
+
+/// How many steps the validation of a value may take; `size` is its length as text, in bytes.
+pub fn validation_steps(size: usize) -> usize {
+    MAX_VALIDATION_STEPS.saturating_add(size.saturating_mul(VALIDATION_STEPS_PER_BYTE))
+}
+
+/// Large values may take more steps: a value has at most one node in two bytes, and this allows each some thirty tries
+/// of a subschema, or each byte to be looked at by as many states of an expression.
+const VALIDATION_STEPS_PER_BYTE: usize = 64;
+
+/// What compiling may take for each step of reading the schema once: a reference is resolved by reading another part of
+/// it, and each pattern is read several times.
+const COMPILATION_STEPS_PER_READ: usize = 512;

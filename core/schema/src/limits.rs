@@ -6,9 +6,20 @@ pub const MAX_SCHEMA_DEPTH: usize = 64;
 /// Most subschemas in a JSON Schema. Schemas generated from large type hierarchies have some hundreds.
 pub const MAX_SUBSCHEMAS: usize = 10_000;
 
-/// How often a validation may try a subschema, beside 16 times per byte of the value. Alternatives and
-/// references can make a small schema and a small value cost exponential time.
-pub const MAX_SCHEMA_TRIES: usize = 100_000;
+/// How many steps a validation may take, beside 64 per byte of the value: a few milliseconds for a small value.
+/// A step is what some nanoseconds suffice for: a look at one state of a regular expression at one character, at 16
+/// bytes of a text that is compared, counted or hashed, or at a rule. Alternatives and references can make a small
+/// schema and a small value cost exponential time, and schemas that look at a long text again and again need no small
+/// value for that.
+pub const MAX_VALIDATION_STEPS: usize = 1_000_000;
+
+/// How many steps compiling a schema may take, beside what its size allows: several times what a schema of a megabyte
+/// without references takes.
+pub const MAX_COMPILATION_STEPS: usize = 4_000_000;
+
+/// Longest JSON pointer into a value that a message tells, in bytes; what goes on is cut. Names in a value may be as
+/// long as a message, and each failed alternative has a pointer.
+pub const MAX_TOLD_POINTER: usize = 1_000;
 
 /// Longest `pattern`, in bytes. Those that list what a text may be, such as time zones, have some ten thousand.
 pub const MAX_PATTERN_LENGTH: usize = 64 * 1024;
@@ -33,10 +44,6 @@ pub const MAX_PATTERN_SIZE: usize = 20_000;
 /// takes some of the thread's stack. A value is nested 128 levels deep at most, and few schemas need more than
 /// three for a level.
 pub const MAX_SCHEMA_NESTING: usize = 512;
-
-/// How many steps the regular expressions of a schema may take in one validation, beside 64 per byte of the value.
-/// A step looks at one state of an expression at one character.
-pub const MAX_PATTERN_STEPS: usize = 1_000_000;
 
 /// Most operations that all regular expressions of a schema may be compiled to together: some megabytes at worst.
 pub const MAX_PATTERNS_SIZE: usize = 200_000;

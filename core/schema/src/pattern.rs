@@ -43,11 +43,19 @@ mod tree;
 
 use program::Program;
 
+use crate::budget::Budget;
+
 /// A regular expression of ECMA-262 with the flag `u`, ready to be searched for.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     program: Program,
 }
+
+/// The steps of reading a byte of an expression.
+const READING_STEPS: usize = 8;
+
+/// For so many states of a machine memory is set up in one step.
+const STATES_PER_STEP: usize = 64;
 
 /// Why a text is no regular expression, or none that this side takes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -64,8 +72,12 @@ impl Pattern {
     ///
     /// # Errors
     /// When it is none, or larger than [`crate::limits`] allow.
-    pub(crate) fn compile(source: &str) -> Result<Self, PatternError> {
-        let program = compiler::compile(parser::parse(source)?)?;
+    pub(crate) fn compile(source: &str, budget: &mut Budget<'_>) -> Result<Self, PatternError> {
+        budget
+            .charge(source.len().saturating_mul(READING_STEPS))
+            .ok_or_else(compiler::too_large)?;
+        let tree = parser::parse(source)?;
+        let program = compiler::compile(tree, budget)?;
         Ok(Self { program })
     }
 
@@ -76,16 +88,19 @@ impl Pattern {
         machines.map(|machine| machine.ops.len()).sum()
     }
 
-    /// Whether the expression is found anywhere in a text. `steps` is what may be spent, a step being a visit of one state
-    /// at one position; what has been spent is taken off. `None` when that did not suffice.
-    pub(crate) fn is_found(&self, text: &str, steps: &mut usize) -> Option<bool> {
-        let found = if self.program.captures {
-            backtracking::is_found(&self.program, text, steps)
-        } else {
-            simulation::is_found(&self.program, text, steps)
-        };
+    /// Whether the expression is found anywhere in a text. A step is a visit of one state at one position. `None` when
+    /// the budget did not suffice: nothing is left of it then.
+    pub(crate) fn is_found(&self, text: &str, budget: &mut Budget<'_>) -> Option<bool> {
+        // What is set up for the states of large machines.
+        let found = budget.charge(self.size() / STATES_PER_STEP).and_then(|()| {
+            if self.program.captures {
+                backtracking::is_found(&self.program, text, budget)
+            } else {
+                simulation::is_found(&self.program, text, budget)
+            }
+        });
         if found.is_none() {
-            *steps = 0;
+            budget.exhaust();
         }
         found
     }

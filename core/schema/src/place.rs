@@ -1,5 +1,7 @@
 //! Places within a value, and JSON pointers (RFC 6901) to them.
 
+use crate::limits::MAX_TOLD_POINTER;
+
 /// Where something stands within a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place<'a> {
@@ -8,7 +10,7 @@ pub(crate) enum Place<'a> {
     Index(usize),
 }
 
-/// A JSON pointer of these places.
+/// A JSON pointer of these places, cut where it becomes long.
 pub(crate) fn pointer(places: &[Place<'_>]) -> String {
     let mut pointer = String::new();
     for place in places {
@@ -17,6 +19,10 @@ pub(crate) fn pointer(places: &[Place<'_>]) -> String {
             Place::Name(name) => {
                 pointer.push('/');
                 for letter in name.chars() {
+                    if pointer.len() >= MAX_TOLD_POINTER {
+                        pointer.push('…');
+                        return pointer;
+                    }
                     match letter {
                         '~' => pointer.push_str("~0"),
                         '/' => pointer.push_str("~1"),

@@ -6,6 +6,7 @@ use fluent_uri::{Uri, UriRef};
 use serde_json::{Map, Value};
 
 use crate::SchemaError;
+use crate::budget::Budget;
 use crate::dialect::Dialect;
 use crate::program::ResourceId;
 
@@ -40,7 +41,11 @@ impl<'a> Resources<'a> {
     ///
     /// # Errors
     /// When a schema within is of an unknown dialect, or has an `$id` that is no URI.
-    pub(crate) fn of(schema: &'a Value, dialect: Dialect) -> Result<Self, SchemaError> {
+    pub(crate) fn of(
+        schema: &'a Value,
+        dialect: Dialect,
+        budget: &mut Budget<'_>,
+    ) -> Result<Self, SchemaError> {
         let nameless = Uri::parse(NAMELESS.to_owned()).map_err(|_| no_uri(NAMELESS))?;
         let mut found = Self {
             resources: Vec::new(),
@@ -48,7 +53,7 @@ impl<'a> Resources<'a> {
             homes: HashMap::new(),
         };
         found.add(schema, nameless, dialect);
-        found.visit(schema, 0)?;
+        found.visit(schema, 0, budget)?;
         Ok(found)
     }
 
@@ -65,11 +70,16 @@ impl<'a> Resources<'a> {
         id
     }
 
-    fn visit(&mut self, schema: &'a Value, within: ResourceId) -> Result<(), SchemaError> {
+    fn visit(
+        &mut self,
+        schema: &'a Value,
+        within: ResourceId,
+        budget: &mut Budget<'_>,
+    ) -> Result<(), SchemaError> {
         let Value::Object(members) = schema else {
             return Ok(());
         };
-        let here = self.identify(schema, members, within)?;
+        let here = self.identify(schema, members, within, budget)?;
         self.homes.insert(schema, here);
         let dialect = self.dialect(here);
         if dialect.refers_alone() && members.contains_key("$ref") {
@@ -78,7 +88,7 @@ impl<'a> Resources<'a> {
         self.anchors(schema, members, here);
         for (keyword, value) in members {
             for (_, schema) in dialect.shape(keyword).schemas(value) {
-                self.visit(schema, here)?;
+                self.visit(schema, here, budget)?;
             }
         }
         Ok(())
@@ -90,6 +100,7 @@ impl<'a> Resources<'a> {
         schema: &'a Value,
         members: &'a Map<String, Value>,
         within: ResourceId,
+        budget: &mut Budget<'_>,
     ) -> Result<ResourceId, SchemaError> {
         let outer = self.dialect(within);
         let is_root = std::ptr::eq(self.resources[0].schema, schema);
@@ -106,6 +117,7 @@ impl<'a> Resources<'a> {
         let Some(id) = id.filter(|id| !id.is_empty() && !id.starts_with('#')) else {
             return Ok(within);
         };
+        self.charge(id, within, budget).ok_or(SchemaError::Limit)?;
         let (uri, _) = self.resolve(id, within).ok_or_else(|| no_uri(id))?;
         Ok(self.add(schema, uri, dialect))
     }
@@ -187,6 +199,18 @@ impl<'a> Resources<'a> {
         }
         let schema = resource.anchors.get(fragment.as_str())?;
         Some(Target::Schema(schema, id))
+    }
+
+    /// What it costs to resolve a reference: the URI that it is resolved against is copied, its own parts are looked up.
+    pub(crate) fn charge(
+        &self,
+        reference: &str,
+        from: ResourceId,
+        budget: &mut Budget<'_>,
+    ) -> Option<()> {
+        let base = &self.resources.get(from as usize)?.uri;
+        budget.charge_bytes(base.as_str().len())?;
+        budget.charge(reference.len())
     }
 
     /// A reference against the URI of a resource, and its fragment, decoded.

@@ -9,6 +9,9 @@ use crate::types::Types;
 /// The most names, values or alternatives that one message lists.
 const LISTED: usize = 10;
 
+/// The most names or values that are looked at to find those to list: some may read alike.
+pub(crate) const EXAMINED: usize = 64;
+
 /// The longest value of a schema that a message repeats, in bytes.
 const REPEATED: usize = 100;
 
@@ -116,35 +119,57 @@ pub(crate) fn property_name(reason: &str) -> String {
     format!("has a property name that {reason}")
 }
 
-/// Why none of several schemas fits: their types, where that is all, else what each demands.
-pub(crate) fn alternatives(reasons: &[Broken]) -> String {
-    let path = reasons.first().map(|reason| &reason.path);
-    let all_types: Option<Vec<_>> = reasons
-        .iter()
-        .map(|reason| reason.types.filter(|_| Some(&reason.path) == path))
-        .collect();
-    if let Some(types) = all_types
-        && !types.is_empty()
-    {
-        let names = types.into_iter().flat_map(Types::names).map(str::to_owned);
-        return format!("must be of type {}", listed(names, " or "));
-    }
-    let reasons = reasons.iter().map(|reason| {
+/// Why none of several schemas fits. However many there are, no more is kept of their reasons than a message says.
+#[derive(Default)]
+pub(crate) struct Reasons {
+    count: usize,
+    /// The path of the first.
+    path: String,
+    /// The types that each demands, until there is one that demands something else, or of something else.
+    types: Vec<Types>,
+    /// Whether there is such a one.
+    others: bool,
+    /// What they say.
+    texts: Distinct,
+}
+
+impl Reasons {
+    pub(crate) fn add(&mut self, reason: &Broken) {
+        if self.count == 0 {
+            self.path.clone_from(&reason.path);
+        }
+        self.count += 1;
+        match reason.types.filter(|_| reason.path == self.path) {
+            // There are no more than 128 sets of types.
+            Some(types) if self.types.contains(&types) => {}
+            Some(types) => self.types.push(types),
+            None => self.others = true,
+        }
         let message = shortened(&reason.message, REASON);
-        if reason.path.is_empty() {
+        self.texts.add(if reason.path.is_empty() {
             message
         } else {
             format!("{} {message}", reason.path)
+        });
+    }
+
+    /// The types of all, where that is what each demands, else what each demands.
+    pub(crate) fn told(self) -> String {
+        if self.count > 0 && !self.others {
+            let names = self.types.into_iter().flat_map(Types::names);
+            return format!(
+                "must be of type {}",
+                listed(names.map(str::to_owned), " or ")
+            );
         }
-    });
-    format!(
-        "must fit one of the alternatives: {}",
-        listed(reasons, "; or ")
-    )
+        let reasons = self.texts.joined("; or ");
+        format!("must fit one of the alternatives: {reasons}")
+    }
 }
 
 fn quoted(name: &str) -> String {
-    shortened(&format!("{name:?}"), REPEATED)
+    let beginning = beginning(name, REPEATED).unwrap_or(name);
+    shortened(&format!("{beginning:?}"), REPEATED)
 }
 
 fn value(value: &Value) -> String {
@@ -153,28 +178,49 @@ fn value(value: &Value) -> String {
 
 /// Cut after so many bytes, or a little later.
 fn shortened(text: &str, longest: usize) -> String {
-    match text
-        .char_indices()
-        .map(|(at, _)| at)
-        .find(|at| *at >= longest)
-    {
-        Some(end) => format!("{}…", &text[..end]),
+    match beginning(text, longest) {
+        Some(beginning) => format!("{beginning}…"),
         None => text.to_owned(),
     }
 }
 
+/// What stands before the first character that begins after so many bytes, if there is one.
+fn beginning(text: &str, longest: usize) -> Option<&str> {
+    let mut places = text.char_indices().map(|(at, _)| at);
+    let end = places.find(|at| *at >= longest)?;
+    text.get(..end)
+}
+
 /// Joins what is different, and cuts where it becomes long.
 fn listed(items: impl Iterator<Item = String>, separator: &str) -> String {
-    let mut distinct: Vec<String> = Vec::new();
-    for item in items {
-        if distinct.contains(&item) {
-            continue;
+    let mut distinct = Distinct::default();
+    items.take(EXAMINED).for_each(|item| distinct.add(item));
+    distinct.joined(separator)
+}
+
+/// Different texts, no more than are listed.
+#[derive(Default)]
+struct Distinct {
+    texts: Vec<String>,
+    has_more: bool,
+}
+
+impl Distinct {
+    fn add(&mut self, text: String) {
+        if self.texts.contains(&text) {
+            return;
         }
-        if distinct.len() == LISTED {
-            distinct.push("…".to_owned());
-            break;
+        if self.texts.len() < LISTED {
+            self.texts.push(text);
+        } else {
+            self.has_more = true;
         }
-        distinct.push(item);
     }
-    distinct.join(separator)
+
+    fn joined(mut self, separator: &str) -> String {
+        if self.has_more {
+            self.texts.push("…".to_owned());
+        }
+        self.texts.join(separator)
+    }
 }

@@ -5,7 +5,9 @@
 
 use std::io::{self, BufRead, Write};
 
-use mcpline_schema::{Measured, SchemaError, Validator};
+use mcpline_schema::{
+    Budget, Measured, SchemaError, Validator, Violation, compilation_steps, validation_steps,
+};
 use serde_json::{Value, json};
 
 fn main() -> io::Result<()> {
@@ -16,9 +18,13 @@ fn main() -> io::Result<()> {
             Err(error) => json!({"refused": error.to_string()}),
             Ok(validator) => {
                 let value = &case["value"];
-                match validator.validate(value, value.to_string().len()) {
+                let steps = validation_steps(value.to_string().len());
+                match validator.validate(value, &mut Budget::new(steps, None)) {
                     Ok(()) => json!({"valid": true}),
-                    Err(violation) => json!({"valid": false, "why": violation.to_string()}),
+                    Err(failure) => {
+                        let why = Violation::from(failure).to_string();
+                        json!({"valid": false, "why": why})
+                    }
                 }
             }
         };
@@ -28,5 +34,6 @@ fn main() -> io::Result<()> {
 }
 
 fn compiled(schema: &Value) -> Result<Validator, SchemaError> {
-    Validator::compile(schema, Measured::of(schema)?)
+    let mut budget = Budget::new(compilation_steps(schema), None);
+    Validator::compile(schema, Measured::of(schema)?, &mut budget)
 }

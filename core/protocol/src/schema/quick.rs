@@ -4,6 +4,9 @@
 //! validator's to decide and to word, so the shortcut can change no verdict. A schema that it takes is valid in
 //! 2020-12, so that the full validator need not be built before it is asked.
 
+use std::collections::HashSet;
+
+use mcpline_schema::Budget;
 use serde_json::{Map, Value};
 
 use crate::wire::{Kind, Raw};
@@ -19,8 +22,17 @@ fn is_annotation(keyword: &str, value: &Value) -> bool {
     }
 }
 
+/// The number of types.
+const TYPES: usize = 7;
+
 /// Integers up to here are exact in every reader's number type.
 const EXACT: i64 = 1 << 53;
+
+/// How many bytes of a value are passed over for one step.
+const BYTES_PER_STEP: usize = 8;
+
+/// How many names are compared for one step: most differ in length.
+const NAMES_PER_STEP: usize = 4;
 
 /// A plain schema.
 #[derive(Debug)]
@@ -76,7 +88,10 @@ impl Quick {
     /// `type` as a list: what else the schema says must be plain with each.
     fn of_types(kinds: &[Value], members: &Map<String, Value>) -> Option<Self> {
         let unique = |index: usize, kind: &Value| !kinds[..index].contains(kind);
-        if kinds.is_empty() || !kinds.iter().enumerate().all(|(i, kind)| unique(i, kind)) {
+        if kinds.is_empty()
+            || kinds.len() > TYPES
+            || !kinds.iter().enumerate().all(|(i, kind)| unique(i, kind))
+        {
             return None;
         }
         let options: Option<_> = kinds
@@ -159,8 +174,8 @@ impl Quick {
                 .map(|name| Some(name.as_str()?.to_owned()))
                 .collect::<Option<Vec<_>>>()?,
         };
-        let twice = |(index, name): (usize, &String)| required[..index].contains(name);
-        if required.iter().enumerate().any(twice) {
+        let mut known = HashSet::with_capacity(required.len());
+        if !required.iter().all(|name| known.insert(name)) {
             return None;
         }
         let closed = match members.get("additionalProperties") {
@@ -175,24 +190,34 @@ impl Quick {
         })
     }
 
-    /// Whether the value fits for certain.
-    pub(super) fn fits(&self, value: &Raw) -> bool {
+    /// Whether the value fits for certain. Where the budget doesn't suffice it doesn't.
+    pub(super) fn fits(&self, value: &Raw, budget: &mut Budget<'_>) -> bool {
+        if budget.charge(1).is_none() {
+            return false;
+        }
         match (self, value.kind()) {
             (Self::Anything, _) | (Self::Number, Kind::Number) => is_plain(value),
-            (Self::Either(options), _) => options.iter().any(|option| option.fits(value)),
+            (Self::Either(options), _) => options.iter().any(|option| option.fits(value, budget)),
             (Self::Text(None), Kind::String)
             | (Self::Boolean, Kind::Bool)
             | (Self::Null, Kind::Null) => true,
             (Self::Text(Some(choices)), Kind::String) => {
-                choices.iter().any(|choice| choice == value.as_str())
+                let compared = choices.len() + value.as_bytes().len() / BYTES_PER_STEP;
+                budget.charge(compared).is_some()
+                    && choices.iter().any(|choice| choice == value.as_str())
             }
             (Self::Integer(least, most), Kind::Number) => value
                 .as_str()
                 .parse::<i64>()
                 .is_ok_and(|number| (*least..=*most).contains(&number)),
-            (Self::Array(items), Kind::Array) => value
-                .elements()
-                .is_some_and(|mut elements| elements.all(|element| items.fits(&element))),
+            (Self::Array(items), Kind::Array) => {
+                budget
+                    .charge(value.as_bytes().len() / BYTES_PER_STEP)
+                    .is_some()
+                    && value.elements().is_some_and(|mut elements| {
+                        elements.all(|element| items.fits(&element, budget))
+                    })
+            }
             (
                 Self::Object {
                     properties,
@@ -200,7 +225,7 @@ impl Quick {
                     closed,
                 },
                 Kind::Object,
-            ) => fits_object(value, properties, required, *closed),
+            ) => fits_object(value, properties, required, *closed, budget),
             _ => false,
         }
     }
@@ -211,14 +236,23 @@ fn fits_object(
     properties: &[(String, Quick)],
     required: &[String],
     closed: bool,
+    budget: &mut Budget<'_>,
 ) -> bool {
+    let read = value.as_bytes().len() / BYTES_PER_STEP;
+    if budget.charge(read).is_none() {
+        return false;
+    }
     let Some(members) = value.members() else {
         return false;
     };
     let mut missing = required.len();
+    let compared = (properties.len() + required.len()) / NAMES_PER_STEP;
     for (name, member) in members {
+        if budget.charge(compared).is_none() {
+            return false;
+        }
         match properties.iter().find(|(known, _)| *known == name) {
-            Some((_, schema)) if schema.fits(&member) => {}
+            Some((_, schema)) if schema.fits(&member, budget) => {}
             None if !closed && is_plain(&member) => {}
             _ => return false,
         }
@@ -255,6 +289,10 @@ mod tests {
 
     fn raw(value: &Value) -> Raw {
         Raw::from_serialize(value).expect("serializes")
+    }
+
+    fn is_seen_to_fit(quick: &Quick, value: &Raw) -> bool {
+        quick.fits(value, &mut Budget::new(10_000, None))
     }
 
     fn schema() -> Value {
@@ -298,7 +336,7 @@ mod tests {
             (json!({"days": 1}), false),
             (json!([]), false),
         ] {
-            assert_eq!(quick.fits(&raw(&value)), fits, "{value}");
+            assert_eq!(is_seen_to_fit(&quick, &raw(&value)), fits, "{value}");
             assert_eq!(full.validate(&raw(&value)).is_ok(), fits, "{value}");
         }
     }
@@ -306,7 +344,10 @@ mod tests {
     #[test]
     fn an_integral_float_is_left_to_the_full_validator() {
         let quick = Quick::of(&json!({"type": "integer"})).expect("plain");
-        assert!(!quick.fits(&Raw::parse(&b"1.0"[..]).expect("JSON")));
+        assert!(!is_seen_to_fit(
+            &quick,
+            &Raw::parse(&b"1.0"[..]).expect("JSON")
+        ));
     }
 
     #[test]

@@ -284,7 +284,7 @@ fn a_schema_that_multiplies_is_cut_off() {
         value = json!({ "a": value });
     }
     let words = check(schema, value).expect("not valid");
-    assert!(words.contains("too complex"), "{words}");
+    assert!(words.contains("validation limit"), "{words}");
 }
 
 #[test]
@@ -300,7 +300,7 @@ fn references_that_double_at_one_place_are_cut_off() {
     }
     let words =
         check(json!({"$defs": defs, "$ref": "#/$defs/d59"}), json!("x")).expect("not valid");
-    assert!(words.contains("too complex"), "{words}");
+    assert!(words.contains("validation limit"), "{words}");
 }
 
 #[test]
@@ -344,4 +344,57 @@ fn a_recursive_schema_is_explained_while_that_is_cheap() {
         words.ends_with("(anyOf)") && words.contains("must be of type integer"),
         "{words}"
     );
+}
+
+#[test]
+fn small_values_are_validated_inline_and_others_are_not() {
+    let plain =
+        compile(json!({"type": "object", "properties": {"a": {"type": "string"}}})).expect("valid");
+    let full = compile(json!({"properties": {"a": {"type": "string", "maxLength": 1_000_000}}}))
+        .expect("valid");
+    let small = Raw::from_serialize(&json!({"a": "x"})).expect("JSON");
+    let large = Raw::from_serialize(&json!({"a": "x".repeat(600_000)})).expect("JSON");
+    assert_eq!(plain.validate_inline(&small), Some(Ok(())));
+    assert_eq!(full.validate_inline(&small), Some(Ok(())));
+    assert_eq!(plain.validate_inline(&large), None);
+    assert_eq!(full.validate_inline(&large), None);
+    assert_eq!(full.validate(&large), Ok(()));
+    let wrong = Raw::from_serialize(&json!({"a": 1})).expect("JSON");
+    assert!(matches!(plain.validate_inline(&wrong), Some(Err(_))));
+}
+
+#[test]
+fn a_large_schema_is_not_built_inline() {
+    let properties: serde_json::Map<_, _> = (0..5_000)
+        .map(|number| (format!("p{number}"), json!({"type": "string"})))
+        .collect();
+    let schema = compile(json!({"type": "object", "properties": properties})).expect("valid");
+    let wrong = Raw::from_serialize(&json!({"p1": 1})).expect("JSON");
+    assert_eq!(schema.validate_inline(&wrong), None);
+    assert!(schema.validate(&wrong).is_err());
+    assert!(matches!(schema.validate_inline(&wrong), Some(Err(_))));
+}
+
+#[test]
+fn plain_alternatives_within_alternatives_are_left_to_the_full_validator() {
+    // Each level of arrays would be read once for each alternative.
+    let mut schema = json!({"type": "integer"});
+    for _ in 0..11 {
+        schema = json!({"anyOf": [{"type": "array", "items": schema}, {"type": "array", "items": schema}]});
+    }
+    let schema = compile(schema).expect("valid");
+    let value = Raw::from_serialize(&nested(12)).expect("JSON");
+    let mut budget = Budget::new(usize::MAX, None);
+    assert!(!schema.fits_plainly(&value, &mut budget));
+    assert!(budget.spent() <= MAX_INLINE_STEPS + 8 * value.as_bytes().len());
+}
+
+#[test]
+fn an_interrupted_validation_can_be_repeated() {
+    let schema = compile(json!({"type": "integer"})).expect("valid");
+    let wrong = Raw::from_trusted("\"x\"");
+    let interrupt = AtomicBool::new(true);
+    let violation = schema.validate_until(&wrong, Some(&interrupt));
+    assert_eq!(violation.expect_err("interrupted").rule, "schema");
+    assert_eq!(schema.validate(&wrong).expect_err("a string").rule, "type");
 }

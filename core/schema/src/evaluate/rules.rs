@@ -1,8 +1,10 @@
 //! What each rule demands of a value.
 
+use std::cmp::Ordering;
+
 use serde_json::{Map, Number, Value};
 
-use super::{Outcome, Stop, Walk};
+use super::{MARKS_PER_STEP, Outcome, Stop, Walk};
 use crate::dialect::Dialect;
 use crate::equality::{are_equal, are_unique};
 use crate::marks::Marks;
@@ -10,12 +12,10 @@ use crate::pattern::Pattern;
 use crate::place::Place;
 use crate::program::{Contains, If, Items, Named, Node, NodeId, Properties, Rule};
 use crate::types::Types;
+use crate::wording::Reasons;
 use crate::{number, wording};
 
-/// So many values are compared, or names looked for, for one try.
-const COMPARED_PER_TRY: usize = 64;
-
-impl<'a> Walk<'a> {
+impl<'a> Walk<'a, '_> {
     /// Holds a value against a rule of a schema of this dialect.
     pub(super) fn rule(
         &mut self,
@@ -26,13 +26,21 @@ impl<'a> Walk<'a> {
     ) -> Outcome {
         match rule {
             Rule::Type(types) => self.types(*types, dialect, value),
-            Rule::Const(expected) => self.demand(are_equal(expected, value), "const", || {
-                wording::constant(expected)
-            }),
+            Rule::Const(expected) => {
+                if self.equal(expected, value)? {
+                    return Ok(());
+                }
+                self.charge_told(std::slice::from_ref(expected))?;
+                self.broken("const", || wording::constant(expected))
+            }
             Rule::Enum(options) => {
-                self.spend(options.len() / COMPARED_PER_TRY)?;
-                let kept = options.iter().any(|option| are_equal(option, value));
-                self.demand(kept, "enum", || wording::options(options))
+                for option in options {
+                    if self.equal(option, value)? {
+                        return Ok(());
+                    }
+                }
+                self.charge_told(options)?;
+                self.broken("enum", || wording::options(options))
             }
             Rule::Maximum(_)
             | Rule::Minimum(_)
@@ -71,7 +79,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn types(&self, types: Types, dialect: Dialect, value: &Value) -> Outcome {
+    fn types(&mut self, types: Types, dialect: Dialect, value: &Value) -> Outcome {
         if types.hold(value, dialect) {
             return Ok(());
         }
@@ -84,7 +92,7 @@ impl<'a> Walk<'a> {
             })
     }
 
-    fn of_number(&self, rule: &'a Rule, value: &Number) -> Outcome {
+    fn of_number(&mut self, rule: &'a Rule, value: &Number) -> Outcome {
         let (kept, name, demand, limit) = match rule {
             Rule::Maximum(limit) => {
                 let kept = number::compare(value, limit).is_le();
@@ -113,27 +121,63 @@ impl<'a> Walk<'a> {
 
     fn of_string(&mut self, rule: &'a Rule, value: &str) -> Outcome {
         match rule {
-            Rule::MaxLength(most) => self.demand(length(value) <= *most, "maxLength", || {
-                wording::characters("at most", *most)
-            }),
-            Rule::MinLength(least) => self.demand(length(value) >= *least, "minLength", || {
-                wording::characters("at least", *least)
-            }),
+            Rule::MaxLength(most) => {
+                let kept = self.compare_length(value, *most)?.is_le();
+                self.demand(kept, "maxLength", || wording::characters("at most", *most))
+            }
+            Rule::MinLength(least) => {
+                let kept = self.compare_length(value, *least)?.is_ge();
+                self.demand(kept, "minLength", || {
+                    wording::characters("at least", *least)
+                })
+            }
             Rule::Pattern(pattern) => {
                 let kept = self.matches(&pattern.it, value)?;
                 self.demand(kept, "pattern", || wording::pattern(&pattern.name))
             }
-            Rule::Format(format) => self.demand(format.fits(value), "format", || {
-                format!("must be a valid {}", format.name())
-            }),
+            Rule::Format(format) => {
+                let kept = format.fits(value, &mut self.budget).ok_or(Stop::Spent)?;
+                self.demand(kept, "format", || {
+                    format!("must be a valid {}", format.name())
+                })
+            }
             _ => Ok(()),
         }
     }
 
+    /// How the number of characters compares with a limit. They are counted only where the number of bytes doesn't
+    /// tell: a character has one to four.
+    fn compare_length(&mut self, text: &str, limit: u64) -> Result<Ordering, Stop> {
+        let bytes = text.len() as u64;
+        if bytes < limit {
+            return Ok(Ordering::Less);
+        }
+        if bytes.div_ceil(4) > limit {
+            return Ok(Ordering::Greater);
+        }
+        self.charge_bytes(text.len())?;
+        Ok((text.chars().count() as u64).cmp(&limit))
+    }
+
+    fn equal(&mut self, left: &Value, right: &Value) -> Result<bool, Stop> {
+        are_equal(left, right, &mut self.budget).ok_or(Stop::Spent)
+    }
+
+    /// What it costs to read the values that a message repeats.
+    fn charge_told(&mut self, values: &[Value]) -> Outcome {
+        let values = if self.told { values } else { &[] };
+        let mut examined = values.iter().take(wording::EXAMINED);
+        examined.try_for_each(|value| self.charge_value(value))
+    }
+
+    /// What it costs to look a name up in an object, or among so many sorted ones.
+    fn charge_lookup(&mut self, name: &str, sorted: usize) -> Outcome {
+        let compared = 1 + sorted.checked_ilog2().unwrap_or_default() as usize;
+        self.charge_bytes(name.len().saturating_mul(compared))
+    }
+
     fn matches(&mut self, pattern: &Pattern, text: &str) -> Result<bool, Stop> {
-        pattern
-            .is_found(text, &mut self.budget.steps)
-            .ok_or(Stop::Spent)
+        pattern.is_found(text, &mut self.budget).ok_or(Stop::Spent)
     }
 
     fn of_array(
@@ -152,8 +196,8 @@ impl<'a> Walk<'a> {
                 wording::items("at least", *least)
             }),
             Rule::UniqueItems => {
-                self.spend(items.len() / COMPARED_PER_TRY)?;
-                self.demand(are_unique(items), "uniqueItems", || {
+                let kept = are_unique(items, &mut self.budget).ok_or(Stop::Spent)?;
+                self.demand(kept, "uniqueItems", || {
                     "must not have equal items".to_owned()
                 })
             }
@@ -231,6 +275,7 @@ impl<'a> Walk<'a> {
         marks: Option<&mut Marks>,
     ) -> Outcome {
         let Some(marks) = marks else { return Ok(()) };
+        self.charge(items.len() / MARKS_PER_STEP)?;
         for (index, item) in items.iter().enumerate() {
             if marks.has(index) {
                 continue;
@@ -260,12 +305,16 @@ impl<'a> Walk<'a> {
             Rule::MinProperties(least) => self.demand(count >= *least, "minProperties", || {
                 wording::properties("at least", *least)
             }),
-            Rule::Required(names) => match names.iter().find(|name| !members.contains_key(*name)) {
-                Some(name) => self.broken("required", || wording::missing(name)),
-                None => Ok(()),
-            },
+            Rule::Required(names) => {
+                for name in names {
+                    self.charge_lookup(name, 0)?;
+                    if !members.contains_key(name) {
+                        return self.broken("required", || wording::missing(name));
+                    }
+                }
+                Ok(())
+            }
             Rule::DependentRequired(keyword, lists) => {
-                self.spend(lists.len() / COMPARED_PER_TRY)?;
                 self.dependent_required(keyword, lists, members)
             }
             Rule::PropertyNames(node) => self.property_names(*node, members),
@@ -276,15 +325,21 @@ impl<'a> Walk<'a> {
     }
 
     fn dependent_required(
-        &self,
+        &mut self,
         keyword: &'static str,
         lists: &[Named<Vec<String>>],
         members: &Map<String, Value>,
     ) -> Outcome {
-        let lists = lists.iter().filter(|list| members.contains_key(&list.name));
         for list in lists {
-            if let Some(name) = list.it.iter().find(|name| !members.contains_key(*name)) {
-                return self.broken(keyword, || wording::missing_beside(name, &list.name));
+            self.charge_lookup(&list.name, 0)?;
+            if !members.contains_key(&list.name) {
+                continue;
+            }
+            for name in &list.it {
+                self.charge_lookup(name, 0)?;
+                if !members.contains_key(name) {
+                    return self.broken(keyword, || wording::missing_beside(name, &list.name));
+                }
             }
         }
         Ok(())
@@ -292,6 +347,7 @@ impl<'a> Walk<'a> {
 
     fn property_names(&mut self, node: NodeId, members: &'a Map<String, Value>) -> Outcome {
         for name in members.keys() {
+            self.charge_bytes(name.len())?;
             let name = Value::String(name.clone());
             // The name is no part of the value, so it is held against the schema in a walk of its own.
             let mut walk = Walk {
@@ -311,7 +367,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The same, told of a property's name.
-    fn named(&self, stop: Stop) -> Stop {
+    fn named(&mut self, stop: Stop) -> Stop {
         match stop {
             Stop::Broken(Some(reason)) => {
                 match self.broken("propertyNames", || wording::property_name(&reason.message)) {
@@ -332,6 +388,7 @@ impl<'a> Walk<'a> {
         let refuses_others = rule.additional.is_some_and(|node| self.is_nothing(node));
         let mut unexpected = Vec::new();
         for (index, (name, member)) in members.iter().enumerate() {
+            self.charge_lookup(name, rule.named.len())?;
             let place = Place::Name(name);
             let mut known = false;
             if let Ok(at) = rule
@@ -373,6 +430,7 @@ impl<'a> Walk<'a> {
         let Some(marks) = marks else { return Ok(()) };
         let refuses = self.is_nothing(node);
         let mut unexpected = Vec::new();
+        self.charge(members.len() / MARKS_PER_STEP)?;
         for (index, (name, member)) in members.iter().enumerate() {
             if marks.has(index) {
                 continue;
@@ -410,17 +468,22 @@ impl<'a> Walk<'a> {
             Rule::If(rule) => self.conditional(rule, value, marks),
             Rule::Ref(node) => self.node(*node, value, marks),
             Rule::DynamicRef(node, anchor) => {
+                self.charge_lookup(anchor, self.resources.len())?;
+                self.charge(self.resources.len())?;
                 let node = self.dynamic(anchor).unwrap_or(*node);
                 self.node(node, value, marks)
             }
             Rule::DependentSchemas(schemas) => {
-                self.spend(schemas.len() / COMPARED_PER_TRY)?;
-                let members = value.as_object();
-                let has = |name: &str| members.is_some_and(|it| it.contains_key(name));
-                schemas
-                    .iter()
-                    .filter(|schema| has(&schema.name))
-                    .try_for_each(|schema| self.node(schema.it, value, marks.as_deref_mut()))
+                let Value::Object(members) = value else {
+                    return Ok(());
+                };
+                for schema in schemas {
+                    self.charge_lookup(&schema.name, 0)?;
+                    if members.contains_key(&schema.name) {
+                        self.node(schema.it, value, marks.as_deref_mut())?;
+                    }
+                }
+                Ok(())
             }
             _ => Ok(()),
         }
@@ -434,7 +497,7 @@ impl<'a> Walk<'a> {
         value: &'a Value,
         mut marks: Option<&mut Marks>,
     ) -> Outcome {
-        let mut reasons = Vec::new();
+        let mut reasons = Reasons::default();
         let mut fits = false;
         for node in nodes {
             match self.node(*node, value, marks.as_deref_mut()) {
@@ -446,12 +509,16 @@ impl<'a> Walk<'a> {
                 // Otherwise only marks make a second one matter.
                 Ok(()) if !only && marks.is_none() => return Ok(()),
                 Ok(()) => fits = true,
-                Err(Stop::Broken(reason)) => reasons.extend(reason.map(|reason| *reason)),
+                Err(Stop::Broken(reason)) => {
+                    if let Some(reason) = reason {
+                        reasons.add(&reason);
+                    }
+                }
                 Err(stop) => return Err(stop),
             }
         }
         let rule = if only { "oneOf" } else { "anyOf" };
-        self.demand(fits, rule, || wording::alternatives(&reasons))
+        self.demand(fits, rule, || reasons.told())
     }
 
     fn conditional(
@@ -497,9 +564,4 @@ impl<'a> Walk<'a> {
     fn is_nothing(&self, node: NodeId) -> bool {
         matches!(self.program.nodes.get(node as usize), Some(Node::Nothing))
     }
-}
-
-/// The number of characters.
-fn length(text: &str) -> u64 {
-    text.chars().count() as u64
 }

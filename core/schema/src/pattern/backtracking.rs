@@ -4,6 +4,7 @@
 //! be undone then, lies on a stack of its own; each step adds at most one thing to it. Only look-arounds within each other
 //! recurse.
 
+use crate::budget::Budget;
 use crate::limits::MAX_PATTERN_FRAMES;
 
 use super::folding::folded;
@@ -23,41 +24,39 @@ enum Frame {
 /// What a slot holds that holds no position.
 const NOWHERE: usize = usize::MAX;
 
-struct Walk<'a> {
+struct Walk<'a, 'b> {
     program: &'a Program,
     text: &'a str,
     slots: Vec<usize>,
     frames: Vec<Frame>,
-    steps: usize,
+    budget: &'a mut Budget<'b>,
 }
 
 /// Whether the program's expression is found in a text.
-pub(super) fn is_found(program: &Program, text: &str, steps: &mut usize) -> Option<bool> {
+pub(super) fn is_found(program: &Program, text: &str, budget: &mut Budget<'_>) -> Option<bool> {
     let mut walk = Walk {
         program,
         text,
         slots: vec![NOWHERE; program.slots],
         frames: Vec::new(),
-        steps: *steps,
+        budget,
     };
     let mut start = 0;
-    let found = loop {
+    loop {
         if walk.attempt(&program.main, start)? {
-            break true;
+            return Some(true);
         }
         match next(text, start, Direction::Forward) {
             Some((_, beyond)) if !program.main.anchored => start = beyond,
-            _ => break false,
+            _ => return Some(false),
         }
-    };
-    *steps = walk.steps;
-    Some(found)
+    }
 }
 
-impl Walk<'_> {
+impl Walk<'_, '_> {
     /// Takes steps off what may be spent. Each adds at most one thing to the stack, whose size is looked at here, too.
     fn spend(&mut self, steps: usize) -> Option<()> {
-        self.steps = self.steps.checked_sub(steps)?;
+        self.budget.charge(steps)?;
         (self.frames.len() < MAX_PATTERN_FRAMES).then_some(())
     }
 

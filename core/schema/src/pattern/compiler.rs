@@ -5,6 +5,7 @@
 //! `simulation`). What backtracks reads lookaheads forward and lookbehinds backward, as ECMA-262 says: there the order
 //! decides what groups capture.
 
+use crate::budget::Budget;
 use crate::limits::MAX_PATTERN_SIZE;
 
 use super::PatternError;
@@ -16,7 +17,7 @@ use super::tree::{Look, Node, Repeat, Tree, UNBOUNDED};
 /// Characters in a row are written out instead of counted, when there are no more than these.
 const WRITTEN_OUT: u32 = 4;
 
-struct Compiler {
+struct Compiler<'a, 'b> {
     /// The machine that is being written.
     ops: Vec<Op>,
     runs: Vec<Run>,
@@ -31,10 +32,14 @@ struct Compiler {
     slots: usize,
     /// What has been written and visited.
     size: usize,
+    budget: &'a mut Budget<'b>,
 }
 
+/// The steps of visiting a part of an expression.
+const VISIT_STEPS: usize = 4;
+
 /// Makes a program.
-pub(super) fn compile(tree: Tree) -> Result<Program, PatternError> {
+pub(super) fn compile(tree: Tree, budget: &mut Budget<'_>) -> Result<Program, PatternError> {
     let captures = !tree.references.is_empty();
     if tree.groups > MAX_PATTERN_SIZE {
         return Err(too_large());
@@ -50,6 +55,7 @@ pub(super) fn compile(tree: Tree) -> Result<Program, PatternError> {
         captures,
         slots: if captures { 2 * tree.groups } else { 0 },
         size: 0,
+        budget,
     };
     compiler.node(&tree.root)?;
     let mut main = compiler.finished()?;
@@ -63,7 +69,7 @@ pub(super) fn compile(tree: Tree) -> Result<Program, PatternError> {
     })
 }
 
-fn too_large() -> PatternError {
+pub(super) fn too_large() -> PatternError {
     PatternError {
         message: "the expression is too large, with all that it repeats",
         position: 0,
@@ -80,11 +86,11 @@ fn wide(index: usize) -> u32 {
     u32::try_from(index).unwrap_or(u32::MAX)
 }
 
-impl Compiler {
+impl Compiler<'_, '_> {
     fn spend(&mut self) -> Result<(), PatternError> {
         self.size += 1;
         // Parts that come to no operation, such as empty groups, are visited nonetheless.
-        if self.size > MAX_PATTERN_SIZE {
+        if self.size > MAX_PATTERN_SIZE || self.budget.charge(VISIT_STEPS).is_none() {
             return Err(too_large());
         }
         Ok(())

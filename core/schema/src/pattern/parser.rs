@@ -23,7 +23,7 @@ pub(super) struct Parser {
     groups: usize,
     looks: usize,
     /// The names of groups, with their indices.
-    names: Vec<(String, usize)>,
+    names: HashMap<String, usize>,
     /// What refers to groups, and where.
     references: Vec<(Target, usize)>,
 }
@@ -50,7 +50,7 @@ pub(super) fn parse(source: &str) -> Result<Tree, PatternError> {
         alike: HashMap::new(),
         groups: 0,
         looks: 0,
-        names: Vec::new(),
+        names: HashMap::new(),
         references: Vec::new(),
     };
     parser.flags_of_all()?;
@@ -294,10 +294,10 @@ impl Parser {
             return Ok(self.reference(Target::Name(name)));
         } else if self.eat("?<") || self.eat("?P<") {
             let name = self.name('>')?;
-            if self.names.iter().any(|(taken, _)| *taken == name) {
+            if self.names.contains_key(&name) {
                 return Err(self.error("two groups have this name"));
             }
-            self.names.push((name, self.groups));
+            self.names.insert(name, self.groups);
             self.capturing(depth)?
         } else if self.begins_flags() {
             let outside = self.flags;
@@ -379,11 +379,7 @@ impl Parser {
                 Target::Number(number) => {
                     number.checked_sub(1).filter(|index| *index < self.groups)
                 }
-                Target::Name(name) => self
-                    .names
-                    .iter()
-                    .find(|(known, _)| known == name)
-                    .map(|(_, index)| *index),
+                Target::Name(name) => self.names.get(name).copied(),
             }
             .ok_or(PatternError {
                 message: "a reference to a group that there is not",

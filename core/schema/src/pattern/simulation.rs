@@ -5,6 +5,8 @@
 //! a search for it that reads forward ends, and a lookahead where one that reads backward does. What is remembered of each
 //! is one bit for each position.
 
+use crate::budget::Budget;
+
 use super::counter::Counter;
 use super::program::{Machine, Op, Program, SMALL};
 use super::reading::{Direction, is_boundary, is_line_end, next};
@@ -21,7 +23,7 @@ struct Search<'a> {
 }
 
 /// Whether the program's expression is found in a text.
-pub(super) fn is_found(program: &Program, text: &str, steps: &mut usize) -> Option<bool> {
+pub(super) fn is_found(program: &Program, text: &str, budget: &mut Budget<'_>) -> Option<bool> {
     let mut search = Search {
         program,
         text,
@@ -29,20 +31,25 @@ pub(super) fn is_found(program: &Program, text: &str, steps: &mut usize) -> Opti
     };
     for look in &program.looks {
         let mut marks = vec![0; text.len() / 64 + 1];
-        search.run(look, Some(&mut marks), steps)?;
+        search.run(look, Some(&mut marks), budget)?;
         search.known.push(marks);
     }
-    search.run(&program.main, None, steps)
+    search.run(&program.main, None, budget)
 }
 
 impl Search<'_> {
     /// Runs a machine. With `marks` it runs to the end, and says there where it has been found.
-    fn run(&self, machine: &Machine, marks: Option<&mut Marks>, steps: &mut usize) -> Option<bool> {
+    fn run(
+        &self,
+        machine: &Machine,
+        marks: Option<&mut Marks>,
+        budget: &mut Budget<'_>,
+    ) -> Option<bool> {
         let size = machine.ops.len();
         if size <= SMALL {
-            self.simulate([Few::default(), Few::default()], machine, marks, steps)
+            self.simulate([Few::default(), Few::default()], machine, marks, budget)
         } else {
-            self.simulate([Many::of(size), Many::of(size)], machine, marks, steps)
+            self.simulate([Many::of(size), Many::of(size)], machine, marks, budget)
         }
     }
 
@@ -51,7 +58,7 @@ impl Search<'_> {
         [mut now, mut then]: [S; 2],
         machine: &Machine,
         mut marks: Option<&mut Marks>,
-        steps: &mut usize,
+        budget: &mut Budget<'_>,
     ) -> Option<bool> {
         let (text, sets) = (self.text, self.program.sets.as_slice());
         let mut counters = vec![Counter::default(); machine.runs.len()];
@@ -65,10 +72,9 @@ impl Search<'_> {
         // Then a state that leads to itself alone need not be left for each character.
         let straight = machine.anchored && machine.direction == Direction::Forward;
         now.add(machine, 0);
-        let mut left = *steps;
         let found = 'text: loop {
             // A position costs something even where nothing is left to visit: one bit is remembered for each.
-            left = left.checked_sub(1)?;
+            budget.charge(1)?;
             if at != 0 {
                 now.forget(machine.starts);
             }
@@ -84,7 +90,7 @@ impl Search<'_> {
                 let rest = text.as_bytes().get(at..)?.iter();
                 let passed = rest.take_while(|byte| set.contains_ascii(**byte)).count();
                 if passed > 0 {
-                    left = left.checked_sub(passed)?;
+                    budget.charge(passed)?;
                     count = count.checked_add(u32::try_from(passed).ok()?)?;
                     at += passed;
                     now.clear();
@@ -93,7 +99,7 @@ impl Search<'_> {
             }
             let ahead = next(text, at, machine.direction);
             while let Some(state) = now.take() {
-                left = left.checked_sub(1)?;
+                budget.charge(1)?;
                 let op = machine.ops.get(usize::from(state))?;
                 let goes_on = match *op {
                     Op::Char(char) => {
@@ -162,7 +168,7 @@ impl Search<'_> {
             // Last, when all have begun that do so here.
             let mut number = 0;
             while let Some(&index) = counting.get(number) {
-                left = left.checked_sub(1)?;
+                budget.charge(1)?;
                 let (run, counter) = (machine.runs.get(index)?, counters.get_mut(index)?);
                 if !sets.get(run.set)?.contains(char) {
                     counter.end();
@@ -183,7 +189,6 @@ impl Search<'_> {
                 break false;
             }
         };
-        *steps = left;
         Some(found)
     }
 }

@@ -2,24 +2,33 @@
 //! in `tests/patterns`; here is what that can't say.
 
 use super::{Pattern, PatternError};
+use crate::budget::Budget;
 use crate::limits::{
     MAX_CLASS_PROPERTIES, MAX_PATTERN_DEPTH, MAX_PATTERN_LENGTH, MAX_PATTERN_SIZE,
 };
 
 const PLENTY: usize = 1_000_000;
 
+fn budget(steps: usize) -> Budget<'static> {
+    Budget::new(steps, None)
+}
+
+fn plenty() -> Budget<'static> {
+    budget(PLENTY)
+}
+
 fn compiled(pattern: &str) -> Pattern {
-    Pattern::compile(pattern).unwrap_or_else(|error| panic!("{pattern}: {error}"))
+    Pattern::compile(pattern, &mut plenty()).unwrap_or_else(|error| panic!("{pattern}: {error}"))
 }
 
 fn is_found(pattern: &str, text: &str) -> bool {
     compiled(pattern)
-        .is_found(text, &mut PLENTY.clone())
+        .is_found(text, &mut plenty())
         .unwrap_or_else(|| panic!("{pattern} took too long"))
 }
 
 fn refused(pattern: &str) -> PatternError {
-    match Pattern::compile(pattern) {
+    match Pattern::compile(pattern, &mut plenty()) {
         Ok(_) => panic!("{pattern} was taken"),
         Err(error) => error,
     }
@@ -27,9 +36,9 @@ fn refused(pattern: &str) -> PatternError {
 
 /// What searching a text takes.
 fn cost(pattern: &str, text: &str) -> usize {
-    let mut left = usize::MAX;
-    compiled(pattern).is_found(text, &mut left);
-    usize::MAX - left
+    let mut budget = budget(usize::MAX);
+    compiled(pattern).is_found(text, &mut budget);
+    budget.spent()
 }
 
 #[track_caller]
@@ -136,9 +145,9 @@ fn a_class_has_so_many_properties_at_most() {
 #[test]
 fn what_is_left_to_try_has_a_bound() {
     let text = "a".repeat(300_000);
-    let mut steps = usize::MAX;
+    let mut steps = budget(usize::MAX);
     assert_eq!(compiled(r"^(?:(a))*b\1$").is_found(&text, &mut steps), None);
-    assert_eq!(steps, 0);
+    assert_eq!(steps.left(), 0);
 }
 
 #[test]
@@ -373,19 +382,19 @@ fn time_is_linear_whatever_has_no_back_references() {
 fn a_search_ends_when_its_steps_are_spent() {
     let text = "a".repeat(40);
     for pattern in [r"^(a+)+\1b", "(a*)*b", "(?=a*b)c", "a{20,30}b"] {
-        let mut steps = 30;
+        let mut steps = budget(30);
         assert_eq!(
             compiled(pattern).is_found(&text, &mut steps),
             None,
             "{pattern}"
         );
-        assert_eq!(steps, 0);
+        assert_eq!(steps.left(), 0);
     }
-    let mut steps = 100_000;
+    let mut steps = budget(100_000);
     assert_eq!(compiled(r"^(a+)+\1b").is_found(&text, &mut steps), None);
-    let mut steps = PLENTY;
+    let mut steps = plenty();
     assert_eq!(compiled("^a").is_found("ba", &mut steps), Some(false));
-    assert!(steps < PLENTY);
+    assert!(steps.left() < PLENTY);
 }
 
 #[test]
@@ -396,7 +405,7 @@ fn a_class_that_repeats_is_left_where_it_ends() {
     holds("^[a-z]*^b$|^[0-9]+(?![^])", &["b", "12"], &["ab", "1a"]);
     holds("(?i)^[a-z]+$", &["aBc"], &["a1"]);
     assert_eq!(cost("(?i)^[a-z]+$", "abCd"), cost("^[a-z]+$", "abcd"));
-    let mut steps = 10;
+    let mut steps = budget(10);
     assert_eq!(
         compiled("^[a-z]+$").is_found(&"a".repeat(20), &mut steps),
         None
@@ -478,8 +487,8 @@ fn no_text_makes_a_pattern_panic() {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             pattern.push_str(pieces[(state >> 8) as usize % pieces.len()]);
         }
-        if let Ok(pattern) = Pattern::compile(&pattern) {
-            pattern.is_found("a1é-a=<u", &mut 1_000);
+        if let Ok(pattern) = Pattern::compile(&pattern, &mut plenty()) {
+            pattern.is_found("a1é-a=<u", &mut budget(1_000));
         }
     }
 }

@@ -1,0 +1,24 @@
+//! What it costs to read values.
+
+use serde_json::Value;
+
+use crate::budget::Budget;
+
+/// Charges what it costs to read a value with all that is in it; `None` if that is more than is left.
+pub(crate) fn charge_value(value: &Value, budget: &mut Budget<'_>) -> Option<()> {
+    match value {
+        Value::String(text) => budget.charge_bytes(text.len()),
+        Value::Array(items) => {
+            budget.charge(1)?;
+            items.iter().try_for_each(|item| charge_value(item, budget))
+        }
+        Value::Object(members) => {
+            budget.charge(1)?;
+            members.iter().try_for_each(|(name, member)| {
+                budget.charge_bytes(name.len())?;
+                charge_value(member, budget)
+            })
+        }
+        _ => budget.charge(1),
+    }
+}
