@@ -38,6 +38,7 @@ mod error;
 pub mod foreign;
 mod header;
 mod lane;
+mod offload;
 pub mod server;
 pub mod sharing;
 mod timers;

@@ -1,5 +1,6 @@
 //! What a client sends and how it takes what it hears: requests, questions, rounds, kept results, known tools.
 
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -366,29 +367,25 @@ fn structured_content_is_held_against_the_schema_of_the_list() {
     let mut book = ToolBook::new();
     book.learn(&page, true).expect("a page");
     assert!(book.is_repeatable("add") && !book.is_repeatable("say"));
-    let result = |value: Value| raw(&value);
+    let checked = |tool: &str, result: Value| {
+        let check = book.output_check(tool, &raw(&result))?;
+        let elsewhere = check.run(&AtomicBool::new(false));
+        assert_eq!(check.run_inline(), Some(elsewhere.clone()));
+        Some(elsewhere)
+    };
+    let fits = json!({"content": [], "structuredContent": {"sum": 1}});
+    assert_eq!(checked("add", fits), Some(Ok(())));
     assert_eq!(
-        book.check_output(
-            "add",
-            &result(json!({"content": [], "structuredContent": {"sum": 1}}))
-        ),
-        Ok(())
+        checked("add", json!({"content": [], "isError": true})),
+        None
     );
-    assert_eq!(
-        book.check_output("add", &result(json!({"content": [], "isError": true}))),
-        Ok(())
-    );
-    assert_eq!(
-        book.check_output("say", &result(json!({"content": []}))),
-        Ok(())
-    );
+    assert_eq!(checked("say", json!({"content": []})), None);
     for wrong in [
         json!({"content": []}),
         json!({"content": [], "structuredContent": {"sum": "1"}}),
     ] {
-        let error = book
-            .check_output("add", &result(wrong))
-            .expect_err("it doesn't fit");
+        let error = checked("add", wrong).expect("it has a schema");
+        let error = error.expect_err("it doesn't fit");
         assert!(error.contains("add"), "{error}");
     }
     assert!(
@@ -396,6 +393,42 @@ fn structured_content_is_held_against_the_schema_of_the_list() {
             .is_err()
     );
     assert!(book.learn(&raw(&json!({})), true).is_err());
+}
+
+#[test]
+fn output_that_takes_long_to_check_is_not_checked_inline() {
+    let mut defs = serde_json::Map::new();
+    defs.insert("0".to_owned(), json!({"maxLength": 50_000}));
+    for level in 1..=18 {
+        let lower = json!({"$ref": format!("#/$defs/{}", level - 1)});
+        let twice = json!({"anyOf": [{"allOf": [lower]}, {"allOf": [lower]}]});
+        defs.insert(level.to_string(), twice);
+    }
+    let schema =
+        json!({"type": "object", "properties": {"text": {"$ref": "#/$defs/18"}}, "$defs": defs});
+    let page = raw(&json!({"tools": [
+        {"name": "hostile", "inputSchema": {"type": "object"}, "outputSchema": schema},
+        {"name": "large", "inputSchema": {"type": "object"}, "outputSchema": {
+            "type": "object", "$comment": "c".repeat(1_000_000), "minProperties": 1,
+        }},
+    ]}));
+    let mut book = ToolBook::new();
+    book.learn(&page, false).expect("a page");
+    let result = raw(&json!({"content": [], "structuredContent": {"text": "x".repeat(60_000)}}));
+    let hostile = book.output_check("hostile", &result).expect("a schema");
+    assert_eq!(hostile.run_inline(), None);
+    let error = hostile.run(&AtomicBool::new(false)).expect_err("too much");
+    assert!(
+        error.contains("the validation limit was reached"),
+        "{error}"
+    );
+    let small = raw(&json!({"content": [], "structuredContent": {"x": 1}}));
+    let large = book.output_check("large", &small).expect("a schema");
+    assert_eq!(large.run_inline(), None);
+    let interrupted = large.run(&AtomicBool::new(true)).expect_err("interrupted");
+    assert!(interrupted.contains("limit"), "{interrupted}");
+    assert_eq!(large.run(&AtomicBool::new(false)), Ok(()));
+    assert_eq!(large.run_inline(), Some(Ok(())));
 }
 
 #[test]

@@ -1,11 +1,12 @@
 //! The client that handles share: the conversation of the moment, what is known of the server, and the way back when
 //! the connection is lost.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use mcpline_protocol::client::{
-    Ask, Cache, InputNeeded, ToolBook, is_cacheable, is_header_mismatch,
+    Ask, Cache, InputNeeded, OutputCheck, ToolBook, is_cacheable, is_header_mismatch,
 };
 use mcpline_protocol::vocabulary::{Implementation, LoggingLevel};
 use mcpline_protocol::wire::header::standard_headers;
@@ -14,6 +15,7 @@ use mcpline_protocol::{Era, ErrorCode};
 
 use crate::background;
 use crate::clock;
+use crate::offload;
 use crate::timers::Timers;
 
 use super::connect::{self, Dialler};
@@ -291,6 +293,7 @@ impl Inner {
         let mut retry: Option<Raw> = None;
         let mut rounds = 0;
         let mut attempt = Attempt::default();
+        let started = clock::now();
         loop {
             // What is rarely needed is boxed: a request's future is moved, and its size is what that costs.
             let session = match self.open_session()? {
@@ -302,12 +305,15 @@ impl Inner {
             match self.ask(&session, &name, asked, options).await {
                 Ok(result) => {
                     let asks = session.revision().features().mrtr && may_ask(&name);
-                    if !asks || options.by_hand {
-                        return self.finish(&name, params, result, (cached, generation));
-                    }
-                    let needed = InputNeeded::of(&result)
-                        .map_err(|reason| ClientError::Invalid { reason })?;
+                    let needed = match asks && !options.by_hand {
+                        true => InputNeeded::of(&result)
+                            .map_err(|reason| ClientError::Invalid { reason })?,
+                        false => None,
+                    };
                     let Some(needed) = needed else {
+                        if let Some(check) = self.check_output(&name, params, &result)? {
+                            Box::pin(self.check_elsewhere(check, started, options)).await?;
+                        }
                         // What depended on answers is nobody else's.
                         let keep = cached && rounds == 0;
                         return self.finish(&name, params, result, (keep, generation));
@@ -376,6 +382,57 @@ impl Inner {
         headers
     }
 
+    /// Checks a result of a tool against its output schema, if that takes no time; what remains to be checked if it may.
+    fn check_output(
+        &self,
+        method: &Method,
+        params: Option<&Raw>,
+        result: &Raw,
+    ) -> Result<Option<OutputCheck>, ClientError> {
+        if *method != Method::ToolsCall || !self.settings.check_output {
+            return Ok(None);
+        }
+        let tool = params.and_then(|params| params.member("name"));
+        let check = tool
+            .as_ref()
+            .and_then(Raw::string_value)
+            .and_then(|tool| self.tools().output_check(&tool, result));
+        match check.as_ref().and_then(OutputCheck::run_inline) {
+            Some(outcome) => outcome
+                .map(|()| None)
+                .map_err(|reason| ClientError::Invalid { reason }),
+            None => Ok(check),
+        }
+    }
+
+    /// Checks a result on another thread, for no longer than a call may take.
+    async fn check_elsewhere(
+        &self,
+        check: OutputCheck,
+        started: Duration,
+        options: &RequestOptions,
+    ) -> Result<(), ClientError> {
+        let timeouts = options.timeouts.unwrap_or(self.settings.timeouts);
+        let left = timeouts
+            .total
+            .saturating_sub(clock::now().saturating_sub(started));
+        let interrupt = Arc::new(AtomicBool::new(false));
+        let checking = offload::compute(interrupt, move |interrupt| check.run(interrupt));
+        match tokio::time::timeout(left.min(timeouts.idle), checking).await {
+            Ok(Some(outcome)) => outcome.map_err(|reason| ClientError::Invalid { reason }),
+            Ok(None) => Err(ClientError::Closed),
+            Err(_) => {
+                let in_all = left < timeouts.idle;
+                let waited = if in_all {
+                    timeouts.total
+                } else {
+                    timeouts.idle
+                };
+                Err(ClientError::TimedOut { waited, in_all })
+            }
+        }
+    }
+
     /// What is learnt from a result before its caller gets it.
     fn finish(
         &self,
@@ -408,14 +465,6 @@ impl Inner {
                 }
                 if let Some(page) = learnt.page {
                     result = page;
-                }
-            }
-            Method::ToolsCall if self.settings.check_output => {
-                let tool = params.and_then(|params| params.member("name"));
-                if let Some(tool) = tool.as_ref().and_then(Raw::string_value) {
-                    self.tools()
-                        .check_output(&tool, &result)
-                        .map_err(|reason| ClientError::Invalid { reason })?;
                 }
             }
             _ => {}

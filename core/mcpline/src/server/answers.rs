@@ -1,18 +1,38 @@
 //! Whether a client's answer is of the shape that the question asked for.
 
-use mcpline_protocol::schema::CompiledSchema;
+use mcpline_protocol::limits::MAX_ANSWER_STEPS;
+use mcpline_protocol::schema::{Budget, CompiledSchema};
 use mcpline_protocol::wire::{Kind, Raw};
 use serde_json::Value;
 
 use super::reply::AskMethod;
 
 /// Checks an answer against its question: its shape, and the content of an accepted elicitation against
-/// the schema that was sent along.
+/// the schema that was sent along, as far as [`MAX_ANSWER_STEPS`] suffice.
 ///
 /// # Errors
 ///
 /// What is wrong, in words.
 pub(super) fn check(method: AskMethod, params: Option<&Raw>, answer: &Raw) -> Result<(), String> {
+    check_within(method, params, answer, &mut budget())
+}
+
+/// What checking the answers of one message may cost.
+pub(super) fn budget() -> Budget<'static> {
+    Budget::new(MAX_ANSWER_STEPS, None)
+}
+
+/// As [`check`], within a budget for several answers.
+///
+/// # Errors
+///
+/// What is wrong, in words.
+pub(super) fn check_within(
+    method: AskMethod,
+    params: Option<&Raw>,
+    answer: &Raw,
+    budget: &mut Budget<'_>,
+) -> Result<(), String> {
     check_shape(method, answer)?;
     if method != AskMethod::Elicit || action(answer).as_deref() != Some("accept") {
         return Ok(());
@@ -22,9 +42,10 @@ pub(super) fn check(method: AskMethod, params: Option<&Raw>, answer: &Raw) -> Re
     };
     let schema: Value = schema.decode().map_err(|error| error.to_string())?;
     let content = answer.member("content").unwrap_or(Raw::EMPTY_OBJECT);
-    let schema = CompiledSchema::compile(&schema).map_err(|error| error.to_string())?;
+    let schema =
+        CompiledSchema::compile_within(&schema, budget).map_err(|error| error.to_string())?;
     schema
-        .validate(&content)
+        .validate_within(&content, budget)
         .map_err(|violation| format!("content: {violation}"))
 }
 

@@ -252,13 +252,19 @@ impl CallState {
         self.done.load(Ordering::Acquire)
     }
 
+    /// The flag that is set once the call is cancelled.
+    pub(crate) fn cancellation(&self) -> &AtomicBool {
+        &self.cancelled
+    }
+
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled.load(Ordering::Acquire)
     }
 
     /// Cancels the call: the handler is told, its open questions fail, its result will be dropped.
     pub(crate) fn cancel(&self) {
-        if self.is_done() || self.cancelled.swap(true, Ordering::AcqRel) {
+        // First, because the check of a result that is done looks at it.
+        if self.cancelled.swap(true, Ordering::AcqRel) || self.is_done() {
             return;
         }
         let callbacks = std::mem::take(

@@ -2,14 +2,16 @@
 
 use std::sync::Arc;
 
+use mcpline_protocol::schema::{CompiledSchema, Violation};
 use mcpline_protocol::session::{AskError, Finished};
-use mcpline_protocol::wire::encode;
+use mcpline_protocol::wire::{Raw, encode};
 use mcpline_protocol::{ErrorCode, Revision, RpcError};
 
 use crate::lane::{self, Kind, Status};
 
 use super::asking::{self, AskSink};
 use super::call::{CallKind, CallState, Seat, Target};
+use super::checking;
 use super::reply::{self, Envelope, HandlerError, Reply, ToolReply};
 use super::visits;
 
@@ -26,11 +28,33 @@ pub(super) fn complete(call: &Arc<CallState>, outcome: Result<Reply, HandlerErro
         Ok(Reply::InputRequired(questions)) => asking::put_returned_questions(call, questions),
         // A reply is large, so it stays where it is.
         Ok(ref reply) => match check_output(call, reply) {
-            None => answer(call, Ok(reply)),
-            Some(instead) => answer(call, instead.as_ref()),
+            Checked::Fits => answer(call, Ok(reply)),
+            Checked::Instead(instead) => answer(call, instead.as_ref()),
+            Checked::Unknown(schema, content) => {
+                if let Ok(reply) = outcome {
+                    checking::answer_checked(call, schema, content, reply);
+                }
+            }
         },
         Err(error) => fail(call, error),
     }
+}
+
+/// Ends the request with a reply whose structured content was checked elsewhere, or with an error if it doesn't match.
+pub(super) fn answer_checked(call: &CallState, reply: &Reply, checked: Result<(), Violation>) {
+    match checked {
+        Ok(()) => answer(call, Ok(reply)),
+        Err(violation) => answer(call, misfit(call, &violation).as_ref()),
+    }
+}
+
+/// What is known of a reply.
+enum Checked {
+    Fits,
+    /// This is to be answered in its place.
+    Instead(Result<Reply, RpcError>),
+    /// Whether this content matches this schema takes long to tell.
+    Unknown(CompiledSchema, Raw),
 }
 
 fn fail(call: &Arc<CallState>, error: HandlerError) {
@@ -44,7 +68,7 @@ fn fail(call: &Arc<CallState>, error: HandlerError) {
     }
 }
 
-fn answer(call: &Arc<CallState>, outcome: Result<&Reply, &RpcError>) {
+fn answer(call: &CallState, outcome: Result<&Reply, &RpcError>) {
     asking::fail_pending(call, &AskError::Cancelled);
     let seat = call.seat();
     match outcome {
@@ -151,8 +175,8 @@ fn write_reply(call: &CallState, reply: &Reply, out: &mut Vec<u8>, revision: Rev
     }
 }
 
-/// What is answered in place of a result of the wrong kind, and of one that doesn't fit its schema where that is checked.
-fn check_output(call: &CallState, reply: &Reply) -> Option<Result<Reply, RpcError>> {
+/// Whether a result is of the right kind, and matches its schema where that is checked.
+fn check_output(call: &CallState, reply: &Reply) -> Checked {
     let fits = matches!(
         (reply, call.kind()),
         (Reply::Tool(_), CallKind::Tool)
@@ -161,26 +185,33 @@ fn check_output(call: &CallState, reply: &Reply) -> Option<Result<Reply, RpcErro
             | (Reply::Completion(_), CallKind::Completion)
     );
     if !fits {
-        return Some(internal(call, "the handler's result is of the wrong kind"));
+        return Checked::Instead(internal(call, "the handler's result is of the wrong kind"));
     }
     let (Reply::Tool(tool), Target::Tool(entry)) = (reply, &call.target) else {
-        return None;
+        return Checked::Fits;
     };
-    let schema = entry
-        .output
-        .as_ref()
-        .filter(|_| call.server.settings.check_output && !tool.is_error)?;
+    let checks = call.server.settings.check_output && !tool.is_error;
+    let Some(schema) = entry.output.as_ref().filter(|_| checks) else {
+        return Checked::Fits;
+    };
     let Some(structured) = &tool.structured else {
-        return Some(internal(
+        return Checked::Instead(internal(
             call,
             "the tool has an output schema and returned no structured content",
         ));
     };
-    let violation = schema.validate(structured).err()?;
-    Some(internal(
+    match schema.validate_inline(structured) {
+        Some(Ok(())) => Checked::Fits,
+        Some(Err(violation)) => Checked::Instead(misfit(call, &violation)),
+        None => Checked::Unknown(schema.clone(), structured.clone()),
+    }
+}
+
+fn misfit(call: &CallState, violation: &Violation) -> Result<Reply, RpcError> {
+    internal(
         call,
         &format!("the structured content does not fit the output schema: {violation}"),
-    ))
+    )
 }
 
 /// Turns a handler's error into what the client gets: what the author said, and never internals.

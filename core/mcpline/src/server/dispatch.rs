@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::Admitted;
 use mcpline_protocol::wire::header::Field;
 use mcpline_protocol::wire::{Kind, Method, Params, Raw};
@@ -12,7 +13,8 @@ use crate::clock;
 use crate::lane::{Lane, Status};
 
 use super::asking::{self, Book, Resumed, Retry};
-use super::call::{AuthorInput, CallState, Seat, Target};
+use super::call::{CallState, Seat, Target};
+use super::checking;
 use super::completing::{respond, respond_error};
 use super::connection::Connection;
 use super::listing;
@@ -109,6 +111,10 @@ fn call(
         Method::ResourcesRead => resource(registry, seat, &params)?,
         _ => completion(registry, seat, &params)?,
     };
+    let unchecked = match &target {
+        Target::Tool(entry) => check_arguments(entry, seat, &arguments)?,
+        _ => None,
+    };
     let mut input = None;
     let mut book = Book::default();
     if seat.peer.revision.features().mrtr
@@ -132,19 +138,6 @@ fn call(
         ))
         .into());
     }
-    start(seat, target, method, params, arguments, input, book);
-    Ok(())
-}
-
-fn start(
-    seat: &Arc<Seat>,
-    target: Target,
-    method: Method,
-    params: Params,
-    arguments: Raw,
-    input: Option<AuthorInput>,
-    book: Book,
-) {
     let call = CallState::new(
         target,
         method,
@@ -157,7 +150,31 @@ fn start(
     if let Some(key) = seat.key {
         seat.connection.attach(key, call.clone(), seat.lane.clone());
     }
-    call.start();
+    match unchecked {
+        None => call.start(),
+        Some(schema) => checking::start_checked(call, schema),
+    }
+    Ok(())
+}
+
+/// Checks the arguments of a tool whose handler doesn't. The schema, if it takes long to tell whether they match.
+fn check_arguments(
+    entry: &Arc<ToolEntry>,
+    seat: &Seat,
+    arguments: &Raw,
+) -> Result<Option<CompiledSchema>, Refusal> {
+    let checks = seat.connection.server().settings.check_input && !entry.options.decodes_itself;
+    let Some(schema) = entry.input.as_ref().filter(|_| checks) else {
+        return Ok(None);
+    };
+    match schema.validate_inline(arguments) {
+        Some(Ok(())) => Ok(None),
+        Some(Err(violation)) => {
+            let reply = checking::refused_arguments(&violation);
+            Err(Refusal::Tool(entry.clone(), reply))
+        }
+        None => Ok(Some(schema.clone())),
+    }
 }
 
 /// Refuses callers without these scopes.
@@ -195,14 +212,6 @@ fn tool(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Ra
                 &arguments,
             )
             .map_err(Refusal::Request)?;
-    }
-    if let Some(schema) = &entry.input
-        && seat.connection.server().settings.check_input
-        && !entry.options.decodes_itself
-        && let Err(violation) = schema.validate(&arguments)
-    {
-        let reply = ToolReply::error(&format!("Invalid arguments: {violation}"));
-        return Err(Refusal::Tool(entry.clone(), reply));
     }
     Ok((Target::Tool(entry.clone()), arguments))
 }

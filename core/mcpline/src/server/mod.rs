@@ -8,6 +8,7 @@ mod answers;
 mod asking;
 mod builder;
 mod call;
+mod checking;
 mod completing;
 pub(crate) mod connection;
 mod context;

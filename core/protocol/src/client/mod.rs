@@ -5,12 +5,14 @@
 //! - [`Conversation`] is what follows: requests go out complete, and whatever arrives is told apart.
 //! - [`Calls`] are its requests in flight: numbered, timed, cancelled, each ended exactly once.
 //! - [`InputNeeded`] is a result that asks, and makes the retry with the answers.
-//! - [`Cache`] keeps what may be kept, [`ToolBook`] what calls need to know of tools.
+//! - [`Cache`] keeps what may be kept, [`ToolBook`] what calls need to know of tools, [`OutputCheck`] checks
+//!   results against their output schemas.
 
 mod cache;
 mod calls;
 mod conversation;
 mod opening;
+mod output;
 mod rounds;
 mod tools;
 
@@ -18,5 +20,6 @@ pub use cache::{Cache, MAX_CACHED, MAX_CACHED_BYTES, MAX_CACHED_FOR, is_cacheabl
 pub use calls::{CallError, CallKey, CallTimeouts, Calls, Outcome, Overdue};
 pub use conversation::{Ask, Conversation, Heard, is_header_mismatch};
 pub use opening::{OpenError, OpenTimeouts, Opened, Opening, Plan, Step};
+pub use output::OutputCheck;
 pub use rounds::{InputNeeded, InputQuestion};
 pub use tools::{Learnt, MAX_KNOWN_TOOLS, ToolBook};

@@ -1,13 +1,15 @@
 //! What a client has learnt of a server's tools from their lists, and needs when it calls them.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::schema::CompiledSchema;
 use crate::vocabulary::ToolAnnotations;
 use crate::wire::Raw;
 use crate::wire::header::ParamHeaders;
+
+use super::output::{OutputCheck, OutputSchema};
 
 /// Most tools remembered of one server: past that, calls go out without what the list says of them.
 pub const MAX_KNOWN_TOOLS: usize = 10_000;
@@ -22,21 +24,8 @@ pub struct ToolBook {
 #[derive(Debug, Default)]
 struct KnownTool {
     headers: ParamHeaders,
-    output: Output,
+    output: Option<Arc<OutputSchema>>,
     annotations: ToolAnnotations,
-}
-
-/// The schema of a tool's structured content.
-#[derive(Debug, Default)]
-enum Output {
-    /// It has none.
-    #[default]
-    None,
-    /// It has this one; compiled when the tool is first called.
-    Raw(Raw),
-    Compiled(Box<CompiledSchema>),
-    /// It has one that can't be used.
-    Unusable(String),
 }
 
 /// What was learnt from a page of `tools/list`.
@@ -95,14 +84,10 @@ impl ToolBook {
         if self.tools.len() >= MAX_KNOWN_TOOLS && !self.tools.contains_key(&name) {
             return;
         }
-        let output = match tool
+        let output = tool
             .member("outputSchema")
             .filter(|schema| !schema.is_null())
-        {
-            // A slice would hold the whole page.
-            Some(schema) => Output::Raw(Raw::from_trusted(schema.as_bytes().to_vec())),
-            None => Output::None,
-        };
+            .map(|schema| Arc::new(OutputSchema::new(&schema)));
         let annotations = tool.member("annotations");
         let known = KnownTool {
             headers,
@@ -141,49 +126,10 @@ impl ToolBook {
         })
     }
 
-    /// Holds the result of a call against the tool's output schema, if it has one.
-    ///
-    /// # Errors
-    /// Why the result doesn't fit.
-    pub fn check_output(&mut self, tool: &str, result: &Raw) -> Result<(), String> {
-        let Some(known) = self.tools.get_mut(tool) else {
-            return Ok(());
-        };
-        if matches!(known.output, Output::None) {
-            return Ok(());
-        }
-        let is_error = result
-            .member("isError")
-            .is_some_and(|flag| flag.as_str() == "true");
-        if is_error {
-            return Ok(());
-        }
-        if let Output::Raw(schema) = &known.output {
-            known.output = compiled(schema);
-        }
-        let content = result.member("structuredContent");
-        let content = content.filter(|content| !content.is_null());
-        match (&known.output, content) {
-            (Output::Compiled(schema), Some(content)) => schema
-                .validate(&content)
-                .map_err(|violation| format!("the structured content of {tool:?}: {violation}")),
-            (Output::Compiled(_), None) => Err(format!(
-                "the tool {tool:?} has an output schema, and its result no structured content"
-            )),
-            (Output::Unusable(why), _) => Err(format!("the output schema of {tool:?}: {why}")),
-            (Output::None | Output::Raw(_), _) => Ok(()),
-        }
-    }
-}
-
-fn compiled(schema: &Raw) -> Output {
-    let value: Value = match schema.decode() {
-        Ok(value) => value,
-        Err(error) => return Output::Unusable(error.to_string()),
-    };
-    match CompiledSchema::compile(&value) {
-        Ok(schema) => Output::Compiled(Box::new(schema)),
-        Err(error) => Output::Unusable(error.to_string()),
+    /// What is to be checked of a call's result, if the tool has an output schema.
+    pub fn output_check(&self, tool: &str, result: &Raw) -> Option<OutputCheck> {
+        let schema = self.tools.get(tool)?.output.as_ref()?;
+        OutputCheck::of(tool, schema, result)
     }
 }
 

@@ -174,14 +174,16 @@ fn answered_without_state(retry: &Retry) -> Result<Resumed, RpcError> {
 
 /// Checks answers against the questions that a suspended handler asked.
 fn check_pending(call: &CallState, given: &[Answer]) -> Result<(), RpcError> {
-    let book = call.lock_book();
+    let mut budget = answers::budget();
     for answer in given {
-        if let Some(question) = book
-            .pending
-            .iter()
-            .find(|question| question.key == answer.key)
-        {
-            answers::check(question.method, question.params.as_ref(), &answer.answer)
+        let question = {
+            let book = call.lock_book();
+            let mut pending = book.pending.iter();
+            let question = pending.find(|question| question.key == answer.key);
+            question.map(|question| (question.method, question.params.clone()))
+        };
+        if let Some((method, params)) = question {
+            answers::check_within(method, params.as_ref(), &answer.answer, &mut budget)
                 .map_err(|reason| invalid(&answer.key, &reason))?;
         }
     }
