@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use mcpline::transport::http::{Body, HttpOptions, HttpService, Principal};
-use mcpline::{Context, Server};
+use mcpline::{Ask, AskMethod, Context, Server};
 use serde_json::{Value, json};
 use support::Nothing;
 use support::requests::{body, call, events, initialize, request};
@@ -553,4 +553,47 @@ async fn an_idle_session_makes_room_and_one_in_use_does_not() {
     let kept = rig.post(&headers, call(2, "plain")).await;
     assert_eq!(kept.status(), StatusCode::OK);
     drop(open);
+}
+
+/// A stream is opened for the question while the session takes in `notifications/initialized`.
+#[tokio::test]
+async fn a_question_asked_before_the_handshake_is_complete_goes_out_after_it() {
+    let server = Server::new("http", "1").tool(
+        "asks",
+        "Asks before it answers",
+        |_: Nothing, ctx: Context| async move {
+            let question = Ask::new(AskMethod::ListRoots, None);
+            ctx.ask(question).await.map(|_| "done")
+        },
+    );
+    let service = server.http_service(HttpOptions::default());
+    let mut handshake = initialize("2025-11-25");
+    handshake["params"]["capabilities"] = json!({"roots": {}});
+    let begun = service
+        .handle(request(Method::POST, &[], handshake))
+        .await
+        .into_parts()
+        .0;
+    let id = begun.headers["mcp-session-id"].to_str().expect("ASCII");
+    let session = [
+        ("mcp-session-id", id),
+        ("mcp-protocol-version", "2025-11-25"),
+    ];
+    let asking = service.handle(request(Method::POST, &session, call(1, "asks")));
+    let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let (asking, accepted) = tokio::join!(asking, async {
+        service
+            .handle(request(Method::POST, &session, ready))
+            .await
+            .status()
+    });
+    assert_eq!(accepted, StatusCode::ACCEPTED);
+    let mut stream = asking.into_body();
+    let mut question = Value::Null;
+    while question["method"].is_null() {
+        for (_, message) in events(&mut stream).await.expect("more") {
+            question = message;
+        }
+    }
+    assert_eq!(question["method"], "roots/list");
 }

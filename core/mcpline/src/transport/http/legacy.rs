@@ -91,8 +91,9 @@ async fn serve(
     };
     let opener = Arc::downgrade(session);
     let options = shared.options.clone();
+    let primes = primes(session);
     let exchange = Exchange::new(move || match opener.upgrade() {
-        Some(session) => open_stream(&session),
+        Some(session) => open_stream(&session, primes),
         None => Stream::transient(&options),
     });
     let lane: Arc<dyn Lane> = exchange.clone();
@@ -110,14 +111,16 @@ async fn serve(
     outcome(shared, &exchange, status).await
 }
 
-/// A stream for the answer to one POST. From 2025-11-25 on it begins with an event that a client can
-/// come back with; older clients would choke on an event without a message.
-fn open_stream(session: &Session) -> Arc<Stream> {
+/// Whether the client's streams begin with an event that it can come back with: from 2025-11-25 on. Older clients would
+/// choke on an event without a message.
+fn primes(session: &Session) -> bool {
+    let peer = session.connection.peer();
+    peer.is_some_and(|peer| peer.revision.features().sse_priming)
+}
+
+/// A stream for the answer to one POST. It is opened where the connection's session may be locked, so it must not lock it.
+fn open_stream(session: &Session, primes: bool) -> Arc<Stream> {
     let stream = session.open_stream();
-    let primes = session
-        .connection
-        .peer()
-        .is_some_and(|peer| peer.revision.features().sse_priming);
     if primes {
         stream.prime();
     }
@@ -139,11 +142,7 @@ pub(super) async fn listen(shared: &Arc<Shared>, parts: &Parts) -> Response<Body
     if let Some(id) = parts.headers.get(LAST_EVENT_ID) {
         return resume(shared, &session, id).await;
     }
-    let primes = session
-        .connection
-        .peer()
-        .is_some_and(|peer| peer.revision.features().sse_priming);
-    if primes {
+    if primes(&session) {
         session.general.prime();
     }
     events(shared, &session.general, None)
