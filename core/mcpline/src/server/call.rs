@@ -75,6 +75,9 @@ pub(crate) struct AuthorInput {
 
 type CancelCallback = Box<dyn FnOnce() + Send>;
 
+/// What a handler ended with. A box, because outcomes are large.
+type Outcome = Box<Result<Reply, HandlerError>>;
+
 pub(crate) struct CallState {
     pub(crate) server: Arc<Inner>,
     pub(crate) target: Target,
@@ -85,6 +88,8 @@ pub(crate) struct CallState {
     pub(crate) book: Mutex<Book>,
     /// Shared, because whoever answers or asks takes it with him.
     seat: Mutex<Arc<Seat>>,
+    /// How the handler ended while the call was suspended: the client's retry gets this. Locked within `seat`.
+    outcome: Mutex<Option<Outcome>>,
     cancelled: AtomicBool,
     on_cancel: Mutex<Vec<CancelCallback>>,
     done: AtomicBool,
@@ -155,6 +160,15 @@ impl fmt::Debug for Call {
     }
 }
 
+impl Seat {
+    /// Has the session cancel `call` when the client cancels the request, or the server shuts down. `false` if that has
+    /// happened already: then the call must not start.
+    pub(super) fn attach(&self, call: &Arc<CallState>) -> bool {
+        self.key
+            .is_some_and(|key| self.connection.attach(key, call.clone()))
+    }
+}
+
 impl CallState {
     pub(crate) fn new(
         target: Target,
@@ -174,6 +188,7 @@ impl CallState {
             input,
             book: Mutex::new(book),
             seat: Mutex::new(seat),
+            outcome: Mutex::new(None),
             cancelled: AtomicBool::new(false),
             on_cancel: Mutex::new(Vec::new()),
             done: AtomicBool::new(false),
@@ -244,6 +259,34 @@ impl CallState {
         self.lock_seat().clone()
     }
 
+    /// Takes the request away from the call, to end it with questions: whatever else would answer it waits for the client's
+    /// retry. `None` if it was taken before, or the handler has ended.
+    pub(super) fn suspend(&self) -> Option<Arc<Seat>> {
+        let mut current = self.lock_seat();
+        if current.key.is_none() || self.is_done() {
+            return None;
+        }
+        let seat = current.clone();
+        Arc::make_mut(&mut current).key = None;
+        Some(seat)
+    }
+
+    /// Gives a suspended call a request to serve: the client's retry, or the request that was taken from it.
+    pub(super) fn resume(self: &Arc<Self>, seat: Arc<Seat>) {
+        let outcome = {
+            let mut current = self.lock_seat();
+            *current = seat;
+            self.lock_outcome().take()
+        };
+        if let Some(outcome) = outcome {
+            super::completing::complete(self, *outcome);
+        }
+    }
+
+    fn lock_outcome(&self) -> MutexGuard<'_, Option<Outcome>> {
+        self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     pub(crate) fn lock_book(&self) -> MutexGuard<'_, Book> {
         self.book.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -276,7 +319,7 @@ impl CallState {
         for callback in callbacks {
             callback();
         }
-        super::asking::fail_pending(self, &mcpline_protocol::session::AskError::Cancelled);
+        super::asking::fail_pending(self, &AskError::Cancelled);
     }
 
     /// Has `callback` called once the call is cancelled; at once if it was already.
@@ -286,6 +329,11 @@ impl CallState {
                 .on_cancel
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
+            if self.is_done() {
+                // It would be kept, and what it holds, which may be this call.
+                drop(callbacks);
+                return;
+            }
             if !self.is_cancelled() {
                 callbacks.push(callback);
                 return;
@@ -304,6 +352,14 @@ impl CallState {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
+        let current = self.lock_seat();
+        if current.key.is_none() {
+            *self.lock_outcome() = Some(Box::new(outcome));
+            drop(current);
+            super::asking::fail_pending(self, &AskError::Cancelled);
+            return;
+        }
+        drop(current);
         super::completing::complete(self, outcome);
     }
 }

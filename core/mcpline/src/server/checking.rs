@@ -29,6 +29,7 @@ pub(super) fn refused_arguments(violation: &Violation) -> ToolReply {
 pub(super) fn start_checked(call: Arc<CallState>, schema: CompiledSchema) {
     let arguments = call.arguments.clone();
     check(call, schema, arguments, |call, outcome| match outcome {
+        Some(Ok(())) if call.is_cancelled() => {}
         Some(Ok(())) => call.start(),
         Some(Err(violation)) => {
             Call::new(call.clone()).reply(Ok(Reply::Tool(refused_arguments(&violation))));

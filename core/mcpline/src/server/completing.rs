@@ -72,9 +72,11 @@ fn answer(call: &CallState, outcome: Result<&Reply, &RpcError>) {
     asking::fail_pending(call, &AskError::Cancelled);
     let seat = call.seat();
     match outcome {
-        Ok(reply) => respond(&seat, Status::Result, hint(reply), |out, revision| {
-            write_reply(call, reply, out, revision);
-        }),
+        Ok(reply) => {
+            respond(&seat, Status::Result, hint(reply), |out, revision| {
+                write_reply(call, reply, out, revision);
+            });
+        }
         Err(error) => respond_error(&seat, status(&seat, error), error),
     }
 }
@@ -91,13 +93,13 @@ fn status(seat: &Seat, error: &RpcError) -> Status {
     Status::Forbidden(error.code.0)
 }
 
-/// Ends the seat's request with a result that `write` appends; sends nothing if it was cancelled.
+/// Ends the seat's request with a result that `write` appends; sends nothing and returns `false` if it was cancelled.
 pub(super) fn respond(
     seat: &Seat,
     status: Status,
     hint: usize,
     write: impl Fn(&mut Vec<u8>, Revision),
-) {
+) -> bool {
     let revision = seat.peer.revision;
     end(seat, |finished| {
         seat.lane
@@ -108,7 +110,7 @@ pub(super) fn respond(
                 write(out, revision);
                 out.push(b'}');
             });
-    });
+    })
 }
 
 /// Ends the seat's request with an error; sends nothing if it was cancelled.
@@ -120,11 +122,12 @@ pub(super) fn respond_error(seat: &Seat, status: Status, error: &RpcError) {
     });
 }
 
-fn end(seat: &Seat, answer: impl FnOnce(&Finished<AskSink>)) {
-    let Some(key) = seat.key else { return };
+fn end(seat: &Seat, answer: impl FnOnce(&Finished<AskSink>)) -> bool {
+    let Some(key) = seat.key else { return false };
     let _answering = seat.connection.answering();
+    // Whoever cancelled it has abandoned the lane.
     let Some(mut finished) = seat.connection.lock_session().finish(key) else {
-        return;
+        return false;
     };
     for message in &finished.before {
         lane::send(&*seat.lane, message);
@@ -134,6 +137,7 @@ fn end(seat: &Seat, answer: impl FnOnce(&Finished<AskSink>)) {
         sink(Err(AskError::Cancelled));
     }
     answer(&finished);
+    true
 }
 
 /// About how long a reply will be, so that buffers are made once.

@@ -29,12 +29,18 @@ use super::dispatch;
 use super::permission;
 use super::request_info::HttpInfo;
 
+#[cfg(test)]
+mod tests;
+
 type Session = ServerSession<Served, AskSink>;
+
+/// The session machine, locked.
+pub(crate) type SessionGuard<'c> = MutexGuard<'c, Session>;
 
 /// What the session machine keeps for the driver with each request in flight.
 pub(crate) struct Served {
-    /// The call, unless the request is a stream of notifications.
-    call: Option<Arc<CallState>>,
+    /// The call, once the request was dispatched to a handler.
+    pub(super) call: Option<Arc<CallState>>,
     lane: Arc<dyn Lane>,
 }
 
@@ -133,7 +139,7 @@ impl Connection {
         &self.principal
     }
 
-    pub(crate) fn lock_session(&self) -> MutexGuard<'_, Session> {
+    pub(crate) fn lock_session(&self) -> SessionGuard<'_> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -209,7 +215,10 @@ impl Connection {
         for entry in entries {
             match entry {
                 Ok(message) => self.receive_one(message, true, &lane, http),
-                Err(error) => self.answer_unreadable(&*lane, &error),
+                Err(error) if error.is_answerable() => self.answer_unreadable(&*lane, &error),
+                Err(error) => {
+                    tracing::warn!(error = %error.error, "a message in a batch could not be read");
+                }
             }
         }
     }
@@ -231,56 +240,25 @@ impl Connection {
             });
             return;
         }
-        let profile = self.server.profile();
-        let mut session = self.lock_session();
-        let received = session.receive(message, in_batch, &profile, clock::now());
-        match received {
-            Received::Request(admitted) => {
-                drop(session);
-                dispatch::dispatch(self, admitted, lane, http);
-            }
-            Received::Reply { id, outcome } => {
-                drop(session);
-                answer(&**lane, &id, outcome);
-            }
-            Received::Listen(listening) => {
-                // Within the lock: no change may come before the acknowledgment.
-                let served = Served {
-                    call: None,
-                    lane: lane.clone(),
-                };
-                session.attach(listening.key, served);
-                lane::send(&**lane, &listening.acknowledgment);
-                drop(session);
-                self.server.list_connection(self.number, self);
-            }
+        match self.admit(message, in_batch, lane) {
+            Received::Request(admitted) => dispatch::dispatch(self, admitted, lane, http),
+            Received::Reply { id, outcome } => answer(&**lane, &id, outcome),
+            Received::Listen(_) => self.server.list_connection(self.number, self),
             Received::Initialized { id, result, peer } => {
-                drop(session);
                 tracing::debug!(revision = peer.revision.as_str(), "a client shook hands");
                 answer(&**lane, &id, Ok(result));
             }
-            Received::Ready(held) => {
-                session.start_pings(clock::now());
-                for outgoing in held {
-                    self.send(&mut session, &outgoing);
-                }
-                drop(session);
-                self.schedule();
-            }
+            Received::Ready(_) => self.schedule(),
             Received::Cancelled {
                 handle,
                 asks,
                 reason,
                 ..
             } => {
-                drop(session);
                 tracing::debug!(reason = reason.as_deref(), "a request was cancelled");
                 stop(handle, asks, &AskError::Cancelled);
             }
-            Received::Answer { handle, outcome } => {
-                drop(session);
-                handle(outcome);
-            }
+            Received::Answer { handle, outcome } => handle(outcome),
             Received::RootsChanged => {}
             Received::Notification(notification) => {
                 tracing::debug!(
@@ -290,6 +268,39 @@ impl Connection {
             }
             Received::Ignored(why) => tracing::trace!(why, "a message was ignored"),
         }
+    }
+
+    /// The session's step for one message, and what must happen before anybody else has the session: a request gets its
+    /// lane, so that whoever cancels it has one to abandon; no change comes before a stream's acknowledgment, and none
+    /// before those that were held for the handshake.
+    fn admit(
+        &self,
+        message: Message,
+        in_batch: bool,
+        lane: &Arc<dyn Lane>,
+    ) -> Received<Served, AskSink> {
+        let served = || Served {
+            call: None,
+            lane: lane.clone(),
+        };
+        let profile = self.server.profile();
+        let mut session = self.lock_session();
+        let mut received = session.receive(message, in_batch, &profile, clock::now());
+        match &mut received {
+            Received::Request(admitted) => session.attach(admitted.key, served()),
+            Received::Listen(listening) => {
+                session.attach(listening.key, served());
+                lane::send(&**lane, &listening.acknowledgment);
+            }
+            Received::Ready(held) => {
+                session.start_pings(clock::now());
+                for outgoing in held.drain(..) {
+                    self.send(&mut session, &outgoing);
+                }
+            }
+            _ => {}
+        }
+        received
     }
 
     /// Whoever may not read a resource is not told of its changes either.
@@ -320,19 +331,16 @@ impl Connection {
         permission::check(http.map(|http| &**http), &**lane, &needed)
     }
 
-    /// Hands a call to the session, which gives it back when the client cancels.
-    pub(crate) fn attach(&self, key: RequestKey, call: Arc<CallState>, lane: Arc<dyn Lane>) {
-        let served = Served {
-            call: Some(call),
-            lane,
+    /// Hands a call to the session, which gives it back when the client cancels or the server shuts down. `false` if that
+    /// has happened already.
+    pub(crate) fn attach(&self, key: RequestKey, call: Arc<CallState>) -> bool {
+        let replaced = match self.lock_session().handle_mut(key) {
+            Some(served) => served.call.replace(call),
+            None => return false,
         };
-        let mut session = self.lock_session();
-        session.attach(key, served);
-        let too_late = session.is_shutting_down();
-        drop(session);
-        if too_late {
-            self.shut_down();
-        }
+        // What it lets go of may want the session.
+        drop(replaced);
+        true
     }
 
     /// Cancels everything in flight, because the one client of this exchange disconnected.

@@ -3,17 +3,18 @@
 use std::sync::Arc;
 
 use mcpline_protocol::auth::Scopes;
-use mcpline_protocol::session::{AskError, Peer};
+use mcpline_protocol::session::{AskError, Outgoing, Peer};
 use mcpline_protocol::vocabulary::LoggingLevel;
 use mcpline_protocol::wire::Raw;
 use mcpline_protocol::{Revision, RpcError};
 
 use crate::auth::Authorized;
 use crate::clock;
-use crate::lane;
+use crate::lane::{self, Lane};
 
 use super::asking::{self, Ask};
 use super::call::CallState;
+use super::connection::{Connection, SessionGuard};
 use super::permission;
 use super::request_info::HttpInfo;
 
@@ -40,14 +41,9 @@ impl Context {
             let Some(key) = seat.key else { return };
             (seat.connection.clone(), seat.lane.clone(), key)
         };
-        let outgoing =
-            connection
-                .lock_session()
-                .progress(key, progress, total, message, clock::now());
-        match outgoing {
-            Some(outgoing) => lane::send(&*lane, &outgoing.message),
-            None => connection.schedule(),
-        }
+        let mut session = connection.lock_session();
+        let outgoing = session.progress(key, progress, total, message, clock::now());
+        send_or_schedule(&connection, session, &*lane, outgoing);
     }
 
     /// Sends a log message to the client, if it wants messages of this level.
@@ -60,13 +56,9 @@ impl Context {
             let Some(key) = seat.key else { return };
             (seat.connection.clone(), seat.lane.clone(), key)
         };
-        let outgoing = connection
-            .lock_session()
-            .log(Some(key), level, logger, data, clock::now());
-        match outgoing {
-            Some(outgoing) => lane::send(&*lane, &outgoing.message),
-            None => connection.schedule(),
-        }
+        let mut session = connection.lock_session();
+        let outgoing = session.log(Some(key), level, logger, data, clock::now());
+        send_or_schedule(&connection, session, &*lane, outgoing);
     }
 
     /// Asks the client, in the middle of the call, on every revision.
@@ -195,6 +187,22 @@ impl Context {
     /// What the handler's last run wanted to remember.
     pub fn request_state(&self) -> Option<String> {
         self.call.input.as_ref()?.state.clone()
+    }
+}
+
+/// Sends a message within the session's lock, so that neither a later report nor the response overtakes it.
+fn send_or_schedule(
+    connection: &Arc<Connection>,
+    session: SessionGuard<'_>,
+    lane: &dyn Lane,
+    outgoing: Option<Outgoing>,
+) {
+    match outgoing {
+        Some(outgoing) => lane::send(lane, &outgoing.message),
+        None => {
+            drop(session);
+            connection.schedule();
+        }
     }
 }
 

@@ -86,13 +86,15 @@ fn refuse(seat: &Seat, refusal: Refusal) {
         Refusal::Feature(error) => respond_error(seat, Status::Error(error.code.0), &error),
         Refusal::Request(error) => respond_error(seat, Status::Refused(error.code.0), &error),
         Refusal::Forbidden(error) => respond_error(seat, Status::Forbidden(error.code.0), &error),
-        Refusal::Tool(entry, reply) => respond(seat, Status::Result, 256, |out, revision| {
-            let envelope = Envelope {
-                revision,
-                server_info: seat.connection.server().info_json(),
-            };
-            write_tool(out, &reply, entry.wrapped, &envelope);
-        }),
+        Refusal::Tool(entry, reply) => {
+            respond(seat, Status::Result, 256, |out, revision| {
+                let envelope = Envelope {
+                    revision,
+                    server_info: seat.connection.server().info_json(),
+                };
+                write_tool(out, &reply, entry.wrapped, &envelope);
+            });
+        }
     }
 }
 
@@ -147,12 +149,11 @@ fn call(
         book,
         seat.clone(),
     );
-    if let Some(key) = seat.key {
-        seat.connection.attach(key, call.clone(), seat.lane.clone());
-    }
-    match unchecked {
-        None => call.start(),
-        Some(schema) => checking::start_checked(call, schema),
+    if seat.attach(&call) {
+        match unchecked {
+            None => call.start(),
+            Some(schema) => checking::start_checked(call, schema),
+        }
     }
     Ok(())
 }

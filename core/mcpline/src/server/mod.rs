@@ -23,6 +23,8 @@ mod reply;
 mod request_info;
 mod settings;
 mod state_keys;
+#[cfg(test)]
+mod test_lane;
 mod typed;
 mod visits;
 

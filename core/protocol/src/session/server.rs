@@ -271,6 +271,11 @@ impl<C, A> ServerSession<C, A> {
         }
     }
 
+    /// The driver's handle to a request in flight; `None` if it was cancelled or has ended.
+    pub fn handle_mut(&mut self, key: RequestKey) -> Option<&mut C> {
+        self.requests.get_mut(key)?.handle.as_mut()
+    }
+
     /// The driver's handle to a request in flight.
     pub fn handle(&mut self, key: RequestKey) -> Option<&C> {
         self.requests.get_mut(key)?.handle.as_ref()
@@ -329,10 +334,8 @@ impl<C, A> ServerSession<C, A> {
         ))
     }
 
-    /// The server shuts down: ends every request that the driver has attached a handle to, for the driver to answer each
-    /// with [`RpcError::shutting_down`]. Requests that come later are refused with it.
-    ///
-    /// A request whose handle is [attached](Self::attach) later still is in flight: call this again then.
+    /// The server shuts down: ends every request, for the driver to answer each that it has [attached](Self::attach) a
+    /// handle to with [`RpcError::shutting_down`]. Requests that come later are refused with it.
     pub fn shut_down(&mut self) -> Vec<(C, Finished<A>)> {
         self.shutting_down = true;
         let keys = self.requests.keys().into_iter();
@@ -341,11 +344,6 @@ impl<C, A> ServerSession<C, A> {
             Some((handle, self.finish(key)?))
         })
         .collect()
-    }
-
-    /// Whether the server [shuts down](Self::shut_down).
-    pub fn is_shutting_down(&self) -> bool {
-        self.shutting_down
     }
 
     /// The connection is gone: hands out every call and question for the driver to fail.

@@ -8,9 +8,12 @@ mod book;
 mod fitting;
 mod retry;
 mod returned;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
+use mcpline_protocol::RpcError;
 use mcpline_protocol::mrtr::{Answer, Asked, RequestState, question_digest, request_digest};
 use mcpline_protocol::session::{AskError, AskRequest, Need};
 use mcpline_protocol::wire::{Params, Raw, json_string};
@@ -21,7 +24,7 @@ use crate::lane::{self, Status};
 
 use super::answers;
 use super::call::{CallState, Seat, Target};
-use super::completing::respond;
+use super::completing::{respond, respond_error};
 use super::reply::{AskMethod, Envelope, InputRequest};
 
 pub(crate) use book::Book;
@@ -111,16 +114,15 @@ fn ask_on_stream(seat: &Seat, method: AskMethod, params: Option<Raw>, sink: AskS
         related: Some(key),
         timeouts: seat.connection.server().settings.ask_timeouts,
     };
-    let asked = seat
-        .connection
-        .lock_session()
-        .ask(request, checked, clock::now());
+    let mut session = seat.connection.lock_session();
+    let asked = session.ask(request, checked, clock::now());
+    // Within the lock: a cancellation of the question must not overtake it.
+    if let Ok((_, Some(outgoing))) = &asked {
+        lane::send(&*seat.lane, &outgoing.message);
+    }
+    drop(session);
     match asked {
-        Ok((_, Some(outgoing))) => {
-            lane::send(&*seat.lane, &outgoing.message);
-            seat.connection.schedule();
-        }
-        Ok((_, None)) => seat.connection.schedule(),
+        Ok(_) => seat.connection.schedule(),
         Err((error, sink)) => sink(Err(error)),
     }
 }
@@ -180,47 +182,55 @@ fn schedule_flush(call: Arc<CallState>) {
 fn flush(call: &Arc<CallState>) {
     let server = &call.server;
     let settings = &server.settings;
-    let (asked, answered, round, requests) = {
-        let mut book = call.lock_book();
-        book.flushing = false;
-        if book.pending.is_empty() || call.is_done() || call.is_cancelled() {
-            return;
-        }
-        if call.lock_seat().key.is_none() {
-            // A round is out: the retry that ends it asks what has come up meanwhile.
-            return;
-        }
-        book.round += 1;
-        let asked: Vec<Asked> = book.pending.iter().map(Pending::asked).collect();
-        let requests: Vec<InputRequest> = book.pending.iter().map(Pending::request).collect();
-        (asked, book.answered.clone(), book.round, requests)
-    };
-    if round > settings.rounds {
-        fail_pending(call, &AskError::Limit("too many rounds of questions"));
+    let mut book = call.lock_book();
+    book.flushing = false;
+    if book.pending.is_empty() {
         return;
     }
-    let seat = call.seat();
+    if call.is_done() || call.is_cancelled() {
+        drop(book);
+        // Asked while the call ended: whoever failed its questions may not have seen these.
+        fail_pending(call, &AskError::Cancelled);
+        return;
+    }
+    let Some(seat) = call.suspend() else {
+        // A round is out: the retry that ends it asks what has come up meanwhile.
+        return;
+    };
+    book.round += 1;
+    let round = book.round;
+    let asked: Vec<Asked> = book.pending.iter().map(Pending::asked).collect();
+    let requests: Vec<InputRequest> = book.pending.iter().map(Pending::request).collect();
+    let answered = book.answered.clone();
+    drop(book);
+
+    let fail = |seat: Arc<Seat>, why: &'static str| {
+        call.resume(seat);
+        fail_pending(call, &AskError::Limit(why));
+    };
+    if round > settings.rounds {
+        return fail(seat, "too many rounds of questions");
+    }
     let ticket = clock::token();
     let sealed = seal(call, &seat, ticket.clone(), round, asked, answered, None);
     if sealed.len() > settings.state_size {
-        fail_pending(call, &AskError::Limit("the request state got too large"));
-        return;
+        return fail(seat, "the request state got too large");
     }
     let expires = clock::now() + settings.state_lifetime;
     let inserted = server.suspend(ticket.clone(), call.clone(), expires);
     if inserted.is_err() {
-        fail_pending(call, &AskError::Limit("too many handlers are suspended"));
-        return;
+        return fail(seat, "too many handlers are suspended");
     }
     if call.is_cancelled() {
-        // The connection was closed just now, perhaps before the handler was in the table.
+        // The client is gone, or the handler's transport has ended just now: then the request may still want an answer.
         drop(server.take_suspended(&ticket));
+        let error = RpcError::shutting_down();
+        respond_error(&seat, Status::Error(error.code.0), &error);
         return;
     }
-    respond_input_required(&seat, &requests, &sealed);
-    let mut current = call.lock_seat();
-    if current.key == seat.key {
-        Arc::make_mut(&mut current).key = None;
+    if !respond_input_required(&seat, &requests, &sealed) {
+        // The request was cancelled just now: no client has the ticket.
+        drop(server.take_suspended(&ticket));
     }
 }
 
@@ -251,7 +261,8 @@ fn seal(
     .seal(call.server.key_ring(), clock::random())
 }
 
-fn respond_input_required(seat: &Seat, requests: &[InputRequest], sealed: &str) {
+/// Ends the request with questions; `false` if it was cancelled.
+fn respond_input_required(seat: &Seat, requests: &[InputRequest], sealed: &str) -> bool {
     let server_info = seat.connection.server().info_json();
     respond(seat, Status::Result, 256 + sealed.len(), |out, revision| {
         let envelope = Envelope {
@@ -282,7 +293,7 @@ fn respond_input_required(seat: &Seat, requests: &[InputRequest], sealed: &str) 
         out.extend_from_slice(b",\"requestState\":");
         json_string(out, sealed);
         envelope.close(out, None);
-    });
+    })
 }
 
 /// Fails every open question of a call.

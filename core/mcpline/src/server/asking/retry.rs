@@ -130,7 +130,7 @@ pub(in crate::server) fn resume(
     }
     match server.take_suspended(&state.ticket) {
         Resumption::Here(call) => {
-            take_over(&call, seat, given);
+            take_over(&call, seat.clone(), given);
             Ok(Resumed::Taken)
         }
         Resumption::Used => {
@@ -192,13 +192,14 @@ fn check_pending(call: &CallState, given: &[Answer]) -> Result<(), RpcError> {
 
 /// Seats a suspended call on the retry's request and hands it the answers. What was not answered is asked
 /// again.
-fn take_over(call: &Arc<CallState>, seat: &Arc<Seat>, given: Vec<Answer>) {
-    *call.lock_seat() = seat.clone();
-    if let Some(key) = seat.key {
-        seat.connection.attach(key, call.clone(), seat.lane.clone());
+fn take_over(call: &Arc<CallState>, seat: Arc<Seat>, given: Vec<Answer>) {
+    if !seat.attach(call) {
+        // The client has cancelled the retry, and with it the call.
+        call.cancel();
+        return;
     }
     let mut resumed = Vec::new();
-    let ask_again = {
+    {
         let mut book = call.lock_book();
         for answer in given {
             let place = book
@@ -211,6 +212,11 @@ fn take_over(call: &Arc<CallState>, seat: &Arc<Seat>, given: Vec<Answer>) {
                 book.answered.push(answer);
             }
         }
+    }
+    call.resume(seat);
+    // Looked at only now: what was asked while the call had no request was left to us.
+    let ask_again = {
+        let mut book = call.lock_book();
         !book.pending.is_empty() && !std::mem::replace(&mut book.flushing, true)
     };
     if ask_again {

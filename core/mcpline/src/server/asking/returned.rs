@@ -107,12 +107,9 @@ fn gather_answers(call: &Arc<CallState>, seat: &Seat, questions: InputRequired, 
             state: gathering.state,
             round: gathering.round,
         });
-        let seat = again.seat();
-        if let Some(key) = seat.key {
-            seat.connection
-                .attach(key, again.clone(), seat.lane.clone());
+        if again.seat().attach(&again) {
+            again.start();
         }
-        again.start();
     };
     if questions.requests.is_empty() {
         let mut slot = gathering

@@ -1,0 +1,164 @@
+use std::sync::Mutex;
+
+use mcpline_protocol::session::Scope;
+use mcpline_protocol::vocabulary::Tool;
+use serde_json::{Value, json};
+
+use crate::server::connection::Connection;
+use crate::server::test_lane::{TestLane, With, connection, modern_call, receive};
+use crate::server::{Call, HandlerError, Reply, Server, ToolOptions, ToolReply};
+
+use super::*;
+
+fn question() -> Ask {
+    let params =
+        json!({"message": "Name?", "requestedSchema": {"type": "object", "properties": {}}});
+    Ask::new(AskMethod::Elicit, Raw::from_serialize(&params).ok())
+}
+
+/// A server whose tool `ask` hands its calls to `run`.
+fn server(run: impl Fn(Call) + Send + Sync + 'static) -> Server {
+    let server = Server::new("test", "1");
+    let tool = Tool::new("ask", json!({"type": "object"}));
+    server
+        .add_tool(tool, ToolOptions::default(), Arc::new(With(run)))
+        .expect("a tool");
+    server
+}
+
+/// An exchange of its own, as each request has over HTTP.
+fn exchange(server: &Server) -> (Arc<Connection>, Arc<TestLane>) {
+    let connection = connection(server.inner(), Scope::Exchange);
+    (connection, Arc::new(TestLane::default()))
+}
+
+fn retry(round: &Value) -> Value {
+    let state = round["result"]["requestState"].clone();
+    assert!(state.is_string(), "{round}");
+    let more = json!({"requestState": state, "inputResponses": {"ask-1": {"action": "decline"}}});
+    modern_call(2, "ask", &more)
+}
+
+async fn settle() {
+    for _ in 0..4 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_retry_that_comes_before_its_round_has_gone_out_is_answered() {
+    let server = server(|call: Call| {
+        call.context().ask_with(question(), move |_| {
+            // Later, as a task that was woken.
+            tokio::spawn(async { call.reply(Ok(Reply::Tool(ToolReply::text("done")))) });
+        });
+    });
+    let (first, lane) = exchange(&server);
+    let (second, answers) = exchange(&server);
+    // What another thread may do as soon as the round is on the wire.
+    let (from, to) = (second.clone(), answers.clone());
+    lane.on_response(move |round| receive(&from, &to, &retry(&round)));
+    receive(&first, &lane, &modern_call(1, "ask", &json!({})));
+    settle().await;
+    let answered = answers.responses();
+    assert_eq!(answered.len(), 1);
+    assert_eq!(answered[0]["result"]["content"][0]["text"], "done");
+}
+
+#[tokio::test]
+async fn a_call_that_asks_again_at_once_keeps_the_request_of_its_retry() {
+    let server = server(|call: Call| {
+        let context = call.context();
+        context.clone().ask_with(question(), move |_| {
+            context.ask_with(question(), move |_| drop(call));
+        });
+    });
+    let (first, lane) = exchange(&server);
+    let (second, answers) = exchange(&server);
+    let (from, to) = (second.clone(), answers.clone());
+    lane.on_response(move |round| receive(&from, &to, &retry(&round)));
+    receive(&first, &lane, &modern_call(1, "ask", &json!({})));
+    settle().await;
+    let rounds = answers.responses();
+    assert_eq!(rounds.len(), 1);
+    assert_eq!(rounds[0]["result"]["resultType"], "input_required");
+}
+
+#[tokio::test]
+async fn a_result_that_comes_while_the_call_is_suspended_answers_the_retry() {
+    let held: Arc<Mutex<Option<Call>>> = Arc::default();
+    let holder = held.clone();
+    let server = server(move |call: Call| {
+        call.context().ask_with(question(), |_| {});
+        *holder.lock().expect("no panic") = Some(call);
+    });
+    let (first, lane) = exchange(&server);
+    receive(&first, &lane, &modern_call(1, "ask", &json!({})));
+    settle().await;
+    let round = lane.responses().remove(0);
+    // The handler did not wait for the answer.
+    let call = held.lock().expect("no panic").take().expect("a call");
+    call.reply(Ok(Reply::Tool(ToolReply::text("without an answer"))));
+    let (second, answers) = exchange(&server);
+    receive(&second, &answers, &retry(&round));
+    let answered = answers.responses();
+    assert_eq!(answered.len(), 1);
+    assert_eq!(
+        answered[0]["result"]["content"][0]["text"],
+        "without an answer"
+    );
+}
+
+#[tokio::test]
+async fn a_question_that_meets_a_cancellation_fails() {
+    let outcomes: Arc<Mutex<Vec<Result<Raw, AskError>>>> = Arc::default();
+    let sink = outcomes.clone();
+    let server = server(move |call: Call| {
+        let sink = sink.clone();
+        call.context().ask_with(question(), move |outcome| {
+            sink.lock().expect("no panic").push(outcome);
+        });
+        std::mem::forget(call);
+    });
+    let (first, lane) = exchange(&server);
+    receive(&first, &lane, &modern_call(1, "ask", &json!({})));
+    let call = first
+        .lock_session()
+        .handles()
+        .find_map(|(_, served)| served.call.clone())
+        .expect("in flight");
+    // As if the call had been cancelled on another thread between the look at that and the question.
+    let pending = std::mem::take(&mut call.lock_book().pending);
+    first.cancel_all();
+    call.lock_book().pending = pending;
+    settle().await;
+    let outcomes = outcomes.lock().expect("no panic");
+    assert_eq!(*outcomes, [Err(AskError::Cancelled)]);
+    assert!(lane.responses().is_empty());
+}
+
+#[tokio::test]
+async fn a_round_that_cannot_go_out_leaves_the_request_to_the_handler() {
+    let server = Server::builder("test", "1")
+        .settings(crate::Settings {
+            rounds: 0,
+            ..crate::Settings::default()
+        })
+        .build()
+        .expect("builds");
+    let tool = Tool::new("ask", json!({"type": "object"}));
+    let handler = With(|call: Call| {
+        call.context().ask_with(question(), move |outcome| {
+            let error = outcome.expect_err("no rounds");
+            call.reply(Err(HandlerError::Tool(error.to_string())));
+        });
+    });
+    server
+        .add_tool(tool, ToolOptions::default(), Arc::new(handler))
+        .expect("a tool");
+    let (first, lane) = exchange(&server);
+    receive(&first, &lane, &modern_call(1, "ask", &json!({})));
+    settle().await;
+    assert_eq!(lane.responses().len(), 1);
+    assert_eq!(lane.responses()[0]["result"]["isError"], true);
+}

@@ -1,0 +1,135 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::vocabulary::Tool;
+use serde_json::{Value, json};
+
+use crate::server::test_lane::{TestLane, With, read, receive, session};
+use crate::server::{Call, HttpInfo, Server, ToolOptions};
+
+use super::*;
+
+/// A server with the tool `count`, which counts its calls and never answers, and `forbidden`, which needs a scope.
+fn server(calls: &Arc<AtomicUsize>) -> Server {
+    let server = Server::new("test", "1");
+    let calls = calls.clone();
+    let handler = With(move |call: Call| {
+        calls.fetch_add(1, Ordering::SeqCst);
+        std::mem::forget(call);
+    });
+    let handler = Arc::new(handler);
+    let tool = |name: &str| Tool::new(name, json!({"type": "object"}));
+    let mut options = ToolOptions::default();
+    server
+        .add_tool(tool("count"), options.clone(), handler.clone())
+        .expect("a tool");
+    options.scopes = Scopes::checked(["files:read"]).expect("a scope");
+    server
+        .add_tool(tool("forbidden"), options, handler)
+        .expect("a tool");
+    server
+}
+
+fn call(id: u64, tool: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool}})
+}
+
+fn cancellation(id: u64) -> Value {
+    json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
+}
+
+/// The HTTP side of a request without a token.
+fn http() -> Arc<HttpInfo> {
+    let (parts, ()) = http::Request::post("/mcp")
+        .body(())
+        .expect("a request")
+        .into_parts();
+    Arc::new(HttpInfo::of(parts))
+}
+
+#[tokio::test]
+async fn a_request_that_is_cancelled_before_its_call_is_attached_starts_no_handler() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let server = server(&calls);
+    let connection = session(server.inner());
+    let lane = Arc::new(TestLane::default());
+    let to: Arc<dyn Lane> = lane.clone();
+    let Ok(Incoming::Single(request)) = read(&call(1, "count")) else {
+        panic!("a request");
+    };
+    let Received::Request(admitted) = connection.admit(request, false, &to) else {
+        panic!("it is admitted");
+    };
+    receive(
+        &connection,
+        &Arc::new(TestLane::default()),
+        &cancellation(1),
+    );
+    assert_eq!(lane.abandoned(), 1);
+    dispatch::dispatch(&connection, admitted, &to, None);
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+    assert_eq!(lane.abandoned(), 1);
+    assert!(connection.is_idle());
+}
+
+#[tokio::test]
+async fn a_request_that_is_cancelled_while_it_is_refused_ends() {
+    let server = server(&Arc::default());
+    let connection = session(server.inner());
+    let lane = Arc::new(TestLane::default());
+    let canceller = connection.clone();
+    lane.on_demand(move || {
+        receive(&canceller, &Arc::new(TestLane::default()), &cancellation(1));
+    });
+    let to: Arc<dyn Lane> = lane.clone();
+    connection.receive(read(&call(1, "forbidden")), &to, Some(&http()));
+    assert_eq!(lane.responses(), Vec::<Value>::new());
+    assert_eq!(lane.abandoned(), 1);
+}
+
+#[tokio::test]
+async fn a_batch_completes_though_one_of_its_requests_is_cancelled_before_its_call_is_attached() {
+    let server = server(&Arc::default());
+    let connection = session(server.inner());
+    let lane = Arc::new(TestLane::default());
+    let batch: Arc<dyn Lane> = Arc::new(BatchLane::new(lane.clone(), 2));
+    let Ok(Incoming::Single(request)) = read(&call(1, "count")) else {
+        panic!("a request");
+    };
+    let Received::Request(admitted) = connection.admit(request, true, &batch) else {
+        panic!("it is admitted");
+    };
+    receive(
+        &connection,
+        &Arc::new(TestLane::default()),
+        &cancellation(1),
+    );
+    dispatch::dispatch(&connection, admitted, &batch, None);
+    let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
+    connection.receive(read(&ping), &batch, None);
+    assert_eq!(
+        lane.responses(),
+        [json!([{"jsonrpc": "2.0", "id": 2, "result": {}}])]
+    );
+}
+
+#[tokio::test]
+async fn a_batch_with_an_unreadable_notification_answers_each_of_its_requests() {
+    let server = server(&Arc::default());
+    let connection = session(server.inner());
+    let lane = Arc::new(TestLane::default());
+    let to: Arc<dyn Lane> = lane.clone();
+    let batch = json!([
+        {"jsonrpc": "2.0", "method": "notifications/progress", "params": 5},
+        {"jsonrpc": "2.0", "id": 1, "method": "ping"},
+        {"jsonrpc": "2.0", "id": 2, "method": "ping"},
+    ]);
+    connection.receive(read(&batch), &to, None);
+    assert_eq!(
+        lane.responses(),
+        [
+            json!([{"jsonrpc": "2.0", "id": 1, "result": {}}, {"jsonrpc": "2.0", "id": 2, "result": {}}])
+        ]
+    );
+    assert_eq!(lane.abandoned(), 0);
+}

@@ -1,0 +1,140 @@
+//! For tests: a lane that records what is written to it, and does something at a moment that only another thread would hit.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::session::{Scope, SessionLimits};
+use serde_json::{Value, json};
+
+use crate::lane::{Encode, Kind, Lane};
+
+use super::connection::{Connection, Opening};
+use super::{Call, Handler, Inner};
+
+type Hook = Box<dyn FnOnce() + Send>;
+type ResponseHook = Box<dyn FnOnce(Value) + Send>;
+
+#[derive(Default)]
+pub(super) struct TestLane {
+    written: Mutex<Vec<(Kind, Value)>>,
+    abandoned: AtomicUsize,
+    on_response: Mutex<Option<ResponseHook>>,
+    on_demand: Mutex<Option<Hook>>,
+}
+
+impl TestLane {
+    /// Has `hook` called with the next response, within the write.
+    pub(super) fn on_response(&self, hook: impl FnOnce(Value) + Send + 'static) {
+        *lock(&self.on_response) = Some(Box::new(hook));
+    }
+
+    /// Has `hook` called when a request is refused for want of scopes, before it is answered.
+    pub(super) fn on_demand(&self, hook: impl FnOnce() + Send + 'static) {
+        *lock(&self.on_demand) = Some(Box::new(hook));
+    }
+
+    /// The responses so far.
+    pub(super) fn responses(&self) -> Vec<Value> {
+        let written = lock(&self.written);
+        let responses = written.iter().filter(|(kind, _)| *kind != Kind::Message);
+        responses.map(|(_, message)| message.clone()).collect()
+    }
+
+    /// How often no response was promised any more.
+    pub(super) fn abandoned(&self) -> usize {
+        self.abandoned.load(Ordering::SeqCst)
+    }
+}
+
+impl Lane for TestLane {
+    fn write(&self, kind: Kind, hint: usize, encode: Encode<'_>) {
+        let mut message = Vec::with_capacity(hint);
+        encode(&mut message);
+        let message: Value = serde_json::from_slice(&message).expect("JSON");
+        lock(&self.written).push((kind, message.clone()));
+        let hook = match kind {
+            Kind::Message => None,
+            Kind::Response(_) => lock(&self.on_response).take(),
+        };
+        if let Some(hook) = hook {
+            hook(message);
+        }
+    }
+
+    fn abandon(&self) {
+        self.abandoned.fetch_add(1, Ordering::SeqCst);
+    }
+
+    fn demand(&self, _: &Scopes) {
+        let hook = lock(&self.on_demand).take();
+        if let Some(hook) = hook {
+            hook();
+        }
+    }
+}
+
+/// A handler that does something with the call.
+pub(super) struct With<F>(pub(super) F);
+
+impl<F: Fn(Call) + Send + Sync + 'static> Handler for With<F> {
+    fn call(&self, call: Call) {
+        (self.0)(call);
+    }
+}
+
+/// A connection and a lane for what belongs to no request.
+pub(super) fn connection(server: &Arc<Inner>, scope: Scope) -> Arc<Connection> {
+    let opening = Opening {
+        scope,
+        limits: SessionLimits::default(),
+        general: Arc::new(TestLane::default()),
+        session_id: None,
+        principal: String::new(),
+        transport: server.next_transport(),
+    };
+    Connection::unlisted(server, opening)
+}
+
+/// Hands a message to the connection, with answers to `lane`.
+pub(super) fn receive(connection: &Arc<Connection>, lane: &Arc<TestLane>, message: &Value) {
+    let lane: Arc<dyn Lane> = lane.clone();
+    connection.receive(read(message), &lane, None);
+}
+
+/// The same with a message as it was read.
+pub(super) fn read(
+    message: &Value,
+) -> Result<mcpline_protocol::wire::Incoming, mcpline_protocol::wire::ReadError> {
+    mcpline_protocol::wire::read(message.to_string().into())
+}
+
+/// A connection after the handshake of 2025-03-26, the revision that has batches.
+pub(super) fn session(server: &Arc<Inner>) -> Arc<Connection> {
+    let connection = connection(server, Scope::Session);
+    let lane = Arc::new(TestLane::default());
+    for message in [
+        json!({"jsonrpc": "2.0", "id": "handshake", "method": "initialize", "params": {
+            "protocolVersion": "2025-03-26", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+    ] {
+        receive(&connection, &lane, &message);
+    }
+    connection
+}
+
+/// A `tools/call` of 2026-07-28.
+pub(super) fn modern_call(id: u64, tool: &str, more: &Value) -> Value {
+    let mut params = json!({"name": tool, "arguments": {}, "_meta": {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {"elicitation": {"form": {}}}}});
+    for (name, value) in more.as_object().expect("an object") {
+        params[name] = value.clone();
+    }
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
