@@ -250,6 +250,8 @@ impl Inner {
     }
 
     pub(super) fn refresh_profile(&self) {
+        // Locked before the registry is read: whoever publishes last has seen every change.
+        let mut published = self.profile.write().unwrap_or_else(PoisonError::into_inner);
         let registry = self.registry();
         let declared = self.declared;
         let lists = ListCapability::default().with_list_changed(true);
@@ -283,7 +285,7 @@ impl Inner {
             discover_cache: self.settings.list_cache.clone(),
             revisions: self.settings.revisions.clone(),
         };
-        *self.profile.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(profile);
+        *published = Arc::new(profile);
     }
 }
 

@@ -25,6 +25,8 @@ mod settings;
 mod state_keys;
 #[cfg(test)]
 mod test_lane;
+#[cfg(test)]
+mod tests;
 mod typed;
 mod visits;
 

@@ -1,0 +1,29 @@
+use std::sync::Barrier;
+
+use super::test_lane::With;
+use super::*;
+
+#[test]
+fn registrations_at_the_same_time_are_both_declared() {
+    for round in 0..2_000 {
+        let server = Server::new("test", "1");
+        let handler = Arc::new(With(drop));
+        let start = Barrier::new(2);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                start.wait();
+                let tool = Tool::new("tool", serde_json::json!({"type": "object"}));
+                server
+                    .add_tool(tool, ToolOptions::default(), handler.clone())
+                    .expect("a tool");
+            });
+            start.wait();
+            server
+                .add_prompt(Prompt::new("prompt"), handler.clone())
+                .expect("a prompt");
+        });
+        let capabilities = &server.inner().profile().capabilities;
+        assert!(capabilities.tools.is_some(), "round {round}");
+        assert!(capabilities.prompts.is_some(), "round {round}");
+    }
+}
