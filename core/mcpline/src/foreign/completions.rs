@@ -1,7 +1,7 @@
 //! Work on its way back from foreign threads to the I/O thread.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcpline_protocol::session::AskError;
 use mcpline_protocol::wire::Raw;
@@ -26,7 +26,6 @@ pub type AskSink = Box<dyn FnOnce(Result<Raw, AskError>) + Send>;
 /// Collects [`Completion`]s from any thread and has one task on the I/O thread do them all at once.
 ///
 /// Cheap to clone. The task ends when the last clone is dropped.
-#[derive(Clone)]
 pub struct Completions {
     shared: Arc<Shared>,
 }
@@ -34,6 +33,9 @@ pub struct Completions {
 struct Shared {
     done: Mutex<Done>,
     filled: Notify,
+    /// How many clones there are. The count of `Arc` would not do: of two that are dropped together, neither may see that
+    /// it is the last.
+    clones: AtomicUsize,
     attended: AtomicBool,
     /// Held while completions are done, which keeps them in order when two threads do so.
     running: Mutex<Vec<Completion>>,
@@ -46,14 +48,12 @@ struct Done {
     closed: bool,
 }
 
-/// Closes the queue when the runtime drops its task: what waits in it may hold what holds the queue.
-struct Attendance(Weak<Shared>);
+/// Closes the queue when its task ends, or the runtime drops it: what waits in it may hold what holds the queue.
+struct Attendance(Arc<Shared>);
 
 impl Drop for Attendance {
     fn drop(&mut self) {
-        if let Some(shared) = self.0.upgrade() {
-            shared.close();
-        }
+        self.0.close();
     }
 }
 
@@ -63,16 +63,24 @@ impl Completions {
         let shared = Arc::new(Shared {
             done: Mutex::default(),
             filled: Notify::new(),
+            clones: AtomicUsize::new(1),
             attended: AtomicBool::new(true),
             running: Mutex::default(),
         });
-        let attendance = Attendance(Arc::downgrade(&shared));
+        let attendance = Attendance(shared.clone());
         background::spawn(runtime, async move {
-            while let Some(shared) = attendance.0.upgrade() {
+            let shared = &attendance.0;
+            loop {
                 let filled = shared.filled.notified();
-                if !shared.run() {
-                    filled.await;
+                // Looked at before the queue: what the last clone handed over is still done.
+                let last = shared.clones.load(Ordering::SeqCst) == 0;
+                if shared.run() {
+                    continue;
                 }
+                if last {
+                    return;
+                }
+                filled.await;
             }
         });
         Self { shared }
@@ -124,10 +132,19 @@ impl Completions {
     }
 }
 
+impl Clone for Completions {
+    fn clone(&self) -> Self {
+        self.shared.clones.fetch_add(1, Ordering::SeqCst);
+        Self {
+            shared: self.shared.clone(),
+        }
+    }
+}
+
 impl Drop for Completions {
     fn drop(&mut self) {
         // Lets the task see that nobody is left to hand over anything.
-        if Arc::strong_count(&self.shared) <= 2 {
+        if self.shared.clones.fetch_sub(1, Ordering::SeqCst) == 1 {
             self.shared.filled.notify_one();
         }
     }
@@ -193,7 +210,45 @@ impl std::fmt::Debug for Completions {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
     use super::*;
+
+    #[test]
+    fn the_task_ends_though_the_last_clones_are_dropped_together() {
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_time()
+            .build()
+            .expect("a runtime");
+        let mut tasks = Vec::new();
+        for _ in 0..2_000 {
+            let first = Completions::start(runtime.handle());
+            tasks.push(Arc::downgrade(&first.shared));
+            let second = first.clone();
+            let together = Barrier::new(2);
+            std::thread::scope(|scope| {
+                let together = &together;
+                scope.spawn(move || {
+                    together.wait();
+                    drop(second);
+                });
+                together.wait();
+                drop(first);
+            });
+        }
+        runtime.block_on(async {
+            let patience = std::time::Duration::from_secs(60);
+            let ended = async {
+                while tasks.iter().any(|task| task.strong_count() > 0) {
+                    tokio::task::yield_now().await;
+                }
+            };
+            let leaked = || tasks.iter().filter(|task| task.strong_count() > 0).count();
+            let timeout = tokio::time::timeout(patience, ended).await;
+            assert!(timeout.is_ok(), "{} tasks leaked", leaked());
+        });
+    }
 
     #[test]
     fn what_waits_when_the_runtime_ends_is_let_go_and_so_is_what_comes_later() {
