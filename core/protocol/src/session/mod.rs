@@ -11,6 +11,7 @@
 
 mod asks;
 mod gate;
+mod held;
 mod meta;
 mod peer;
 mod receiving;

@@ -226,6 +226,14 @@ impl<C, A> ServerSession<C, A> {
             .get("clientInfo")
             .filter(|value| value.as_bytes().first() == Some(&b'{'))
             .ok_or_else(|| RpcError::invalid_params("params.clientInfo must be an object"))?;
+        let kept = info.as_bytes().len() + capabilities.as_bytes().len();
+        if kept > self.limits.max_client_info_bytes {
+            return Err(RpcError::invalid_params(format!(
+                "params.clientInfo and params.capabilities have {kept} bytes together, more than the {} that this \
+                 server keeps of a client (`max_client_info_bytes`)",
+                self.limits.max_client_info_bytes
+            )));
+        }
         let revision = negotiate(&requested, &profile.revisions)
             .ok_or_else(|| RpcError::unsupported_version(&requested, &profile.revisions))?;
         // Copies: a session that lives for hours must not keep the whole received buffer alive.
@@ -264,7 +272,18 @@ impl<C, A> ServerSession<C, A> {
                         self.limits.subscriptions
                     )));
                 }
-                self.subscribed.insert(uri()?.into_owned());
+                let uri = uri()?.into_owned();
+                let kept: usize = self.subscribed.iter().map(String::len).sum();
+                if !self.subscribed.contains(&uri)
+                    && kept + uri.len() > self.limits.max_subscription_bytes
+                {
+                    return Err(RpcError::busy(format!(
+                        "the URIs of this session's subscriptions would have more than {} bytes together \
+                         (`max_subscription_bytes`)",
+                        self.limits.max_subscription_bytes
+                    )));
+                }
+                self.subscribed.insert(uri);
             }
             Method::ResourcesUnsubscribe => {
                 self.subscribed.remove(uri()?.as_ref());
@@ -328,7 +347,7 @@ impl<C, A> ServerSession<C, A> {
             Method::NotificationsInitialized => match &self.phase {
                 Phase::Initializing(peer) => {
                     self.phase = Phase::Ready(peer.clone());
-                    Received::Ready(std::mem::take(&mut self.held))
+                    Received::Ready(self.held.take(&self.asks))
                 }
                 Phase::Fresh => Received::Ignored("notifications/initialized before initialize"),
                 Phase::Ready(_) => Received::Ignored("notifications/initialized twice"),

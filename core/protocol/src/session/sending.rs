@@ -170,7 +170,7 @@ impl<C, A> ServerSession<C, A> {
         if self.is_ready() {
             return Ok((key, Some(outgoing)));
         }
-        self.held.push(outgoing);
+        self.held.push_ask(key, outgoing, &self.asks);
         Ok((key, None))
     }
 
@@ -220,8 +220,8 @@ impl<C, A> ServerSession<C, A> {
                 };
                 if self.is_ready() {
                     messages.push(outgoing);
-                } else if !self.held.contains(&outgoing) {
-                    self.held.push(outgoing);
+                } else {
+                    self.held.push_notification(outgoing);
                 }
             }
         }

@@ -12,6 +12,7 @@ use crate::vocabulary::LoggingLevel;
 use crate::wire::{Method, Notification, Params, Raw, RequestId};
 
 use super::asks::{AskError, AskKey, AskTable};
+use super::held::Held;
 use super::peer::Peer;
 use super::requests::{RequestKey, RequestTable};
 use super::subscriptions::{Listen, SubscribedUris};
@@ -38,8 +39,14 @@ pub struct SessionLimits {
     pub in_flight: usize,
     /// Questions to the client that are open at once, so that a handler's loop can't flood a user.
     pub open_asks: usize,
+    /// `clientInfo` and `capabilities` of `initialize` together, in bytes of JSON: a session keeps both for as long as
+    /// it lives, and a client needs no credentials to begin one. Real ones have a few hundred bytes, with icons as data
+    /// URLs some kilobytes.
+    pub max_client_info_bytes: usize,
     /// `resources/subscribe` URIs, because each is memory that a client makes us keep.
     pub subscriptions: usize,
+    /// All these URIs together, in bytes, for the same reason: room for `subscriptions` URIs of 256 bytes.
+    pub max_subscription_bytes: usize,
     /// Progress notifications of one request.
     pub progress_rate: Rate,
     /// Log messages of one session (handshake era) or one request (2026-07-28).
@@ -55,7 +62,9 @@ impl Default for SessionLimits {
         Self {
             in_flight: 1024,
             open_asks: 64,
+            max_client_info_bytes: 64 * 1024,
             subscriptions: 1024,
+            max_subscription_bytes: 256 * 1024,
             progress_rate: Rate {
                 burst: 64,
                 per_second: 20,
@@ -213,8 +222,7 @@ pub struct ServerSession<C, A> {
     pub(super) subscribed: SubscribedUris,
     pub(super) listens: Vec<Listen>,
     pub(super) visits: Visits,
-    /// What must not be sent before `notifications/initialized`.
-    pub(super) held: Vec<Outgoing>,
+    pub(super) held: Held,
     pub(super) last_heard: Duration,
     pub(super) ping: Option<AskKey>,
     pub(super) pings_missed: u32,
@@ -237,7 +245,7 @@ impl<C, A> ServerSession<C, A> {
             subscribed: SubscribedUris::new(),
             listens: Vec::new(),
             visits: Visits::default(),
-            held: Vec::new(),
+            held: Held::default(),
             last_heard: Duration::ZERO,
             ping: None,
             pings_missed: 0,

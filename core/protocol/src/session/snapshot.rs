@@ -14,6 +14,7 @@ use crate::vocabulary::{LoggingLevel, SubscriptionFilter};
 use crate::wire::{Raw, RequestId};
 
 use super::asks::{AskKey, AskRequest, AskTable, AskTimeouts};
+use super::held::HeldMessage;
 use super::peer::Peer;
 use super::requests::{Entry, RequestKey, RequestTable};
 use super::server::{Outgoing, Phase, Scope, ServerSession, SessionLimits};
@@ -94,6 +95,8 @@ struct AskSnapshot {
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct HeldSnapshot {
+    #[serde(default)]
+    ask: Option<u64>,
     related: Option<usize>,
     message: String,
 }
@@ -139,7 +142,7 @@ impl<C, A> ServerSession<C, A> {
         self.log_level = state.log_level;
         self.subscribed = state.subscribed.iter().cloned().collect();
         if self.is_ready() {
-            std::mem::take(&mut self.held)
+            self.held.take(&self.asks)
         } else {
             Vec::new()
         }
@@ -195,9 +198,10 @@ impl<C, A> ServerSession<C, A> {
             held: self
                 .held
                 .iter()
-                .map(|outgoing| HeldSnapshot {
-                    related: place(outgoing.related),
-                    message: String::from_utf8_lossy(&outgoing.message).into_owned(),
+                .map(|held| HeldSnapshot {
+                    ask: held.ask.map(|ask| ask.0),
+                    related: place(held.outgoing.related),
+                    message: String::from_utf8_lossy(&held.outgoing.message).into_owned(),
                 })
                 .collect(),
             last_heard: self.last_heard,
@@ -273,14 +277,15 @@ impl<C, A> ServerSession<C, A> {
         }
         session.asks.next = snapshot.next_ask;
         session.visits = Visits::restore(&snapshot.visits);
-        session.held = snapshot
-            .held
-            .iter()
-            .map(|held| Outgoing {
-                related: key_at(held.related),
-                message: held.message.clone().into_bytes(),
-            })
-            .collect();
+        for held in &snapshot.held {
+            session.held.restore(HeldMessage {
+                ask: held.ask.map(AskKey),
+                outgoing: Outgoing {
+                    related: key_at(held.related),
+                    message: held.message.clone().into_bytes(),
+                },
+            });
+        }
         session.last_heard = snapshot.last_heard;
         session.next_ping = snapshot.next_ping;
         session.ping = snapshot.ping.map(AskKey);
