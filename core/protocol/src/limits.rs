@@ -50,9 +50,17 @@ pub const MAX_PARAM_HEADERS: usize = 64;
 /// line.
 pub const MAX_URI: usize = 8 * 1024;
 
-/// How many lengths of values are tried to match a URI against a template: a dozen times the longest URI.
-/// Templates whose variables stand apart need less than its length; it takes a millisecond or two.
+/// Most steps of matching the URI of a request against the templates of a server: a dozen times the longest URI. A step
+/// is an end of a value that is tried; most templates need as many as the URI has bytes. It takes a millisecond or two.
 pub const MAX_MATCH_STEPS: usize = 100_000;
+
+/// Steps of matching all URIs that one request subscribes to, for each of their bytes, beside [`MAX_MATCH_STEPS`]: most
+/// are matched by templates in as many steps as they have bytes.
+pub const MATCH_STEPS_PER_BYTE: usize = 4;
+
+/// Longest text that completion candidates are ranked by, in bytes; nothing fits a longer one. What people type is short,
+/// and a URI is the longest that they paste.
+pub const MAX_TYPED_BYTES: usize = MAX_URI;
 
 /// Most variables in one URI template.
 pub const MAX_TEMPLATE_VARIABLES: usize = 64;

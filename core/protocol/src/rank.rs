@@ -1,6 +1,9 @@
 //! Completion candidates ranked by how well they fit what is typed: first those that start with it, then
 //! those that contain it, then those that contain its letters in order.
 
+use mcpline_schema::Budget;
+
+use crate::limits::MAX_TYPED_BYTES;
 use crate::vocabulary::Completion;
 
 /// The best candidates, and how many fit.
@@ -15,23 +18,36 @@ pub struct Ranked {
 }
 
 /// Ranks the candidates that fit `typed`; with nothing typed, all fit. Candidates that fit equally well
-/// stay in the order in which they were given.
-pub fn rank<T: AsRef<str>>(typed: &str, candidates: &[T]) -> Ranked {
+/// stay in the order in which they were given. `None` if the budget doesn't suffice to compare them all.
+pub fn rank<T: AsRef<str>>(
+    typed: &str,
+    candidates: &[T],
+    budget: &mut Budget<'_>,
+) -> Option<Ranked> {
+    if typed.len() > MAX_TYPED_BYTES {
+        return Some(Ranked::default());
+    }
     let folded = typed.to_lowercase();
-    let mut fitting: Vec<_> = candidates
-        .iter()
-        .filter_map(|candidate| {
-            Some((fit(typed, &folded, candidate.as_ref())?, candidate.as_ref()))
-        })
-        .collect();
+    let mut fitting = Vec::new();
+    for candidate in candidates {
+        let candidate = candidate.as_ref();
+        budget.charge(CANDIDATE_STEPS + candidate.len())?;
+        if let Some(fit) = fit(typed, &folded, candidate) {
+            fitting.push((fit, candidate));
+        }
+    }
     fitting.sort_by_key(|(fit, _)| *fit);
     let best = fitting.iter().take(Completion::MAX_VALUES);
-    Ranked {
+    Some(Ranked {
         values: best.map(|(_, candidate)| (*candidate).to_owned()).collect(),
         total: fitting.len(),
         has_more: fitting.len() > Completion::MAX_VALUES,
-    }
+    })
 }
+
+/// The steps of comparing a candidate, beside one for each of its bytes: it is folded to lower case, and those that fit
+/// are sorted.
+const CANDIDATE_STEPS: usize = 16;
 
 /// How well a candidate fits; the better, the smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -53,6 +69,10 @@ fn fit(typed: &str, folded: &str, candidate: &str) -> Option<Fit> {
         return Some(Fit::Prefix);
     }
     let candidate = candidate.to_lowercase();
+    if folded.len() > candidate.len() {
+        // Nor could its letters be found in order, and a search reads all of what is searched for.
+        return None;
+    }
     if candidate.starts_with(folded) {
         return Some(Fit::FoldedPrefix);
     }
@@ -88,8 +108,12 @@ fn scatter(typed: &str, candidate: &str) -> Option<usize> {
 mod tests {
     use super::*;
 
+    fn ranked<T: AsRef<str>>(typed: &str, candidates: &[T]) -> Ranked {
+        rank(typed, candidates, &mut Budget::new(1_000_000, None)).expect("affordable")
+    }
+
     fn values(typed: &str, candidates: &[&str]) -> Vec<String> {
-        rank(typed, candidates).values
+        ranked(typed, candidates).values
     }
 
     #[test]
@@ -116,22 +140,43 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_left_out() {
-        assert_eq!(rank("z", &["a", "b"]), Ranked::default());
+        assert_eq!(ranked("z", &["a", "b"]), Ranked::default());
         assert_eq!(values("straße", &["STRASSE", "Straße"]), ["Straße"]);
     }
 
     #[test]
     fn a_hundred_at_most_are_given_and_all_are_counted() {
         let candidates: Vec<_> = (0..150).map(|number| format!("item{number}")).collect();
-        let ranked = rank("item", &candidates);
+        let best = ranked("item", &candidates);
         assert_eq!(
-            (ranked.values.len(), ranked.total, ranked.has_more),
+            (best.values.len(), best.total, best.has_more),
             (100, 150, true)
         );
-        let ranked = rank("item14", &candidates);
+        let best = ranked("item14", &candidates);
         assert_eq!(
-            (ranked.values.len(), ranked.total, ranked.has_more),
+            (best.values.len(), best.total, best.has_more),
             (15, 15, false)
         );
+    }
+
+    #[test]
+    fn ranking_costs_as_much_as_the_candidates_are_long() {
+        let cost = |count: usize, length: usize| {
+            let candidates = vec!["x".repeat(length); count];
+            let mut budget = Budget::new(usize::MAX, None);
+            let typed = "x".repeat(MAX_TYPED_BYTES);
+            rank(&typed, &candidates, &mut budget).expect("affordable");
+            budget.spent()
+        };
+        assert_eq!(cost(1_000, 10), 100 * cost(10, 10));
+        assert!(cost(10, 10_000) <= 1_000 * cost(10, 10));
+        let candidates = vec!["x".repeat(100); 100];
+        assert_eq!(rank("x", &candidates, &mut Budget::new(5_000, None)), None);
+    }
+
+    #[test]
+    fn nothing_fits_what_is_longer_than_anybody_types() {
+        let typed = "x".repeat(MAX_TYPED_BYTES + 1);
+        assert_eq!(ranked(&typed, &[typed.as_str()]), Ranked::default());
     }
 }

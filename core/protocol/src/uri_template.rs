@@ -25,7 +25,9 @@ use serde::{Serialize, Serializer};
 
 pub use parser::{TemplateError, TemplateProblem};
 
-use crate::limits::MAX_URI;
+use mcpline_schema::Budget;
+
+use crate::limits::{MAX_MATCH_STEPS, MAX_URI};
 
 /// A parsed URI template.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +46,11 @@ pub enum Variable {
     /// Pairs of keys and values.
     Map(Vec<(String, String)>),
 }
+
+/// The budget was used up before it was known whether a URI matches a template.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the matching limit was reached before the URI was compared with every template")]
+pub struct MatchLimit;
 
 /// Variables by name, in the order they were set.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -120,13 +127,25 @@ impl UriTemplate {
     }
 
     /// The variables that make this template the URI, as the module documentation says. None if there
-    /// are none, if the URI is longer than [`MAX_URI`] bytes, or if none are found within
-    /// [`MAX_MATCH_STEPS`](crate::limits::MAX_MATCH_STEPS).
+    /// are none, if the URI is longer than [`MAX_URI`] bytes, or if none are found within [`MAX_MATCH_STEPS`].
     pub fn matches(&self, uri: &str) -> Option<Variables> {
+        let mut budget = Budget::new(MAX_MATCH_STEPS, None);
+        self.matches_within(uri, &mut budget).unwrap_or_default()
+    }
+
+    /// As [`matches`](Self::matches), within a budget that other matches may share.
+    ///
+    /// # Errors
+    /// When the budget was used up before it was known whether the URI matches.
+    pub fn matches_within(
+        &self,
+        uri: &str,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<Variables>, MatchLimit> {
         if uri.len() > MAX_URI {
-            return None;
+            return Ok(None);
         }
-        matching::matches(&self.parts, uri)
+        matching::matches(&self.parts, uri, budget)
     }
 
     fn expressions(&self) -> impl Iterator<Item = &Expression> {

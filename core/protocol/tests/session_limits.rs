@@ -143,3 +143,38 @@ fn keeps_no_requests_to_a_client_that_never_completes_the_handshake() {
         other => panic!("not ready: {other:?}"),
     }
 }
+
+fn listen(id: i64, uris: &[String]) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "subscriptions/listen", "params": {
+        "_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                  "io.modelcontextprotocol/clientCapabilities": {}},
+        "notifications": {"resourceSubscriptions": uris}}})
+}
+
+#[test]
+fn refuses_a_stream_for_more_uris_than_may_be_subscribed_to() {
+    let mut session = Session::new(Scope::Connection, SessionLimits::default());
+    let most = SessionLimits::default().subscriptions;
+    let uris: Vec<_> = (0..=most).map(|number| format!("log://{number}")).collect();
+    let error = refusal(receive(&mut session, &listen(1, &uris)));
+    assert_eq!(error.code, ErrorCode::INVALID_PARAMS);
+    assert!(
+        error
+            .message
+            .contains("resourceSubscriptions has more than 1024 URIs"),
+        "{error:?}"
+    );
+    let long = vec!["x".repeat(SessionLimits::default().max_subscription_bytes)];
+    let error = refusal(receive(&mut session, &listen(1, &long)));
+    assert!(
+        error.message.contains("max_subscription_bytes"),
+        "{error:?}"
+    );
+    // A stream is replaced by one that is opened before it ends; no third is kept.
+    for id in [1, 2] {
+        let received = receive(&mut session, &listen(id, &uris[1..]));
+        assert!(matches!(received, Received::Listen(_)), "{received:?}");
+    }
+    let error = refusal(receive(&mut session, &listen(3, &uris[..1])));
+    assert_eq!(error.code, ErrorCode::BUSY);
+}

@@ -11,11 +11,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::limits::{MATCH_STEPS_PER_BYTE, MAX_MATCH_STEPS};
+use mcpline_protocol::schema::Budget;
 use mcpline_protocol::session::{
     AskError, Change, Outgoing, Peer, Received, RequestKey, Scope, ServerSession, SessionLimits,
-    SessionState, TimedOut,
+    SessionState, TimedOut, subscribed_uris,
 };
-use mcpline_protocol::wire::{Incoming, Message, Method, ReadError, Request, RequestId, encode};
+use mcpline_protocol::wire::{
+    Incoming, Message, Method, Raw, ReadError, Request, RequestId, encode,
+};
 use mcpline_protocol::{ErrorCode, RpcError};
 
 use crate::clock;
@@ -234,8 +238,11 @@ impl Connection {
             && let Err(error) = self.permit_subscribing(request, lane, http)
         {
             let ErrorCode(code) = error.code;
-            let kind = Kind::Response(Status::Forbidden(code));
-            lane.write(kind, 192, &mut |out| {
+            let status = match error.code {
+                ErrorCode::INSUFFICIENT_SCOPE => Status::Forbidden(code),
+                _ => Status::Refused(code),
+            };
+            lane.write(Kind::Response(status), 192, &mut |out| {
                 encode::error(out, Some(&request.id), &error)
             });
             return;
@@ -310,21 +317,28 @@ impl Connection {
         lane: &Arc<dyn Lane>,
         http: Option<&Arc<HttpInfo>>,
     ) -> Result<(), RpcError> {
-        let uris = match (&request.method, &request.params) {
-            (Method::ResourcesSubscribe, Some(params)) => vec![params.get("uri")],
-            (Method::SubscriptionsListen, Some(params)) => {
-                let wanted = params.get("notifications");
-                let wanted = wanted.and_then(|wanted| wanted.member("resourceSubscriptions"));
-                let Some(wanted) = wanted else { return Ok(()) };
-                wanted.elements().into_iter().flatten().map(Some).collect()
-            }
+        let Some(params) = &request.params else {
+            return Ok(());
+        };
+        // Before anything else is done with them.
+        let uris = match request.method {
+            Method::ResourcesSubscribe => params.get("uri").into_iter().collect(),
+            Method::SubscriptionsListen => subscribed_uris(params, &self.server.settings.session)?,
             _ => return Ok(()),
         };
         let registry = self.server.registry();
+        if uris.is_empty() || !registry.has_resource_scopes() {
+            return Ok(());
+        }
+        let bytes: usize = uris.iter().map(|uri| uri.as_bytes().len()).sum();
+        let steps = MAX_MATCH_STEPS + bytes.saturating_mul(MATCH_STEPS_PER_BYTE);
+        let mut budget = Budget::new(steps, None);
         let mut needed = Scopes::new();
-        for uri in uris.into_iter().flatten() {
-            let uri = uri.string_value();
-            if let Some(scopes) = uri.and_then(|uri| registry.resource_scopes(&uri)) {
+        for uri in uris.iter().filter_map(Raw::string_value) {
+            let scopes = registry
+                .resource_scopes(&uri, &mut budget)
+                .map_err(|limit| RpcError::invalid_params(format!("the URIs: {limit}")))?;
+            if let Some(scopes) = scopes {
                 needed = needed.union(scopes);
             }
         }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::auth::Scopes;
-use mcpline_protocol::schema::CompiledSchema;
+use mcpline_protocol::limits::MAX_MATCH_STEPS;
+use mcpline_protocol::schema::{Budget, CompiledSchema};
 use mcpline_protocol::session::Admitted;
 use mcpline_protocol::wire::header::Field;
 use mcpline_protocol::wire::{Kind, Method, Params, Raw};
@@ -253,15 +254,16 @@ fn resource(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target
         permit(seat, &entry.options.scopes)?;
         return Ok((Target::Resource(entry.clone()), Raw::EMPTY_OBJECT));
     }
-    for entry in registry.templates.iter() {
-        if let Some(variables) = entry.pattern.matches(&uri) {
-            permit(seat, &entry.options.scopes)?;
-            let variables = Raw::from_serialize(&variables)
-                .map_err(|error| RpcError::internal_error(error.to_string()))?;
-            return Ok((Target::Template(entry.clone()), variables));
-        }
-    }
-    Err(RpcError::resource_not_found(seat.peer.revision, &uri).into())
+    let matched = registry
+        .template(&uri, &mut Budget::new(MAX_MATCH_STEPS, None))
+        .map_err(|limit| RpcError::invalid_params(format!("params.uri: {limit}")))?;
+    let Some((entry, variables)) = matched else {
+        return Err(RpcError::resource_not_found(seat.peer.revision, &uri).into());
+    };
+    permit(seat, &entry.options.scopes)?;
+    let variables = Raw::from_serialize(&variables)
+        .map_err(|error| RpcError::internal_error(error.to_string()))?;
+    Ok((Target::Template(entry.clone()), variables))
 }
 
 fn completion(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Raw), Refusal> {

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use mcpline_protocol::mrtr::{KeyRing, Resumption, Suspended, SuspendedFull};
-use mcpline_protocol::rank;
 use mcpline_protocol::session::{Change, ServerProfile};
 use mcpline_protocol::vocabulary::{
     Implementation, JsonObject, ListCapability, ResourcesCapability, ServerCapabilities,
@@ -19,10 +18,10 @@ use crate::timers::{Timed, Timers};
 
 use super::builder::Declared;
 use super::call::{Call, CallState};
+use super::candidates;
 use super::connection::{Connection, TransportId};
 use super::handler::{self, Handler};
 use super::registry::{Completer, Registry};
-use super::reply::{CompletionReply, Reply};
 use super::settings::Settings;
 
 /// The server that handlers, connections and transports share.
@@ -174,22 +173,16 @@ impl Inner {
         let completer = name
             .zip(argument)
             .and_then(|key| registry.completers.get(&key).cloned());
-        match completer {
-            Some(Completer::Handler(handler)) => Some(handler),
-            Some(Completer::Candidates(candidates)) => {
-                let typed = text(asked.member("argument"), "value").unwrap_or_default();
-                let ranked = rank::rank(&typed, &candidates);
-                Some(handler::handler(move |_: &Call| {
-                    let reply = CompletionReply {
-                        values: ranked.values.clone(),
-                        total: Some(ranked.total as u64),
-                        has_more: Some(ranked.has_more),
-                    };
-                    async move { Ok(Reply::Completion(reply)) }
-                }))
-            }
-            None => registry.completion.clone(),
+        let Some(completer) = completer else {
+            return registry.completion.clone();
+        };
+        if let Completer::Handler(handler) = &*completer {
+            return Some(handler.clone());
         }
+        let typed = text(asked.member("argument"), "value").unwrap_or_default();
+        Some(handler::handler(move |_: &Call| {
+            candidates::complete(completer.clone(), typed.clone())
+        }))
     }
 
     /// Changes the registry and tells the clients of this process, whose registry it is; `None` if `change` did

@@ -8,6 +8,7 @@ mod answers;
 mod asking;
 mod builder;
 mod call;
+mod candidates;
 mod checking;
 mod completing;
 pub(crate) mod connection;
@@ -416,7 +417,7 @@ impl Server {
     pub fn add_completer(&self, reference: &str, argument: &str, completer: Completer) {
         let key = (reference.to_owned(), argument.to_owned());
         self.inner.change_registry(|registry| {
-            registry.completers.insert(key, completer);
+            registry.completers.insert(key, Arc::new(completer));
             true
         });
         self.inner.refresh_profile();

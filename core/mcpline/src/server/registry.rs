@@ -11,9 +11,9 @@ use foldhash::quality::RandomState;
 use mcpline_protocol::adapt;
 use mcpline_protocol::auth::Scopes;
 use mcpline_protocol::revision::Revision;
-use mcpline_protocol::schema::CompiledSchema;
+use mcpline_protocol::schema::{Budget, CompiledSchema};
 use mcpline_protocol::session::{Bucket, Rate};
-use mcpline_protocol::uri_template::UriTemplate;
+use mcpline_protocol::uri_template::{MatchLimit, UriTemplate, Variables};
 use mcpline_protocol::vocabulary::{CacheHints, Prompt, Resource, ResourceTemplate, Tool};
 use mcpline_protocol::wire::Raw;
 use mcpline_protocol::wire::header::ParamHeaders;
@@ -238,7 +238,7 @@ pub(crate) struct Registry {
     pub(crate) templates: Shelf<TemplateEntry>,
     pub(crate) prompts: Shelf<PromptEntry>,
     /// By `(reference, argument)`.
-    pub(crate) completers: HashMap<(String, String), Completer>,
+    pub(crate) completers: HashMap<(String, String), Arc<Completer>>,
     /// For whatever has no completer of its own.
     pub(crate) completion: Option<Arc<dyn Handler>>,
     rendered: Rendered,
@@ -325,13 +325,44 @@ impl Registry {
     }
 
     /// What a caller needs to read this resource, as far as the registry tells.
-    pub(crate) fn resource_scopes(&self, uri: &str) -> Option<&Scopes> {
+    ///
+    /// # Errors
+    /// When the budget is used up before that is known.
+    pub(crate) fn resource_scopes(
+        &self,
+        uri: &str,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<&Scopes>, MatchLimit> {
         if let Some(entry) = self.resources.get(uri) {
-            return Some(&entry.options.scopes);
+            return Ok(Some(&entry.options.scopes));
         }
+        let matched = self.template(uri, budget)?;
+        Ok(matched.map(|(entry, _)| &entry.options.scopes))
+    }
+
+    /// The first template that makes this URI, and its variables.
+    ///
+    /// # Errors
+    /// When the budget is used up before that is known.
+    pub(crate) fn template(
+        &self,
+        uri: &str,
+        budget: &mut Budget<'_>,
+    ) -> Result<Option<(&Arc<TemplateEntry>, Variables)>, MatchLimit> {
+        for entry in self.templates.iter() {
+            if let Some(variables) = entry.pattern.matches_within(uri, budget)? {
+                return Ok(Some((entry, variables)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether a caller needs scopes for any resource.
+    pub(crate) fn has_resource_scopes(&self) -> bool {
         let mut templates = self.templates.iter();
-        let entry = templates.find(|entry| entry.pattern.matches(uri).is_some())?;
-        Some(&entry.options.scopes)
+        let mut resources = self.resources.iter();
+        templates.any(|entry| !entry.options.scopes.is_empty())
+            || resources.any(|entry| !entry.options.scopes.is_empty())
     }
 
     fn render(&self, kind: ListKind, revision: Revision) -> RenderedList {

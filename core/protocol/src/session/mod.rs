@@ -34,5 +34,5 @@ pub use server::{
     TimedOut,
 };
 pub use snapshot::{SessionSnapshot, SessionState};
-pub use subscriptions::Change;
+pub use subscriptions::{Change, subscribed_uris};
 pub use thin::{Bucket, Rate};

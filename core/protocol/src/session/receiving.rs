@@ -14,7 +14,7 @@ use super::meta::RequestMeta;
 use super::peer::{self, Peer, ServerProfile};
 use super::requests::{Entry, RequestKey};
 use super::server::{Admitted, Listening, Phase, Received, Scope, ServerSession};
-use super::subscriptions::{Listen, honoured};
+use super::subscriptions::{Listen, honoured, subscribed_uris};
 use super::thin::Thinner;
 use super::writing::{honoured_json, notification};
 
@@ -301,6 +301,17 @@ impl<C, A> ServerSession<C, A> {
         request: Request,
         profile: &ServerProfile,
     ) -> Result<Received<C, A>, RpcError> {
+        if let Some(params) = &request.params {
+            let wanted = subscribed_uris(params, &self.limits)?.len();
+            let held: usize = self.listens.iter().map(Listen::uris).sum();
+            // A client replaces a stream by opening the next one first.
+            let most = self.limits.subscriptions.saturating_mul(2);
+            if held.saturating_add(wanted) > most {
+                return Err(RpcError::busy(format!(
+                    "{held} resources are subscribed to already on other streams of this connection"
+                )));
+            }
+        }
         let filter: SubscriptionFilter = request
             .params
             .as_ref()

@@ -43,7 +43,8 @@ pub struct SessionLimits {
     /// it lives, and a client needs no credentials to begin one. Real ones have a few hundred bytes, with icons as data
     /// URLs some kilobytes.
     pub max_client_info_bytes: usize,
-    /// `resources/subscribe` URIs, because each is memory that a client makes us keep.
+    /// URIs of `resources/subscribe`, and of one `subscriptions/listen`, because each is memory that a client makes us
+    /// keep.
     pub subscriptions: usize,
     /// All these URIs together, in bytes, for the same reason: room for `subscriptions` URIs of 256 bytes.
     pub max_subscription_bytes: usize,

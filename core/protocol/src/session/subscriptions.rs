@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::RpcError;
 use crate::vocabulary::{ListCapability, ServerCapabilities, SubscriptionFilter};
-use crate::wire::RequestId;
+use crate::wire::{Params, Raw, RequestId};
 
 use super::requests::RequestKey;
+use super::server::SessionLimits;
 
 /// Something changed that a client may want to know of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -45,6 +47,14 @@ pub(super) struct Listen {
 }
 
 impl Listen {
+    /// How many URIs it is for.
+    pub(super) fn uris(&self) -> usize {
+        self.filter
+            .resource_subscriptions
+            .as_ref()
+            .map_or(0, Vec::len)
+    }
+
     pub(super) fn wants(&self, change: &Change) -> bool {
         match change {
             Change::Tools => self.filter.tools_list_changed == Some(true),
@@ -57,6 +67,43 @@ impl Listen {
                 .is_some_and(|uris| uris.contains(uri)),
         }
     }
+}
+
+/// The URIs that `subscriptions/listen` wants to hear of, as they stand in the request: no more than a server with these
+/// limits takes, found without decoding them.
+///
+/// # Errors
+/// When they are too many or too long, or no list.
+pub fn subscribed_uris(params: &Params, limits: &SessionLimits) -> Result<Vec<Raw>, RpcError> {
+    const MEMBER: &str = "params.notifications.resourceSubscriptions";
+    let filter = params.get("notifications");
+    let uris = filter.and_then(|filter| filter.member("resourceSubscriptions"));
+    let Some(uris) = uris.filter(|uris| !uris.is_null()) else {
+        return Ok(Vec::new());
+    };
+    let Some(elements) = uris.elements() else {
+        return Err(RpcError::invalid_params(format!(
+            "{MEMBER} must be an array"
+        )));
+    };
+    let (most, most_bytes) = (limits.subscriptions, limits.max_subscription_bytes);
+    let mut uris = Vec::new();
+    let mut bytes = 0;
+    for uri in elements {
+        bytes += uri.as_bytes().len();
+        uris.push(uri);
+        if uris.len() > most {
+            return Err(RpcError::invalid_params(format!(
+                "{MEMBER} has more than {most} URIs (`subscriptions`)"
+            )));
+        }
+        if bytes > most_bytes {
+            return Err(RpcError::invalid_params(format!(
+                "{MEMBER} has more than {most_bytes} bytes (`max_subscription_bytes`)"
+            )));
+        }
+    }
+    Ok(uris)
 }
 
 /// What of a filter a server with these capabilities honours; the rest is left out.

@@ -1,27 +1,47 @@
 //! From a URI back to variables.
 //!
 //! A backtracking search that remembers where it failed: each combination of a place in the template and
-//! a place in the URI is gone on from once. What is left, the lengths that a value may have, is bounded
-//! by [`MAX_MATCH_STEPS`].
+//! a place in the URI is gone on from once, and each end of a value is tried once for all places where the value may
+//! begin. So time is linear in the URI, but for templates that explode several variables or read pairs at several
+//! places; every step is charged.
 
-use std::collections::HashSet;
-use std::ops::Range;
+use std::collections::{HashMap, HashSet};
+use std::ops::{Range, RangeInclusive};
 
-use super::{Expression, Modifier, Part, Specifier, Variable, Variables};
-use crate::limits::MAX_MATCH_STEPS;
+use mcpline_schema::Budget;
 
-pub(super) fn matches(parts: &[Part], uri: &str) -> Option<Variables> {
+use super::{Expression, MatchLimit, Modifier, Part, Specifier, Variable, Variables};
+
+/// How many bytes are read for one step.
+const BYTES_PER_STEP: usize = 8;
+
+/// The longest character in a URI, in bytes: four bytes of UTF-8, each percent-encoded.
+const LONGEST_CHARACTER: usize = 12;
+
+/// The variables that make the parts the URI, if there are any.
+///
+/// # Errors
+/// When the budget was used up before that was known.
+pub(super) fn matches(
+    parts: &[Part],
+    uri: &str,
+    budget: &mut Budget<'_>,
+) -> Result<Option<Variables>, MatchLimit> {
     let mut search = Search {
         parts,
         uri,
         found: Vec::new(),
         failed: HashSet::new(),
-        steps: 0,
+        failed_ends: HashMap::new(),
+        segments: HashMap::new(),
+        budget,
+        is_spent: false,
     };
-    if !search.part(0, 0) {
-        return None;
+    let matched = search.part(0, 0);
+    if search.is_spent {
+        return Err(MatchLimit);
     }
-    collect(uri, search.found)
+    Ok(matched.then(|| collect(uri, search.found)).flatten())
 }
 
 /// A value that was found: a text, an item of a list, or a pair of a map.
@@ -35,17 +55,31 @@ struct Found<'a> {
 /// expression has been found; and the place in the URI.
 type State = (usize, usize, bool, usize);
 
-struct Search<'a> {
+struct Search<'a, 'b, 'c> {
     parts: &'a [Part],
     uri: &'a str,
     found: Vec<Found<'a>>,
     failed: HashSet<State>,
-    steps: usize,
+    /// Of each variable, by part and number: ends of its value, one after the other, behind which nothing matches.
+    failed_ends: HashMap<(usize, usize), RangeInclusive<usize>>,
+    /// Of each variable, where one of its values began and would have ended at the latest.
+    segments: HashMap<(usize, usize), RangeInclusive<usize>>,
+    budget: &'b mut Budget<'c>,
+    is_spent: bool,
 }
 
-impl<'a> Search<'a> {
+impl<'a> Search<'a, '_, '_> {
+    /// Takes so many steps; `false` if fewer are left, for then nothing matches.
+    fn step(&mut self, steps: usize) -> bool {
+        self.is_spent |= self.budget.charge(steps).is_none();
+        !self.is_spent
+    }
+
     /// Whether the parts from `index` on match the URI from `at` on.
     fn part(&mut self, index: usize, at: usize) -> bool {
+        if !self.step(1) {
+            return false;
+        }
         let parts = self.parts;
         match parts.get(index) {
             None => at == self.uri.len(),
@@ -106,15 +140,26 @@ impl<'a> Search<'a> {
         start: usize,
     ) -> bool {
         let specifier = &expression.variables[number];
-        let item = |start: usize| start..self.longest(expression, specifier, start);
+        let stops = stops(expression, specifier);
         let separator = expression.operator.separator;
-        let next = |last: &Range<usize>| {
-            let more = specifier.modifier == Modifier::Explode
-                && !last.is_empty()
-                && self.uri[last.end..].starts_with(separator);
-            more.then(|| item(last.end + separator.len_utf8()))
+        let Some(end) = self.end_of_first((index, number), start, stops) else {
+            return false;
         };
-        let mut items: Vec<_> = std::iter::successors(Some(item(start)), next).collect();
+        let mut items = Vec::new();
+        let mut item = Some(start..end);
+        while let Some(last) = item.take() {
+            if specifier.modifier == Modifier::Explode
+                && !last.is_empty()
+                && self.uri[last.end..].starts_with(separator)
+            {
+                let next = last.end + separator.len_utf8();
+                item = self.end_of(next, stops).map(|end| next..end);
+            }
+            items.push(last);
+        }
+        if !self.step(items.len()) {
+            return false;
+        }
         let Some(mut last) = items.pop() else {
             return false;
         };
@@ -138,13 +183,30 @@ impl<'a> Search<'a> {
         false
     }
 
-    /// Where a value that starts at `start` ends at the latest.
-    fn longest(&self, expression: &Expression, specifier: &Specifier, start: usize) -> usize {
-        let stops = stops(expression, specifier);
-        let length = self.uri.as_bytes()[start..]
-            .iter()
-            .position(|byte| stops.contains(byte));
-        length.map_or(self.uri.len(), |length| start + length)
+    /// Where a value that starts at `start` ends at the latest: before the first of these bytes.
+    fn end_of(&mut self, start: usize, stops: &[u8]) -> Option<usize> {
+        let rest = self.uri.as_bytes().get(start..)?;
+        let length = rest.iter().position(|byte| stops.contains(byte));
+        let length = length.unwrap_or(rest.len());
+        self.step(length / BYTES_PER_STEP).then_some(start + length)
+    }
+
+    /// The same for a value of this variable; what was read for another one is not read again.
+    fn end_of_first(&mut self, place: (usize, usize), start: usize, stops: &[u8]) -> Option<usize> {
+        let end = match self.segments.get(&place).cloned() {
+            Some(known) if known.contains(&start) => return Some(*known.end()),
+            Some(known) if start < *known.start() => {
+                let between = self.uri.as_bytes().get(start..*known.start())?;
+                if !self.step(between.len() / BYTES_PER_STEP) {
+                    return None;
+                }
+                let length = between.iter().position(|byte| stops.contains(byte));
+                length.map_or(*known.end(), |length| start + length)
+            }
+            _ => self.end_of(start, stops)?,
+        };
+        self.segments.insert(place, start..=end);
+        Some(end)
     }
 
     /// Tries every length of a value, up to `longest`, the longest first.
@@ -160,9 +222,22 @@ impl<'a> Search<'a> {
         // A fragment may be empty; nothing else, for it would match where there is nothing.
         let start = longest.start;
         let shortest = start + usize::from(expression.operator.symbol != Some('#'));
-        for end in (shortest..=longest.end).rev() {
-            self.steps += 1;
-            if self.steps > MAX_MATCH_STEPS {
+        let longest = match specifier.modifier {
+            Modifier::Prefix(most) => {
+                let most = most.saturating_mul(LONGEST_CHARACTER);
+                longest.end.min(start.saturating_add(most))
+            }
+            Modifier::None | Modifier::Explode => longest.end,
+        };
+        let failed = self.failed_ends.get(&(index, number)).cloned();
+        let mut next = Some(longest);
+        while let Some(end) = next.filter(|end| *end >= shortest) {
+            if let Some(failed) = failed.as_ref().filter(|failed| failed.contains(&end)) {
+                next = failed.start().checked_sub(1);
+                continue;
+            }
+            next = end.checked_sub(1);
+            if !self.step(1) {
                 return false;
             }
             // Most lengths fail here, before anything is remembered about them.
@@ -177,6 +252,7 @@ impl<'a> Search<'a> {
             {
                 continue;
             }
+
             self.found.push(Found {
                 specifier,
                 key: None,
@@ -186,6 +262,17 @@ impl<'a> Search<'a> {
                 return true;
             }
             self.found.pop();
+        }
+        // Whether a value that is limited in length may end somewhere depends on where it begins.
+        if shortest <= longest && !matches!(specifier.modifier, Modifier::Prefix(_)) {
+            let ends = match failed {
+                // Ends that are beside each other, or were tried before, make one range.
+                Some(failed) if shortest <= *failed.end() + 1 && *failed.start() <= longest + 1 => {
+                    shortest.min(*failed.start())..=longest.max(*failed.end())
+                }
+                _ => shortest..=longest,
+            };
+            self.failed_ends.insert((index, number), ends);
         }
         false
     }
@@ -208,6 +295,10 @@ impl<'a> Search<'a> {
             let start = end + prefix.len();
             let pair = &rest[..rest.find(stops).unwrap_or(rest.len())];
             let name = &pair[..pair.find('=').unwrap_or(pair.len())];
+            let compared = expression.variables.len() + pair.len() / BYTES_PER_STEP;
+            if !self.step(1 + compared) {
+                return None;
+            }
             let value = (start + name.len() + 1).min(start + pair.len())..start + pair.len();
             let named = expression
                 .variables
@@ -243,9 +334,12 @@ impl<'a> Search<'a> {
         self.uri.as_bytes()[at..].starts_with(text.as_bytes())
     }
 
-    fn is_too_long(&self, specifier: &Specifier, value: Range<usize>) -> bool {
+    fn is_too_long(&mut self, specifier: &Specifier, value: Range<usize>) -> bool {
         match specifier.modifier {
             Modifier::Prefix(most) => {
+                if !self.step(1 + value.len() / BYTES_PER_STEP) {
+                    return true;
+                }
                 decode(&self.uri[value]).is_none_or(|value| value.chars().count() > most)
             }
             Modifier::None | Modifier::Explode => false,

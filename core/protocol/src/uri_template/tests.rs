@@ -352,3 +352,48 @@ fn variables_are_written_as_json() {
     let json = serde_json::to_string(&variables).expect("JSON");
     assert_eq!(json, r#"{"a":"x","l":["1","2"],"m":{"k":"2"}}"#);
 }
+
+/// The steps of matching, however many they are.
+fn match_cost(source: &str, uri: &str) -> usize {
+    let mut budget = Budget::new(usize::MAX, None);
+    let matched = template(source).matches_within(uri, &mut budget);
+    matched.expect("there is no limit");
+    budget.spent()
+}
+
+#[test]
+fn matching_takes_steps_in_proportion_to_the_uri() {
+    for (source, piece, end) in [
+        ("log://{host}-{day}-{name}", "-", "/"),
+        ("log://{host}-{day}-{name}", "a-", "/"),
+        ("x://{a}{b}{c}{d}", "y", "/"),
+        ("x://{+a}/{b}/{c}.txt", "a/", ""),
+        ("x://{+a}{b}{+c}{d}!", "a/", ""),
+        ("x://{a,b,c}-{d,e,f}-", "1,", "/"),
+        ("x://{a}.{b}{.c,d}{/e}-", ".1", "?"),
+        ("x://{a:3}{b}{c:2}{d}", "1", "/"),
+        ("x://{+path}%2F{b}{c}", "%2F", "?"),
+    ] {
+        let uri = |times: usize| {
+            let scheme = source.split("//").next().unwrap_or_default();
+            format!("{scheme}//{}{end}", piece.repeat(times))
+        };
+        let (short, long) = (uri(100), uri(1_000));
+        let (few, many) = (match_cost(source, &short), match_cost(source, &long));
+        assert!(
+            many <= 12 * few && many <= 100 * long.len(),
+            "{source}: {few} steps for {}, {many} for {} bytes",
+            short.len(),
+            long.len()
+        );
+    }
+}
+
+#[test]
+fn a_match_ends_when_the_budget_is_used_up() {
+    let template = template("x://{/all*}{/more*}{/rest*}!");
+    let uri = format!("x://{}", "/a".repeat(2_000));
+    let mut budget = Budget::new(10_000, None);
+    assert_eq!(template.matches_within(&uri, &mut budget), Err(MatchLimit));
+    assert_eq!(budget.left(), 0);
+}

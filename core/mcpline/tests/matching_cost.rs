@@ -1,0 +1,93 @@
+//! URIs that are made to be matched slowly, and long lists of candidates.
+
+mod support;
+
+use std::sync::Arc;
+
+use mcpline::protocol::Raw;
+use mcpline::protocol::vocabulary::{Prompt, Resource, ResourceTemplate};
+use mcpline::server::{Completer, Handler, ResourceOptions, ResourceReply};
+use mcpline::{Call, Context, Reply, Server};
+use serde_json::{Value, json};
+use support::{Client, Nothing};
+
+struct Reads;
+
+impl Handler for Reads {
+    fn call(&self, call: Call) {
+        call.reply(Ok(Reply::Resource(ResourceReply {
+            contents: Raw::EMPTY_ARRAY,
+            cache: None,
+            meta: None,
+        })));
+    }
+}
+
+fn server(template: &str) -> Server {
+    let server = Server::new("templates", "1");
+    let scoped = ResourceOptions::default().with_scopes(["logs:read"]);
+    let template = ResourceTemplate::new(template, "log");
+    server
+        .add_resource_template_with(template, scoped, Arc::new(Reads))
+        .expect("a template");
+    let open = Resource::new("log://open", "open");
+    server.add_resource(open, Arc::new(Reads)).expect("added");
+    server
+}
+
+async fn ask(client: &mut Client, method: &str, params: Value) -> Result<Value, Value> {
+    let id = client.begin_modern(method, params);
+    client.response(&id).await
+}
+
+#[tokio::test]
+async fn more_uris_than_may_be_subscribed_to_are_refused_before_they_are_matched() {
+    let mut client = Client::modern(&server("log://{host}-{day}-{name}"));
+    let uri = format!("log://{}/", "-".repeat(8_000));
+    let uris = vec![uri.as_str(); 2_000];
+    let wanted = json!({"notifications": {"resourceSubscriptions": uris}});
+    let error = ask(&mut client, "subscriptions/listen", wanted).await;
+    let error = error.expect_err("too many");
+    assert_eq!(error["code"], -32602);
+    let words = error["message"].as_str().expect("words");
+    assert!(words.contains("max_subscription_bytes"), "{words}");
+}
+
+#[tokio::test]
+async fn uris_that_are_matched_slowly_use_up_one_budget() {
+    let template = "log://{/all*}{/more*}{/rest*}!";
+    let mut client = Client::modern(&server(template));
+    let slow = format!("log://{}", "/a".repeat(2_000));
+    for (method, params) in [
+        ("resources/read", json!({"uri": slow})),
+        (
+            "subscriptions/listen",
+            json!({"notifications": {"resourceSubscriptions": vec![slow.as_str(); 50]}}),
+        ),
+    ] {
+        let error = ask(&mut client, method, params).await.expect_err("slow");
+        assert_eq!(error["code"], -32602);
+        let words = error["message"].as_str().expect("words");
+        assert!(words.contains("the matching limit was reached"), "{words}");
+    }
+    let read = ask(&mut client, "resources/read", json!({"uri": "log:///a!"})).await;
+    assert!(read.is_ok(), "{read:?}");
+}
+
+#[tokio::test]
+async fn many_candidates_are_ranked_while_others_are_served() {
+    let server = Server::new("completion", "1")
+        .prompt(Prompt::new("greet"), |_: Nothing, _: Context| async {
+            "hello"
+        });
+    let names = (0..200_000).map(|number| format!("name{number}")).collect();
+    server.add_completer("greet", "name", Completer::Candidates(names));
+    let mut client = Client::modern(&server);
+    let asked = json!({"ref": {"type": "ref/prompt", "name": "greet"},
+                       "argument": {"name": "name", "value": "name19999"}});
+    let completing = client.begin_modern("completion/complete", asked);
+    let listing = client.begin_modern("prompts/list", json!({}));
+    assert_eq!(client.next().await["id"], listing, "it was held up");
+    let completion = client.response(&completing).await.expect("candidates");
+    assert_eq!(completion["completion"]["values"][0], "name19999");
+}
