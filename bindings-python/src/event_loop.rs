@@ -15,7 +15,7 @@ use mcpline::protocol::session::AskError;
 use mcpline::protocol::wire::Raw;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyTuple};
 use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::errors;
@@ -55,6 +55,8 @@ pub(crate) enum Value {
     Chunk(Option<Bytes>),
     /// An HTTP response, as far as it is there.
     Response(Answer),
+    /// Whether the core waits for the next piece of a request's body.
+    Wanted(bool),
 }
 
 /// What the threads of the core and the event loop share. It outlives any one loop.
@@ -580,6 +582,7 @@ fn resolve(py: Python<'_>, future: &Bound<'_, PyAny>, value: Value) -> PyResult<
         Value::Ended(Some(error)) => Err(errors::core(py, &error)),
         Value::Chunk(Some(chunk)) => Ok(PyBytes::new(py, &chunk).into_any()),
         Value::Response(answer) => answer.into_python(py),
+        Value::Wanted(wanted) => Ok(PyBool::new(py, wanted).to_owned().into_any()),
     };
     match result {
         Ok(result) => future.call_method1(intern!(py, "set_result"), (result,))?,

@@ -3,15 +3,18 @@
 use std::future::poll_fn;
 use std::io::Write;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body::Body as _;
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use mcpline::foreign::options::HttpServingOptions;
+use mcpline::foreign::{BodyFeed, RequestBody};
 use mcpline::transport::http::{Body, HttpOptions, HttpService};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -26,7 +29,7 @@ use crate::server::read;
 use crate::verify::Verify;
 use crate::workers::Pool;
 
-/// A request whose body is longer than this is answered without the interpreter lock.
+/// A request whose body is longer than this is read without the interpreter lock.
 const LONG: usize = 64 * 1024;
 
 type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
@@ -69,7 +72,8 @@ impl HttpApp {
         })
     }
 
-    /// Begins one exchange, of an ASGI scope and the request's body. Returns the answer as far as it is there, and the exchange if there is more to come.
+    /// Begins one exchange, of an ASGI scope. Returns the answer as far as it is there, and the exchange if there is more
+    /// to come: its body is read only if the exchange wants it.
     ///
     /// Called on the loop, where it does all that can be done at once: a call of an async handler that doesn't
     /// have to wait never leaves the loop's thread.
@@ -77,41 +81,55 @@ impl HttpApp {
         &self,
         py: Python<'py>,
         scope: &Bound<'_, PyDict>,
-        body: &[u8],
     ) -> PyResult<(Option<Bound<'py, PyAny>>, Option<Exchange>)> {
-        let runtime = lock(&self.runtime).clone();
-        let Some(runtime) = runtime else {
-            return Err(errors::closed(py, "the application has ended"));
-        };
-        let is_long = body.len() > LONG;
-        let request = request(scope, body)?;
+        let runtime = self.runtime(py)?;
+        let (request, feed) = request(scope)?;
         let service = self.service.clone();
         let mut answering: Answering = Box::pin(async move { service.handle(request).await });
-        let _entered = runtime.handle().enter();
-        let calls = self.hub.calls().gather();
-        let jobs = self.pool.jobs().gather();
-        let mut polled = match is_long {
-            true => py.detach(|| poll_now(&mut answering)),
-            false => poll_now(&mut answering),
-        };
-        if polled.is_none() && !self.hub.calls().is_empty() {
-            Loop::drain_within(self.event_loop.bind(py))?;
-            polled = poll_now(&mut answering);
-        }
-        drop((calls, jobs));
+        let response = self.poll(py, &runtime, &mut answering, false)?;
         let exchange = |waiting| Exchange {
             runtime: runtime.handle().clone(),
             hub: self.hub.clone(),
             waiting: Mutex::new(Some(waiting)),
             wants: Mutex::new(None),
+            feed: feed.clone(),
         };
-        let Some(response) = polled else {
+        let Some(response) = response else {
             return Ok((None, Some(exchange(Waiting::Answer(answering)))));
         };
         let mut cx = Context::from_waker(Waker::noop());
-        let (answer, rest) = Answer::of(response, &mut cx);
+        let (answer, rest) = Answer::of(response, feed.is_unread(), &mut cx);
         let rest = rest.map(|body| exchange(Waiting::Rest(body)));
         Ok((Some(answer.into_python(py)?), rest))
+    }
+
+    /// Hands a piece of the request's body to an exchange that wants it; without `more` it is the last. Returns the answer as
+    /// far as it is there.
+    ///
+    /// Called on the loop, where it does as much at once as `begin` does, unless `answer_into` was called before.
+    fn feed<'py>(
+        &self,
+        py: Python<'py>,
+        exchange: &Bound<'_, Exchange>,
+        piece: &[u8],
+        more: bool,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let exchange = exchange.get();
+        let is_long = exchange.feed.push(piece, more);
+        let waiting = lock(&exchange.waiting).take();
+        let Some(Waiting::Answer(mut answering)) = waiting else {
+            // Another thread polls it, and has been woken.
+            return Ok(None);
+        };
+        let runtime = self.runtime(py)?;
+        let Some(response) = self.poll(py, &runtime, &mut answering, is_long)? else {
+            *lock(&exchange.waiting) = Some(Waiting::Answer(answering));
+            return Ok(None);
+        };
+        let mut cx = Context::from_waker(Waker::noop());
+        let (answer, rest) = Answer::of(response, exchange.feed.is_unread(), &mut cx);
+        *lock(&exchange.waiting) = rest.map(Waiting::Rest);
+        answer.into_python(py).map(Some)
     }
 
     /// Lets calls end within the grace period, then answers those that are left with an error, and ends every session and
@@ -150,6 +168,36 @@ impl HttpApp {
     }
 }
 
+impl HttpApp {
+    fn runtime(&self, py: Python<'_>) -> PyResult<Arc<Runtime>> {
+        lock(&self.runtime)
+            .clone()
+            .ok_or_else(|| errors::closed(py, "the application has ended"))
+    }
+
+    /// Does all of an exchange that can be done at once.
+    fn poll(
+        &self,
+        py: Python<'_>,
+        runtime: &Runtime,
+        answering: &mut Answering,
+        is_long: bool,
+    ) -> PyResult<Option<Response<Body>>> {
+        let _entered = runtime.handle().enter();
+        let _calls = self.hub.calls().gather();
+        let _jobs = self.pool.jobs().gather();
+        let mut polled = match is_long {
+            true => py.detach(|| poll_now(answering)),
+            false => poll_now(answering),
+        };
+        if polled.is_none() && !self.hub.calls().is_empty() {
+            Loop::drain_within(self.event_loop.bind(py))?;
+            polled = poll_now(answering);
+        }
+        Ok(polled)
+    }
+}
+
 fn poll_now(answering: &mut Answering) -> Option<Response<Body>> {
     let mut cx = Context::from_waker(Waker::noop());
     match answering.as_mut().poll(&mut cx) {
@@ -167,6 +215,45 @@ pub(crate) struct Exchange {
     waiting: Mutex<Option<Waiting>>,
     /// Takes what pieces of the body are wanted.
     wants: Mutex<Option<mpsc::UnboundedSender<Py<PyAny>>>>,
+    feed: Feed,
+}
+
+/// The request's body, as the outer server receives it.
+#[derive(Clone)]
+struct Feed {
+    body: BodyFeed,
+    received: Arc<Received>,
+    /// Whether there may be a body.
+    is_expected: bool,
+    /// Whether the connection is of no use for others until the body is read to its end.
+    is_http_1: bool,
+}
+
+#[derive(Default)]
+struct Received {
+    bytes: AtomicUsize,
+    ended: AtomicBool,
+}
+
+impl Feed {
+    /// Hands a piece over; returns whether the body is a long one.
+    fn push(&self, piece: &[u8], more: bool) -> bool {
+        let before = self
+            .received
+            .bytes
+            .fetch_add(piece.len(), Ordering::Relaxed);
+        self.received.ended.store(!more, Ordering::Relaxed);
+        if let Some(waker) = self.body.push(Bytes::copy_from_slice(piece), more) {
+            waker.wake();
+        }
+        before + piece.len() > LONG
+    }
+
+    /// Whether the connection has to be closed after the response, because the outer server would read the rest of
+    /// the body to no purpose.
+    fn is_unread(&self) -> bool {
+        self.is_expected && self.is_http_1 && !self.received.ended.load(Ordering::Relaxed)
+    }
 }
 
 /// What an exchange waits for.
@@ -183,9 +270,35 @@ impl Exchange {
             return Err(errors::closed(py, "the request has been answered"));
         };
         let wanted = self.open();
-        self.runtime
-            .spawn(answer(self.hub.clone(), answering, future, wanted));
+        self.runtime.spawn(answer(
+            self.hub.clone(),
+            answering,
+            future,
+            wanted,
+            self.feed.clone(),
+        ));
         Ok(())
+    }
+
+    /// Whether the request may have a body that the core hasn't got to the end of.
+    #[getter]
+    fn has_body(&self) -> bool {
+        self.feed.is_expected && !self.feed.received.ended.load(Ordering::Relaxed)
+    }
+
+    /// Whether the core waits for the next piece of the request's body.
+    #[getter]
+    fn wants_body(&self) -> bool {
+        self.feed.body.is_wanted()
+    }
+
+    /// Sets the result of `future` to `True` when the core waits for the next piece of the request's body, and to `False`
+    /// when it wants no more of it.
+    fn wants_body_into(&self, future: Py<PyAny>) {
+        let hub = self.hub.clone();
+        self.feed.body.on_wanted(move |wanted| {
+            hub.post(Event::Resolve(future, Value::Wanted(wanted)));
+        });
     }
 
     /// Sets the result of `future` to the next piece of the body; to `None` after the last.
@@ -204,6 +317,9 @@ impl Exchange {
 
     /// Says that the client disconnected, or that nothing more of the response is needed.
     fn close(&self) {
+        if let Some(waker) = self.feed.body.lose() {
+            waker.wake();
+        }
         lock(&self.wants).take();
         let waiting = lock(&self.waiting).take();
         if waiting.is_some() {
@@ -227,11 +343,13 @@ pub(crate) struct Answer {
     head: http::response::Parts,
     body: Bytes,
     is_complete: bool,
+    closes: bool,
 }
 
 impl Answer {
-    /// Takes what is there of a response; the rest is the caller's, if there is any.
-    fn of(response: Response<Body>, cx: &mut Context<'_>) -> (Self, Option<Body>) {
+    /// Takes what is there of a response; the rest is the caller's, if there is any. `closes` says that the connection can't
+    /// be used for more.
+    fn of(response: Response<Body>, closes: bool, cx: &mut Context<'_>) -> (Self, Option<Body>) {
         let (head, mut body) = response.into_parts();
         let mut begun = Bytes::new();
         let is_complete = loop {
@@ -252,6 +370,7 @@ impl Answer {
             head,
             body: begun,
             is_complete,
+            closes,
         };
         (answer, (!is_complete).then_some(body))
     }
@@ -269,6 +388,9 @@ impl Answer {
             let name = PyBytes::new(py, b"content-length");
             headers.append((name, PyBytes::new(py, length.as_bytes())))?;
         }
+        if self.closes {
+            headers.append((PyBytes::new(py, b"connection"), PyBytes::new(py, b"close")))?;
+        }
         let body = PyBytes::new(py, &self.body);
         let answer = (self.head.status.as_u16(), headers, body, self.is_complete);
         Ok(answer.into_pyobject(py)?.into_any())
@@ -282,6 +404,7 @@ async fn answer(
     answering: Answering,
     future: Py<PyAny>,
     mut wanted: mpsc::UnboundedReceiver<Py<PyAny>>,
+    feed: Feed,
 ) {
     let response = tokio::select! {
         biased;
@@ -291,7 +414,7 @@ async fn answer(
     };
     let mut response = Some(response);
     let (answer, rest) = poll_fn(|cx| match response.take() {
-        Some(response) => Poll::Ready(Answer::of(response, cx)),
+        Some(response) => Poll::Ready(Answer::of(response, feed.is_unread(), cx)),
         None => Poll::Pending,
     })
     .await;
@@ -324,15 +447,16 @@ async fn pump(hub: Arc<Hub>, mut body: Body, mut wanted: mpsc::UnboundedReceiver
 }
 
 /// The request that an ASGI scope describes.
-fn request(scope: &Bound<'_, PyDict>, body: &[u8]) -> PyResult<Request<Full<Bytes>>> {
+fn request(scope: &Bound<'_, PyDict>) -> PyResult<(Request<RequestBody>, Feed)> {
     let py = scope.py();
     let none = || errors::misuse(py, "this is no HTTP request");
-    let mut request = Request::new(Full::new(Bytes::copy_from_slice(body)));
+    let mut request = Request::new(());
     let method = scope
         .get_item(intern!(py, "method"))?
         .ok_or_else(none)?
         .cast_into::<PyString>()?;
-    *request.method_mut() = Method::from_bytes(method.to_str()?.as_bytes()).map_err(|_| none())?;
+    let method = Method::from_bytes(method.to_str()?.as_bytes()).map_err(|_| none())?;
+    *request.method_mut() = method.clone();
     let address = address(scope)?;
     *request.uri_mut() = Uri::try_from(address).map_err(|_| none())?;
     let map = request.headers_mut();
@@ -344,9 +468,31 @@ fn request(scope: &Bound<'_, PyDict>, body: &[u8]) -> PyResult<Request<Full<Byte
             HeaderValue::from_bytes(value.as_bytes()).map_err(|_| none())?,
         );
     }
-    let scope = AsgiScope(Arc::new(scope.clone().unbind()));
-    request.extensions_mut().insert(scope);
-    Ok(request)
+    let length = match map.get(CONTENT_LENGTH) {
+        Some(length) => length.to_str().ok().and_then(|length| length.parse().ok()),
+        None => None,
+    };
+    let is_expected = match length {
+        Some(length) => length > 0,
+        // HTTP/2 needs no header for a body.
+        None => map.contains_key(TRANSFER_ENCODING) || method == Method::POST,
+    };
+    let version = text_of(scope, intern!(py, "http_version"))?;
+    let is_http_1 = match &version {
+        Some(version) => version.to_str()?.starts_with('1'),
+        None => true,
+    };
+    request
+        .extensions_mut()
+        .insert(AsgiScope(Arc::new(scope.clone().unbind())));
+    let (body, feed) = RequestBody::new(length);
+    let feed = Feed {
+        body: feed,
+        received: Arc::default(),
+        is_expected,
+        is_http_1,
+    };
+    Ok((request.map(|()| body), feed))
 }
 
 /// What an application tells of where its tokens are had, apart from its mount.
@@ -381,7 +527,7 @@ impl WellKnown {
         *request.method_mut() = Method::from_bytes(method.as_bytes())
             .map_err(|_| errors::misuse(py, "this is no HTTP request"))?;
         let mut cx = Context::from_waker(Waker::noop());
-        let (answer, _) = Answer::of(self.core.handle(&request), &mut cx);
+        let (answer, _) = Answer::of(self.core.handle(&request), false, &mut cx);
         answer.into_python(py)
     }
 }
@@ -390,15 +536,21 @@ impl WellKnown {
 #[derive(Clone)]
 pub(crate) struct AsgiScope(pub(crate) Arc<Py<PyDict>>);
 
+/// A text of a scope.
+fn text_of<'py>(
+    scope: &Bound<'py, PyDict>,
+    name: &Bound<'py, PyString>,
+) -> PyResult<Option<Bound<'py, PyString>>> {
+    let value: Option<Bound<'_, PyAny>> = scope.get_item(name)?;
+    Ok(value.map(Bound::cast_into).transpose()?)
+}
+
 /// Path and query. The path is the whole one, whether or not what is in front of us has taken its own part of it
 /// away, and escaped again: ASGI hands it over decoded.
 fn address(scope: &Bound<'_, PyDict>) -> PyResult<Vec<u8>> {
     const SAFE: &[u8] = b"/:@!$&'()*+,;=~-._";
     let py = scope.py();
-    let text = |name| -> PyResult<Option<Bound<'_, PyString>>> {
-        let value: Option<Bound<'_, PyAny>> = scope.get_item(name)?;
-        Ok(value.map(Bound::cast_into).transpose()?)
-    };
+    let text = |name| text_of(scope, name);
     let path = text(intern!(py, "path"))?;
     let path = match &path {
         Some(path) => path.to_str()?,

@@ -8,6 +8,7 @@ import typing
 from typing import Any
 
 from . import _loops, _native
+from ._asgi_flow import BodyReading, BodyWriter, WriteTimeout
 
 if typing.TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
@@ -25,6 +26,9 @@ __all__ = ["Application", "WellKnown"]
 # to all requests, because most are answered before that.
 _WATCH_AFTER = 0.05
 
+# How long a client may read nothing of its response, unless the option says otherwise: as in the core.
+_WRITE_TIMEOUT = 30.0
+
 # How often to look whether the outer server is shutting down, while requests wait: uvicorn tells of it only when they
 # have ended, and streams end only when they are told to.
 _LOOK_FOR_SHUTDOWN = 0.1
@@ -41,10 +45,10 @@ class Application:
 
         self.server = server
         self._options, self._verify = split(options, server)
-        self._limit: int = options.get("body_limit", 16 * 1024 * 1024)
+        self._writer = BodyWriter(options.get("write_timeout", _WRITE_TIMEOUT))
         self._app: _native.HttpApp | None = None
         self._attachment: _loops.Attachment | None = None
-        self._young: set[_Watch] = set()
+        self._young: set[_Watch | BodyReading] = set()
         self._timer: asyncio.TimerHandle | None = None
         # Requests that were not answered at once, until their answers have been sent.
         self._open: set[asyncio.Future[None]] = set()
@@ -58,21 +62,37 @@ class Application:
             return
         # Without lifespan events, as in many mounts, the first request starts the handlers.
         app = self._app or self._start()
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return
-        body: bytes | None = message.get("body", b"")
-        if message.get("more_body"):
-            body = await self._rest(message, receive)
-            if body is None:
+        answer, exchange = app.begin(scope if type(scope) is dict else dict(scope))
+        answering: asyncio.Future[Any] | None = None
+        if exchange is not None and answer is None and exchange.has_body:
+            reading = await self._read(app, exchange, receive)
+            answer, answering = reading.answer, reading.answering
+            if reading.client_left:
                 return
-        answer, exchange = app.begin(scope if type(scope) is dict else dict(scope), body or b"")
-        if exchange is not None:
-            await self._later(answer, exchange, receive, send)
-        elif answer is not None:
-            status, headers, body, _ = answer
-            await send({"type": "http.response.start", "status": status, "headers": headers})
-            await send({"type": "http.response.body", "body": body})
+        try:
+            if answer is not None and answer[3]:
+                status, headers, body, _ = answer
+                await send({"type": "http.response.start", "status": status, "headers": headers})
+                await self._writer.write(send, body, False)
+            elif exchange is not None:
+                await self._later(answer, answering, exchange, receive, send)
+        except WriteTimeout:
+            # The response is left unfinished: the outer server closes the connection.
+            return
+
+    async def _read(self, app: _native.HttpApp, exchange: _native.Exchange, receive: Receive) -> BodyReading:
+        """Read the request's body, or as much of it as the core wants."""
+        loop = asyncio.get_running_loop()
+        reading = BodyReading(loop, exchange)
+        self._look_later(loop, reading)
+        try:
+            await reading.run(app, receive)
+        except BaseException:
+            exchange.close()
+            raise
+        finally:
+            self._young.discard(reading)
+        return reading
 
     @property
     def well_known(self) -> WellKnown:
@@ -163,28 +183,32 @@ class Application:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _later(
-        self, answer: _native.HttpAnswer | None, exchange: _native.Exchange, receive: Receive, send: Send
+        self,
+        answer: _native.HttpAnswer | None,
+        answering: asyncio.Future[Any] | None,
+        exchange: _native.Exchange,
+        receive: Receive,
+        send: Send,
     ) -> None:
-        """Wait for what isn't there yet of an answer."""
+        """Wait for what isn't there yet of an answer; `answering` gets it if that has been asked for before."""
         loop = asyncio.get_running_loop()
-        waiting: asyncio.Future[Any] = loop.create_future()
+        waiting: asyncio.Future[Any] = answering or loop.create_future()
         watch = _Watch(loop, receive, exchange, waiting)
-        self._young.add(watch)
-        if self._timer is None:
-            self._timer = loop.call_later(_WATCH_AFTER, self._look, loop)
+        self._look_later(loop, watch)
         if self._shutdown_watch is None:
             self._shutdown_watch = loop.call_later(_LOOK_FOR_SHUTDOWN, self._look_for_shutdown, loop)
         sent: asyncio.Future[None] = loop.create_future()
         self._open.add(sent)
         try:
             if answer is None:
-                exchange.answer_into(waiting)
+                if answering is None:
+                    exchange.answer_into(waiting)
                 answer = await waiting
                 if answer is None:
                     return
             status, headers, body, complete = answer
             await send({"type": "http.response.start", "status": status, "headers": headers})
-            await send({"type": "http.response.body", "body": body, "more_body": not complete})
+            await self._writer.write(send, body, not complete)
             if not complete:
                 watch.begin()
                 await self._stream(loop, exchange, watch, send)
@@ -194,6 +218,11 @@ class Application:
             exchange.close()
             self._open.discard(sent)
             sent.set_result(None)
+
+    def _look_later(self, loop: asyncio.AbstractEventLoop, young: _Watch | BodyReading) -> None:
+        self._young.add(young)
+        if self._timer is None:
+            self._timer = loop.call_later(_WATCH_AFTER, self._look, loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
         """Watch over the requests that were there at the last look already."""
@@ -214,23 +243,9 @@ class Application:
             chunk = await wanted
             if chunk is None:
                 break
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await self._writer.write(send, chunk, True)
         if not watch.disconnected:
-            await send({"type": "http.response.body", "body": b""})
-
-    async def _rest(self, message: Message, receive: Receive) -> bytes | None:
-        """The request's whole body; `None` if the client went away. One byte past the limit is enough to be refused."""
-        pieces: list[bytes] = [message.get("body", b"")]
-        length = len(pieces[0])
-        while message.get("more_body", False):
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return None
-            piece = message.get("body", b"")
-            if length <= self._limit:
-                pieces.append(piece)
-                length += len(piece)
-        return b"".join(pieces)
+            await self._writer.write(send, b"", False)
 
 
 def _outer_shuts_down() -> bool:

@@ -12,6 +12,8 @@
 //!
 //! A host's part of authorization is asked in the same way as it is asked a server's questions: [`auth`].
 //!
+//! A mount's own HTTP server receives a body only as the core reads it: [`RequestBody`].
+//!
 //! What foreign code says and is told is read and written here too, so that it is the same in every language:
 //! [`options`] and [`results`] are read from JSON, a [`Failure`] is written as JSON, [`diagnostics`] are
 //! lines for a log.
@@ -23,9 +25,11 @@ pub mod diagnostics;
 mod failure;
 pub mod options;
 mod queue;
+mod request_body;
 pub mod results;
 
 pub use completions::{AskSink, Completion, Completions};
 pub use deed::Deed;
 pub use failure::{Failure, FailureClass, FailureDetails, FailureMembers, failure_examples};
 pub use queue::{CallQueue, Gathering, QueueFull};
+pub use request_body::{BodyFeed, ClientLeft, RequestBody};

@@ -38,7 +38,7 @@ const SETTLING: Duration = Duration::from_millis(10);
 /// How long a body that is refused may still take to arrive.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
-/// How much of a body is read that comes without a good token.
+/// How much of a body is read of a request that its head refuses.
 const DRAINED: usize = 64 * 1024;
 
 /// Serves a [`Server`] over HTTP: a tower service, and a plain async function.
@@ -158,11 +158,11 @@ impl HttpService {
             security::check(&parts.headers, authority, &shared.options, shared.bound)
         {
             tracing::warn!(reason, "a request was refused");
+            discard(pin!(body), DRAINED).await;
             return refusal(StatusCode::FORBIDDEN, &reason);
         }
         if let Err(response) = authorization::admit(&shared.options, &mut parts).await {
-            // Done, or out of time or bounds: refused either way.
-            let _ = tokio::time::timeout(DRAIN_TIME, drain(pin!(body), DRAINED)).await;
+            discard(pin!(body), DRAINED).await;
             return response;
         }
         match (endpoint, &parts.method) {
@@ -238,6 +238,7 @@ impl HttpService {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         if !parts.headers.get(CONTENT_TYPE).is_some_and(is_json) {
+            discard(pin!(body), DRAINED).await;
             return Err(Refusal::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "Content-Type must be application/json",
@@ -257,8 +258,7 @@ impl HttpService {
         match collected {
             Ok(Ok(collected)) => Ok(collected.to_bytes()),
             Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
-                // Done, or out of time or bounds: refused either way.
-                let _ = tokio::time::timeout(DRAIN_TIME, drain(body, limit)).await;
+                discard(body, limit).await;
                 Err(Refusal::new(
                     StatusCode::PAYLOAD_TOO_LARGE,
                     format!("the body has more than {limit} bytes: raise the option body_limit"),
@@ -276,15 +276,19 @@ impl HttpService {
     }
 }
 
-/// Reads on, as much again as is allowed at the most, and throws it away: many clients read an answer only when they have
-/// sent everything, and learn of nothing but a broken pipe if the connection is closed before.
-async fn drain<B: http_body::Body>(mut body: Pin<&mut B>, most: usize) {
-    let mut read = 0;
-    while read <= most
-        && let Some(Ok(frame)) = body.frame().await
-    {
-        read += frame.data_ref().map_or(0, Buf::remaining);
-    }
+/// Reads the body of a request that is refused, up to `most` bytes and for [`DRAIN_TIME`], and throws it away: many clients
+/// read a response only when they have sent everything, and see a broken pipe if the connection is closed before.
+async fn discard<B: http_body::Body>(mut body: Pin<&mut B>, most: usize) {
+    let drained = async {
+        let mut read = 0;
+        while read <= most
+            && let Some(Ok(frame)) = body.frame().await
+        {
+            read += frame.data_ref().map_or(0, Buf::remaining);
+        }
+    };
+    // Done, or out of time or bounds: refused either way.
+    let _ = tokio::time::timeout(DRAIN_TIME, drained).await;
 }
 
 impl Shared {

@@ -1,0 +1,164 @@
+"""Flow control of the ASGI mount: bodies are read as the core wants them, and written as clients take them."""
+
+from __future__ import annotations
+
+import asyncio
+import typing
+from typing import Any
+
+if typing.TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, MutableMapping
+
+    from . import _native
+
+    Message = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Message]]
+    Send = Callable[[Message], Awaitable[None]]
+
+__all__ = ["BodyReading", "BodyWriter", "WriteTimeout"]
+
+# How much of a response the outer server is given at once: what a client doesn't read stays with us, where there is a
+# timeout, and not in a buffer of that server, where there is none.
+_PIECE_BYTES = 64 * 1024
+
+# How often a write timeout is looked at while it runs: a client may have a quarter more time than it says.
+_LOOKS_PER_TIMEOUT = 4
+
+
+class WriteTimeout(Exception):
+    """The client has read nothing of its response for too long."""
+
+
+class BodyReading:
+    """Reads the body of one request for an exchange."""
+
+    __slots__ = (
+        "_exchange",
+        "_interrupted",
+        "_loop",
+        "_receiving",
+        "answer",
+        "answering",
+        "client_left",
+        "is_read",
+        "seen",
+    )
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, exchange: _native.Exchange) -> None:
+        self.seen = False
+        self.is_read = False
+        self.client_left = False
+        self.answer: _native.HttpAnswer | None = None
+        self.answering: asyncio.Future[Any] | None = None
+        """Gets the answer where another thread drives the exchange."""
+        self._loop = loop
+        self._exchange = exchange
+        self._receiving: asyncio.Task[Any] | None = None
+        self._interrupted = False
+
+    def begin(self) -> None:
+        """Have another thread drive the exchange from now on, and its timeouts with it: the body isn't here at once."""
+        if self.answering is None and not self.client_left:
+            self.answering = self._loop.create_future()
+            self._exchange.answer_into(self.answering)
+            self.answering.add_done_callback(self._interrupt)
+
+    async def run(self, app: _native.HttpApp, receive: Receive) -> None:
+        """Read for as long as the core wants more, until it has an `answer`, or the client left."""
+        exchange = self._exchange
+        while not self.is_read:
+            if not exchange.wants_body:
+                # The core waits for something else before it reads on.
+                self.begin()
+            if self.answering is not None and not await self._is_wanted():
+                break
+            message = await self._receive(receive)
+            if message is None:
+                break
+            if message["type"] == "http.disconnect":
+                self.client_left = True
+                exchange.close()
+                return
+            self.is_read = not message.get("more_body", False)
+            self.answer = app.feed(exchange, message.get("body", b""), not self.is_read)
+            if self.answer is not None:
+                return
+
+    async def _is_wanted(self) -> bool:
+        wanted: asyncio.Future[bool] = self._loop.create_future()
+        self._exchange.wants_body_into(wanted)
+        return await wanted
+
+    async def _receive(self, receive: Receive) -> Message | None:
+        """Receive the next message; `None` if the core has answered before it came."""
+        task = self._receiving = asyncio.current_task()
+        try:
+            return await receive()
+        except asyncio.CancelledError:
+            if not (self._interrupted and _uncancel(task)):
+                raise
+            return None
+        finally:
+            self._receiving = None
+
+    def _interrupt(self, _: object) -> None:
+        if self._receiving is not None:
+            self._interrupted = True
+            self._receiving.cancel()
+
+
+class BodyWriter:
+    """Writes the responses of an application, and gives up those that aren't read."""
+
+    def __init__(self, timeout: float) -> None:
+        self._pause = timeout / _LOOKS_PER_TIMEOUT
+        self._sending: dict[asyncio.Task[Any] | None, int] = {}
+        self._timed_out: set[asyncio.Task[Any]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def write(self, send: Send, body: bytes, more: bool) -> None:
+        """Send a part of a response's body; the last, without `more`.
+
+        Raises:
+            WriteTimeout: the client didn't take it.
+        """
+        start = 0
+        while len(body) - start > _PIECE_BYTES:
+            end = start + _PIECE_BYTES
+            await self._send(send, {"type": "http.response.body", "body": body[start:end], "more_body": True})
+            start = end
+        rest = body[start:] if start else body
+        await self._send(send, {"type": "http.response.body", "body": rest, "more_body": more})
+
+    async def _send(self, send: Send, message: Message) -> None:
+        task = asyncio.current_task()
+        self._sending[task] = 0
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._pause, self._look)
+        try:
+            await send(message)
+        except asyncio.CancelledError:
+            if task in self._timed_out and _uncancel(task):
+                raise WriteTimeout from None
+            raise
+        finally:
+            del self._sending[task]
+            self._timed_out.discard(task)
+
+    def _look(self) -> None:
+        """Give up what has been sent since before the last few looks."""
+        self._timer = None
+        for task in self._sending:
+            self._sending[task] += 1
+            if self._sending[task] > _LOOKS_PER_TIMEOUT and task is not None:
+                self._timed_out.add(task)
+                task.cancel()
+        if self._sending:
+            self._timer = asyncio.get_running_loop().call_later(self._pause, self._look)
+
+
+def _uncancel(task: asyncio.Task[Any] | None) -> bool:
+    """Take back a cancellation of our own; returns whether there is no other."""
+    # Before Python 3.11 cancellations aren't counted.
+    uncancel = getattr(task, "uncancel", None)
+    return uncancel is None or uncancel() == 0
