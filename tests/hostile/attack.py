@@ -172,7 +172,7 @@ async def play(case: Case, target: Target, scratch: Path, *, scale: int) -> Outc
         idle, descriptors, served = meter.memory(), meter.descriptors(), neighbour.served
         neighbour.costliest = 0.0
         meter.reset_peak()
-        calling = asyncio.ensure_future(neighbour.call_until_cancelled())
+        calling = asyncio.ensure_future(neighbour.call_until_stopped())
         try:
             await asyncio.wait_for(case.play(attack), PATIENCE_SECONDS)
         except asyncio.TimeoutError:
@@ -183,8 +183,8 @@ async def play(case: Case, target: Target, scratch: Path, *, scale: int) -> Outc
             attack.close_connections()
         while meter.is_alive() and neighbour.problem is None and neighbour.served < served + LEAST_SERVED:
             await asyncio.sleep(0.01)
-        calling.cancel()
-        await asyncio.gather(calling, return_exceptions=True)
+        neighbour.stopped = True
+        await calling
         if not meter.is_alive():
             return Outcome([*attack.problems, "the server ended", server.stderr_tail()], "")
         problems = attack.problems + ([neighbour.problem] if neighbour.problem else [])

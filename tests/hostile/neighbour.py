@@ -26,13 +26,14 @@ class Neighbour:
         self.costliest = 0.0
         """The most processor time that the server took between a call and its answer, in seconds."""
         self.problem: str | None = None
+        self.stopped = False
 
     async def call(self, count: int = 1) -> None:
         for _ in range(count):
             await self._call()
 
-    async def call_until_cancelled(self) -> None:
-        while self.problem is None:
+    async def call_until_stopped(self) -> None:
+        while self.problem is None and not self.stopped:
             await self._call()
             await asyncio.sleep(PAUSE_SECONDS)
 
