@@ -405,6 +405,76 @@ def test_lifespans_wrap_serving():
     assert events == ["start test", "end"]
 
 
+def test_a_lifespan_is_left_by_the_last_that_serves():
+    events: list[str] = []
+
+    @asynccontextmanager
+    async def lifespan(server: Server):
+        events.append("enter")
+        await asyncio.sleep(0)
+        yield "open"
+        await asyncio.sleep(0)
+        events.append("leave")
+
+    server = Server("test", lifespan=lifespan)
+
+    @server.tool
+    async def tool(ctx: Context) -> str:
+        return str(ctx.lifespan)
+
+    async def call(until: asyncio.Event) -> list[str]:
+        async with server.test_client() as client:
+            seen = [text(await client.call_tool("tool"))]
+            await until.wait()
+            seen.append(text(await client.call_tool("tool")))
+        return seen
+
+    async def main() -> None:
+        first_ends, second_ends = asyncio.Event(), asyncio.Event()
+        first_ends.set()
+        first = asyncio.ensure_future(call(first_ends))
+        second = asyncio.ensure_future(call(second_ends))
+        # The second comes while the first is entering, and finds the value all the same.
+        assert await first == ["open", "open"]
+        assert events == ["enter"]
+        second_ends.set()
+        assert await second == ["open", "open"]
+        assert events == ["enter", "leave"]
+        # One that comes while it is left waits, and enters it anew.
+        leaving = asyncio.ensure_future(call(first_ends))
+        while events != ["enter", "leave", "enter"] or server.lifespan_value is None:
+            await asyncio.sleep(0)
+        assert await leaving == ["open", "open"]
+        assert await call(first_ends) == ["open", "open"]
+        assert events == ["enter", "leave"] * 3
+
+    run(main())
+
+
+def test_a_lifespan_that_fails_to_begin_is_tried_again_by_the_next():
+    tries: list[int] = []
+
+    @asynccontextmanager
+    async def lifespan(server: Server):
+        tries.append(len(tries))
+        await asyncio.sleep(0)
+        if len(tries) == 1:
+            raise RuntimeError("no database")
+        yield "open"
+
+    server = Server("test", lifespan=lifespan)
+
+    async def serve() -> Any:
+        async with server.test_client():
+            return server.lifespan_value
+
+    async def main() -> None:
+        outcomes = await asyncio.gather(serve(), serve(), return_exceptions=True)
+        assert [str(outcome) for outcome in outcomes] == ["no database", "open"]
+
+    run(main())
+
+
 def test_lifespans_may_be_sync():
     @contextmanager
     def lifespan(server: Server):

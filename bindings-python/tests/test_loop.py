@@ -6,12 +6,13 @@ import asyncio
 import contextvars
 import gc
 import sys
+import threading
 from typing import Any
 
 import anyio
 import pytest
-from mcpline import Context, Server
-from support import LEGACY, run, text
+from mcpline import Context, Server, _loops
+from support import LEGACY, PATIENCE, run, text
 
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
 
@@ -420,3 +421,55 @@ def test_a_server_can_be_served_by_one_loop_after_the_other():
     for _ in range(3):
         run(main())
         gc.collect()
+
+
+def test_a_handler_that_can_not_be_attached_fails_where_it_is_added(monkeypatch):
+    """Registering it waited for ever for a loop that had failed."""
+    server = Server("test")
+
+    def attach(_: Server) -> None:
+        raise OSError("too many open files")
+
+    monkeypatch.setattr(_loops, "attach", attach)
+    outcome: list[BaseException] = []
+
+    def add() -> None:
+        try:
+            _loops.attach_thread(server)
+        except BaseException as error:
+            outcome.append(error)
+
+    adding = threading.Thread(target=add, daemon=True)
+    adding.start()
+    adding.join(PATIENCE)
+    assert [str(error) for error in outcome] == ["too many open files"]
+
+
+def test_handlers_that_two_threads_add_while_serving_share_one_loop(monkeypatch):
+    server = Server("test")
+    attached: list[Server] = []
+    attach = _loops.attach
+
+    def count(server: Server) -> _loops.Attachment:
+        attached.append(server)
+        return attach(server)
+
+    monkeypatch.setattr(_loops, "attach", count)
+    together = threading.Barrier(2)
+    failures: list[BaseException] = []
+
+    def add() -> None:
+        together.wait()
+        try:
+            _loops.attach_thread(server)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=add, daemon=True) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+        assert not thread.is_alive()
+    assert failures == []
+    assert attached == [server]

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import os
 import sys
+import threading
 import typing
 from asyncio import tasks
 from contextvars import copy_context
@@ -18,7 +19,9 @@ if typing.TYPE_CHECKING:
 
     from .server import Server
 
-__all__ = ["Attachment", "attach", "attach_thread", "lifespan", "run", "serve"]
+__all__ = ["Attachment", "RunningLifespan", "attach", "attach_thread", "lifespan", "run", "serve"]
+
+_attaching = threading.Lock()
 
 
 async def drive(slot: _native.Slot) -> None:
@@ -124,30 +127,63 @@ def detach(attachment: Attachment) -> None:
         attachment.close()
 
 
+class RunningLifespan:
+    """A server's lifespan while something serves: entered by the first that does, and left by the last."""
+
+    def __init__(self, server: Server) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.users = 0
+        self._server = server
+        self._stack: contextlib.AsyncExitStack | None = None
+        # Held while it is entered or left: whoever comes meanwhile waits until it has been.
+        self._changing = asyncio.Lock()
+
+    async def __aenter__(self) -> None:
+        self.users += 1
+        try:
+            async with self._changing:
+                if self._stack is None:
+                    await self._enter()
+        except BaseException:
+            self.users -= 1
+            raise
+
+    async def __aexit__(self, *error: Any) -> bool:
+        self.users -= 1
+        if self.users:
+            return False
+        async with self._changing:
+            stack, self._stack = self._stack, None
+            try:
+                return stack is not None and bool(await stack.__aexit__(*error))
+            finally:
+                self._server.lifespan_value = None
+
+    async def _enter(self) -> None:
+        manager = typing.cast("Any", self._server._lifespan)(self._server)
+        stack = contextlib.AsyncExitStack()
+        if isinstance(manager, contextlib.AbstractAsyncContextManager):
+            value = await stack.enter_async_context(manager)
+        else:
+            value = stack.enter_context(manager)
+        self._server.lifespan_value, self._stack = value, stack
+
+
 @contextlib.asynccontextmanager
 async def lifespan(server: Server) -> AsyncIterator[None]:
-    """Enter the server's lifespan, and leave it."""
-    if server._lifespan is None or server._lifespan_users:
-        server._lifespan_users += 1
-        try:
-            yield
-        finally:
-            server._lifespan_users -= 1
+    """Enter the server's lifespan, unless something serves already, and leave it with the last that does."""
+    if server._lifespan is None:
+        yield
         return
-    manager = server._lifespan(server)
-    server._lifespan_users += 1
-    try:
-        if isinstance(manager, contextlib.AbstractAsyncContextManager):
-            async with manager as value:
-                server.lifespan_value = value
-                yield
-        else:
-            with manager as value:
-                server.lifespan_value = value
-                yield
-    finally:
-        server._lifespan_users -= 1
-        server.lifespan_value = None
+    running = server._running_lifespan
+    if running is None or (running.loop is not asyncio.get_running_loop() and not running.users):
+        running = server._running_lifespan = RunningLifespan(server)
+    elif running.loop is not asyncio.get_running_loop():
+        from .errors import UsageError
+
+        raise UsageError("the server's lifespan runs on another event loop already")
+    async with running:
+        yield
 
 
 async def serve(server: Server, transport: str, options: dict[str, Any]) -> None:
@@ -198,18 +234,34 @@ def run(server: Server, serving: _native.Serving) -> None:
 
 
 def attach_thread(server: Server) -> None:
-    """Run async handlers, added while a server without any was serving, on a loop in a thread of its own."""
-    import threading
+    """Run async handlers, added while a server without any was serving, on a loop in a thread of its own.
 
-    ready = threading.Event()
+    Raises:
+        UsageError: the handlers run on another event loop already.
+        OSError: there is no loop to be had.
+    """
+    from concurrent.futures import Future
 
-    async def attached() -> None:
+    attached: Future[None] = Future()
+
+    async def attach_here() -> None:
         attachment = attach(server)
-        ready.set()
+        attached.set_result(None)
         try:
             await asyncio.Event().wait()
         finally:
             detach(attachment)
 
-    threading.Thread(target=lambda: asyncio.run(attached()), name="mcpline-loop", daemon=True).start()
-    ready.wait()
+    def run_loop() -> None:
+        try:
+            asyncio.run(attach_here())
+        except BaseException as error:
+            if attached.done():
+                raise
+            attached.set_exception(error)
+
+    with _attaching:
+        # Two threads may add a handler at once.
+        if not server._native.has_loop:
+            threading.Thread(target=run_loop, name="mcpline-loop", daemon=True).start()
+            attached.result()

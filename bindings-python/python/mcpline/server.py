@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from ._asgi import Application
-    from ._loops import Attachment
+    from ._loops import Attachment, RunningLifespan
     from .content import Annotations, Icon, ToolAnnotations
     from .settings import HttpSettings, ListenSettings, ServerSettings
     from .testing import TestClient
@@ -89,7 +89,7 @@ class Server:
         self._native = _native.Server(_json(info), instructions, _json(settings) if settings else None)
         self._serving = 0
         self._attachment: Attachment | None = None
-        self._lifespan_users = 0
+        self._running_lifespan: RunningLifespan | None = None
 
     def __repr__(self) -> str:
         return f"Server({self.name!r}, {self.version!r})"
