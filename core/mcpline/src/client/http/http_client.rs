@@ -160,7 +160,7 @@ impl HttpClient {
         }
     }
 
-    async fn send(
+    pub(super) async fn send(
         &self,
         method: Method,
         target: &Target,
@@ -227,7 +227,10 @@ impl HttpClient {
         *request.method_mut() = method.clone();
         *request.headers_mut() = headers;
         loop {
-            let idle = self.pool.take(&target.origin).filter(|_| reuse);
+            let idle = match reuse {
+                true => self.pool.take(&target.origin),
+                false => None,
+            };
             let (mut wire, used) = match idle {
                 Some(wire) => (wire, true),
                 None => match Box::pin(self.connector.connect(target)).await {

@@ -2,10 +2,13 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
+use http::{HeaderMap, Method};
 use mcpline_protocol::{ErrorCode, Revision};
 use serde_json::json;
 use tokio::sync::Notify;
 
+use super::super::target::Target;
 use super::peer::{Peer, Step, answer, json as json_answer};
 use super::*;
 
@@ -394,4 +397,21 @@ async fn a_connection_is_not_idle_for_ever() {
     // From here on the clock leaps to whatever is waited for.
     tokio::time::pause();
     gone.notified().await;
+}
+
+#[tokio::test]
+async fn a_request_that_wants_a_fresh_connection_leaves_the_idle_one_open() {
+    let peer = Peer::new(|_, _| {
+        let silence = Arc::new(Notify::new());
+        vec![Step::Send(json_answer(&result(1))), Step::Silence(silence)]
+    })
+    .await;
+    let client = http_client(settings());
+    let target = Target::parse(&peer.url()).expect("a URL");
+    for reuse in [true, false] {
+        let body = Bytes::new();
+        let sent = client.send(Method::POST, &target, &HeaderMap::new, &body, reuse);
+        guarded(sent).await.expect("an answer").drain().await;
+    }
+    assert_eq!(client.pool.open(), 2);
 }
