@@ -698,3 +698,22 @@ fn ask(rig: &mut Rig, method: &'static str) -> Result<Option<Value>, AskError> {
         Err((error, _)) => Err(error),
     }
 }
+
+#[test]
+fn a_resource_that_is_subscribed_to_may_be_so_again_at_the_limit() {
+    let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({}));
+    let subscribe = |rig: &mut Rig, id: usize, uri: &str| {
+        let answers = rig.send(
+            json!({"jsonrpc": "2.0", "id": id, "method": "resources/subscribe",
+                                      "params": {"uri": uri}}),
+        );
+        answers[0]["error"]["code"].clone()
+    };
+    let limit = limits().subscriptions;
+    for number in 0..limit {
+        let uri = format!("test://{number}");
+        assert_eq!(subscribe(&mut rig, number, &uri), Value::Null);
+    }
+    assert_eq!(subscribe(&mut rig, limit, "test://0"), Value::Null);
+    assert_ne!(subscribe(&mut rig, limit + 1, "test://new"), Value::Null);
+}

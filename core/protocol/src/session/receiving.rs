@@ -266,24 +266,23 @@ impl<C, A> ServerSession<C, A> {
                 self.log_level = Some(level);
             }
             Method::ResourcesSubscribe => {
-                if self.subscribed.len() >= self.limits.subscriptions {
+                let uri = uri()?;
+                let is_known = self.subscribed.contains(uri.as_ref());
+                if !is_known && self.subscribed.len() >= self.limits.subscriptions {
                     return Err(RpcError::busy(format!(
                         "{} resources are subscribed to already",
                         self.limits.subscriptions
                     )));
                 }
-                let uri = uri()?.into_owned();
                 let kept: usize = self.subscribed.iter().map(String::len).sum();
-                if !self.subscribed.contains(&uri)
-                    && kept + uri.len() > self.limits.max_subscription_bytes
-                {
+                if !is_known && kept + uri.len() > self.limits.max_subscription_bytes {
                     return Err(RpcError::busy(format!(
                         "the URIs of this session's subscriptions would have more than {} bytes together \
                          (`max_subscription_bytes`)",
                         self.limits.max_subscription_bytes
                     )));
                 }
-                self.subscribed.insert(uri);
+                self.subscribed.insert(uri.into_owned());
             }
             Method::ResourcesUnsubscribe => {
                 self.subscribed.remove(uri()?.as_ref());
