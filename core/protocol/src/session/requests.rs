@@ -8,7 +8,7 @@ use foldhash::quality::RandomState;
 use crate::vocabulary::LoggingLevel;
 use crate::wire::{Raw, RequestId};
 
-use super::thin::Thinner;
+use super::thin::{LogMessage, Thinner};
 
 /// Names a request in flight within its session. Never reused within one session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,7 +35,7 @@ pub(super) struct Entry<C> {
     pub(super) last_progress: Option<f64>,
     pub(super) progress: Thinner,
     /// Of its log messages, where each request has its own level. Most requests log nothing.
-    pub(super) log: Option<Box<Thinner>>,
+    pub(super) log: Option<Box<Thinner<LogMessage<Vec<u8>>>>>,
     pub(super) handle: Option<C>,
 }
 

@@ -11,6 +11,7 @@ use super::peer::Need;
 use super::requests::RequestKey;
 use super::server::{Outgoing, ServerSession};
 use super::subscriptions::Change;
+use super::thin::LogMessage;
 use super::writing::{cancellation, change_message, notification, write_number};
 
 impl<C, A> ServerSession<C, A> {
@@ -98,20 +99,22 @@ impl<C, A> ServerSession<C, A> {
         let rate = self.limits.log_rate;
         if let Some(key) = key.filter(|_| modern) {
             let entry = self.requests.get_mut(key)?;
-            let message = entry
-                .log
-                .get_or_insert_default()
-                .offer(message, rate, now)?;
+            let held = entry.log.get_or_insert_default();
+            let sent = held.offer(LogMessage { level, message }, rate, now)?;
             return Some(Outgoing {
                 related: Some(key),
-                message,
+                message: sent.message,
             });
         }
         let outgoing = Outgoing {
             related: key,
             message,
         };
-        self.log.offer(outgoing, rate, now)
+        let message = LogMessage {
+            level,
+            message: outgoing,
+        };
+        Some(self.log.offer(message, rate, now)?.message)
     }
 
     /// Puts a question to a handshake-era client.

@@ -16,7 +16,7 @@ use super::held::Held;
 use super::peer::Peer;
 use super::requests::{RequestKey, RequestTable};
 use super::subscriptions::{Listen, SubscribedUris};
-use super::thin::{Rate, Thinner};
+use super::thin::{LogMessage, Rate, Thinner};
 use super::visits::Visits;
 use super::writing::cancellation;
 
@@ -219,7 +219,7 @@ pub struct ServerSession<C, A> {
     pub(super) requests: RequestTable<C>,
     pub(super) asks: AskTable<A>,
     pub(super) log_level: Option<LoggingLevel>,
-    pub(super) log: Thinner<Outgoing>,
+    pub(super) log: Thinner<LogMessage<Outgoing>>,
     pub(super) subscribed: SubscribedUris,
     pub(super) listens: Vec<Listen>,
     pub(super) visits: Visits,
@@ -303,10 +303,12 @@ impl<C, A> ServerSession<C, A> {
         if !self.listens.is_empty() {
             self.listens.retain(|listen| listen.key != key);
         }
-        let of_session = self.log.flush_if(|held| held.related == Some(key));
-        let log = of_session
-            .map(|held| held.message)
-            .or_else(|| entry.log.as_mut().and_then(|log| log.flush()));
+        let of_session = self
+            .log
+            .flush_if(|held| held.message.related == Some(key))
+            .map(|held| held.message.message);
+        let of_request = || Some(entry.log.as_mut()?.flush()?.message);
+        let log = of_session.or_else(of_request);
         let before = entry.progress.flush().into_iter().chain(log).collect();
         let abandoned = if self.asks.open.is_empty() {
             Vec::new()

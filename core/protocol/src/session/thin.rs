@@ -1,6 +1,9 @@
-//! Thinning floods: at most so many messages a second, the last one always delivered.
+//! Thinning floods: at most so many messages a second; the last one, or of log messages the most severe, is always
+//! delivered.
 
 use std::time::Duration;
+
+use crate::vocabulary::LoggingLevel;
 
 /// A rate of messages: a burst, and how many a second after that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +46,33 @@ impl Bucket {
     }
 }
 
-/// A bucket that keeps the newest message that did not pass.
+/// A message that may have to wait.
+pub(super) trait Thinned {
+    /// Whether this message, which is newer, makes a waiting one needless.
+    fn supersedes(&self, waiting: &Self) -> bool;
+}
+
+/// A progress report: only the newest says anything.
+impl Thinned for Vec<u8> {
+    fn supersedes(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// A log message.
+#[derive(Debug)]
+pub(super) struct LogMessage<M> {
+    pub(super) level: LoggingLevel,
+    pub(super) message: M,
+}
+
+impl<M> Thinned for LogMessage<M> {
+    fn supersedes(&self, waiting: &Self) -> bool {
+        self.level >= waiting.level
+    }
+}
+
+/// A bucket that keeps one message that did not pass: the newest that none before [supersedes](Thinned::supersedes).
 #[derive(Debug)]
 pub(super) struct Thinner<M = Vec<u8>> {
     bucket: Bucket,
@@ -59,16 +88,27 @@ impl<M> Default for Thinner<M> {
     }
 }
 
-impl<M> Thinner<M> {
-    /// Offers a message; gives it back if it may go out now, else holds it in place of an older one.
+impl<M: Thinned> Thinner<M> {
+    /// Offers a message; gives back what may go out now: this one, or the one that was held if it is not superseded.
     pub(super) fn offer(&mut self, message: M, rate: Rate, now: Duration) -> Option<M> {
-        if self.bucket.take(rate, now) {
-            // What was held is older than this one and is superseded by it.
-            self.held = None;
-            return Some(message);
+        let held = self.held.take();
+        let waiting = held.filter(|held| !message.supersedes(held));
+        let passes = self.bucket.take(rate, now);
+        match (waiting, passes) {
+            (None, true) => Some(message),
+            (None, false) => {
+                self.held = Some(message);
+                None
+            }
+            (Some(waiting), true) => {
+                self.held = Some(message);
+                Some(waiting)
+            }
+            (Some(waiting), false) => {
+                self.held = Some(waiting);
+                None
+            }
         }
-        self.held = Some(message);
-        None
     }
 
     /// The held message, when its time has come.
@@ -123,6 +163,30 @@ mod tests {
         );
         assert_eq!(thinner.due(RATE, deadline), Some(vec![9]));
         assert_eq!(thinner.deadline(RATE), None);
+    }
+
+    fn log(level: LoggingLevel) -> LogMessage<()> {
+        LogMessage { level, message: () }
+    }
+
+    #[test]
+    fn a_held_log_message_gives_way_to_none_that_is_less_severe() {
+        use LoggingLevel::{Critical, Debug, Error};
+        let rate = Rate {
+            burst: 1,
+            per_second: 10,
+        };
+        let mut thinner = Thinner::default();
+        let now = Duration::from_secs(5);
+        assert!(thinner.offer(log(Debug), rate, now).is_some());
+        for level in [Debug, Error, Debug, Critical, Error] {
+            assert!(thinner.offer(log(level), rate, now).is_none());
+        }
+        // One may go out, and this is not the one.
+        let later = now + Duration::from_millis(100);
+        let sent = thinner.offer(log(Debug), rate, later).expect("its time");
+        assert_eq!(sent.level, Critical);
+        assert_eq!(thinner.flush().expect("held").level, Debug);
     }
 
     #[test]

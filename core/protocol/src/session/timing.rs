@@ -40,7 +40,8 @@ impl<C, A> ServerSession<C, A> {
         }
         let (progress, log) = (self.limits.progress_rate, self.limits.log_rate);
         for (key, entry) in self.requests.iter_mut() {
-            let logged = entry.log.as_mut().and_then(|held| held.due(log, now));
+            let held = entry.log.as_mut();
+            let logged = held.and_then(|held| Some(held.due(log, now)?.message));
             for message in entry.progress.due(progress, now).into_iter().chain(logged) {
                 due.push(TimedOut::Send(Outgoing {
                     related: Some(key),
@@ -48,7 +49,8 @@ impl<C, A> ServerSession<C, A> {
                 }));
             }
         }
-        due.extend(self.log.due(log, now).map(TimedOut::Send));
+        let logged = self.log.due(log, now);
+        due.extend(logged.map(|held| TimedOut::Send(held.message)));
         self.ping_if_due(now, &mut due);
         due
     }
