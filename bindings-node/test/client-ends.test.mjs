@@ -2,13 +2,16 @@
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
+import { createRequire } from "node:module";
 import { after, test } from "node:test";
 import { Worker } from "node:worker_threads";
 
-import { Client } from "mcpline";
+import { Client, Server } from "mcpline";
 
 import { gone, makeServer } from "./client-peer.mjs";
 import { Child } from "./peer.mjs";
+
+const { native } = createRequire(import.meta.url)("../dist/native.js");
 
 const listening = await makeServer().listen();
 after(() => listening.close());
@@ -183,4 +186,30 @@ test("closing leaves no descriptor open, though the client is held", async () =>
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   assert.equal(held.length, 20);
+});
+
+test("a client that is opened twice stays open", async () => {
+  // Only through the addon: the class opens each client once.
+  let handle;
+  const { prototype } = native.Client;
+  const open = prototype.open;
+  Object.defineProperty(prototype, "open", {
+    configurable: true,
+    value(promise) {
+      handle = this;
+      return open.call(this, promise);
+    },
+  });
+  try {
+    const server = new Server({ name: "test", version: "1" });
+    server.tool("echo", {}, () => "done");
+    const client = await Client.memory(server);
+    assert.throws(() => open.call(handle, 1_000_000), /opened once/);
+    assert.equal((await client.callTool("echo")).content[0].text, "done");
+    await client.close();
+    assert.throws(() => open.call(handle, 1_000_000), /opened once/);
+    await assert.rejects(client.callTool("echo"), { name: "ClientClosedError" });
+  } finally {
+    Object.defineProperty(prototype, "open", { configurable: true, value: open });
+  }
 });

@@ -89,6 +89,18 @@ impl Connection {
         }
     }
 
+    /// How it is to be opened. What is open already, or closed, stays so.
+    fn begin_opening(&self) -> Result<(ClientBuilder, Address)> {
+        let mut phase = lock(&self.phase);
+        match std::mem::replace(&mut *phase, Phase::Opening) {
+            Phase::Planned(plan) => Ok(*plan),
+            other => {
+                *phase = other;
+                Err(Failure::new("InternalError", "a client is opened once").into())
+            }
+        }
+    }
+
     /// It was opened. Not kept if it is closed already.
     fn opened(&self, core: CoreClient) {
         let mut phase = lock(&self.phase);
@@ -317,11 +329,7 @@ impl Client {
     /// Connects. The promise is told who the server is.
     #[napi(catch_unwind)]
     pub fn open(&self, promise: u32) -> Result<()> {
-        let phase = std::mem::replace(&mut *lock(&self.connection.phase), Phase::Opening);
-        let Phase::Planned(plan) = phase else {
-            return Err(Failure::new("InternalError", "a client is opened once").into());
-        };
-        let (builder, address) = *plan;
+        let (builder, address) = self.connection.begin_opening()?;
         let connection = self.connection.clone();
         let opening = self.task(promise, true, async move {
             match builder.connect(address).await {
