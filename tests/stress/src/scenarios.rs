@@ -1,0 +1,266 @@
+//! What is done in one round, and what must come of it.
+
+use bytes::Bytes;
+use http::{Method, Request};
+use http_body_util::{BodyExt, Full};
+use mcpline::transport::http::{Body, HttpOptions, HttpService};
+use mcpline::{Ask, AskMethod, Context, Server};
+use serde_json::{Value, json};
+use tokio::sync::oneshot;
+use tokio::sync::oneshot::error::TryRecvError;
+
+/// What is done in a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scenario {
+    /// A call asks (2026-07-28), and its client retries as soon as it has the question.
+    Retry,
+    /// A call ends while it is suspended (2026-07-28), and its client retries.
+    EarlyResult,
+    /// A call is cancelled while it is admitted, dispatched, served or answered (2025-11-25): its POST ends.
+    Cancel,
+    /// The same in a batch (2025-03-26), whose other request is answered.
+    CancelInBatch,
+    /// A call asks on its stream (2025-11-25), and its client answers as soon as it has the question.
+    Answer,
+}
+
+impl Scenario {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Retry,
+        Self::EarlyResult,
+        Self::Cancel,
+        Self::CancelInBatch,
+        Self::Answer,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::EarlyResult => "early-result",
+            Self::Cancel => "cancel",
+            Self::CancelInBatch => "cancel-in-batch",
+            Self::Answer => "answer",
+        }
+    }
+
+    pub(crate) fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|all| all.name() == name)
+    }
+
+    /// Ends once everything is answered.
+    ///
+    /// # Panics
+    ///
+    /// If an answer is wrong.
+    pub(crate) async fn round(self, client: &Client, number: u64) {
+        match self {
+            Self::Retry => client.ask_and_retry("ask", number).await,
+            Self::EarlyResult => client.ask_and_retry("hurry", number).await,
+            Self::Cancel => client.cancel(number).await,
+            Self::CancelInBatch => client.cancel_in_batch(number).await,
+            Self::Answer => client.answer(number).await,
+        }
+    }
+}
+
+/// The server.
+pub(crate) struct Rig {
+    service: HttpService,
+}
+
+impl Rig {
+    /// Within a runtime.
+    pub(crate) fn new() -> Self {
+        let question = || Ask::new(AskMethod::ListRoots, None);
+        let server =
+            Server::new("stress", "1")
+                .tool(
+                    "ask",
+                    "Asks and answers",
+                    move |_: Value, ctx: Context| async move {
+                        ctx.ask(question()).await.map(|_| "done")
+                    },
+                )
+                .tool(
+                    "hurry",
+                    "Asks and answers without waiting for the client's answer",
+                    move |_: Value, ctx: Context| async move {
+                        let (asked, mut answered) = oneshot::channel::<()>();
+                        ctx.ask_with(question(), move |_| drop(asked));
+                        // It may be suspended and resumed before this is looked at.
+                        while !ctx.is_suspended() && answered.try_recv() == Err(TryRecvError::Empty)
+                        {
+                            tokio::task::yield_now().await;
+                        }
+                        "done"
+                    },
+                )
+                .tool(
+                    "yield",
+                    "Answers a moment later",
+                    |_: Value, _: Context| async {
+                        tokio::task::yield_now().await;
+                        "done"
+                    },
+                );
+        Self {
+            service: server.http_service(HttpOptions::default()),
+        }
+    }
+
+    /// A client with a session of each revision that needs one.
+    pub(crate) async fn client(&self) -> Client {
+        Client {
+            service: self.service.clone(),
+            session: self.begin("2025-11-25").await,
+            batching: self.begin("2025-03-26").await,
+        }
+    }
+
+    async fn begin(&self, revision: &str) -> Session {
+        let handshake = json!({"jsonrpc": "2.0", "id": "handshake", "method": "initialize", "params": {
+            "protocolVersion": revision, "capabilities": {"roots": {}},
+            "clientInfo": {"name": "stress", "version": "1"}}});
+        let response = self.service.handle(request(&[], &handshake)).await;
+        let id = response.headers()["mcp-session-id"].to_str();
+        let session = Session {
+            id: id.expect("visible ASCII").to_owned(),
+        };
+        let ready = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        self.service.handle(session.request(&ready)).await;
+        session
+    }
+}
+
+/// The id of a handshake-era session.
+struct Session {
+    id: String,
+}
+
+impl Session {
+    fn request(&self, body: &Value) -> Request<Full<Bytes>> {
+        request(&[("mcp-session-id", &self.id)], body)
+    }
+}
+
+/// A client, for one round at a time.
+pub(crate) struct Client {
+    service: HttpService,
+    session: Session,
+    batching: Session,
+}
+
+impl Client {
+    async fn ask_and_retry(&self, tool: &str, number: u64) {
+        let round = self.modern_call(tool, number, json!({})).await;
+        let state = &round["result"]["requestState"];
+        assert!(state.is_string(), "{round}");
+        let more = json!({"requestState": state, "inputResponses": {"ask-1": {"roots": []}}});
+        let answer = self.modern_call(tool, number, more).await;
+        assert_eq!(answer["result"]["content"][0]["text"], "done", "{answer}");
+    }
+
+    async fn modern_call(&self, tool: &str, id: u64, more: Value) -> Value {
+        let mut body = call(id, tool);
+        for (name, value) in more.as_object().into_iter().flatten() {
+            body["params"][name] = value.clone();
+        }
+        body["params"]["_meta"] = json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {"roots": {}}});
+        let headers = [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", tool),
+        ];
+        let response = self.service.handle(request(&headers, &body)).await;
+        let body = read(response.into_body()).await;
+        serde_json::from_slice(&body).expect("JSON")
+    }
+
+    async fn cancel(&self, number: u64) {
+        let posted = self.post(self.session.request(&call(number, "yield")));
+        let cancelled = self.post(self.session.request(&cancellation(number)));
+        // Whether it is answered is a matter of time; that its POST ends isn't.
+        let (body, _) = (posted.await, cancelled.await);
+        assert!(body.await.expect("no panic").len() < 200);
+    }
+
+    async fn cancel_in_batch(&self, number: u64) {
+        let ping = json!({"jsonrpc": "2.0", "id": "ping", "method": "ping"});
+        let batch = json!([call(number, "yield"), ping]);
+        let posted = self.post(self.batching.request(&batch));
+        let cancelled = self.post(self.batching.request(&cancellation(number)));
+        let (body, _) = (posted.await, cancelled.await);
+        let body = body.await.expect("no panic");
+        let body: Value = serde_json::from_slice(&body).expect("JSON");
+        let answers = body.as_array().expect("a batch");
+        assert!(
+            answers.iter().any(|answer| answer["id"] == "ping"),
+            "{body}"
+        );
+    }
+
+    async fn answer(&self, number: u64) {
+        let response = self
+            .service
+            .handle(self.session.request(&call(number, "ask")))
+            .await;
+        let mut stream = response.into_body();
+        let mut seen = String::new();
+        let mut answered = false;
+        while let Some(frame) = stream.frame().await {
+            let frame = frame.expect("a frame");
+            seen += &String::from_utf8_lossy(frame.data_ref().expect("data"));
+            if answered {
+                continue;
+            }
+            let Some(id) = question(&seen) else { continue };
+            let answer = json!({"jsonrpc": "2.0", "id": id, "result": {"roots": []}});
+            self.service.handle(self.session.request(&answer)).await;
+            answered = true;
+        }
+        assert!(seen.contains("\"text\":\"done\""), "{seen}");
+    }
+
+    /// Sends a request from a task of its own; the outcome is the body, read by that task.
+    async fn post(&self, request: Request<Full<Bytes>>) -> tokio::task::JoinHandle<Bytes> {
+        let service = self.service.clone();
+        tokio::spawn(async move { read(service.handle(request).await.into_body()).await })
+    }
+}
+
+fn call(id: u64, tool: &str) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+           "params": {"name": tool, "arguments": {}}})
+}
+
+fn cancellation(id: u64) -> Value {
+    json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
+}
+
+/// The id of the question on an event stream, once it is there.
+fn question(seen: &str) -> Option<Value> {
+    let line = seen.lines().find(|line| line.contains("roots/list"))?;
+    let message: Value = serde_json::from_str(line.strip_prefix("data: ")?).ok()?;
+    Some(message["id"].clone())
+}
+
+fn request(headers: &[(&str, &str)], body: &Value) -> Request<Full<Bytes>> {
+    let mut builder = Request::builder()
+        .method(Method::POST)
+        .uri("/mcp")
+        .header("host", "localhost")
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream");
+    for (name, value) in headers {
+        builder = builder.header(*name, *value);
+    }
+    builder
+        .body(Full::new(Bytes::from(body.to_string())))
+        .expect("a request")
+}
+
+async fn read(body: Body) -> Bytes {
+    body.collect().await.expect("a body").to_bytes()
+}
