@@ -1,9 +1,8 @@
 //! One task that calls back when something falls due, for all connections of a server.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
@@ -13,9 +12,24 @@ use crate::clock;
 
 /// Something with deadlines of its own.
 pub(crate) trait Timed: Send + Sync {
-    /// Its time has come. It schedules itself anew if there is more.
+    /// Its entry among the timers.
+    fn alarm(&self) -> &Alarm;
+
+    /// Acts on its deadline. Sets its alarm again if there is more to come.
     fn fire(self: Arc<Self>);
 }
+
+/// The next deadline of one [`Timed`] value: at most one entry among the timers, removed when the alarm is dropped.
+///
+/// A peer can begin and end sessions as fast as it likes; what has ended must leave nothing behind that waits for a
+/// deadline half an hour away.
+#[derive(Default)]
+pub(crate) struct Alarm {
+    entry: Mutex<Option<(Weak<Shared>, Key)>>,
+}
+
+/// When an alarm goes off, and a number that tells apart those of the same moment.
+type Key = (Duration, u64);
 
 /// Deadlines, soonest first, and the task that waits for them.
 pub(crate) struct Timers {
@@ -24,34 +38,39 @@ pub(crate) struct Timers {
 }
 
 struct Shared {
-    queue: Mutex<BinaryHeap<Entry>>,
+    queue: Mutex<BTreeMap<Key, Weak<dyn Timed>>>,
+    next_number: AtomicU64,
     changed: Notify,
-    /// Nobody schedules any more: the task ends at once, whatever it waits for.
+    /// The timers were dropped: the task ends at once, whatever it waits for.
     closed: AtomicBool,
 }
 
-struct Entry {
-    at: Reverse<Duration>,
-    timed: Weak<dyn Timed>,
-}
+impl Alarm {
+    fn lock(&self) -> MutexGuard<'_, Option<(Weak<Shared>, Key)>> {
+        self.entry.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.at == other.at
+    /// Forgets the entry with this key, which has just gone off.
+    fn went_off(&self, key: Key) {
+        let mut entry = self.lock();
+        if entry.as_ref().is_some_and(|(_, set)| *set == key) {
+            *entry = None;
+        }
     }
 }
 
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl Ord for Entry {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        self.at.cmp(&other.at)
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        let entry = self
+            .entry
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some((shared, key)) = entry
+            && let Some(shared) = shared.upgrade()
+        {
+            shared.lock().remove(&key);
+        }
     }
 }
 
@@ -59,7 +78,8 @@ impl Timers {
     pub(crate) fn new() -> Self {
         Self {
             shared: Arc::new(Shared {
-                queue: Mutex::new(BinaryHeap::new()),
+                queue: Mutex::new(BTreeMap::new()),
+                next_number: AtomicU64::new(0),
                 changed: Notify::new(),
                 closed: AtomicBool::new(false),
             }),
@@ -67,20 +87,41 @@ impl Timers {
         }
     }
 
-    /// Has `timed` called at `at`, on the driver's clock.
-    pub(crate) fn schedule(&self, at: Duration, timed: Weak<dyn Timed>) {
-        let first = {
+    /// Has `timed` called at `at`, on the driver's clock, or earlier if its alarm is set to an earlier time.
+    pub(crate) fn schedule<T: Timed + 'static>(&self, at: Duration, timed: &Arc<T>) {
+        let alarm = timed.alarm();
+        let mut entry = alarm.lock();
+        let earlier = entry.take();
+        if let Some((_, set)) = &earlier
+            && set.0 <= at
+        {
+            *entry = earlier;
+            return;
+        }
+        let key = (at, self.shared.next_number.fetch_add(1, Ordering::Relaxed));
+        let timed: Weak<dyn Timed> = Arc::downgrade(&(timed.clone() as Arc<dyn Timed>));
+        let is_first = {
             let mut queue = self.shared.lock();
-            let first = queue.peek().is_none_or(|entry| at < entry.at.0);
-            queue.push(Entry {
-                at: Reverse(at),
-                timed,
-            });
-            first
+            if let Some((_, set)) = earlier {
+                queue.remove(&set);
+            }
+            let is_first = queue
+                .first_key_value()
+                .is_none_or(|(first, _)| key < *first);
+            queue.insert(key, timed);
+            is_first
         };
-        if first {
+        *entry = Some((Arc::downgrade(&self.shared), key));
+        drop(entry);
+        if is_first {
             self.shared.changed.notify_one();
         }
+    }
+
+    /// How many deadlines are waited for.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.shared.lock().len()
     }
 
     /// Starts the task on this runtime, unless it runs already. It ends with the server, or with the
@@ -135,23 +176,24 @@ impl Drop for Stopped {
 }
 
 impl Shared {
-    fn lock(&self) -> std::sync::MutexGuard<'_, BinaryHeap<Entry>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<Key, Weak<dyn Timed>>> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Calls what is due; returns how long it is until the next.
     fn fire_due(&self) -> Option<Duration> {
         loop {
-            let due = {
+            let (key, timed) = {
                 let mut queue = self.lock();
-                let at = queue.peek()?.at.0;
+                let (at, _) = *queue.first_key_value()?.0;
                 let now = clock::now();
                 if at > now {
                     return Some(at - now);
                 }
-                queue.pop()?
+                queue.pop_first()?
             };
-            if let Some(timed) = due.timed.upgrade() {
+            if let Some(timed) = timed.upgrade() {
+                timed.alarm().went_off(key);
                 timed.fire();
             }
         }
@@ -162,10 +204,63 @@ impl Shared {
 mod tests {
     use super::*;
 
-    struct Never;
+    #[derive(Default)]
+    struct Never(Alarm);
 
     impl Timed for Never {
+        fn alarm(&self) -> &Alarm {
+            &self.0
+        }
+
         fn fire(self: Arc<Self>) {}
+    }
+
+    #[test]
+    fn keeps_one_entry_per_alarm_and_none_of_what_was_dropped() {
+        let timers = Timers::new();
+        let timed = Arc::new(Never::default());
+        for seconds in (1..100).rev() {
+            timers.schedule(Duration::from_secs(seconds), &timed);
+            timers.schedule(Duration::from_secs(1_000), &timed);
+        }
+        assert_eq!(timers.len(), 1);
+        let weak = Arc::downgrade(&timed);
+        drop(timed);
+        assert_eq!(timers.len(), 0);
+        assert_eq!(weak.weak_count(), 0, "nothing keeps the memory");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn goes_off_at_the_earliest_of_its_deadlines_and_can_be_set_again() {
+        struct Counting {
+            alarm: Alarm,
+            fired: AtomicU64,
+            timers: Arc<Timers>,
+        }
+        impl Timed for Counting {
+            fn alarm(&self) -> &Alarm {
+                &self.alarm
+            }
+            fn fire(self: Arc<Self>) {
+                if self.fired.fetch_add(1, Ordering::Relaxed) < 2 {
+                    let timers = self.timers.clone();
+                    timers.schedule(clock::now() + Duration::from_secs(1), &self);
+                }
+            }
+        }
+        let timers = Arc::new(Timers::new());
+        timers.start(&tokio::runtime::Handle::current());
+        let timed = Arc::new(Counting {
+            alarm: Alarm::default(),
+            fired: AtomicU64::new(0),
+            timers: timers.clone(),
+        });
+        let now = clock::now();
+        timers.schedule(now + Duration::from_secs(60), &timed);
+        timers.schedule(now + Duration::from_secs(1), &timed);
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        assert_eq!(timed.fired.load(Ordering::Relaxed), 3);
+        assert_eq!(timers.len(), 0);
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -173,8 +268,8 @@ mod tests {
         for _ in 0..200 {
             let timers = Arc::new(Timers::new());
             timers.start(&tokio::runtime::Handle::current());
-            let timed: Arc<dyn Timed> = Arc::new(Never);
-            timers.schedule(Duration::from_secs(3_600), Arc::downgrade(&timed));
+            let timed = Arc::new(Never::default());
+            timers.schedule(Duration::from_secs(3_600), &timed);
             let shared = Arc::downgrade(&timers.shared);
             let dropped = tokio::task::spawn_blocking(move || drop(timers));
             dropped.await.expect("no panic");

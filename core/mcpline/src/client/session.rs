@@ -15,7 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::background;
 use crate::clock;
-use crate::timers::{Timed, Timers};
+use crate::timers::{Alarm, Timed, Timers};
 
 use super::error::ClientError;
 use super::inner::Inner;
@@ -37,6 +37,7 @@ pub(super) struct Session {
     state: Mutex<State>,
     client: Weak<Inner>,
     timers: Arc<Timers>,
+    alarm: Alarm,
     this: Weak<Session>,
 }
 
@@ -46,8 +47,6 @@ struct State {
     ended: Option<ClientError>,
     /// Whether a request was answered, which tells a server that works from one that ends again and again.
     answered: bool,
-    /// When the timer calls.
-    timer_at: Option<Duration>,
     /// What answers the server's questions.
     answering: Vec<(RequestId, tokio::task::AbortHandle)>,
 }
@@ -63,11 +62,11 @@ impl Session {
                 conversation,
                 ended: None,
                 answered: false,
-                timer_at: None,
                 answering: Vec::new(),
             }),
             client: Arc::downgrade(client),
             timers: client.timers.clone(),
+            alarm: Alarm::default(),
             this: this.clone(),
         })
     }
@@ -107,7 +106,7 @@ impl Session {
             let (key, message) = state
                 .conversation
                 .ask(ask, Waiter { answer, progress }, now);
-            (key, message, state.next_timer())
+            (key, message, state.conversation.poll_deadline())
         };
         self.schedule(timer);
         self.link.send(Outgoing {
@@ -146,9 +145,10 @@ impl Session {
     }
 
     fn schedule(&self, at: Option<Duration>) {
-        if let Some(at) = at {
-            let timed: Weak<dyn Timed> = self.this.clone();
-            self.timers.schedule(at, timed);
+        if let Some(at) = at
+            && let Some(this) = self.this.upgrade()
+        {
+            self.timers.schedule(at, &this);
         }
     }
 
@@ -320,7 +320,7 @@ impl Session {
                 true => state.conversation.hold(key),
                 false => state.conversation.release(key, clock::now()),
             }
-            state.next_timer()
+            state.conversation.poll_deadline()
         };
         self.schedule(timer);
     }
@@ -351,26 +351,17 @@ impl Session {
     }
 }
 
-impl State {
-    /// When to be called next, if that is earlier than was asked for.
-    fn next_timer(&mut self) -> Option<Duration> {
-        let at = self.conversation.poll_deadline()?;
-        if self.timer_at.is_some_and(|timer| timer <= at) {
-            return None;
-        }
-        self.timer_at = Some(at);
-        Some(at)
-    }
-}
-
 impl Timed for Session {
+    fn alarm(&self) -> &Alarm {
+        &self.alarm
+    }
+
     /// Gives up what is overdue.
     fn fire(self: Arc<Self>) {
         let (overdue, timer) = {
             let mut state = self.lock();
-            state.timer_at = None;
             let overdue = state.conversation.handle_timeout(clock::now());
-            (overdue, state.next_timer())
+            (overdue, state.conversation.poll_deadline())
         };
         self.schedule(timer);
         for (key, overdue) in overdue {

@@ -10,7 +10,7 @@ use mcpline_protocol::vocabulary::{Implementation, JsonObject};
 
 use crate::error::Error;
 use crate::sharing::{Bus, Exchange, News};
-use crate::timers::Timers;
+use crate::timers::{Alarm, Timers};
 
 use super::inner::Inner;
 use super::settings::Settings;
@@ -146,6 +146,7 @@ impl ServerBuilder {
             connections: Mutex::default(),
             next_connection: AtomicU64::new(1),
             timers: Arc::new(Timers::new()),
+            alarm: Alarm::default(),
             this: this.clone(),
         });
         inner.refresh_profile();

@@ -7,8 +7,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcpline_protocol::auth::Scopes;
 use mcpline_protocol::limits::{MATCH_STEPS_PER_BYTE, MAX_MATCH_STEPS};
@@ -24,7 +23,7 @@ use mcpline_protocol::{ErrorCode, RpcError};
 
 use crate::clock;
 use crate::lane::{self, BatchLane, Kind, Lane, Status};
-use crate::timers::Timed;
+use crate::timers::{Alarm, Timed};
 
 use super::Inner;
 use super::asking::AskSink;
@@ -61,8 +60,7 @@ pub(crate) struct Connection {
     session_id: Option<String>,
     principal: String,
     transport: TransportId,
-    /// When the timer will call, so that it isn't asked twice.
-    scheduled: Mutex<Option<Duration>>,
+    alarm: Alarm,
     on_dead: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
 
@@ -113,7 +111,7 @@ impl Connection {
             session_id: opening.session_id,
             principal: opening.principal,
             transport: opening.transport,
-            scheduled: Mutex::new(None),
+            alarm: Alarm::default(),
             on_dead: Mutex::new(None),
         })
     }
@@ -471,17 +469,7 @@ impl Connection {
         let Some(deadline) = self.lock_session().poll_deadline() else {
             return;
         };
-        let mut scheduled = self
-            .scheduled
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        if scheduled.is_some_and(|at| at <= deadline) {
-            return;
-        }
-        *scheduled = Some(deadline);
-        drop(scheduled);
-        let timed: Weak<dyn Timed> = Arc::downgrade(&(self.clone() as Arc<dyn Timed>));
-        self.server.timers().schedule(deadline, timed);
+        self.server.timers().schedule(deadline, self);
     }
 
     fn send(&self, session: &mut Session, outgoing: &Outgoing) {
@@ -494,11 +482,11 @@ impl Connection {
 }
 
 impl Timed for Connection {
+    fn alarm(&self) -> &Alarm {
+        &self.alarm
+    }
+
     fn fire(self: Arc<Self>) {
-        *self
-            .scheduled
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = None;
         let mut failed = Vec::new();
         let mut dead = false;
         {

@@ -14,7 +14,7 @@ use mcpline_protocol::wire::Raw;
 
 use crate::clock;
 use crate::sharing::{Exchange, News};
-use crate::timers::{Timed, Timers};
+use crate::timers::{Alarm, Timed, Timers};
 
 use super::builder::Declared;
 use super::call::{Call, CallState};
@@ -40,6 +40,7 @@ pub(crate) struct Inner {
     pub(super) connections: Mutex<HashMap<u64, Weak<Connection>>>,
     pub(super) next_connection: AtomicU64,
     pub(super) timers: Arc<Timers>,
+    pub(super) alarm: Alarm,
     /// The other processes of this service, if there are any.
     pub(super) others: Option<Exchange>,
     pub(super) this: Weak<Inner>,
@@ -128,8 +129,9 @@ impl Inner {
         expires: Duration,
     ) -> Result<(), SuspendedFull> {
         self.lock_suspended().insert(ticket, call, expires)?;
-        let timed: Weak<dyn Timed> = self.this.clone();
-        self.timers.schedule(expires, timed);
+        if let Some(server) = self.this.upgrade() {
+            self.timers.schedule(expires, &server);
+        }
         Ok(())
     }
 
@@ -284,8 +286,18 @@ impl Inner {
 
 impl Timed for Inner {
     /// Cancels handlers that nobody came back for.
+    fn alarm(&self) -> &Alarm {
+        &self.alarm
+    }
+
     fn fire(self: Arc<Self>) {
-        let lapsed = self.lock_suspended().expire(clock::now());
+        let (lapsed, next) = {
+            let mut suspended = self.lock_suspended();
+            (suspended.expire(clock::now()), suspended.poll_deadline())
+        };
+        if let Some(next) = next {
+            self.timers.schedule(next, &self);
+        }
         for call in lapsed {
             tracing::debug!(name = call.name(), "a suspended handler lapsed");
             call.cancel();

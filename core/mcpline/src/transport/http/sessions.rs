@@ -11,7 +11,7 @@ use crate::clock;
 use crate::lane::Lane;
 use crate::server::Server;
 use crate::server::connection::{Connection, Opening, TransportId};
-use crate::timers::Timed;
+use crate::timers::{Alarm, Timed};
 
 use super::options::HttpOptions;
 use super::replicas::Replicas;
@@ -36,6 +36,7 @@ pub(super) struct Session {
     pub(super) general: Arc<Stream>,
     streams: Mutex<Streams>,
     last_used: Mutex<Duration>,
+    alarm: Alarm,
     options: Arc<HttpOptions>,
     sessions: Weak<Sessions>,
 }
@@ -225,6 +226,7 @@ impl Sessions {
                 ..Streams::default()
             }),
             last_used: Mutex::new(clock::now()),
+            alarm: Alarm::default(),
             options: options.clone(),
             sessions: Arc::downgrade(self),
         });
@@ -377,11 +379,10 @@ impl Session {
             .last_used
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let timed: Weak<dyn Timed> = Arc::downgrade(&(self.clone() as Arc<dyn Timed>));
         self.connection
             .server()
             .timers()
-            .schedule(last_used + self.options.session_idle, timed);
+            .schedule(last_used + self.options.session_idle, self);
     }
 
     /// Whether nobody has used it for so long that it may make room for another.
@@ -399,6 +400,10 @@ impl Session {
 }
 
 impl Timed for Session {
+    fn alarm(&self) -> &Alarm {
+        &self.alarm
+    }
+
     /// Closes the session if it has been idle for as long as is allowed.
     fn fire(self: Arc<Self>) {
         if self.is_in_use() {
