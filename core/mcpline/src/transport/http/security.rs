@@ -1,9 +1,9 @@
 //! Whether a request may be served at all: the host it is for, and the page it comes from.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv6Addr};
 
 use http::header::{HOST, ORIGIN};
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::options::HttpOptions;
 
@@ -24,29 +24,53 @@ pub(super) fn check(
         (None, Some(host)) => ascii(host).ok_or("Host is not ASCII")?,
         (None, None) => return Err("the request names no Host".into()),
     };
-    if !allows(host_name(host), options, bound) {
+    let is_any = options.allowed_hosts.iter().any(|allowed| allowed == "*");
+    if !is_any && !host_name(host).is_some_and(|name| allows(name, options, bound)) {
         return Err(format!(
-            "Host {host} is not allowed: add it to the option allowed_hosts"
+            "Host {} is not allowed: add it to the option allowed_hosts",
+            printable(host)
         ));
     }
     let Some(origin) = headers.get(ORIGIN) else {
         return Ok(());
     };
     let origin = ascii(origin).ok_or("Origin is not ASCII")?;
-    let listed = options
+    let is_listed = options
         .allowed_origins
         .iter()
         .any(|allowed| allowed == "*" || allowed.eq_ignore_ascii_case(origin));
-    let own = origin
-        .split_once("://")
-        .is_some_and(|(_, authority)| allows(host_name(authority), options, bound));
-    if listed || own {
+    if is_listed || is_own_origin(origin, options, bound) {
         Ok(())
     } else {
         Err(format!(
-            "Origin {origin} is not allowed: add it to the option allowed_origins"
+            "Origin {} is not allowed: add it to the option allowed_origins",
+            printable(origin)
         ))
     }
+}
+
+/// Whether a page of this origin is one of the hosts that requests may be for. Only pages of the web are: an extension of a
+/// browser has a host of its own choice. `*` among the hosts says nothing about pages.
+fn is_own_origin(origin: &str, options: &HttpOptions, bound: Option<IpAddr>) -> bool {
+    let authority = ["http://", "https://"].into_iter().find_map(|scheme| {
+        let (head, rest) = origin.split_at_checked(scheme.len())?;
+        head.eq_ignore_ascii_case(scheme).then_some(rest)
+    });
+    authority
+        .and_then(host_name)
+        .is_some_and(|name| allows(name, options, bound))
+}
+
+/// The address that a proxy says a request comes from: the last one in its header, because what stands before it is what
+/// the client sent.
+pub(super) fn forwarded(headers: &HeaderMap, header: &HeaderName) -> Option<IpAddr> {
+    let last = headers.get_all(header).iter().next_back()?;
+    let last = ascii(last)?.rsplit(',').next()?.trim();
+    if let Ok(address) = last.parse() {
+        return Some(address);
+    }
+    // Some proxies add the port.
+    host_name(last)?.parse().ok()
 }
 
 /// What [`HeaderValue::to_str`] gives, which looks at one byte at a time.
@@ -56,15 +80,22 @@ fn ascii(value: &HeaderValue) -> Option<&str> {
         .filter(|text| text.is_ascii())
 }
 
+/// As much of a header as an error repeats.
+fn printable(text: &str) -> String {
+    let most = 200;
+    text.chars()
+        .filter(|character| !character.is_control())
+        .take(most)
+        .collect()
+}
+
 fn allows(name: &str, options: &HttpOptions, bound: Option<IpAddr>) -> bool {
-    if options
+    let is_listed = options
         .allowed_hosts
         .iter()
-        .any(|allowed| allowed == "*" || host_name(allowed).eq_ignore_ascii_case(name))
-    {
-        return true;
-    }
-    if name.eq_ignore_ascii_case("localhost") {
+        .filter_map(|allowed| host_name(allowed))
+        .any(|allowed| allowed != "*" && allowed.eq_ignore_ascii_case(name));
+    if is_listed || name.eq_ignore_ascii_case("localhost") {
         return true;
     }
     match name.parse::<IpAddr>() {
@@ -73,17 +104,29 @@ fn allows(name: &str, options: &HttpOptions, bound: Option<IpAddr>) -> bool {
     }
 }
 
-/// A host without its port, an IPv6 address without its brackets.
-fn host_name(authority: &str) -> &str {
+/// A host without its port, an IPv6 address without its brackets; `None` if the text is not a host and perhaps a port
+/// (RFC 3986, section 3.2).
+fn host_name(authority: &str) -> Option<&str> {
     if let Some(rest) = authority.strip_prefix('[') {
-        return rest.split_once(']').map_or(rest, |(address, _)| address);
+        let (address, after) = rest.split_once(']')?;
+        let is_port = after.is_empty() || after.strip_prefix(':').is_some_and(is_port);
+        return (is_port && address.parse::<Ipv6Addr>().is_ok()).then_some(address);
     }
-    match authority.rsplit_once(':') {
-        Some((name, port)) if !name.contains(':') && port.bytes().all(|b| b.is_ascii_digit()) => {
-            name
-        }
-        _ => authority,
+    // Configured addresses may come without brackets; a `Host` never does.
+    if authority.parse::<Ipv6Addr>().is_ok() {
+        return Some(authority);
     }
+    let name = match authority.split_once(':') {
+        Some((name, port)) => is_port(port).then_some(name)?,
+        None => authority,
+    };
+    let is_host =
+        |byte: u8| !matches!(byte, b'/' | b'?' | b'#' | b'@' | b'[' | b']' | b'\\' | b' ');
+    name.bytes().all(is_host).then_some(name)
+}
+
+fn is_port(text: &str) -> bool {
+    text.len() <= 5 && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 #[cfg(test)]
@@ -156,5 +199,78 @@ mod tests {
             )
             .is_err()
         );
+    }
+
+    #[test]
+    fn what_only_begins_like_an_allowed_host_is_refused() {
+        let options = HttpOptions::default();
+        for host in [
+            "[::1].evil.example",
+            "[::1]evil.example:80",
+            "[::1]:80.evil.example",
+            "localhost:80@evil.example",
+            "localhost:x",
+            "localhost/evil",
+            "[localhost]",
+        ] {
+            assert!(verdict(host, None, &options).is_err(), "{host}");
+        }
+        for origin in [
+            "chrome-extension://localhost",
+            "file://localhost",
+            "http://[::1].evil.example",
+            "http://localhost@evil.example",
+            "http://localhost/../evil",
+        ] {
+            assert!(
+                verdict("localhost", Some(origin), &options).is_err(),
+                "{origin}"
+            );
+        }
+        assert_eq!(
+            verdict("[::1]:8000", Some("http://[::1]:3000"), &options),
+            Ok(())
+        );
+    }
+
+    #[test]
+    fn any_host_is_not_any_page() {
+        let options = HttpOptions {
+            allowed_hosts: vec!["*".into()],
+            ..HttpOptions::default()
+        };
+        assert_eq!(verdict("whatever.example", None, &options), Ok(()));
+        let page = Some("https://evil.example");
+        assert!(verdict("whatever.example", page, &options).is_err());
+        assert_eq!(
+            verdict("whatever.example", Some("http://localhost:1"), &options),
+            Ok(())
+        );
+    }
+
+    #[test]
+    fn the_last_address_of_a_proxys_header_counts() {
+        let header = HeaderName::from_static("x-forwarded-for");
+        let address = |values: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for value in values {
+                headers.append(&header, value.parse().expect("a header"));
+            }
+            forwarded(&headers, &header).map(|address| address.to_string())
+        };
+        assert_eq!(
+            address(&["1.2.3.4, 192.0.2.1"]).as_deref(),
+            Some("192.0.2.1")
+        );
+        assert_eq!(
+            address(&["1.2.3.4", "192.0.2.2:99"]).as_deref(),
+            Some("192.0.2.2")
+        );
+        assert_eq!(
+            address(&["[2001:db8::1]:99"]).as_deref(),
+            Some("2001:db8::1")
+        );
+        assert_eq!(address(&["unknown"]), None);
+        assert_eq!(address(&[]), None);
     }
 }
