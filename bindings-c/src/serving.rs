@@ -217,7 +217,8 @@ pub extern "C" fn mcpl_server_run_stdio(server: *mut mcpl_server) -> mcpl_status
 /// byte, or `NULL` for the defaults; its members, all optional (times in seconds, sizes in bytes): `path`, `sse_paths`
 /// (an array of two), `serve_sse`, `health_path`, `serve_health`, `proxy_prefix`; `allowed_hosts`, `allowed_origins`;
 /// `body_limit`, `read_timeout`, `write_timeout`, `connections`; `sessions`, `session_idle`, `silence`; `keep_alive`,
-/// `retry`, `kept_events`, `kept_bytes` of event streams; `auth`, whose tokens are accepted, an object:
+/// `retry`, `kept_events`, `kept_bytes`, `max_unread_bytes` of event streams; `client_address_header`, in which a proxy in
+/// front names the client's address; `auth`, whose tokens are accepted, an object:
 /// `resource` (the URL that clients know the server by), `issuers`, `jwks_url`, `jwks`, `introspection`, `authorization_servers`,
 /// `audiences`, `required_scopes`, `implied_scopes`, `algorithms`, `clock_skew` and more, as `ResourceServer` has them in other
 /// languages; `verifies`, for a callback that checks tokens instead (`mcpl_server_on_verify`).

@@ -40,8 +40,24 @@ export interface ServerSettings {
   stateKeys?: string[];
   /** How long clients may take between rounds. */
   stateLifetime?: number;
-  /** How many handlers may wait for a client's next round. */
+  /**
+   * How many handlers may wait for a client's next round; 10,000. Past it the oldest one of the client that has most is
+   * aborted, and its client's retry runs it again from its start.
+   */
   suspended?: number;
+  /**
+   * Bytes held on behalf of all peers together: bodies and their calls, unread answers, events kept for clients that come
+   * back, sessions; 512 MiB. What would exceed it is refused as busy (HTTP 503).
+   */
+  maxPeerBytes?: number;
+  /** Calls in flight in all sessions together; 10,000. More are refused as busy. */
+  maxCalls?: number;
+  /**
+   * The largest part of each limit that one client may use, above 0 and at most 1: of `maxPeerBytes`, `maxCalls`,
+   * `suspended`, and over HTTP of connections and sessions. A client is a principal where requests are authenticated, else
+   * an address. 0.25; past it the client is refused as busy (HTTP 429) and others are served as before.
+   */
+  clientShare?: number;
   /** How many rounds a request may take. */
   rounds?: number;
   /** How long what clients carry may be, in bytes. */
@@ -58,6 +74,10 @@ export interface ServerSettings {
   openAsks?: number;
   /** How many resources one client may subscribe to. */
   subscriptions?: number;
+  /** Bytes of JSON that `clientInfo` and `capabilities` of a session may have together; 64 KiB. */
+  maxClientInfoBytes?: number;
+  /** Bytes that the URIs of one session's subscriptions may have together; 256 KiB. */
+  maxSubscriptionBytes?: number;
   /** How often progress is told; more is thinned. */
   progressRate?: Rate;
   /** How often log messages are sent; more are dropped. */
@@ -110,6 +130,17 @@ export interface HttpSettings {
   keptEvents?: number;
   /** How many bytes of them. */
   keptBytes?: number;
+  /**
+   * Bytes of one event stream that its client has not read yet, beside one message; 16 MiB. Beyond it notifications are
+   * dropped, and a stream whose responses alone exceed it ends.
+   */
+  maxUnreadBytes?: number;
+  /**
+   * The header in which a reverse proxy in front names the address of the client, `X-Forwarded-For` for instance; the last
+   * address in it counts. Tells clients apart where nobody is authenticated (`clientShare`). Without a proxy leave it out:
+   * a client could write there whatever it likes.
+   */
+  clientAddressHeader?: string;
   /** Whose tokens are accepted; without it everybody is served. */
   auth?: ResourceServerSettings;
 }

@@ -53,7 +53,17 @@ class ServerSettings(TypedDict, total=False):
     state_lifetime: float
     """How long a question may stay open on 2026-07-28. 600 by default; replays are possible for as long."""
     suspended: int
-    """Handlers that may wait for answers at once. 10,000 by default, because each holds its memory."""
+    """Handlers that may wait for answers at once. 10,000 by default, because each holds its memory. Past it the oldest one
+    of the client that has most is cancelled; its client's retry runs it again from its start."""
+    max_peer_bytes: int
+    """Bytes held on behalf of all peers together: bodies and their calls, unread answers, events kept for clients that
+    come back, sessions. 512 MiB by default; what would exceed it is refused as busy (HTTP 503)."""
+    max_calls: int
+    """Calls in flight in all sessions together. 10,000 by default; more are refused as busy."""
+    client_share: float
+    """The largest part of each limit that one client may use, above 0 and at most 1: of `max_peer_bytes`, `max_calls`,
+    `suspended`, and over HTTP of connections and sessions. A client is a principal where requests are authenticated, else
+    an address. 0.25 by default; past it the client is refused as busy (HTTP 429) and others are served as before."""
     rounds: int
     """Rounds of questions that a request may take. 16 by default, so that nobody goes round in circles."""
     state_size: int
@@ -70,6 +80,11 @@ class ServerSettings(TypedDict, total=False):
     """Questions of one session that are open at once. 64 by default, so that no loop floods a user."""
     subscriptions: int
     """Resources that one session may subscribe to. 1,024 by default, because each is memory."""
+    max_client_info_bytes: int
+    """Bytes of JSON that `clientInfo` and `capabilities` of a session may have together. 64 KiB by default: they are kept
+    for as long as the session."""
+    max_subscription_bytes: int
+    """Bytes that the URIs of one session's subscriptions may have together. 256 KiB by default."""
     progress_rate: tuple[int, int]
     """Progress notifications of one request: per second, and how many at once. 20 and 64 by default; floods are
     thinned, the last one is always delivered."""
@@ -132,6 +147,13 @@ class HttpSettings(TypedDict, total=False):
     """Events that a resumable stream keeps for a client that comes back. 1,024 by default."""
     kept_bytes: int
     """The same in bytes. 4 MiB by default."""
+    max_unread_bytes: int
+    """Bytes of one event stream that its client has not read yet, beside one message. 16 MiB by default; beyond it
+    notifications are dropped, and a stream whose responses alone exceed it ends."""
+    client_address_header: str
+    """The header in which a reverse proxy in front names the address of the client, `X-Forwarded-For` for instance; the
+    last address in it counts. Tells clients apart where nobody is authenticated (`client_share`). None by default:
+    without a proxy a client could write there whatever it likes."""
 
 
 class ListenSettings(HttpSettings, total=False):

@@ -10,8 +10,10 @@ pub(crate) type Encode<'a> = &'a mut dyn FnMut(&mut Vec<u8>);
 /// What a message is to its lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// A notification or a question; more follows.
-    Message,
+    /// A notification; more follows. It may be dropped for a reader that is too slow.
+    Notification,
+    /// A request to the client; more follows.
+    Request,
     /// The response that ends the exchange.
     Response(Status),
 }
@@ -55,8 +57,8 @@ pub(crate) trait Lane: Send + Sync + 'static {
 }
 
 /// Sends a message that is encoded already.
-pub(crate) fn send(lane: &dyn Lane, message: &[u8]) {
-    lane.write(Kind::Message, message.len(), &mut |out| {
+pub(crate) fn send(lane: &dyn Lane, kind: Kind, message: &[u8]) {
+    lane.write(kind, message.len(), &mut |out| {
         out.extend_from_slice(message);
     });
 }
@@ -116,7 +118,7 @@ impl BatchLane {
 impl Lane for BatchLane {
     fn write(&self, kind: Kind, hint: usize, encode: Encode<'_>) {
         match kind {
-            Kind::Message => self.inner.write(kind, hint, encode),
+            Kind::Notification | Kind::Request => self.inner.write(kind, hint, encode),
             Kind::Response(_) => self.gather(Some(encode)),
         }
     }

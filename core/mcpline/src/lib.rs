@@ -39,6 +39,7 @@ pub mod foreign;
 mod header;
 mod lane;
 mod offload;
+mod quota;
 pub mod server;
 pub mod sharing;
 mod timers;

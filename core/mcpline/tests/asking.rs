@@ -243,21 +243,55 @@ async fn a_client_that_can_not_be_asked_gets_the_protocols_error() {
 }
 
 #[tokio::test]
-async fn suspended_handlers_are_bounded_in_number() {
+async fn the_oldest_of_too_many_suspended_handlers_gives_way_and_runs_again() {
     let runs = Arc::new(AtomicU32::new(0));
     let mut settings = settings();
     settings.suspended = 2;
+    settings.client_share = 1.0;
     let server = two_questions_with(&runs, ToolOptions::default(), settings);
     let mut client = Client::modern(&server);
-    for _ in 0..2 {
-        let _ = ask_round(&mut client, json!({})).await;
+    let mut states = Vec::new();
+    for _ in 0..3 {
+        states.push(ask_round(&mut client, json!({})).await.1);
     }
-    let result = client
-        .call_modern("ask", json!({}))
+    assert_eq!(runs.load(Ordering::SeqCst), 3);
+    let retry = |state: &Value| json!({"requestState": state, "inputResponses": {"ask-1": accept("name", "Ada")}});
+    let (keys, _) = ask_round(&mut client, retry(&states[2])).await;
+    assert_eq!(keys, ["colour"]);
+    assert_eq!(runs.load(Ordering::SeqCst), 3, "the newest is still there");
+    let (keys, _) = ask_round(&mut client, retry(&states[0])).await;
+    assert_eq!(keys, ["colour"]);
+    assert_eq!(runs.load(Ordering::SeqCst), 4, "the oldest runs again");
+}
+
+#[tokio::test]
+async fn calls_in_flight_are_bounded_over_all_sessions_of_a_server() {
+    let mut settings = settings();
+    settings.max_calls = 2;
+    settings.client_share = 1.0;
+    let server = Server::builder("busy", "1")
+        .settings(settings)
+        .build()
+        .expect("builds")
+        .tool("wait", "Waits for ever", |_: Nothing, _: Context| {
+            std::future::pending::<Result<String, HandlerError>>()
+        });
+    let mut first = Client::modern(&server);
+    let mut second = Client::modern(&server);
+    first.begin_modern("tools/call", json!({"name": "wait", "arguments": {}}));
+    first.begin_modern("tools/call", json!({"name": "wait", "arguments": {}}));
+    let error = second
+        .call_modern("wait", json!({}))
         .await
-        .expect("a tool error");
-    assert_eq!(result["isError"], true);
-    assert!(text(&result).contains("suspended"), "{result}");
+        .expect_err("busy");
+    assert_eq!(error["code"], -31000);
+    assert!(
+        error["message"]
+            .as_str()
+            .is_some_and(|text| text.contains("max_calls")),
+        "{error}"
+    );
+    drop(first);
 }
 
 #[tokio::test]

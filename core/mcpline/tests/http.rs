@@ -409,7 +409,8 @@ async fn sessions_are_bounded() {
         options.sessions = 1;
         options
     });
-    rig.session("2025-11-25").await;
+    let id = rig.session("2025-11-25").await;
+    rig.post(&[("mcp-session-id", &id)], call(1, "plain")).await;
     let refused = rig.post(&[], initialize("2025-11-25")).await;
     assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
 }

@@ -103,7 +103,7 @@ async fn flush<W: AsyncWrite + Unpin>(
 
 impl Link for PipeLink {
     fn send(&self, outgoing: Outgoing) {
-        lane::send(&*self.outbox, &outgoing.message);
+        lane::send(&*self.outbox, lane::Kind::Request, &outgoing.message);
     }
 
     fn abandon(&self, _: u64) {}

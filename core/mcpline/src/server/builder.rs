@@ -9,6 +9,7 @@ use mcpline_protocol::session::ServerProfile;
 use mcpline_protocol::vocabulary::{Implementation, JsonObject};
 
 use crate::error::Error;
+use crate::quota::ClientTable;
 use crate::sharing::{Bus, Exchange, News};
 use crate::timers::{Alarm, Timers};
 
@@ -129,6 +130,11 @@ impl ServerBuilder {
             Error::misuse(format!("the implementation does not serialize: {error}"))
         })?;
         let suspended = Suspended::new(self.settings.suspended);
+        let clients = ClientTable::new(
+            self.settings.client_share,
+            self.settings.max_peer_bytes,
+            self.settings.max_calls,
+        );
         let sharing = self.settings.sharing.clone();
         let inner = Arc::new_cyclic(|this| Inner {
             others: sharing.map(|sharing| hear(&sharing.bus, this.clone())),
@@ -145,6 +151,7 @@ impl ServerBuilder {
             suspended: Mutex::new(suspended),
             connections: Mutex::default(),
             next_connection: AtomicU64::new(1),
+            clients,
             timers: Arc::new(Timers::new()),
             alarm: Alarm::default(),
             this: this.clone(),

@@ -12,6 +12,7 @@ use mcpline_protocol::session::{AskError, Peer, RequestKey};
 use mcpline_protocol::wire::{Method, Params, Raw};
 
 use crate::lane::Lane;
+use crate::quota::Charge;
 
 use super::Inner;
 use super::asking::Book;
@@ -63,6 +64,8 @@ pub(crate) struct Seat {
     pub(crate) peer: Arc<Peer>,
     pub(crate) http: Option<Arc<HttpInfo>>,
     pub(crate) meta: Option<Raw>,
+    /// Counts the call among those of its client that are in flight; `None` while it is suspended.
+    pub(crate) in_flight: Option<Arc<Charge>>,
 }
 
 /// Answers that a client sent to questions which a handler returned.
@@ -267,7 +270,9 @@ impl CallState {
             return None;
         }
         let seat = current.clone();
-        Arc::make_mut(&mut current).key = None;
+        let suspended = Arc::make_mut(&mut current);
+        suspended.key = None;
+        suspended.in_flight = None;
         Some(seat)
     }
 

@@ -130,10 +130,10 @@ fn end(seat: &Seat, answer: impl FnOnce(&Finished<AskSink>)) -> bool {
         return false;
     };
     for message in &finished.before {
-        lane::send(&*seat.lane, message);
+        lane::send(&*seat.lane, lane::Kind::Notification, message);
     }
     for (sink, outgoing) in std::mem::take(&mut finished.abandoned) {
-        lane::send(&*seat.lane, &outgoing.message);
+        lane::send(&*seat.lane, lane::Kind::Request, &outgoing.message);
         sink(Err(AskError::Cancelled));
     }
     answer(&finished);

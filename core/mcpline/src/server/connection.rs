@@ -17,12 +17,13 @@ use mcpline_protocol::session::{
     SessionState, TimedOut, subscribed_uris,
 };
 use mcpline_protocol::wire::{
-    Incoming, Message, Method, Raw, ReadError, Request, RequestId, encode,
+    Incoming, Message, Method, Params, Raw, ReadError, Request, RequestId, encode,
 };
 use mcpline_protocol::{ErrorCode, RpcError};
 
 use crate::clock;
 use crate::lane::{self, BatchLane, Kind, Lane, Status};
+use crate::quota::{Charge, ClientQuota, Exceeded};
 use crate::timers::{Alarm, Timed};
 
 use super::Inner;
@@ -45,7 +46,12 @@ pub(crate) struct Served {
     /// The call, once the request was dispatched to a handler.
     pub(super) call: Option<Arc<CallState>>,
     lane: Arc<dyn Lane>,
+    /// Keeps what the request held charged, where the session keeps a copy of it.
+    _params: Option<Params>,
 }
+
+/// About what a session takes that has just shaken hands, beside what its client says of itself.
+const SESSION_BYTES: usize = 4 * 1024;
 
 /// One client. See the [module](self).
 pub(crate) struct Connection {
@@ -60,6 +66,10 @@ pub(crate) struct Connection {
     session_id: Option<String>,
     principal: String,
     transport: TransportId,
+    /// Whom everything here is held for.
+    client: Arc<ClientQuota>,
+    /// What the session keeps of its client.
+    kept: Mutex<Option<Charge>>,
     alarm: Alarm,
     on_dead: Mutex<Option<Box<dyn FnOnce() + Send>>>,
 }
@@ -72,6 +82,7 @@ pub(crate) struct Opening {
     pub(crate) session_id: Option<String>,
     pub(crate) principal: String,
     pub(crate) transport: TransportId,
+    pub(crate) client: Arc<ClientQuota>,
 }
 
 /// Which of a server's transports a connection came over.
@@ -111,6 +122,8 @@ impl Connection {
             session_id: opening.session_id,
             principal: opening.principal,
             transport: opening.transport,
+            client: opening.client,
+            kept: Mutex::new(None),
             alarm: Alarm::default(),
             on_dead: Mutex::new(None),
         })
@@ -135,6 +148,10 @@ impl Connection {
 
     pub(crate) fn session_id(&self) -> Option<&str> {
         self.session_id.as_deref()
+    }
+
+    pub(crate) fn client(&self) -> &Arc<ClientQuota> {
+        &self.client
     }
 
     pub(crate) fn principal(&self) -> &str {
@@ -165,6 +182,30 @@ impl Connection {
         match incoming {
             Ok(Incoming::Single(message)) => self.receive_one(message, false, lane, http),
             Ok(Incoming::Batch(entries)) => self.receive_batch(entries, lane, http),
+            Err(error) => self.answer_unreadable(&**lane, &error),
+        }
+    }
+
+    /// Takes in what one line held when the memory that may be held for its client is used up: requests are refused,
+    /// answers and cancellations pass, because they give memory back.
+    pub(crate) fn receive_without_room(
+        self: &Arc<Self>,
+        incoming: Result<Incoming, ReadError>,
+        lane: &Arc<dyn Lane>,
+        exceeded: Exceeded,
+    ) {
+        let error = RpcError::from(exceeded);
+        let receive = |message, in_batch| match message {
+            Message::Request(request) => refuse(&**lane, &request.id, &error),
+            message => self.receive_one(message, in_batch, lane, None),
+        };
+        match incoming {
+            Ok(Incoming::Single(message)) => receive(message, false),
+            Ok(Incoming::Batch(entries)) => {
+                for message in entries.into_iter().flatten() {
+                    receive(message, true);
+                }
+            }
             Err(error) => self.answer_unreadable(&**lane, &error),
         }
     }
@@ -277,16 +318,30 @@ impl Connection {
 
     /// The session's step for one message, and what must happen before anybody else has the session: a request gets its
     /// lane, so that whoever cancels it has one to abandon; no change comes before a stream's acknowledgment, and none
-    /// before those that were held for the handshake.
+    /// before those that were held for the handshake; what the session keeps is charged to the client.
     fn admit(
         &self,
         message: Message,
         in_batch: bool,
         lane: &Arc<dyn Lane>,
     ) -> Received<Served, AskSink> {
+        // What a subscription is to, for as long as it is charged or may have to be taken back.
+        let params = match &message {
+            Message::Request(request)
+                if matches!(
+                    request.method,
+                    Method::SubscriptionsListen | Method::ResourcesSubscribe
+                ) =>
+            {
+                request.params.clone()
+            }
+            _ => None,
+        };
+        let subscribed = params.clone();
         let served = || Served {
             call: None,
             lane: lane.clone(),
+            _params: params,
         };
         let profile = self.server.profile();
         let mut session = self.lock_session();
@@ -295,17 +350,46 @@ impl Connection {
             Received::Request(admitted) => session.attach(admitted.key, served()),
             Received::Listen(listening) => {
                 session.attach(listening.key, served());
-                lane::send(&**lane, &listening.acknowledgment);
+                lane::send(&**lane, Kind::Request, &listening.acknowledgment);
             }
             Received::Ready(held) => {
                 session.start_pings(clock::now());
                 for outgoing in held.drain(..) {
-                    self.send(&mut session, &outgoing);
+                    self.send(&mut session, Kind::Request, &outgoing);
+                }
+            }
+            Received::Initialized { id, .. } => {
+                if let Err(exceeded) = self.charge_kept(&session) {
+                    session.undo_handshake();
+                    received = Received::Reply {
+                        id: id.clone(),
+                        outcome: Err(exceeded.into()),
+                    };
+                }
+            }
+            Received::Reply { outcome, .. } if outcome.is_ok() => {
+                if let Some(subscribed) = subscribed
+                    && let Err(exceeded) = self.charge_kept(&session)
+                {
+                    session.unsubscribe(&subscribed.get_str("uri").unwrap_or_default());
+                    *outcome = Err(exceeded.into());
                 }
             }
             _ => {}
         }
         received
+    }
+
+    /// Charges the client for what its session keeps of it.
+    fn charge_kept(&self, session: &Session) -> Result<(), Exceeded> {
+        let bytes = SESSION_BYTES + session.kept_bytes();
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        match &mut *kept {
+            Some(charge) if charge.amount() >= bytes => charge.shrink_to(bytes),
+            Some(charge) => charge.join(self.client.hold_bytes(bytes - charge.amount())?),
+            None => *kept = Some(self.client.hold_bytes(bytes)?),
+        }
+        Ok(())
     }
 
     /// Whoever may not read a resource is not told of its changes either.
@@ -377,10 +461,10 @@ impl Connection {
                 call.cancel();
             }
             for message in &finished.before {
-                lane::send(&*served.lane, message);
+                lane::send(&*served.lane, Kind::Notification, message);
             }
             for (sink, cancellation) in finished.abandoned {
-                lane::send(&*served.lane, &cancellation.message);
+                lane::send(&*served.lane, Kind::Request, &cancellation.message);
                 sink(Err(AskError::Closed));
             }
             let error = RpcError::shutting_down();
@@ -426,7 +510,7 @@ impl Connection {
     pub(crate) fn changed(&self, change: &Change) {
         let mut session = self.lock_session();
         for outgoing in session.changed(change) {
-            self.send(&mut session, &outgoing);
+            self.send(&mut session, Kind::Notification, &outgoing);
         }
     }
 
@@ -435,7 +519,7 @@ impl Connection {
         let mut session = self.lock_session();
         let outgoing = session.visit_complete(elicitation_id);
         if let Some(outgoing) = &outgoing {
-            self.send(&mut session, outgoing);
+            self.send(&mut session, Kind::Request, outgoing);
         }
         outgoing.is_some()
     }
@@ -444,7 +528,7 @@ impl Connection {
     pub(crate) fn adopt(self: &Arc<Self>, state: &SessionState) {
         let mut session = self.lock_session();
         for outgoing in session.adopt(state) {
-            self.send(&mut session, &outgoing);
+            self.send(&mut session, Kind::Request, &outgoing);
         }
     }
 
@@ -472,12 +556,12 @@ impl Connection {
         self.server.timers().schedule(deadline, self);
     }
 
-    fn send(&self, session: &mut Session, outgoing: &Outgoing) {
+    fn send(&self, session: &mut Session, kind: Kind, outgoing: &Outgoing) {
         let lane = outgoing
             .related
             .and_then(|key| session.handle(key))
             .map_or_else(|| self.general.clone(), |served| served.lane.clone());
-        lane::send(&*lane, &outgoing.message);
+        lane::send(&*lane, kind, &outgoing.message);
     }
 }
 
@@ -496,13 +580,15 @@ impl Timed for Connection {
             }
             for due in session.handle_timeout(clock::now()) {
                 match due {
-                    TimedOut::Send(outgoing) => self.send(&mut session, &outgoing),
+                    TimedOut::Send(outgoing) => {
+                        self.send(&mut session, Kind::Notification, &outgoing);
+                    }
                     TimedOut::Ask {
                         handle,
                         error,
                         cancel,
                     } => {
-                        self.send(&mut session, &cancel);
+                        self.send(&mut session, Kind::Request, &cancel);
                         failed.push((handle, error));
                     }
                     TimedOut::Dead => dead = true,

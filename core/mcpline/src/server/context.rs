@@ -198,7 +198,7 @@ fn send_or_schedule(
     outgoing: Option<Outgoing>,
 ) {
     match outgoing {
-        Some(outgoing) => lane::send(lane, &outgoing.message),
+        Some(outgoing) => lane::send(lane, lane::Kind::Notification, &outgoing.message),
         None => {
             drop(session);
             connection.schedule();

@@ -57,7 +57,7 @@ pub(super) fn dispatch(
         peer,
         ..
     } = admitted;
-    let seat = Arc::new(Seat {
+    let mut seat = Seat {
         connection: connection.clone(),
         lane: lane.clone(),
         key: Some(key),
@@ -65,7 +65,8 @@ pub(super) fn dispatch(
         peer,
         http: http.cloned(),
         meta: params.as_ref().and_then(Params::meta),
-    });
+        in_flight: None,
+    };
     let registry = connection.server().registry();
     let list = match method {
         Method::ToolsList => ListKind::Tools,
@@ -73,6 +74,14 @@ pub(super) fn dispatch(
         Method::ResourcesTemplatesList => ListKind::Templates,
         Method::PromptsList => ListKind::Prompts,
         _ => {
+            match connection.client().begin_call() {
+                Ok(in_flight) => seat.in_flight = Some(Arc::new(in_flight)),
+                Err(exceeded) => {
+                    refuse(&seat, Refusal::Request(exceeded.into()));
+                    return;
+                }
+            }
+            let seat = Arc::new(seat);
             if let Err(refusal) = call(&registry, &seat, method, params) {
                 refuse(&seat, refusal);
             }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
-use mcpline_protocol::mrtr::{KeyRing, Resumption, Suspended, SuspendedFull};
+use mcpline_protocol::mrtr::{Holder, KeyRing, Resumption, Suspended};
 use mcpline_protocol::session::{Change, ServerProfile};
 use mcpline_protocol::vocabulary::{
     Implementation, JsonObject, ListCapability, ResourcesCapability, ServerCapabilities,
@@ -13,6 +13,7 @@ use mcpline_protocol::vocabulary::{
 use mcpline_protocol::wire::Raw;
 
 use crate::clock;
+use crate::quota::{ClientTable, Exceeded};
 use crate::sharing::{Exchange, News};
 use crate::timers::{Alarm, Timed, Timers};
 
@@ -23,6 +24,7 @@ use super::connection::{Connection, TransportId};
 use super::handler::{self, Handler};
 use super::registry::{Completer, Registry};
 use super::settings::Settings;
+use super::suspended_call::SuspendedCall;
 
 /// The server that handlers, connections and transports share.
 pub(crate) struct Inner {
@@ -36,9 +38,11 @@ pub(crate) struct Inner {
     pub(super) registry: RwLock<Arc<Registry>>,
     pub(super) profile: RwLock<Arc<ServerProfile>>,
     pub(super) keys: KeyRing,
-    pub(super) suspended: Mutex<Suspended<Arc<CallState>>>,
+    pub(super) suspended: Mutex<Suspended<SuspendedCall>>,
     pub(super) connections: Mutex<HashMap<u64, Weak<Connection>>>,
     pub(super) next_connection: AtomicU64,
+    /// What clients use of this process.
+    pub(super) clients: ClientTable,
     pub(super) timers: Arc<Timers>,
     pub(super) alarm: Alarm,
     /// The other processes of this service, if there are any.
@@ -67,6 +71,10 @@ impl Inner {
 
     pub(crate) fn key_ring(&self) -> &KeyRing {
         &self.keys
+    }
+
+    pub(crate) fn clients(&self) -> &ClientTable {
+        &self.clients
     }
 
     pub(crate) fn timers(&self) -> &Timers {
@@ -116,19 +124,40 @@ impl Inner {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_suspended(&self) -> std::sync::MutexGuard<'_, Suspended<Arc<CallState>>> {
+    fn lock_suspended(&self) -> std::sync::MutexGuard<'_, Suspended<SuspendedCall>> {
         self.suspended
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Keeps a handler until its client's retry.
+    ///
+    /// # Errors
+    ///
+    /// The memory that may be held for its client is used up.
     pub(crate) fn suspend(
         &self,
         ticket: String,
         call: Arc<CallState>,
         expires: Duration,
-    ) -> Result<(), SuspendedFull> {
-        self.lock_suspended().insert(ticket, call, expires)?;
+    ) -> Result<(), Exceeded> {
+        let seat = call.seat();
+        let client = seat.connection.client();
+        let holder = Holder {
+            client: client.number,
+            share: client.share_of(self.settings.suspended),
+        };
+        let suspended = SuspendedCall::new(call, &seat)?;
+        let evicted = self
+            .lock_suspended()
+            .insert(ticket, suspended, holder, expires);
+        if let Some(evicted) = evicted {
+            tracing::debug!(
+                name = evicted.call.name(),
+                "cancelled a suspended handler to make room: its retry runs it again (`suspended`, `client_share`)"
+            );
+            evicted.call.cancel();
+        }
         if let Some(server) = self.this.upgrade() {
             self.timers.schedule(expires, &server);
         }
@@ -136,30 +165,35 @@ impl Inner {
     }
 
     pub(crate) fn peek_suspended(&self, ticket: &str) -> Option<Arc<CallState>> {
-        self.lock_suspended().peek(ticket).cloned()
+        let suspended = self.lock_suspended();
+        Some(suspended.peek(ticket)?.call.clone())
     }
 
     pub(crate) fn take_suspended(&self, ticket: &str) -> Resumption<Arc<CallState>> {
-        self.lock_suspended().take(ticket)
+        match self.lock_suspended().take(ticket) {
+            Resumption::Here(suspended) => Resumption::Here(suspended.call),
+            Resumption::Used => Resumption::Used,
+            Resumption::Elsewhere => Resumption::Elsewhere,
+        }
     }
 
     /// Cancels the suspended handlers of a transport that has ended: their clients can't come back on it.
     pub(crate) fn cancel_suspended_over(&self, transport: TransportId) {
-        let calls = self
-            .lock_suspended()
-            .drain_where(|call| call.lock_seat().connection.transport() == transport);
-        for call in calls {
-            call.cancel();
+        let suspended = self.lock_suspended().drain_where(|suspended| {
+            suspended.call.lock_seat().connection.transport() == transport
+        });
+        for suspended in suspended {
+            suspended.call.cancel();
         }
     }
 
     /// Cancels the suspended handlers of a connection that has closed and whose client can't come back on another.
     pub(crate) fn cancel_suspended_of(&self, connection: &Arc<Connection>) {
-        let calls = self
+        let suspended = self
             .lock_suspended()
-            .drain_where(|call| Arc::ptr_eq(&call.lock_seat().connection, connection));
-        for call in calls {
-            call.cancel();
+            .drain_where(|suspended| suspended.is_of(connection));
+        for suspended in suspended {
+            suspended.call.cancel();
         }
     }
 
@@ -298,7 +332,8 @@ impl Timed for Inner {
         if let Some(next) = next {
             self.timers.schedule(next, &self);
         }
-        for call in lapsed {
+        for suspended in lapsed {
+            let call = suspended.call;
             tracing::debug!(name = call.name(), "a suspended handler lapsed");
             call.cancel();
         }

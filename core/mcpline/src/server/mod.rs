@@ -24,6 +24,7 @@ mod reply;
 mod request_info;
 mod settings;
 mod state_keys;
+mod suspended_call;
 #[cfg(test)]
 mod test_lane;
 #[cfg(test)]

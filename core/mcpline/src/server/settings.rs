@@ -41,8 +41,24 @@ pub struct Settings {
     pub state_lifetime: Duration,
     /// What several processes of one service share. `None` by default: this process serves alone.
     pub sharing: Option<Sharing>,
-    /// How many handlers may be suspended at once, because each holds its memory until it lapses.
+    /// How many handlers may be suspended at once, because each holds its memory until it lapses. Where there are more,
+    /// the oldest one of the client that has most is cancelled; its client's retry runs it again from its start.
     pub suspended: usize,
+    /// How many bytes are held on behalf of all peers together: bodies and their calls, unread answers, events kept for
+    /// clients that come back, sessions. What would exceed it is refused as busy (HTTP 503). 512 MiB by default: room
+    /// for 32 of the largest messages, and a container with 1 GiB survives it.
+    pub max_peer_bytes: usize,
+    /// How many calls may be in flight in all sessions together, because each may hold a task, a thread or a database
+    /// connection of the author's. More are refused as busy. 10,000 by default.
+    pub max_calls: usize,
+    /// The largest part of each limit that one client may use: of `max_peer_bytes`, `max_calls`, `suspended`, and over
+    /// HTTP of connections and sessions. A client is a principal where requests are authenticated, else an address.
+    /// Past it the client is refused as busy (HTTP 429), and others are served as before. A quarter by default, so that
+    /// three clients that take all they can leave room for a fourth; 1 for no such limit, where all requests come
+    /// through one proxy and [`HttpOptions::client_address_header`] can't tell them apart.
+    ///
+    /// [`HttpOptions::client_address_header`]: crate::transport::http::HttpOptions::client_address_header
+    pub client_share: f64,
     /// How many rounds of questions one request may take, so that client and server can't go round in
     /// circles.
     pub rounds: u32,
@@ -77,6 +93,9 @@ impl Default for Settings {
             state_lifetime: Duration::from_secs(600),
             sharing: None,
             suspended: 10_000,
+            max_peer_bytes: 512 * 1024 * 1024,
+            max_calls: 10_000,
+            client_share: 0.25,
             rounds: 16,
             state_size: 64 * 1024,
             check_output: cfg!(debug_assertions),

@@ -37,7 +37,9 @@ impl TestLane {
     /// The responses so far.
     pub(super) fn responses(&self) -> Vec<Value> {
         let written = lock(&self.written);
-        let responses = written.iter().filter(|(kind, _)| *kind != Kind::Message);
+        let responses = written
+            .iter()
+            .filter(|(kind, _)| matches!(kind, Kind::Response(_)));
         responses.map(|(_, message)| message.clone()).collect()
     }
 
@@ -54,7 +56,7 @@ impl Lane for TestLane {
         let message: Value = serde_json::from_slice(&message).expect("JSON");
         lock(&self.written).push((kind, message.clone()));
         let hook = match kind {
-            Kind::Message => None,
+            Kind::Notification | Kind::Request => None,
             Kind::Response(_) => lock(&self.on_response).take(),
         };
         if let Some(hook) = hook {
@@ -92,6 +94,7 @@ pub(super) fn connection(server: &Arc<Inner>, scope: Scope) -> Arc<Connection> {
         session_id: None,
         principal: String::new(),
         transport: server.next_transport(),
+        client: server.clients().sole_client(),
     };
     Connection::unlisted(server, opening)
 }

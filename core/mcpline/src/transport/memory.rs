@@ -69,6 +69,7 @@ impl Server {
                 session_id: None,
                 principal: String::new(),
                 transport: self.inner().next_transport(),
+                client: self.inner().clients().sole_client(),
             },
         );
         Memory {

@@ -11,6 +11,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use crate::error::Error;
 use crate::lane::Lane;
+use crate::quota::{self, UNCHARGED_BYTES};
 use crate::server::Server;
 use crate::server::connection::{Connection, Opening};
 
@@ -77,6 +78,7 @@ where
             session_id: None,
             principal: String::new(),
             transport: server.inner().next_transport(),
+            client: server.inner().clients().sole_client(),
         },
     );
     let stopped = pin!(stop.stopped());
@@ -112,7 +114,24 @@ fn receive(
     match line {
         Ok(line) => {
             let limits = connection.server().settings.wire;
-            connection.receive(wire::read_within(line, limits), lane, None);
+            let client = connection.client();
+            if line.len() < UNCHARGED_BYTES {
+                connection.receive(wire::read_within(line, limits), lane, None);
+                return;
+            }
+            match client.hold_bytes(line.len()) {
+                Ok(charge) => {
+                    let line = quota::charged(line, charge);
+                    connection.receive(wire::read_within(line, limits), lane, None);
+                }
+                Err(exceeded) => {
+                    connection.receive_without_room(
+                        wire::read_within(line, limits),
+                        lane,
+                        exceeded,
+                    );
+                }
+            }
         }
         Err(error) => connection.receive(Err(ReadError::from(error)), lane, None),
     }

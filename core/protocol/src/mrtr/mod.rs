@@ -16,4 +16,4 @@ mod suspended;
 pub use canonical::{canonical_json, question_digest, request_digest};
 pub use seal::{KeyError, KeyRing, MIN_SECRET_LEN, OpenError};
 pub use state::{Answer, Asked, RequestState, StateError};
-pub use suspended::{Resumption, Suspended, SuspendedFull, Ticket};
+pub use suspended::{Holder, Resumption, Suspended, Ticket};

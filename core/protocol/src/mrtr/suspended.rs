@@ -3,20 +3,15 @@
 //! One per server, not per connection: the retry may come on another connection. A ticket is good once.
 //! The table is capped, entries lapse, and tickets that were used are remembered until they would have
 //! lapsed, so that a duplicate retry is told apart from one that belongs to another process.
+//!
+//! A full table refuses nobody: the oldest handler of whichever client has most gives way. Its client's retry runs it
+//! again from its start, as it would in another process.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
 
 /// Names one suspended handler. Made of random bytes by the driver; unguessable, sealed in the state.
 pub type Ticket = String;
-
-/// The table is full; the handler that wanted to suspend must fail instead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{cap} handlers are suspended already")]
-pub struct SuspendedFull {
-    /// How many may be suspended at once.
-    pub cap: usize,
-}
 
 /// What presenting a ticket yields.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,17 +24,41 @@ pub enum Resumption<T> {
     Elsewhere,
 }
 
+/// Whom a handler is suspended for, and how many that client may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Holder {
+    /// Tells clients apart.
+    pub client: u64,
+    /// The most handlers that may be suspended for this client.
+    pub share: usize,
+}
+
 /// Suspended handlers by ticket. `T` is the driver's handle to one.
 #[derive(Debug)]
 pub struct Suspended<T> {
     entries: HashMap<Ticket, Entry<T>>,
     by_expiry: BTreeSet<(Duration, Ticket)>,
+    by_client: HashMap<u64, OfClient>,
+    /// Tickets that were used, oldest first; some have lapsed.
+    used: VecDeque<Ticket>,
     cap: usize,
     waiting: usize,
 }
 
+/// The suspended handlers of one client.
+#[derive(Debug, Default)]
+struct OfClient {
+    waiting: usize,
+    /// Tickets, oldest first; those that no longer wait are skipped.
+    order: VecDeque<Ticket>,
+}
+
+/// How many tickets of a client may be in the queue that no longer wait, beside as many as do.
+const STALE_TICKETS: usize = 64;
+
 #[derive(Debug)]
 struct Entry<T> {
+    client: u64,
     expires: Duration,
     /// `None` once the ticket was used.
     waiting: Option<T>,
@@ -51,7 +70,10 @@ impl<T> Suspended<T> {
         Self {
             entries: HashMap::new(),
             by_expiry: BTreeSet::new(),
-            cap,
+            by_client: HashMap::new(),
+            used: VecDeque::new(),
+            // At least the one that is suspended now.
+            cap: cap.max(1),
             waiting: 0,
         }
     }
@@ -66,31 +88,82 @@ impl<T> Suspended<T> {
         self.waiting == 0
     }
 
-    /// Puts a handler into the table until `expires` (on the driver's clock).
-    ///
-    /// # Errors
-    ///
-    /// [`SuspendedFull`] when the cap is reached; the handler is not taken.
+    /// Puts a handler into the table until `expires` (on the driver's clock). Returns the one that has to give way, if
+    /// there are too many, of this client or in all; the driver cancels it.
     pub fn insert(
         &mut self,
         ticket: Ticket,
         handler: T,
+        holder: Holder,
         expires: Duration,
-    ) -> Result<(), SuspendedFull> {
-        if self.waiting >= self.cap {
-            return Err(SuspendedFull { cap: self.cap });
-        }
+    ) -> Option<T> {
+        let of_client = self.by_client.get(&holder.client);
+        let crowded = if of_client.is_some_and(|of| of.waiting >= holder.share.max(1)) {
+            Some(holder.client)
+        } else if self.waiting >= self.cap {
+            let largest = self.by_client.iter().max_by_key(|(_, of)| of.waiting);
+            largest.map(|(client, _)| *client)
+        } else {
+            None
+        };
+        let evicted = crowded.and_then(|client| self.evict_oldest(client));
         self.forget_oldest_used();
         self.waiting += 1;
         self.by_expiry.insert((expires, ticket.clone()));
+        let of = self.by_client.entry(holder.client).or_default();
+        of.waiting += 1;
+        of.order.push_back(ticket.clone());
+        if of.order.len() > 2 * of.waiting + STALE_TICKETS {
+            let entries = &self.entries;
+            of.order.retain(|listed| {
+                *listed == ticket || entries.get(listed).is_some_and(|e| e.waiting.is_some())
+            });
+        }
         self.entries.insert(
             ticket,
             Entry {
+                client: holder.client,
                 expires,
                 waiting: Some(handler),
             },
         );
-        Ok(())
+        evicted
+    }
+
+    fn remember_used(&mut self, ticket: &str) {
+        if self.used.len() > 2 * self.cap {
+            let entries = &self.entries;
+            self.used.retain(|used| entries.contains_key(used));
+        }
+        self.used.push_back(ticket.to_owned());
+    }
+
+    fn evict_oldest(&mut self, client: u64) -> Option<T> {
+        loop {
+            let ticket = self.by_client.get_mut(&client)?.order.pop_front()?;
+            let Some(entry) = self.entries.get_mut(&ticket) else {
+                continue;
+            };
+            let Some(handler) = entry.waiting.take() else {
+                continue;
+            };
+            let expires = entry.expires;
+            // The ticket is forgotten, so that its retry runs the handler again.
+            self.entries.remove(&ticket);
+            self.by_expiry.remove(&(expires, ticket));
+            self.no_longer_waits(client);
+            return Some(handler);
+        }
+    }
+
+    fn no_longer_waits(&mut self, client: u64) {
+        self.waiting -= 1;
+        if let Some(of) = self.by_client.get_mut(&client) {
+            of.waiting -= 1;
+            if of.waiting == 0 {
+                self.by_client.remove(&client);
+            }
+        }
     }
 
     /// Looks at a suspended handler without taking it.
@@ -104,7 +177,9 @@ impl<T> Suspended<T> {
             None => Resumption::Elsewhere,
             Some(entry) => match entry.waiting.take() {
                 Some(handler) => {
-                    self.waiting -= 1;
+                    let client = entry.client;
+                    self.no_longer_waits(client);
+                    self.remember_used(ticket);
                     Resumption::Here(handler)
                 }
                 None => Resumption::Used,
@@ -124,7 +199,7 @@ impl<T> Suspended<T> {
                 && let Some(entry) = self.entries.remove(&ticket)
                 && let Some(handler) = entry.waiting
             {
-                self.waiting -= 1;
+                self.no_longer_waits(entry.client);
                 lapsed.push(handler);
             }
         }
@@ -140,6 +215,7 @@ impl<T> Suspended<T> {
     /// forgotten.
     pub fn drain_where(&mut self, mut lost: impl FnMut(&T) -> bool) -> Vec<T> {
         let mut drained = Vec::new();
+        let mut clients = Vec::new();
         self.entries.retain(|ticket, entry| {
             let Some(handler) = entry.waiting.take() else {
                 return true;
@@ -150,9 +226,12 @@ impl<T> Suspended<T> {
             }
             self.by_expiry.remove(&(entry.expires, ticket.clone()));
             drained.push(handler);
+            clients.push(entry.client);
             false
         });
-        self.waiting -= drained.len();
+        for client in clients {
+            self.no_longer_waits(client);
+        }
         drained
     }
 
@@ -166,20 +245,11 @@ impl<T> Suspended<T> {
         if self.entries.len() - self.waiting < self.cap {
             return;
         }
-        let oldest = self
-            .by_expiry
-            .iter()
-            .find(|(_, ticket)| {
-                self.entries
-                    .get(ticket)
-                    .is_some_and(|e| e.waiting.is_none())
-            })
-            .cloned();
-        if let Some(key) = oldest {
-            if let Some(entry) = self.entries.remove(&key.1) {
-                debug_assert_eq!(entry.expires, key.0);
+        while let Some(ticket) = self.used.pop_front() {
+            if let Some(entry) = self.entries.remove(&ticket) {
+                self.by_expiry.remove(&(entry.expires, ticket));
+                return;
             }
-            self.by_expiry.remove(&key);
         }
     }
 }
@@ -192,10 +262,23 @@ mod tests {
         Duration::from_secs(seconds)
     }
 
+    fn insert<T: std::fmt::Debug + PartialEq>(
+        table: &mut Suspended<T>,
+        ticket: Ticket,
+        handler: T,
+        expires: Duration,
+    ) {
+        let holder = Holder {
+            client: 1,
+            share: usize::MAX,
+        };
+        table.insert(ticket, handler, holder, expires);
+    }
+
     #[test]
     fn a_ticket_is_good_once_and_a_duplicate_is_told_apart() {
         let mut table = Suspended::new(4);
-        table.insert("a".into(), 1, s(10)).expect("room");
+        insert(&mut table, "a".into(), 1, s(10));
         assert_eq!(table.take("a"), Resumption::Here(1));
         assert_eq!(table.take("a"), Resumption::Used);
         assert_eq!(table.take("b"), Resumption::Elsewhere);
@@ -205,8 +288,8 @@ mod tests {
     #[test]
     fn lapsed_handlers_are_handed_out_to_be_cancelled() {
         let mut table = Suspended::new(4);
-        table.insert("a".into(), 1, s(10)).expect("room");
-        table.insert("b".into(), 2, s(20)).expect("room");
+        insert(&mut table, "a".into(), 1, s(10));
+        insert(&mut table, "b".into(), 2, s(20));
         assert_eq!(table.poll_deadline(), Some(s(10)));
         assert_eq!(table.expire(s(10)), vec![1]);
         assert_eq!(table.take("a"), Resumption::Elsewhere);
@@ -218,7 +301,7 @@ mod tests {
     fn those_whose_client_is_gone_are_handed_out_and_the_others_stay() {
         let mut table = Suspended::new(4);
         for (ticket, handler) in [("a", 1), ("b", 2), ("c", 3)] {
-            table.insert(ticket.into(), handler, s(10)).expect("room");
+            insert(&mut table, ticket.into(), handler, s(10));
         }
         assert_eq!(table.take("c"), Resumption::Here(3));
         assert_eq!(table.drain_where(|handler| *handler == 1), vec![1]);
@@ -229,21 +312,70 @@ mod tests {
     }
 
     #[test]
-    fn the_cap_counts_waiting_handlers_and_bounds_what_is_remembered() {
+    fn a_full_table_makes_room_and_remembers_a_bounded_number_of_tickets() {
         let mut table = Suspended::new(2);
-        table.insert("a".into(), 1, s(10)).expect("room");
-        table.insert("b".into(), 2, s(10)).expect("room");
-        assert_eq!(
-            table.insert("c".into(), 3, s(10)),
-            Err(SuspendedFull { cap: 2 })
-        );
-        for (index, ticket) in ["a", "b", "c", "d", "e"].into_iter().enumerate() {
-            if index >= 2 {
-                table.insert(ticket.into(), 0, s(20)).expect("room");
+        for (handler, ticket) in ["a", "b", "c"].into_iter().enumerate() {
+            insert(&mut table, ticket.into(), handler, s(10));
+        }
+        assert_eq!(table.len(), 2);
+        assert_eq!(table.take("a"), Resumption::Elsewhere, "its retry replays");
+        for ticket in ["b", "c", "d", "e", "f"] {
+            if !matches!(ticket, "b" | "c") {
+                insert(&mut table, ticket.into(), 0, s(20));
             }
             assert!(matches!(table.take(ticket), Resumption::Here(_)));
         }
         assert!(table.entries.len() <= 4);
         assert_eq!(table.by_expiry.len(), table.entries.len());
+        assert!(table.by_client.is_empty());
+    }
+
+    #[test]
+    fn a_client_past_its_share_crowds_out_itself_alone() {
+        let mut table = Suspended::new(100);
+        let (honest, greedy) = (
+            Holder {
+                client: 1,
+                share: 3,
+            },
+            Holder {
+                client: 2,
+                share: 3,
+            },
+        );
+        assert_eq!(table.insert("honest".into(), 0, honest, s(10)), None);
+        let evicted: Vec<_> = (1..=10)
+            .filter_map(|number| table.insert(format!("greedy {number}"), number, greedy, s(10)))
+            .collect();
+        assert_eq!(evicted, [1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(table.take("honest"), Resumption::Here(0));
+    }
+
+    #[test]
+    fn a_full_table_takes_room_from_the_client_that_has_most() {
+        let mut table = Suspended::new(4);
+        let holder = |client| Holder { client, share: 100 };
+        table.insert("honest".into(), 0, holder(1), s(10));
+        for number in 1..=3 {
+            table.insert(format!("greedy {number}"), number, holder(2), s(10));
+        }
+        assert_eq!(table.insert("another".into(), 9, holder(3), s(10)), Some(1));
+        assert_eq!(table.take("honest"), Resumption::Here(0));
+    }
+
+    #[test]
+    fn tickets_that_no_longer_wait_are_not_kept_for_ever() {
+        let mut table = Suspended::new(1_000_000);
+        let holder = Holder {
+            client: 1,
+            share: 1_000_000,
+        };
+        table.insert("stays".into(), 0, holder, s(1_000));
+        for number in 0..10_000 {
+            table.insert(number.to_string(), 0, holder, s(1));
+            table.expire(s(1));
+        }
+        let kept = table.by_client.get(&1).map_or(0, |of| of.order.len());
+        assert!(kept <= 2 + 2 * STALE_TICKETS, "{kept}");
     }
 }

@@ -80,6 +80,9 @@ impl Default for SessionLimits {
     }
 }
 
+/// What a subscription takes beside its URI.
+const KEPT_PER_URI: usize = 64;
+
 /// A message to send, and the request whose stream carries it (`None`: the session's own stream).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outgoing {
@@ -266,6 +269,26 @@ impl<C, A> ServerSession<C, A> {
     /// Whether the handshake is complete.
     pub fn is_ready(&self) -> bool {
         matches!(self.phase, Phase::Ready(_))
+    }
+
+    /// About how many bytes the session keeps of its client beside requests in flight: who it is, and its subscriptions.
+    pub fn kept_bytes(&self) -> usize {
+        let peer = self.peer().map_or(0, |peer| {
+            peer.capabilities.as_bytes().len()
+                + peer.info.as_ref().map_or(0, |info| info.as_bytes().len())
+        });
+        let subscribed = self.subscribed.iter().map(|uri| KEPT_PER_URI + uri.len());
+        peer + subscribed.sum::<usize>()
+    }
+
+    /// Takes back a handshake that can't be answered after all.
+    pub fn undo_handshake(&mut self) {
+        self.phase = Phase::Fresh;
+    }
+
+    /// Ends a subscription.
+    pub fn unsubscribe(&mut self, uri: &str) {
+        self.subscribed.remove(uri);
     }
 
     /// How many requests are in flight.

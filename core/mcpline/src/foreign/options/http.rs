@@ -34,6 +34,8 @@ options! {
         retry: Option<f64>,
         kept_events: Option<usize>,
         kept_bytes: Option<usize>,
+        max_unread_bytes: Option<usize>,
+        client_address_header: Option<String>,
     }
 }
 
@@ -99,6 +101,15 @@ impl HttpServingOptions {
         set_seconds(&mut options.retry, self.retry)?;
         set(&mut options.kept_events, self.kept_events);
         set(&mut options.kept_bytes, self.kept_bytes);
+        set(&mut options.max_unread_bytes, self.max_unread_bytes);
+        if let Some(name) = self.client_address_header {
+            let header = name.parse().map_err(|_| {
+                Error::misuse(format!(
+                    "client_address_header: {name:?} is not the name of a header"
+                ))
+            })?;
+            options.client_address_header = Some(header);
+        }
         Ok(options)
     }
 }

@@ -30,6 +30,9 @@ options! {
         state_keys: Option<Vec<String>>,
         state_lifetime: Option<f64>,
         suspended: Option<usize>,
+        max_peer_bytes: Option<usize>,
+        max_calls: Option<usize>,
+        client_share: Option<f64>,
         rounds: Option<u32>,
         state_size: Option<usize>,
         check_output: Option<bool>,
@@ -38,6 +41,8 @@ options! {
         in_flight: Option<usize>,
         open_asks: Option<usize>,
         subscriptions: Option<usize>,
+        max_client_info_bytes: Option<usize>,
+        max_subscription_bytes: Option<usize>,
         progress_rate: Option<(u32, u32)>,
         log_rate: Option<(u32, u32)>,
         ping_interval: Option<f64>,
@@ -105,6 +110,16 @@ impl ServerOptions {
         }
         set_seconds(&mut settings.state_lifetime, self.state_lifetime)?;
         set(&mut settings.suspended, self.suspended);
+        set(&mut settings.max_peer_bytes, self.max_peer_bytes);
+        set(&mut settings.max_calls, self.max_calls);
+        if let Some(share) = self.client_share {
+            if !(share > 0.0 && share <= 1.0) {
+                return Err(Error::misuse(format!(
+                    "client_share: {share} is not a share; give a number above 0 and at most 1"
+                )));
+            }
+            settings.client_share = share;
+        }
         set(&mut settings.rounds, self.rounds);
         set(&mut settings.state_size, self.state_size);
         settings.tool_rate = self.tool_rate.map(rate);
@@ -113,6 +128,14 @@ impl ServerOptions {
         set(&mut session.in_flight, self.in_flight);
         set(&mut session.open_asks, self.open_asks);
         set(&mut session.subscriptions, self.subscriptions);
+        set(
+            &mut session.max_client_info_bytes,
+            self.max_client_info_bytes,
+        );
+        set(
+            &mut session.max_subscription_bytes,
+            self.max_subscription_bytes,
+        );
         set(&mut session.progress_rate, self.progress_rate.map(rate));
         set(&mut session.log_rate, self.log_rate.map(rate));
         session.ping_interval = self.ping_interval.map(seconds).transpose()?;

@@ -118,7 +118,7 @@ fn ask_on_stream(seat: &Seat, method: AskMethod, params: Option<Raw>, sink: AskS
     let asked = session.ask(request, checked, clock::now());
     // Within the lock: a cancellation of the question must not overtake it.
     if let Ok((_, Some(outgoing))) = &asked {
-        lane::send(&*seat.lane, &outgoing.message);
+        lane::send(&*seat.lane, lane::Kind::Request, &outgoing.message);
     }
     drop(session);
     match asked {
@@ -219,7 +219,10 @@ fn flush(call: &Arc<CallState>) {
     let expires = clock::now() + settings.state_lifetime;
     let inserted = server.suspend(ticket.clone(), call.clone(), expires);
     if inserted.is_err() {
-        return fail(seat, "too many handlers are suspended");
+        return fail(
+            seat,
+            "the memory for suspended handlers of this client is used up (`max_peer_bytes`, `client_share`)",
+        );
     }
     if call.is_cancelled() {
         // The client is gone, or the handler's transport has ended just now: then the request may still want an answer.

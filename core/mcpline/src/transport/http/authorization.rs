@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW,
-    CACHE_CONTROL, RETRY_AFTER, WWW_AUTHENTICATE,
+    CACHE_CONTROL, WWW_AUTHENTICATE,
 };
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -72,10 +72,6 @@ fn refuse(auth: &ResourceServer, refused: &Refused) -> Response<Body> {
     };
     let mut response = refusal(status, reason);
     challenge(&mut response, auth.challenge_for(refused));
-    if status == StatusCode::SERVICE_UNAVAILABLE {
-        let headers = response.headers_mut();
-        headers.insert(RETRY_AFTER, HeaderValue::from_static("5"));
-    }
     response
 }
 

@@ -6,8 +6,11 @@ use std::task::{Poll, Waker};
 
 use bytes::Bytes;
 use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::wire::encode;
+use mcpline_protocol::{RequestId, RpcError};
 
 use crate::lane::{Kind, Lane, Status};
+use crate::quota::{self, ClientQuota, Exceeded, UNCHARGED_BYTES};
 
 use super::stream::Stream;
 
@@ -18,6 +21,10 @@ pub(super) struct Exchange {
     open: Box<dyn Fn() -> Arc<Stream> + Send + Sync>,
     /// The scopes that the caller lacks, if that is why it is refused.
     demanded: OnceLock<Scopes>,
+    /// Whom the answer is held for.
+    client: Arc<ClientQuota>,
+    /// The id of the request, unless it is a batch.
+    id: Option<RequestId>,
 }
 
 enum State {
@@ -39,12 +46,24 @@ pub(super) enum Outcome {
 }
 
 impl Exchange {
-    pub(super) fn new(open: impl Fn() -> Arc<Stream> + Send + Sync + 'static) -> Arc<Self> {
+    /// The answer to a request, which is held for `client`. `open` makes the stream when one is needed.
+    pub(super) fn new(
+        client: Arc<ClientQuota>,
+        id: Option<RequestId>,
+        open: impl Fn() -> Arc<Stream> + Send + Sync + 'static,
+    ) -> Arc<Self> {
         Arc::new(Self {
+            client,
+            id,
             state: Mutex::new(State::Waiting(None)),
             open: Box::new(open),
             demanded: OnceLock::new(),
         })
+    }
+
+    /// Whom the answer is held for.
+    pub(super) fn client(&self) -> &Arc<ClientQuota> {
+        &self.client
     }
 
     /// The scopes that the caller needs, if it was refused for want of them.
@@ -122,14 +141,55 @@ impl Exchange {
     }
 }
 
+impl Exchange {
+    /// The bytes of a response, charged to the client for as long as they are there. Where the client's memory is used up
+    /// because it reads too little of what it asks for, an error takes their place.
+    fn hold(&self, response: Vec<u8>, status: Status) -> (Bytes, Status) {
+        if response.len() < UNCHARGED_BYTES {
+            return (response.into(), status);
+        }
+        match self.client.hold_bytes(response.len()) {
+            Ok(charge) => (quota::charged(response.into(), charge), status),
+            Err(exceeded) => self.refused(exceeded),
+        }
+    }
+
+    /// Sends a message on the stream that the exchange has become.
+    fn stream(&self, stream: &Stream, kind: Kind, message: Bytes) {
+        let sent = stream.message(kind, message);
+        let Kind::Response(_) = kind else {
+            if let Err(exceeded) = sent {
+                tracing::warn!(%exceeded, "a message of a call was dropped");
+            }
+            return;
+        };
+        if let Err(exceeded) = sent {
+            // Short, so that it is taken.
+            let _ = stream.message(kind, self.refused(exceeded).0);
+        }
+        stream.end();
+    }
+
+    fn refused(&self, exceeded: Exceeded) -> (Bytes, Status) {
+        tracing::warn!(%exceeded, "a response was replaced by an error");
+        let error = RpcError::from(exceeded);
+        let mut out = Vec::new();
+        match &self.id {
+            Some(id) => encode::error(&mut out, Some(id), &error),
+            None => encode::error_without_id(&mut out, &error),
+        }
+        (out.into(), Status::Error(error.code.0))
+    }
+}
+
 impl Lane for Exchange {
     fn write(&self, kind: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
         let mut message = Vec::with_capacity(hint);
         encode(&mut message);
-        let message = Bytes::from(message);
         let mut state = self.lock();
         if let (State::Waiting(waker), Kind::Response(status)) = (&mut *state, kind) {
             let waker = waker.take();
+            let (message, status) = self.hold(message, status);
             *state = State::Decided(Outcome::Json(message, status));
             drop(state);
             if let Some(waker) = waker {
@@ -140,10 +200,7 @@ impl Lane for Exchange {
         let (stream, waker) = self.become_stream(&mut state);
         drop(state);
         if let Some(stream) = stream {
-            stream.message(message);
-            if matches!(kind, Kind::Response(_)) {
-                stream.end();
-            }
+            self.stream(&stream, kind, message.into());
         }
         if let Some(waker) = waker {
             waker.wake();

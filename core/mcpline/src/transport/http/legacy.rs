@@ -10,6 +10,7 @@ use mcpline_protocol::wire::{Incoming, Message, Method, ReadError};
 
 use crate::header::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 use crate::lane::{Lane, Status};
+use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
 
 use super::authorization;
@@ -26,6 +27,7 @@ pub(super) async fn answer(
     shared: &Arc<Shared>,
     parts: Parts,
     incoming: Result<Incoming, ReadError>,
+    client: &Arc<ClientQuota>,
 ) -> Response<Body> {
     let incoming = match incoming {
         Ok(incoming) => incoming,
@@ -36,9 +38,9 @@ pub(super) async fn answer(
         Incoming::Single(Message::Request(request)) if request.method == Method::Initialize
     );
     if begins && !parts.headers.contains_key(SESSION_ID) {
-        return begin(shared, parts, incoming).await;
+        return begin(shared, parts, incoming, client).await;
     }
-    let session = match named(shared, &parts).await {
+    let session = match named(shared, &parts, client).await {
         Ok(session) => session,
         Err(refusal) => return refusal.response(),
     };
@@ -51,16 +53,18 @@ pub(super) async fn answer(
 }
 
 /// `initialize`: a new session, published once the handshake was answered.
-async fn begin(shared: &Arc<Shared>, parts: Parts, incoming: Incoming) -> Response<Body> {
-    if shared.sessions.is_full() {
-        return refusal(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "too many sessions are open: try again later, or raise the option sessions",
-        );
+async fn begin(
+    shared: &Arc<Shared>,
+    parts: Parts,
+    incoming: Incoming,
+    client: &Arc<ClientQuota>,
+) -> Response<Body> {
+    if let Err(refusal) = shared.sessions.make_room(client) {
+        return refusal.response();
     }
     let session = shared
         .sessions
-        .begin(&shared.server, &shared.options, principal(&parts));
+        .begin(&shared.server, &shared.options, principal(&parts), client);
     session
         .general
         .go_on_until(authorization::good_until(&parts));
@@ -82,6 +86,13 @@ async fn serve(
     parts: Parts,
     incoming: Incoming,
 ) -> Response<Body> {
+    let has_request = match &incoming {
+        Incoming::Single(message) => is_request_after_handshake(message),
+        Incoming::Batch(entries) => entries.iter().flatten().any(is_request_after_handshake),
+    };
+    if has_request {
+        session.note_use();
+    }
     let awaits = match &incoming {
         Incoming::Single(message) => matches!(message, Message::Request(_)),
         Incoming::Batch(entries) => entries.iter().any(|entry| match entry {
@@ -92,9 +103,15 @@ async fn serve(
     let opener = Arc::downgrade(session);
     let options = shared.options.clone();
     let primes = primes(session);
-    let exchange = Exchange::new(move || match opener.upgrade() {
+    let id = match &incoming {
+        Incoming::Single(Message::Request(request)) => Some(request.id.clone()),
+        _ => None,
+    };
+    let client = session.connection.client().clone();
+    let reader = client.clone();
+    let exchange = Exchange::new(client, id, move || match opener.upgrade() {
         Some(session) => open_stream(&session, primes),
-        None => Stream::transient(&options),
+        None => Stream::transient(&options, &reader),
     });
     let lane: Arc<dyn Lane> = exchange.clone();
     let http = Arc::new(HttpInfo::of(parts));
@@ -109,6 +126,10 @@ async fn serve(
         return accepted();
     }
     outcome(shared, &exchange, status).await
+}
+
+fn is_request_after_handshake(message: &Message) -> bool {
+    matches!(message, Message::Request(request) if request.method != Method::Initialize)
 }
 
 /// Whether the client's streams begin with an event that it can come back with: from 2025-11-25 on. Older clients would
@@ -128,14 +149,18 @@ fn open_stream(session: &Session, primes: bool) -> Arc<Stream> {
 }
 
 /// GET: the session's own stream, or the rest of one that was lost.
-pub(super) async fn listen(shared: &Arc<Shared>, parts: &Parts) -> Response<Body> {
+pub(super) async fn listen(
+    shared: &Arc<Shared>,
+    parts: &Parts,
+    client: &Arc<ClientQuota>,
+) -> Response<Body> {
     if !takes_events(&parts.headers) {
         return refusal(
             StatusCode::NOT_ACCEPTABLE,
             "Accept must list text/event-stream",
         );
     }
-    let session = match find(shared, parts).await {
+    let session = match find(shared, parts, client).await {
         Ok(session) => session,
         Err(refusal) => return refusal.response(),
     };
@@ -181,8 +206,12 @@ async fn resume(
 }
 
 /// DELETE: the client no longer needs the session.
-pub(super) async fn delete(shared: &Arc<Shared>, parts: &Parts) -> Response<Body> {
-    match find(shared, parts).await {
+pub(super) async fn delete(
+    shared: &Arc<Shared>,
+    parts: &Parts,
+    client: &Arc<ClientQuota>,
+) -> Response<Body> {
+    match find(shared, parts, client).await {
         Ok(session) => {
             session.end();
             empty(StatusCode::NO_CONTENT)
@@ -192,13 +221,21 @@ pub(super) async fn delete(shared: &Arc<Shared>, parts: &Parts) -> Response<Body
 }
 
 /// The session that a request is for, if its version can be.
-async fn find(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
+async fn find(
+    shared: &Shared,
+    parts: &Parts,
+    client: &Arc<ClientQuota>,
+) -> Result<Arc<Session>, Refusal> {
     check_version(&parts.headers)?;
-    named(shared, parts).await
+    named(shared, parts, client).await
 }
 
 /// The session that a request names. Of a POST the version is known to be one of this era's.
-async fn named(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
+async fn named(
+    shared: &Shared,
+    parts: &Parts,
+    client: &Arc<ClientQuota>,
+) -> Result<Arc<Session>, Refusal> {
     let Some(id) = parts.headers.get(SESSION_ID) else {
         return Err(Refusal::new(
             StatusCode::BAD_REQUEST,
@@ -217,7 +254,7 @@ async fn named(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> 
         Ok(session) => Some(session),
         Err(_) => match shared.sessions.replicas() {
             Some(replicas) if shared.sessions.get(id).is_none() => {
-                replicas.find(shared, id, principal).await
+                replicas.find(shared, id, principal, client).await
             }
             _ => None,
         },

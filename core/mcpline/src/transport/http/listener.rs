@@ -12,6 +12,7 @@ use tokio::sync::Semaphore;
 
 use crate::background;
 use crate::error::Error;
+use crate::quota::ClientKey;
 use crate::server::Server;
 use crate::transport::{LAST_ANSWERS, Stop, Transport};
 
@@ -21,6 +22,10 @@ use super::service::HttpService;
 
 /// How long to wait after `accept` failed for want of descriptors: trying again at once would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The longest head of a request, in bytes. A call keeps its request's headers for as long as it goes on; tokens with many
+/// claims have some kilobytes, and most servers and proxies stop at 8 or 16 KiB.
+const MAX_HEADER_BYTES: usize = 32 * 1024;
 
 /// A listening HTTP server that doesn't serve yet. See [`http()`].
 #[derive(Debug)]
@@ -96,15 +101,25 @@ impl Transport for Http {
                 } => accepted,
             };
             match stream {
-                (permit, Ok((stream, _))) => {
-                    let served = serve_connection(stream, service.clone(), stop.clone(), timeouts);
+                (permit, Ok((stream, remote))) => {
+                    let clients = server.inner().clients();
+                    let client = clients.client(ClientKey::of_address(remote.ip()));
+                    let Some(open) = client.open_connection(client.share_of(connections)) else {
+                        tracing::warn!(
+                            %remote,
+                            "closed a connection: this client has too many (`connections`, `client_share`)"
+                        );
+                        continue;
+                    };
+                    let service = service.for_connection(client);
+                    let served = serve_connection(stream, service, stop.clone(), timeouts);
                     let cut = cut.clone();
                     background::spawn_here(async move {
                         tokio::select! {
                             () = served => {}
                             () = cut.stopped() => {}
                         }
-                        drop(permit);
+                        drop((permit, open));
                     });
                 }
                 (_, Err(error)) => {
@@ -140,6 +155,7 @@ async fn serve_connection(stream: TcpStream, service: HttpService, stop: Stop, t
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(timeouts.read)
+        .max_header_size(MAX_HEADER_BYTES)
         .pipeline_flush(true)
         .serve_connection(TokioIo::new(Patient::new(stream, timeouts.write)), handler);
     let mut connection = std::pin::pin!(connection);

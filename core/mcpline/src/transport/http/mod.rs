@@ -6,6 +6,7 @@
 
 mod authorization;
 mod body;
+mod collect;
 mod exchange;
 mod in_flight;
 mod legacy;
@@ -19,6 +20,7 @@ mod replicas;
 mod security;
 mod service;
 mod sessions;
+mod sessions_by_client;
 mod silence;
 mod stream;
 
@@ -26,4 +28,4 @@ pub use authorization::WellKnown;
 pub use body::Body;
 pub use listener::{Http, http};
 pub use options::HttpOptions;
-pub use service::{HttpService, Principal};
+pub use service::{HttpService, Principal, RemoteAddress};

@@ -11,6 +11,7 @@ use mcpline_protocol::{ErrorCode, Revision, RpcError};
 
 use crate::header::PROTOCOL_VERSION;
 use crate::lane::{Lane, Status};
+use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
 use crate::server::connection::{Connection, Opening};
 
@@ -35,6 +36,7 @@ pub(super) async fn answer(
     shared: &Arc<Shared>,
     parts: Parts,
     incoming: Result<Incoming, ReadError>,
+    client: &Arc<ClientQuota>,
 ) -> Response<Body> {
     let request = match incoming {
         Ok(Incoming::Single(Message::Request(request))) => request,
@@ -65,7 +67,7 @@ pub(super) async fn answer(
         encode::error(&mut body, Some(&request.id), &error);
         return json(StatusCode::BAD_REQUEST, body);
     }
-    serve(shared, parts, request).await
+    serve(shared, parts, request, client).await
 }
 
 fn check_headers(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
@@ -78,7 +80,12 @@ fn check_headers(headers: &HeaderMap, request: &Request) -> Result<(), RpcError>
     )
 }
 
-async fn serve(shared: &Arc<Shared>, parts: Parts, request: Request) -> Response<Body> {
+async fn serve(
+    shared: &Arc<Shared>,
+    parts: Parts,
+    request: Request,
+    client: &Arc<ClientQuota>,
+) -> Response<Body> {
     let inner = shared.server.inner();
     inner.start(&tokio::runtime::Handle::current());
     let principal = principal(&parts).to_owned();
@@ -88,8 +95,9 @@ async fn serve(shared: &Arc<Shared>, parts: Parts, request: Request) -> Response
         Method::SubscriptionsListen => authorization::good_until(&parts),
         _ => None,
     };
-    let exchange = Exchange::new(move || {
-        let stream = Stream::transient(&options);
+    let reader = client.clone();
+    let exchange = Exchange::new(client.clone(), Some(request.id.clone()), move || {
+        let stream = Stream::transient(&options, &reader);
         stream.go_on_until(until);
         stream
     });
@@ -103,6 +111,7 @@ async fn serve(shared: &Arc<Shared>, parts: Parts, request: Request) -> Response
             session_id: None,
             principal,
             transport: shared.transport,
+            client: client.clone(),
         },
     );
     let http = Arc::new(HttpInfo::of(parts));

@@ -56,6 +56,15 @@ pub struct HttpOptions {
     pub kept_events: usize,
     /// See `kept_events`.
     pub kept_bytes: usize,
+    /// Bytes of one event stream that its client has not read yet, beside one message: a stream that can't be resumed
+    /// drops notifications beyond it, and ends if responses alone exceed it, because a client that asks and doesn't read
+    /// would otherwise fill our memory. 16 MiB by default, as long as the longest message.
+    pub max_unread_bytes: usize,
+    /// The header in which a reverse proxy in front names the address of the client, `X-Forwarded-For` for instance;
+    /// the last address in it counts, which is the proxy's own word. Tells clients apart where nobody is authenticated
+    /// ([`Settings::client_share`](crate::server::Settings::client_share)). `None` by default: without a proxy a
+    /// client could write there whatever it likes.
+    pub client_address_header: Option<http::HeaderName>,
 }
 
 impl Default for HttpOptions {
@@ -79,6 +88,8 @@ impl Default for HttpOptions {
             retry: Duration::from_millis(500),
             kept_events: 1_024,
             kept_bytes: 4 * 1024 * 1024,
+            max_unread_bytes: 16 * 1024 * 1024,
+            client_address_header: None,
         }
     }
 }

@@ -8,6 +8,7 @@ use http::{Response, StatusCode};
 use mcpline_protocol::wire;
 
 use crate::lane::Lane;
+use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
 
 use super::authorization;
@@ -17,22 +18,24 @@ use super::service::{Shared, principal, refusal};
 use super::stream::Stream;
 
 /// GET of the stream: a session that lives as long as the stream.
-pub(super) fn open(shared: &Arc<Shared>, parts: &Parts) -> Response<Body> {
-    if shared.sessions.is_full() {
-        return refusal(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "too many sessions are open",
-        );
+pub(super) fn open(
+    shared: &Arc<Shared>,
+    parts: &Parts,
+    client: &Arc<ClientQuota>,
+) -> Response<Body> {
+    if let Err(refusal) = shared.sessions.make_room(client) {
+        return refusal.response();
     }
     let Some((own, messages)) = &shared.options.sse_paths else {
         return refusal(StatusCode::NOT_FOUND, "HTTP+SSE is not served");
     };
-    let stream = Stream::transient(&shared.options);
+    let stream = Stream::transient(&shared.options, client);
     stream.go_on_until(authorization::good_until(parts));
     let session = shared.sessions.begin_pair(
         &shared.server,
         &shared.options,
         principal(parts),
+        client,
         stream.clone(),
     );
     let path = parts.uri.path();
@@ -66,6 +69,14 @@ pub(super) fn post(shared: &Arc<Shared>, parts: Parts, body: Bytes) -> Response<
     let Ok(session) = shared.sessions.find(id, principal(&parts)) else {
         return refusal(StatusCode::NOT_FOUND, "there is no such session");
     };
+    if session.general.is_ended() {
+        // Its client did not read.
+        session.leave();
+        return refusal(
+            StatusCode::NOT_FOUND,
+            "the stream of this session has ended",
+        );
+    }
     let incoming = match wire::read_within(body, shared.server.inner().settings.wire) {
         Ok(incoming) => incoming,
         Err(error) => return super::post::unreadable(&error),
@@ -75,6 +86,7 @@ pub(super) fn post(shared: &Arc<Shared>, parts: Parts, body: Bytes) -> Response<
         .general
         .go_on_until(authorization::good_until(&parts));
     let http = Arc::new(HttpInfo::of(parts));
+    session.note_use();
     session.connection.receive(Ok(incoming), &lane, Some(&http));
     accepted()
 }

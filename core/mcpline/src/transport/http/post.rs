@@ -13,6 +13,7 @@ use mcpline_protocol::wire::{self, Incoming, Message, Method, ReadError, encode,
 
 use crate::header::PROTOCOL_VERSION;
 use crate::lane::Status;
+use crate::quota::ClientQuota;
 
 use super::body::Body;
 use super::exchange::{Exchange, Outcome};
@@ -21,14 +22,19 @@ use super::stream::Stream;
 use super::{authorization, legacy, modern};
 
 /// Answers one POST.
-pub(super) async fn answer(shared: &Arc<Shared>, parts: Parts, body: Bytes) -> Response<Body> {
+pub(super) async fn answer(
+    shared: &Arc<Shared>,
+    parts: Parts,
+    body: Bytes,
+    client: &Arc<ClientQuota>,
+) -> Response<Body> {
     if let Err(refusal) = check_accept(&parts.headers) {
         return refusal.response();
     }
     let incoming = wire::read_within(body, shared.server.inner().settings.wire);
     match era(&parts.headers, &incoming) {
-        Era::Modern => modern::answer(shared, parts, incoming).await,
-        Era::Legacy => legacy::answer(shared, parts, incoming).await,
+        Era::Modern => modern::answer(shared, parts, incoming, client).await,
+        Era::Legacy => legacy::answer(shared, parts, incoming, client).await,
         Era::Unsupported(version) => refusal(
             StatusCode::BAD_REQUEST,
             &format!("{} {version} is not supported", header::PROTOCOL_VERSION),
@@ -121,7 +127,7 @@ pub(super) async fn outcome(
         Outcome::Stream(stream) => events(shared, &stream, None),
         // A stream without events: the request was cancelled and has no response.
         Outcome::Nothing => {
-            let stream = Stream::transient(&shared.options);
+            let stream = Stream::transient(&shared.options, exchange.client());
             stream.end();
             events(shared, &stream, None)
         }

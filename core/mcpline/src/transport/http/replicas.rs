@@ -4,11 +4,15 @@
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use mcpline_protocol::wire::{self, Incoming, Message, Method, Raw, encode};
+use sha2::{Digest as _, Sha256};
 
 use crate::background;
 use crate::clock;
 use crate::lane::Lane;
+use crate::quota::ClientQuota;
 use crate::server::connection::Connection;
 use crate::sharing::{Exchange, News, Sharing, StoredSession};
 
@@ -45,7 +49,7 @@ impl Replicas {
         self.process
     }
 
-    /// Where other processes find the events of a stream.
+    /// Where other processes find the events of a stream of the session with this key.
     pub(super) fn shelf(&self, session: &str, stream: StreamName) -> Shelf {
         Shelf {
             log: self.sharing.events.clone(),
@@ -58,14 +62,14 @@ impl Replicas {
     pub(super) async fn share(&self, session: &Session, shareable: Shareable) {
         for message in shareable.messages {
             self.exchange.tell(&News::Message {
-                session: session.id().to_owned(),
+                session: session.shared_key().to_owned(),
                 message,
             });
         }
         if shareable.state {
             let state = session.connection.lock_session().state();
             self.exchange.tell(&News::State {
-                session: session.id().to_owned(),
+                session: session.shared_key().to_owned(),
                 state,
             });
             self.save(session).await;
@@ -81,7 +85,7 @@ impl Replicas {
         let saved = match stored.write() {
             Ok(bytes) => {
                 let store = &self.sharing.sessions;
-                store.save(session.id(), bytes, lifetime).await
+                store.save(session.shared_key(), bytes, lifetime).await
             }
             Err(error) => Err(error),
         };
@@ -104,14 +108,14 @@ impl Replicas {
     }
 
     /// Has every process forget a session.
-    pub(super) fn forget(&self, id: &str, runtime: &tokio::runtime::Handle) {
+    pub(super) fn forget(&self, session: &Session, runtime: &tokio::runtime::Handle) {
         self.exchange.tell(&News::Ended {
-            session: id.to_owned(),
+            session: session.shared_key().to_owned(),
         });
         let store = self.sharing.sessions.clone();
-        let id = id.to_owned();
+        let key = session.shared_key().to_owned();
         background::spawn(runtime, async move {
-            if let Err(error) = store.remove(&id).await {
+            if let Err(error) = store.remove(&key).await {
                 tracing::warn!(%error, "an ended session could not be removed from the store");
             }
         });
@@ -123,15 +127,16 @@ impl Replicas {
         shared: &Shared,
         id: &str,
         principal: &str,
+        client: &Arc<ClientQuota>,
     ) -> Option<Arc<Session>> {
-        let stored = match self.sharing.sessions.load(id).await {
+        let stored = match self.sharing.sessions.load(&shared_key(id)).await {
             Ok(stored) => StoredSession::read(&stored?),
             Err(error) => Err(error),
         };
         let stored = stored
             .inspect_err(|error| tracing::warn!(%error, "the session store failed"))
             .ok()?;
-        if stored.principal != principal || shared.sessions.is_full() {
+        if stored.principal != principal || shared.sessions.make_room(client).is_err() {
             return None;
         }
         let adopt = |connection: &Connection| {
@@ -142,7 +147,7 @@ impl Replicas {
         };
         let (server, options) = (&shared.server, &shared.options);
         let sessions = &shared.sessions;
-        Some(sessions.take_over(server, options, principal, id, adopt))
+        Some(sessions.take_over(server, options, principal, client, id, adopt))
     }
 
     /// The rest of a stream that another process sent, as a stream of this one; `None` if its events are no
@@ -154,7 +159,7 @@ impl Replicas {
         after: u64,
         retry: Duration,
     ) -> Option<Arc<Stream>> {
-        let shelf = self.shelf(session.id(), name);
+        let shelf = self.shelf(session.shared_key(), name);
         let read = shelf.log.read(&shelf.name, after).await;
         let logged = read
             .inspect_err(|error| tracing::warn!(%error, "the event log failed"))
@@ -166,8 +171,13 @@ impl Replicas {
             }
             return Some(session.general.clone());
         }
-        let stream = Stream::continued(name, after + 1, session.options());
-        let mut next = after + logged.events.len() as u64;
+        let stream = Stream::continued(
+            name,
+            after.checked_add(1)?,
+            session.options(),
+            session.connection.client(),
+        );
+        let mut next = after.saturating_add(logged.events.len() as u64);
         for event in logged.events {
             stream.repeat(event);
         }
@@ -199,6 +209,15 @@ impl Replicas {
         });
         Some(stream)
     }
+}
+
+/// What processes call a session among themselves. Its id is a secret, by which anybody can go on with it: who can read a
+/// store, its backups or its logs must not learn it.
+pub(super) fn shared_key(id: &str) -> String {
+    let mut hash = Sha256::new();
+    hash.update(b"mcpline session\0");
+    hash.update(id.as_bytes());
+    URL_SAFE_NO_PAD.encode(hash.finalize())
 }
 
 /// What of a client's message concerns other processes.
@@ -266,17 +285,17 @@ fn hear(sessions: &Arc<Sessions>, news: News) {
     match news {
         News::Changed { .. } | News::VisitComplete { .. } => {}
         News::Ended { session } => {
-            if let Some(session) = sessions.get(&session) {
+            if let Some(session) = sessions.get_shared(&session) {
                 session.leave();
             }
         }
         News::State { session, state } => {
-            if let Some(session) = sessions.get(&session) {
+            if let Some(session) = sessions.get_shared(&session) {
                 session.connection.adopt(&state);
             }
         }
         News::Message { session, message } => {
-            if let Some(session) = sessions.get(&session)
+            if let Some(session) = sessions.get_shared(&session)
                 && let Ok(incoming) = wire::read(message.into_bytes())
             {
                 let lane: Arc<dyn Lane> = Arc::new(session.general.clone());

@@ -14,18 +14,20 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::{Buf, Bytes};
-use http::header::{ALLOW, CONTENT_TYPE};
+use http::header::{ALLOW, CONTENT_TYPE, RETRY_AFTER};
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use http_body_util::BodyExt;
 use mcpline_protocol::wire::encode;
 use mcpline_protocol::{ErrorCode, RpcError};
 
+use crate::quota::{ClientKey, ClientQuota, Exceeded, Level};
 use crate::server::Server;
 use crate::server::connection::TransportId;
 
 use super::authorization::WellKnown;
 use super::body::Body;
+use super::collect::{CollectError, collect};
 use super::in_flight::RequestsInFlight;
 use super::options::HttpOptions;
 use super::sessions::Sessions;
@@ -48,6 +50,8 @@ const DRAINED: usize = 64 * 1024;
 #[derive(Clone)]
 pub struct HttpService {
     pub(super) shared: Arc<Shared>,
+    /// The client at the other end of the connection, where the service serves one connection.
+    client: Option<Arc<ClientQuota>>,
 }
 
 /// What all requests of one service share.
@@ -59,6 +63,8 @@ pub(super) struct Shared {
     pub(super) in_flight: Arc<RequestsInFlight>,
     pub(super) transport: TransportId,
     closed: AtomicBool,
+    /// Those of a mount that doesn't say where requests come from.
+    unknown_clients: Arc<ClientQuota>,
     well_known: Option<WellKnown>,
     /// The address that the standalone server is bound to.
     bound: Option<IpAddr>,
@@ -97,7 +103,9 @@ impl HttpService {
         }
         let transport = server.inner().next_transport();
         Self {
+            client: None,
             shared: Arc::new(Shared {
+                unknown_clients: server.inner().clients().unknown_clients(),
                 sessions: Sessions::new(&server, options.sessions, transport),
                 in_flight: Arc::default(),
                 transport,
@@ -166,23 +174,31 @@ impl HttpService {
             return response;
         }
         match (endpoint, &parts.method) {
-            (Endpoint::Mcp, &Method::POST) => match self.read(&parts, body).await {
-                Ok(body) => post::answer(shared, parts, body).await,
-                Err(refusal) => refusal.response(),
-            },
+            (Endpoint::Mcp, &Method::POST) => {
+                let client = self.client_of(&parts);
+                match self.read(&parts, body, &client).await {
+                    Ok(body) => post::answer(shared, parts, body, &client).await,
+                    Err(refusal) => refusal.response(),
+                }
+            }
             (Endpoint::Mcp, &Method::GET) if !modern::is_named(&parts.headers) => {
-                legacy::listen(shared, &parts).await
+                legacy::listen(shared, &parts, &self.client_of(&parts)).await
             }
             (Endpoint::Mcp, &Method::DELETE) if !modern::is_named(&parts.headers) => {
-                legacy::delete(shared, &parts).await
+                legacy::delete(shared, &parts, &self.client_of(&parts)).await
             }
             (Endpoint::Mcp, _) => not_allowed(&parts.method, "POST, GET, DELETE"),
-            (Endpoint::SseStream, &Method::GET) => pair::open(shared, &parts),
+            (Endpoint::SseStream, &Method::GET) => {
+                pair::open(shared, &parts, &self.client_of(&parts))
+            }
             (Endpoint::SseStream, _) => not_allowed(&parts.method, "GET"),
-            (_, &Method::POST) => match self.read(&parts, body).await {
-                Ok(body) => pair::post(shared, parts, body),
-                Err(refusal) => refusal.response(),
-            },
+            (_, &Method::POST) => {
+                let client = self.client_of(&parts);
+                match self.read(&parts, body, &client).await {
+                    Ok(body) => pair::post(shared, parts, body),
+                    Err(refusal) => refusal.response(),
+                }
+            }
             (_, _) => not_allowed(&parts.method, "POST"),
         }
     }
@@ -232,7 +248,41 @@ impl HttpService {
         server.inner().cancel_suspended_over(*transport);
     }
 
-    async fn read<B>(&self, parts: &Parts, body: B) -> Result<Bytes, Refusal>
+    /// The same service for requests of one connection.
+    pub(super) fn for_connection(&self, client: Arc<ClientQuota>) -> Self {
+        Self {
+            shared: self.shared.clone(),
+            client: Some(client),
+        }
+    }
+
+    /// The client that a request counts for.
+    fn client_of(&self, parts: &Parts) -> Arc<ClientQuota> {
+        let clients = self.shared.server.inner().clients();
+        let principal = principal(parts);
+        if !principal.is_empty() {
+            return clients.client(ClientKey::Principal(principal.to_owned()));
+        }
+        let header = self.shared.options.client_address_header.as_ref();
+        if let Some(address) = header.and_then(|header| security::forwarded(&parts.headers, header))
+        {
+            return clients.client(ClientKey::of_address(address));
+        }
+        if let Some(client) = &self.client {
+            return client.clone();
+        }
+        match parts.extensions.get::<RemoteAddress>() {
+            Some(RemoteAddress(address)) => clients.client(ClientKey::of_address(*address)),
+            None => self.shared.unknown_clients.clone(),
+        }
+    }
+
+    async fn read<B>(
+        &self,
+        parts: &Parts,
+        body: B,
+        client: &Arc<ClientQuota>,
+    ) -> Result<Bytes, Refusal>
     where
         B: http_body::Body<Data: Into<Bytes> + Send>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -248,7 +298,7 @@ impl HttpService {
         let limit = options.body_limit;
         let mut body = pin!(body);
         let collected = {
-            let mut collected = pin!(Limited::new(body.as_mut(), limit).collect());
+            let mut collected = pin!(collect(body.as_mut(), limit, client));
             // Most bodies are there already and need no timer.
             match already(collected.as_mut()).await {
                 Some(collected) => Ok(collected),
@@ -256,15 +306,19 @@ impl HttpService {
             }
         };
         match collected {
-            Ok(Ok(collected)) => Ok(collected.to_bytes()),
-            Ok(Err(error)) if error.downcast_ref::<LengthLimitError>().is_some() => {
+            Ok(Ok(collected)) => Ok(collected),
+            Ok(Err(CollectError::TooLong)) => {
                 discard(body, limit).await;
                 Err(Refusal::new(
                     StatusCode::PAYLOAD_TOO_LARGE,
                     format!("the body has more than {limit} bytes: raise the option body_limit"),
                 ))
             }
-            Ok(Err(error)) => Err(Refusal::new(
+            Ok(Err(CollectError::NoRoom(exceeded))) => {
+                discard(body, limit).await;
+                Err(Refusal::from(exceeded))
+            }
+            Ok(Err(CollectError::Broken(error))) => Err(Refusal::new(
                 StatusCode::BAD_REQUEST,
                 format!("the body could not be read: {error}"),
             )),
@@ -332,6 +386,12 @@ impl Shared {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal(pub String);
 
+/// Where a request comes from, for a layer in front of [`HttpService`] to put among a request's extensions. Requests that
+/// nobody authenticated count for the client at this address
+/// ([`Settings::client_share`](crate::server::Settings::client_share)); without it nothing tells them apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RemoteAddress(pub IpAddr);
+
 pub(super) fn principal(parts: &Parts) -> &str {
     parts
         .extensions
@@ -378,6 +438,16 @@ pub(super) struct Refusal {
     pub(super) reason: Cow<'static, str>,
 }
 
+impl From<Exceeded> for Refusal {
+    fn from(exceeded: Exceeded) -> Self {
+        let status = match exceeded.level {
+            Level::Server => StatusCode::SERVICE_UNAVAILABLE,
+            Level::Client => StatusCode::TOO_MANY_REQUESTS,
+        };
+        Self::new(status, exceeded.to_string())
+    }
+}
+
 impl Refusal {
     pub(super) fn new(status: StatusCode, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {
@@ -394,11 +464,26 @@ impl Refusal {
 /// A refusal of the transport: a JSON-RPC error without an id (every revision with HTTP,
 /// `basic/transports`).
 pub(super) fn refusal(status: StatusCode, reason: &str) -> Response<Body> {
-    let error = RpcError::new(ErrorCode::INVALID_REQUEST, reason.to_owned());
+    let is_busy = matches!(
+        status,
+        StatusCode::SERVICE_UNAVAILABLE | StatusCode::TOO_MANY_REQUESTS
+    );
+    let code = match is_busy {
+        true => ErrorCode::BUSY,
+        false => ErrorCode::INVALID_REQUEST,
+    };
     let mut body = Vec::new();
-    encode::error_without_id(&mut body, &error);
-    json(status, body)
+    encode::error_without_id(&mut body, &RpcError::new(code, reason.to_owned()));
+    let mut response = json(status, body);
+    if is_busy {
+        let headers = response.headers_mut();
+        headers.insert(RETRY_AFTER, RETRY_AFTER_SECONDS);
+    }
+    response
 }
+
+/// How long a client that was refused as busy should wait.
+const RETRY_AFTER_SECONDS: HeaderValue = HeaderValue::from_static("5");
 
 /// A response without a body.
 pub(super) fn empty(status: StatusCode) -> Response<Body> {

@@ -1,41 +1,44 @@
 //! Handshake-era sessions: found by their id, bound to who began them, closed when they idle.
 
 use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use foldhash::quality::RandomState;
-use mcpline_protocol::session::{Scope, SessionLimits};
+use http::StatusCode;
+use mcpline_protocol::session::Scope;
 
 use crate::clock;
 use crate::lane::Lane;
+use crate::quota::ClientQuota;
 use crate::server::Server;
 use crate::server::connection::{Connection, Opening, TransportId};
 use crate::timers::{Alarm, Timed};
 
 use super::options::HttpOptions;
-use super::replicas::Replicas;
+use super::replicas::{Replicas, shared_key};
+use super::service::Refusal;
+use super::sessions_by_client::{ROOM_AFTER, SessionsByClient};
 use super::stream::{Stream, StreamName};
 
 /// How many streams a session keeps for a client that lost the end of one. Together finished ones keep no more
 /// bytes than one stream may.
 const KEPT_STREAMS: usize = 16;
 
-/// A session that has been idle for this part of what it may be makes room for a new one when there are too many:
-/// clients that begin a session for every call, and never end one, would otherwise lock everybody out.
-const ROOM_AFTER: u32 = 30;
-/// How many sessions are looked at for one that makes room, so that a flood of them costs no more each.
-const LOOKED_AT: usize = 64;
-
 /// One handshake-era session over HTTP.
 pub(super) struct Session {
     pub(super) connection: Arc<Connection>,
     id: String,
+    /// What processes call it among themselves, where there are several.
+    shared_key: String,
     principal: String,
     /// What belongs to no request: the GET stream, or the one stream of HTTP+SSE.
     pub(super) general: Arc<Stream>,
     streams: Mutex<Streams>,
     last_used: Mutex<Duration>,
+    /// It had a request after the handshake.
+    is_used: AtomicBool,
     alarm: Alarm,
     options: Arc<HttpOptions>,
     sessions: Weak<Sessions>,
@@ -51,8 +54,10 @@ struct Streams {
 /// All sessions of one HTTP service.
 pub(super) struct Sessions {
     live: Mutex<HashMap<String, Arc<Session>, RandomState>>,
-    /// The sessions in about the order in which they were last used.
-    order: Mutex<VecDeque<Weak<Session>>>,
+    /// The sessions of each client, for whom to take room from.
+    by_client: Mutex<SessionsByClient>,
+    /// Where there are other processes: by the key that they call them.
+    by_shared_key: Mutex<HashMap<String, Weak<Session>>>,
     cap: usize,
     transport: TransportId,
     /// The other processes that serve the same sessions, if there are any.
@@ -71,7 +76,8 @@ impl Sessions {
         let sharing = server.inner().settings.sharing.clone();
         Arc::new_cyclic(|this| Self {
             live: Mutex::default(),
-            order: Mutex::default(),
+            by_client: Mutex::default(),
+            by_shared_key: Mutex::default(),
             cap,
             transport,
             replicas: sharing.map(|sharing| Replicas::join(sharing, this.clone())),
@@ -94,44 +100,73 @@ impl Sessions {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether there is no room for another session, and none that could be made.
-    pub(super) fn is_full(&self) -> bool {
-        self.lock().len() >= self.cap && !self.make_room()
-    }
-
-    /// Ends a session that nobody has used for a while; those that were used go to the end of the queue.
-    fn make_room(&self) -> bool {
-        for _ in 0..LOOKED_AT {
-            let mut order = self.lock_order();
-            let Some(oldest) = order.pop_front() else {
-                return false;
-            };
-            let Some(session) = oldest.upgrade() else {
-                continue;
-            };
-            if session.is_forgotten() {
-                drop(order);
-                tracing::debug!(session = session.id, "an idle session makes room");
-                session.leave();
-                return true;
-            }
-            order.push_back(oldest);
+    /// Sees to it that there is room for another session of this client: one that is not in use is closed where there
+    /// isn't, the client's own where it has its share, else one of the client that has most.
+    ///
+    /// # Errors
+    ///
+    /// There is no room, and none can be made.
+    pub(super) fn make_room(&self, client: &ClientQuota) -> Result<(), Refusal> {
+        let share = client.share_of(self.cap);
+        if share < self.cap
+            && self.lock_by_client().count(client.number) >= share
+            && !self.close_one_of(client.number)
+        {
+            return Err(Refusal::new(
+                StatusCode::TOO_MANY_REQUESTS,
+                "this client has too many sessions in use (`sessions`, `client_share`): end some with DELETE, or try \
+                 again later",
+            ));
         }
-        false
-    }
-
-    fn lock_order(&self) -> MutexGuard<'_, VecDeque<Weak<Session>>> {
-        self.order.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Notes a session that is found from now on, and forgets those that have ended once they are most.
-    fn note(&self, session: &Arc<Session>) {
-        let live = self.lock().len();
-        let mut order = self.lock_order();
-        order.push_back(Arc::downgrade(session));
-        if order.len() > 2 * live + LOOKED_AT {
-            order.retain(|session| session.strong_count() > 0);
+        if self.lock().len() < self.cap {
+            return Ok(());
         }
+        let largest = self.lock_by_client().largest();
+        if largest.is_some_and(|largest| self.close_one_of(largest)) {
+            return Ok(());
+        }
+        Err(Refusal::new(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "too many sessions are in use (`sessions`): try again later",
+        ))
+    }
+
+    /// Closes the session of this client that is needed least.
+    fn close_one_of(&self, client: u64) -> bool {
+        let Some(session) = self.lock_by_client().least_needed(client) else {
+            return false;
+        };
+        tracing::debug!("an idle session makes room");
+        session.leave();
+        true
+    }
+
+    /// Notes a session that can be found from now on.
+    fn index(&self, session: &Arc<Session>) {
+        self.lock_by_client().add(session);
+        if self.replicas.is_some() {
+            self.lock_by_shared_key()
+                .insert(session.shared_key.clone(), Arc::downgrade(session));
+        }
+    }
+
+    fn unindex(&self, session: &Session) {
+        self.lock_by_client().remove(session.client_number());
+        if self.replicas.is_some() {
+            self.lock_by_shared_key().remove(&session.shared_key);
+        }
+    }
+
+    fn lock_by_shared_key(&self) -> MutexGuard<'_, HashMap<String, Weak<Session>>> {
+        self.by_shared_key
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock_by_client(&self) -> MutexGuard<'_, SessionsByClient> {
+        self.by_client
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// A session that is not to be found yet: [`Session::publish`] it once the handshake was answered.
@@ -140,10 +175,11 @@ impl Sessions {
         server: &Server,
         options: &Arc<HttpOptions>,
         principal: &str,
+        client: &Arc<ClientQuota>,
     ) -> Arc<Session> {
         let id = clock::token();
-        let general = self.resumable(&id, 0, options);
-        self.open(server, options, principal, id, general)
+        let general = self.resumable(&id, 0, options, client);
+        self.open(server, options, principal, client, id, general)
     }
 
     /// A session of HTTP+SSE, which lives as long as this stream.
@@ -152,9 +188,10 @@ impl Sessions {
         server: &Server,
         options: &Arc<HttpOptions>,
         principal: &str,
+        client: &Arc<ClientQuota>,
         general: Arc<Stream>,
     ) -> Arc<Session> {
-        self.open(server, options, principal, clock::token(), general)
+        self.open(server, options, principal, client, clock::token(), general)
     }
 
     /// A session that another process began. Where two requests find it at once, both get the same one.
@@ -163,11 +200,12 @@ impl Sessions {
         server: &Server,
         options: &Arc<HttpOptions>,
         principal: &str,
+        client: &Arc<ClientQuota>,
         id: &str,
         adopt: impl FnOnce(&Connection),
     ) -> Arc<Session> {
-        let general = self.resumable(id, 0, options);
-        let session = self.open(server, options, principal, id.to_owned(), general);
+        let general = self.resumable(id, 0, options, client);
+        let session = self.open(server, options, principal, client, id.to_owned(), general);
         adopt(&session.connection);
         let held = self
             .lock()
@@ -175,7 +213,7 @@ impl Sessions {
             .or_insert_with(|| session.clone())
             .clone();
         if Arc::ptr_eq(&held, &session) {
-            self.note(&session);
+            self.index(&session);
             session.watch();
         } else {
             session.connection.close();
@@ -183,13 +221,19 @@ impl Sessions {
         held
     }
 
-    fn resumable(&self, id: &str, number: u64, options: &HttpOptions) -> Arc<Stream> {
+    fn resumable(
+        &self,
+        id: &str,
+        number: u64,
+        options: &HttpOptions,
+        client: &Arc<ClientQuota>,
+    ) -> Arc<Stream> {
         let name = self.stream_name(number);
         let shelf = self
             .replicas
             .as_ref()
-            .map(|replicas| replicas.shelf(id, name));
-        Stream::resumable(name, shelf, options)
+            .map(|replicas| replicas.shelf(&shared_key(id), name));
+        Stream::resumable(name, shelf, options, client)
     }
 
     fn open(
@@ -197,6 +241,7 @@ impl Sessions {
         server: &Server,
         options: &Arc<HttpOptions>,
         principal: &str,
+        client: &Arc<ClientQuota>,
         id: String,
         general: Arc<Stream>,
     ) -> Arc<Session> {
@@ -207,18 +252,22 @@ impl Sessions {
             inner,
             Opening {
                 scope: Scope::Session,
-                limits: SessionLimits {
-                    ..inner.settings.session
-                },
+                limits: inner.settings.session,
                 general: lane,
                 session_id: Some(id.clone()),
                 principal: principal.to_owned(),
                 transport: self.transport,
+                client: client.clone(),
             },
         );
+        let shared_key = match &self.replicas {
+            Some(_) => shared_key(&id),
+            None => String::new(),
+        };
         let session = Arc::new(Session {
             connection,
             id,
+            shared_key,
             principal: principal.to_owned(),
             general,
             streams: Mutex::new(Streams {
@@ -226,6 +275,7 @@ impl Sessions {
                 ..Streams::default()
             }),
             last_used: Mutex::new(clock::now()),
+            is_used: AtomicBool::new(false),
             alarm: Alarm::default(),
             options: options.clone(),
             sessions: Arc::downgrade(self),
@@ -242,6 +292,11 @@ impl Sessions {
     /// The session with this id, whoever asks.
     pub(super) fn get(&self, id: &str) -> Option<Arc<Session>> {
         self.lock().get(id).cloned()
+    }
+
+    /// The session that processes call this among themselves.
+    pub(super) fn get_shared(&self, key: &str) -> Option<Arc<Session>> {
+        self.lock_by_shared_key().get(key)?.upgrade()
     }
 
     /// The session with this id, if it is this principal's.
@@ -266,11 +321,16 @@ impl Session {
         &self.id
     }
 
+    /// What processes call it among themselves, where there are several.
+    pub(super) fn shared_key(&self) -> &str {
+        &self.shared_key
+    }
+
     /// Makes the session one that is found.
     pub(super) fn publish(self: &Arc<Self>) {
         if let Some(sessions) = self.sessions.upgrade() {
             sessions.lock().insert(self.id.clone(), self.clone());
-            sessions.note(self);
+            sessions.index(self);
         }
         self.watch();
     }
@@ -281,7 +341,7 @@ impl Session {
         if let Some(sessions) = self.sessions.upgrade()
             && let Some(replicas) = sessions.replicas()
         {
-            replicas.forget(&self.id, self.connection.runtime());
+            replicas.forget(self, self.connection.runtime());
         }
         self.leave();
     }
@@ -289,7 +349,10 @@ impl Session {
     /// Ends the session in this process; another one may go on with it.
     pub(super) fn leave(&self) {
         if let Some(sessions) = self.sessions.upgrade() {
-            sessions.lock().remove(&self.id);
+            let removed = sessions.lock().remove(&self.id);
+            if removed.is_some() {
+                sessions.unindex(self);
+            }
         }
         self.connection.close();
         self.general.end();
@@ -328,8 +391,10 @@ impl Session {
         let number = streams.next;
         streams.next += 1;
         let stream = match self.sessions.upgrade() {
-            Some(sessions) => sessions.resumable(&self.id, number, &self.options),
-            None => Stream::transient(&self.options),
+            Some(sessions) => {
+                sessions.resumable(&self.id, number, &self.options, self.connection.client())
+            }
+            None => Stream::transient(&self.options, self.connection.client()),
         };
         streams.kept.push_back((number, stream.clone()));
         streams.forget_finished(self.options.kept_bytes);
@@ -363,6 +428,20 @@ impl Session {
         self.sessions.upgrade()
     }
 
+    /// Notes that the client uses the session for more than its handshake.
+    pub(super) fn note_use(&self) {
+        self.is_used.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the client has used the session for more than its handshake.
+    pub(super) fn is_used(&self) -> bool {
+        self.is_used.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn client_number(&self) -> u64 {
+        self.connection.client().number
+    }
+
     pub(super) fn touch(&self) {
         *self
             .last_used
@@ -385,16 +464,17 @@ impl Session {
             .schedule(last_used + self.options.session_idle, self);
     }
 
-    /// Whether nobody has used it for so long that it may make room for another.
-    fn is_forgotten(&self) -> bool {
+    /// Whether it has been idle for so long that it may make room for another.
+    pub(super) fn is_idle_enough(&self) -> bool {
         let last_used = *self
             .last_used
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        !self.is_in_use() && clock::now() >= last_used + self.options.session_idle / ROOM_AFTER
+        clock::now() >= last_used + self.options.session_idle / ROOM_AFTER
     }
 
-    fn is_in_use(&self) -> bool {
+    /// Whether it has a stream or a request.
+    pub(super) fn is_in_use(&self) -> bool {
         self.general.is_connected() || !self.connection.is_idle()
     }
 }
@@ -414,7 +494,7 @@ impl Timed for Session {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if clock::now() >= last_used + self.options.session_idle {
-            tracing::debug!(session = self.id, "an idle session is closed");
+            tracing::debug!("an idle session is closed");
             // Another process may have heard from the client; if none has, what they share lapses by itself.
             self.leave();
         } else {

@@ -6,7 +6,7 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
@@ -14,6 +14,7 @@ use mcpline_protocol::wire::sse;
 
 use crate::clock;
 use crate::lane::{Kind, Lane};
+use crate::quota::{self, Charge, ClientQuota, Exceeded, Reclaim, UNCHARGED_BYTES};
 use crate::sharing::EventLog;
 
 use super::options::HttpOptions;
@@ -21,12 +22,19 @@ use super::options::HttpOptions;
 /// About how many bytes an event has beside its message.
 const FRAME: usize = 48;
 
+/// How much a reader is given at once, if it isn't one long event: what it was given waits in the connection's buffer,
+/// where it is no longer counted as unread.
+const READ_BYTES: usize = 256 * 1024;
+
 /// An event stream of one session or exchange.
 pub(crate) struct Stream {
     name: StreamName,
     /// Where other processes find its events, if there are others.
     log: Option<Box<Shelf>>,
     keeping: Keeping,
+    /// Whom it is held for.
+    client: Arc<ClientQuota>,
+    this: Weak<Stream>,
     state: Mutex<State>,
     /// Called when the connection goes away before the stream ended.
     on_lost: Mutex<Option<Box<dyn FnOnce() + Send>>>,
@@ -79,18 +87,21 @@ struct Keeping {
     resumable: bool,
     events: usize,
     bytes: usize,
+    unread_bytes: usize,
     retry_ms: u64,
 }
 
 #[derive(Default)]
 struct State {
-    events: VecDeque<Event>,
+    events: VecDeque<Kept>,
     bytes: usize,
     /// The number of the first event in the queue.
     first: u64,
     /// The number of the first event that no reader was given yet.
     unread: u64,
     ended: bool,
+    /// It has ended because its client doesn't read.
+    overflowed: bool,
     /// Which reader the stream belongs to; a new one takes it over.
     reader: u64,
     connected: bool,
@@ -102,10 +113,16 @@ struct State {
     until: Option<u64>,
 }
 
+/// An event that is held.
+struct Kept {
+    event: Event,
+    _charge: Charge,
+}
+
 enum Event {
     /// No message, only an id to come back with (2025-11-25, priming).
     Prime,
-    Message(Bytes),
+    Message(Kind, Bytes),
     /// 2024-11-05: where to POST to.
     Endpoint(Bytes),
 }
@@ -115,15 +132,20 @@ impl Event {
     fn logged(&self) -> Bytes {
         match self {
             Self::Prime => Bytes::new(),
-            Self::Message(bytes) | Self::Endpoint(bytes) => bytes.clone(),
+            Self::Message(_, bytes) | Self::Endpoint(bytes) => bytes.clone(),
         }
     }
 
     fn len(&self) -> usize {
         match self {
             Self::Prime => 0,
-            Self::Message(bytes) | Self::Endpoint(bytes) => bytes.len(),
+            Self::Message(_, bytes) | Self::Endpoint(bytes) => bytes.len(),
         }
+    }
+
+    /// Whether a reader that is too slow can do without.
+    fn is_notification(&self) -> bool {
+        matches!(self, Self::Message(Kind::Notification, _))
     }
 }
 
@@ -133,22 +155,33 @@ impl Stream {
         name: StreamName,
         log: Option<Shelf>,
         options: &HttpOptions,
+        client: &Arc<ClientQuota>,
     ) -> Arc<Self> {
-        Self::new(name, true, log.map(Box::new), 0, options)
+        let stream = Self::new(name, true, log.map(Box::new), 0, options, client);
+        if name.is_general() {
+            // It goes on without readers, for as long as its session.
+            client.add_reclaimable(stream.as_reclaimable());
+        }
+        stream
     }
 
     /// The rest of a stream of another process, from this event on.
-    pub(super) fn continued(name: StreamName, first: u64, options: &HttpOptions) -> Arc<Self> {
-        Self::new(name, true, None, first, options)
+    pub(super) fn continued(
+        name: StreamName,
+        first: u64,
+        options: &HttpOptions,
+        client: &Arc<ClientQuota>,
+    ) -> Arc<Self> {
+        Self::new(name, true, None, first, options, client)
     }
 
     /// A stream that ends with its connection.
-    pub(crate) fn transient(options: &HttpOptions) -> Arc<Self> {
+    pub(crate) fn transient(options: &HttpOptions, client: &Arc<ClientQuota>) -> Arc<Self> {
         let name = StreamName {
             number: 0,
             process: None,
         };
-        Self::new(name, false, None, 0, options)
+        Self::new(name, false, None, 0, options, client)
     }
 
     fn new(
@@ -157,14 +190,18 @@ impl Stream {
         log: Option<Box<Shelf>>,
         first: u64,
         options: &HttpOptions,
+        client: &Arc<ClientQuota>,
     ) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new_cyclic(|this| Self {
             name,
             log,
+            client: client.clone(),
+            this: this.clone(),
             keeping: Keeping {
                 resumable,
                 events: options.kept_events,
                 bytes: options.kept_bytes,
+                unread_bytes: options.max_unread_bytes,
                 retry_ms: options.retry.as_millis().try_into().unwrap_or(u64::MAX),
             },
             state: Mutex::new(State {
@@ -174,6 +211,10 @@ impl Stream {
             }),
             on_lost: Mutex::new(None),
         })
+    }
+
+    fn as_reclaimable(&self) -> Weak<dyn Reclaim> {
+        self.this.clone()
     }
 
     /// Whether a client can come back to it.
@@ -208,25 +249,38 @@ impl Stream {
 
     /// Puts the priming event first: a client that loses the connection can come back from the start.
     pub(crate) fn prime(&self) {
-        self.push(Event::Prime);
+        self.push(Event::Prime, self.client.hold_bytes_anyway(FRAME));
     }
 
     /// Tells an HTTP+SSE client where to POST to.
     pub(crate) fn endpoint(&self, address: String) {
-        self.push(Event::Endpoint(address.into()));
+        let charge = self.client.hold_bytes_anyway(FRAME + address.len());
+        self.push(Event::Endpoint(address.into()), charge);
     }
 
     /// Sends a message.
-    pub(crate) fn message(&self, message: Bytes) {
-        self.push(Event::Message(message));
+    ///
+    /// # Errors
+    ///
+    /// The client's memory is used up; the message is not taken. What has to arrive and is short is always taken.
+    pub(crate) fn message(&self, kind: Kind, message: Bytes) -> Result<(), Exceeded> {
+        let size = message.len() + FRAME;
+        let charge = match kind {
+            Kind::Response(_) | Kind::Request if size <= UNCHARGED_BYTES => {
+                self.client.hold_bytes_anyway(size)
+            }
+            _ => self.client.hold_bytes(size)?,
+        };
+        self.push(Event::Message(kind, message), charge);
+        Ok(())
     }
 
     /// Sends an event that the log of another process held.
     pub(super) fn repeat(&self, event: Bytes) {
         if event.is_empty() {
-            self.push(Event::Prime);
-        } else {
-            self.push(Event::Message(event));
+            self.prime();
+        } else if let Err(exceeded) = self.message(Kind::Request, event) {
+            tracing::warn!(%exceeded, stream = %self.name, "dropped an event of a resumed stream");
         }
     }
 
@@ -255,6 +309,25 @@ impl Stream {
             waker.wake();
         }
         drop(on_lost);
+        if self.keeping.resumable && !self.name.is_general() {
+            self.client.add_reclaimable(self.as_reclaimable());
+        }
+    }
+
+    /// Ends a stream whose client asks for more than it reads, as if its connection were lost: whoever waits for that
+    /// learns of it when the reader goes away, because the session may be locked here.
+    fn overflow(&self) {
+        let waker = {
+            let mut state = self.lock();
+            state.events.clear();
+            state.bytes = 0;
+            state.ended = true;
+            state.overflowed = true;
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
     }
 
     pub(crate) fn is_ended(&self) -> bool {
@@ -292,7 +365,11 @@ impl Stream {
     pub(crate) fn read(self: &Arc<Self>, after: Option<u64>) -> Option<Reader> {
         let (reader, cursor, waker) = {
             let mut state = self.lock();
-            let cursor = after.map_or(state.unread.max(state.first), |after| after + 1);
+            let cursor = match after {
+                // No event has a number behind the last one.
+                Some(after) => after.checked_add(1)?,
+                None => state.unread.max(state.first),
+            };
             let next = state.first + state.events.len() as u64;
             if cursor < state.first || cursor > next {
                 return None;
@@ -313,7 +390,8 @@ impl Stream {
         })
     }
 
-    fn push(&self, event: Event) {
+    fn push(&self, event: Event, charge: Charge) {
+        let mut overflowed = false;
         let waker = {
             let mut state = self.lock();
             if state.ended {
@@ -328,36 +406,118 @@ impl Stream {
                 let number = state.first + state.events.len() as u64;
                 shelf.log.append(&shelf.name, number, event.logged());
             }
-            state.bytes += event.len();
-            state.events.push_back(event);
-            // What nobody reads must not grow for ever: the oldest goes first.
-            while state.events.len() > self.keeping.events
-                || (state.bytes > self.keeping.bytes && state.events.len() > 1)
-            {
-                if !self.keeping.resumable && state.connected {
-                    break;
+            let admission = match self.keeping.resumable {
+                true => Admission::Kept { dropped: 0 },
+                false => state.admit(&event, self.keeping.unread_bytes),
+            };
+            let mut dropped = match admission {
+                Admission::Kept { dropped } => {
+                    state.bytes += event.len();
+                    state.events.push_back(Kept {
+                        event,
+                        _charge: charge,
+                    });
+                    dropped
                 }
-                state.forget_first();
-                state.dropped += 1;
-                if state.dropped == 1 && !state.connected {
-                    tracing::warn!(
-                        stream = %self.name,
-                        "a stream that nobody reads overflowed"
-                    );
+                Admission::Dropped => 1,
+                Admission::Refused => {
+                    overflowed = true;
+                    0
                 }
+            };
+            if self.keeping.resumable {
+                dropped += state.forget_surplus(self.keeping);
             }
+            if dropped > 0 && state.dropped == 0 {
+                tracing::warn!(
+                    stream = %self.name,
+                    "no client reads this stream and it is full: dropping its oldest events (`kept_events`, \
+                     `kept_bytes`, `max_unread_bytes`)"
+                );
+            }
+            state.dropped += dropped;
             state.waker.take()
         };
+        if overflowed {
+            tracing::warn!(
+                stream = %self.name,
+                "ending a stream whose client does not read its responses (`max_unread_bytes`)"
+            );
+            self.overflow();
+        }
         if let Some(waker) = waker {
             waker.wake();
         }
     }
 }
 
+/// What becomes of an event of a stream that can't be resumed.
+enum Admission {
+    /// It is kept, at the cost of so many notifications before it.
+    Kept { dropped: u64 },
+    /// It is a notification for which there is no room.
+    Dropped,
+    /// There is no room for it, and it must not be dropped.
+    Refused,
+}
+
+impl State {
+    /// Decides whether an event fits into what a client may leave unread.
+    fn admit(&mut self, event: &Event, limit: usize) -> Admission {
+        // One message always fits, however long it is: the handler that made it had room for it.
+        let fits = |state: &Self| state.events.is_empty() || state.bytes + event.len() <= limit;
+        if fits(self) {
+            return Admission::Kept { dropped: 0 };
+        }
+        if event.is_notification() {
+            return Admission::Dropped;
+        }
+        let before = self.events.len();
+        self.events.retain(|kept| !kept.event.is_notification());
+        self.bytes = self.events.iter().map(|kept| kept.event.len()).sum();
+        match fits(self) {
+            true => Admission::Kept {
+                dropped: (before - self.events.len()) as u64,
+            },
+            false => Admission::Refused,
+        }
+    }
+
+    /// Forgets the oldest events past the limits of what is kept for a client that comes back; how many.
+    fn forget_surplus(&mut self, keeping: Keeping) -> u64 {
+        let mut forgotten = 0;
+        while self.events.len() > keeping.events
+            || (self.bytes > keeping.bytes && self.events.len() > 1)
+        {
+            self.forget_first();
+            forgotten += 1;
+        }
+        forgotten
+    }
+}
+
+impl Reclaim for Stream {
+    /// Forgets everything that was kept for a client that may come back, unless it is there.
+    fn reclaim(&self) -> bool {
+        let mut state = self.lock();
+        if state.connected || state.events.is_empty() {
+            return false;
+        }
+        if !state.ended && !self.name.is_general() {
+            return false;
+        }
+        while !state.events.is_empty() {
+            state.forget_first();
+            state.dropped += 1;
+        }
+        true
+    }
+}
+
 impl State {
     fn forget_first(&mut self) {
-        if let Some(event) = self.events.pop_front() {
-            self.bytes -= event.len();
+        if let Some(kept) = self.events.pop_front() {
+            self.bytes -= kept.event.len();
             self.first += 1;
         }
     }
@@ -367,9 +527,17 @@ impl Lane for Arc<Stream> {
     fn write(&self, kind: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
         let mut message = Vec::with_capacity(hint);
         encode(&mut message);
-        self.message(message.into());
         // Responses end an exchange, not the stream that a whole session shares.
-        let _ = kind;
+        if let Err(exceeded) = self.message(kind, message.into()) {
+            match kind {
+                Kind::Notification => tracing::debug!(%exceeded, "dropped a notification"),
+                // Its request would never end.
+                Kind::Request | Kind::Response(_) => {
+                    tracing::warn!(%exceeded, stream = %self.name, "ending a stream");
+                    self.overflow();
+                }
+            }
+        }
     }
 
     fn is_connected(&self) -> bool {
@@ -396,7 +564,7 @@ impl Reader {
             state.connected = false;
             return Poll::Ready(None);
         }
-        if let Some(bytes) = self.take(&mut state) {
+        if let Some(bytes) = self.take(&mut state, READ_BYTES) {
             return Poll::Ready(Some(bytes));
         }
         if state.ended {
@@ -424,11 +592,12 @@ impl Reader {
         let stream = self.stream.clone();
         let mut state = stream.lock();
         (state.ended && state.reader == self.reader)
-            .then(|| self.take(&mut state).unwrap_or_default())
+            .then(|| self.take(&mut state, usize::MAX).unwrap_or_default())
     }
 
-    /// The bytes of all events that this reader hasn't been given yet.
-    fn take(&mut self, state: &mut State) -> Option<Bytes> {
+    /// The bytes of the next events that this reader hasn't been given yet: of as many as fit into `most`, and of one at
+    /// least.
+    fn take(&mut self, state: &mut State, most: usize) -> Option<Bytes> {
         let keeping = self.stream.keeping;
         self.cursor = self.cursor.max(state.first);
         let next = state.first + state.events.len() as u64;
@@ -436,25 +605,33 @@ impl Reader {
             return None;
         }
         let begin = (self.cursor - state.first) as usize;
-        let events = state.events.range(begin..);
-        let length: usize = events.map(|event| event.len() + FRAME).sum();
+        let mut length = 0;
+        let mut count = 0;
+        for kept in state.events.range(begin..) {
+            let size = kept.event.len() + FRAME;
+            if count > 0 && length + size > most {
+                break;
+            }
+            length += size;
+            count += 1;
+        }
         let mut out = Vec::with_capacity(length);
         let mut id = String::new();
-        for event in state.events.range(begin..) {
+        for kept in state.events.range(begin..begin + count) {
             if keeping.resumable {
                 id.clear();
                 // Writing to a string can't fail.
                 let _ = write!(id, "{}-{}", self.stream.name, self.cursor);
             }
             let id = keeping.resumable.then_some(id.as_str());
-            match event {
+            match &kept.event {
                 Event::Prime => {
                     out.extend_from_slice(b"retry: ");
                     out.extend_from_slice(itoa::Buffer::new().format(keeping.retry_ms).as_bytes());
                     out.push(b'\n');
                     sse::event(&mut out, id, None, b"");
                 }
-                Event::Message(message) => sse::event(&mut out, id, Some("message"), message),
+                Event::Message(_, message) => sse::event(&mut out, id, Some("message"), message),
                 Event::Endpoint(address) => {
                     sse::event(&mut out, None, Some("endpoint"), address);
                 }
@@ -467,7 +644,12 @@ impl Reader {
                 state.forget_first();
             }
         }
-        Some(out.into())
+        if out.len() < UNCHARGED_BYTES {
+            return Some(out.into());
+        }
+        // Until it is written to the socket.
+        let charge = self.stream.client.hold_bytes_anyway(out.len());
+        Some(quota::charged(out.into(), charge))
     }
 }
 
@@ -480,7 +662,7 @@ impl Drop for Reader {
             }
             state.connected = false;
             state.waker = None;
-            !state.ended
+            !state.ended || state.overflowed
         };
         if lost
             && !self.stream.keeping.resumable
@@ -494,9 +676,14 @@ impl Drop for Reader {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::quota::ClientTable;
+
+    fn client() -> Arc<ClientQuota> {
+        ClientTable::new(1.0, usize::MAX, usize::MAX).sole_client()
+    }
 
     fn stream() -> Arc<Stream> {
-        Stream::transient(&HttpOptions::default())
+        Stream::transient(&HttpOptions::default(), &client())
     }
 
     #[test]

@@ -1,0 +1,220 @@
+//! A limit, and how much of it is used.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mcpline_protocol::RpcError;
+
+/// Whose limit it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// All clients together.
+    Server,
+    /// One client.
+    Client,
+}
+
+/// A limit on bytes or on a number of things, and how much of it is used. What is charged to it is charged to its
+/// parent, too.
+#[derive(Debug)]
+pub(crate) struct Budget {
+    /// What is counted, and the setting that limits it: `bytes held for peers (max_peer_bytes)`.
+    what: &'static str,
+    level: Level,
+    limit: usize,
+    used: AtomicUsize,
+    parent: Option<Arc<Budget>>,
+}
+
+/// A budget that has no room for what was to be charged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{}: {what}; try again later", match level {
+    Level::Server => "the server is at its limit",
+    Level::Client => "this client is at its limit",
+})]
+pub(crate) struct Exceeded {
+    what: &'static str,
+    /// Whose limit it is.
+    pub(crate) level: Level,
+}
+
+impl From<Exceeded> for RpcError {
+    fn from(exceeded: Exceeded) -> Self {
+        Self::busy(exceeded.to_string())
+    }
+}
+
+/// What was charged; given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Charge {
+    budget: Arc<Budget>,
+    amount: usize,
+}
+
+impl Budget {
+    /// The budget of a server.
+    pub(crate) fn of_server(what: &'static str, limit: usize) -> Arc<Self> {
+        Arc::new(Self {
+            what,
+            level: Level::Server,
+            limit,
+            used: AtomicUsize::new(0),
+            parent: None,
+        })
+    }
+
+    /// The budget of a client, which may use this share of its server's.
+    pub(crate) fn of_client(server: &Arc<Self>, share: f64) -> Arc<Self> {
+        Arc::new(Self {
+            what: server.what,
+            level: Level::Client,
+            limit: share_of(server.limit, share),
+            used: AtomicUsize::new(0),
+            parent: Some(server.clone()),
+        })
+    }
+
+    /// How much is used.
+    #[cfg(test)]
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
+    }
+
+    /// Charges `amount`, here and to the parent, or neither.
+    pub(crate) fn charge(self: &Arc<Self>, amount: usize) -> Result<Charge, Exceeded> {
+        self.add(amount)?;
+        Ok(Charge {
+            budget: self.clone(),
+            amount,
+        })
+    }
+
+    /// Charges `amount` whatever the limit: for what exists already and can't be refused any more. What comes next is.
+    pub(crate) fn charge_anyway(self: &Arc<Self>, amount: usize) -> Charge {
+        let mut level = Some(&**self);
+        while let Some(budget) = level {
+            budget.used.fetch_add(amount, Ordering::Relaxed);
+            level = budget.parent.as_deref();
+        }
+        Charge {
+            budget: self.clone(),
+            amount,
+        }
+    }
+
+    // Counters say nothing about other memory, so no ordering is needed.
+    fn add(&self, amount: usize) -> Result<(), Exceeded> {
+        let added = self
+            .used
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |used| {
+                used.checked_add(amount).filter(|sum| *sum <= self.limit)
+            });
+        if added.is_err() {
+            return Err(Exceeded {
+                what: self.what,
+                level: self.level,
+            });
+        }
+        if let Some(parent) = &self.parent
+            && let Err(exceeded) = parent.add(amount)
+        {
+            self.used.fetch_sub(amount, Ordering::Relaxed);
+            return Err(exceeded);
+        }
+        Ok(())
+    }
+
+    fn subtract(&self, amount: usize) {
+        let mut level = Some(self);
+        while let Some(budget) = level {
+            budget.used.fetch_sub(amount, Ordering::Relaxed);
+            level = budget.parent.as_deref();
+        }
+    }
+}
+
+/// The share of a limit that one client may use: at least 1, so that a small limit locks nobody out.
+pub(crate) fn share_of(limit: usize, share: f64) -> usize {
+    if share >= 1.0 {
+        return limit;
+    }
+    ((limit as f64 * share.max(0.0)) as usize).max(1)
+}
+
+impl Charge {
+    /// Takes over what was charged to the same budget.
+    pub(crate) fn join(&mut self, mut other: Self) {
+        debug_assert!(Arc::ptr_eq(&self.budget, &other.budget));
+        self.amount += std::mem::take(&mut other.amount);
+    }
+
+    /// How much is charged.
+    pub(crate) fn amount(&self) -> usize {
+        self.amount
+    }
+
+    /// Gives back all but `amount`.
+    pub(crate) fn shrink_to(&mut self, amount: usize) {
+        let surplus = self.amount.saturating_sub(amount);
+        self.budget.subtract(surplus);
+        self.amount -= surplus;
+    }
+}
+
+impl Drop for Charge {
+    fn drop(&mut self) {
+        self.budget.subtract(self.amount);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn charges_client_and_server_and_gives_back_to_both() {
+        let server = Budget::of_server("bytes", 100);
+        let client = Budget::of_client(&server, 0.5);
+        let mut charge = client.charge(30).expect("room");
+        assert_eq!((client.used(), server.used()), (30, 30));
+        charge.join(client.charge(20).expect("room"));
+        assert_eq!((client.used(), server.used()), (50, 50));
+        assert_eq!(client.charge(1).expect_err("full").level, Level::Client);
+        charge.shrink_to(10);
+        assert_eq!((client.used(), server.used()), (10, 10));
+        drop(charge);
+        assert_eq!((client.used(), server.used()), (0, 0));
+    }
+
+    #[test]
+    fn one_client_leaves_room_for_others_and_the_server_has_the_last_word() {
+        let server = Budget::of_server("bytes", 100);
+        let greedy = Budget::of_client(&server, 0.5);
+        let honest = Budget::of_client(&server, 0.5);
+        let third = Budget::of_client(&server, 0.5);
+        let _held = greedy.charge(50).expect("its share");
+        assert!(greedy.charge(1).is_err());
+        let _other = honest.charge(50).expect("its share");
+        let refused = third.charge(1).expect_err("the server is full");
+        assert_eq!(refused.level, Level::Server);
+        assert_eq!(third.used(), 0, "what was refused is not counted");
+    }
+
+    #[test]
+    fn counts_what_can_not_be_refused() {
+        let server = Budget::of_server("bytes", 10);
+        let client = Budget::of_client(&server, 1.0);
+        let charge = client.charge_anyway(25);
+        assert!(client.charge(0).is_err() && client.charge(1).is_err());
+        drop(charge);
+        assert!(client.charge(10).is_ok());
+    }
+
+    #[test]
+    fn a_share_is_never_nothing() {
+        assert_eq!(share_of(3, 0.25), 1);
+        assert_eq!(share_of(1_000, 0.25), 250);
+        assert_eq!(share_of(1_000, 7.0), 1_000);
+        assert_eq!(share_of(1_000, f64::NAN), 1);
+    }
+}

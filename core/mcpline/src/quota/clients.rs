@@ -1,0 +1,334 @@
+//! The clients of a server that are there now, and what each of them uses.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::budget::{Budget, Charge, Exceeded, share_of};
+
+/// Who a client is, for what it may use.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) enum ClientKey {
+    /// Who was authenticated.
+    Principal(String),
+    /// Where requests come from; of IPv6 the network, because one host has as many addresses there as it likes.
+    Address(IpAddr),
+}
+
+impl ClientKey {
+    /// The client at this address.
+    pub(crate) fn of_address(address: IpAddr) -> Self {
+        Self::Address(match address.to_canonical() {
+            IpAddr::V6(address) => {
+                let [a, b, c, d, ..] = address.segments();
+                IpAddr::V6(Ipv6Addr::new(a, b, c, d, 0, 0, 0, 0))
+            }
+            address => address,
+        })
+    }
+}
+
+/// What one client uses of its server.
+#[derive(Debug)]
+pub(crate) struct ClientQuota {
+    /// Tells clients apart; never used again.
+    pub(crate) number: u64,
+    /// The part of each limit that it may use.
+    share: f64,
+    bytes: Arc<Budget>,
+    reclaimable: Mutex<Reclaimable>,
+    calls: Arc<Budget>,
+    connections: AtomicUsize,
+    /// Where it is found, if others may be the same client.
+    listed: Option<(ClientKey, Weak<Table>)>,
+}
+
+/// Bytes that are kept for a client's convenience and can be given back when it needs them for something else.
+pub(crate) trait Reclaim: Send + Sync {
+    /// Gives back what it can; whether that was anything.
+    fn reclaim(&self) -> bool;
+}
+
+/// What can be reclaimed, oldest first.
+#[derive(Default)]
+struct Reclaimable {
+    queue: VecDeque<Weak<dyn Reclaim>>,
+    /// At which length those that are gone are removed.
+    sweep_at: usize,
+}
+
+impl std::fmt::Debug for Reclaimable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reclaimable")
+            .field("len", &self.queue.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// At which length of the queue what can be reclaimed is first looked through for what is gone.
+const FIRST_SWEEP: usize = 64;
+
+impl ClientQuota {
+    /// Charges bytes that are held for the client. Gives up what can be reclaimed, if there is no room otherwise.
+    pub(crate) fn hold_bytes(&self, bytes: usize) -> Result<Charge, Exceeded> {
+        loop {
+            match self.bytes.charge(bytes) {
+                Ok(charge) => return Ok(charge),
+                Err(exceeded) if !self.reclaim_one() => return Err(exceeded),
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// Charges bytes that exist already and must be held.
+    pub(crate) fn hold_bytes_anyway(&self, bytes: usize) -> Charge {
+        self.bytes.charge_anyway(bytes)
+    }
+
+    /// How many bytes are held for the client.
+    #[cfg(test)]
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.bytes.used()
+    }
+
+    /// Adds to what can be reclaimed.
+    pub(crate) fn add_reclaimable(&self, reclaimable: Weak<dyn Reclaim>) {
+        let mut held = self.lock_reclaimable();
+        if held.queue.len() >= held.sweep_at.max(FIRST_SWEEP) {
+            held.queue.retain(|held| held.strong_count() > 0);
+            held.sweep_at = 2 * held.queue.len();
+        }
+        held.queue.push_back(reclaimable);
+    }
+
+    /// Reclaims the oldest that has something to give back.
+    fn reclaim_one(&self) -> bool {
+        // Dropped after the lock: the last reference to a stream may hold a session.
+        let mut looked_at = Vec::new();
+        let mut held = self.lock_reclaimable();
+        let mut reclaimed = false;
+        for _ in 0..held.queue.len() {
+            let Some(oldest) = held.queue.pop_front() else {
+                break;
+            };
+            let Some(there) = oldest.upgrade() else {
+                continue;
+            };
+            reclaimed = there.reclaim();
+            looked_at.push(there);
+            // It may keep more later.
+            held.queue.push_back(oldest);
+            if reclaimed {
+                break;
+            }
+        }
+        drop(held);
+        reclaimed
+    }
+
+    fn lock_reclaimable(&self) -> MutexGuard<'_, Reclaimable> {
+        self.reclaimable
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How much of a limit the client may use.
+    pub(crate) fn share_of(&self, limit: usize) -> usize {
+        share_of(limit, self.share)
+    }
+
+    /// Counts a call until what this returns is dropped.
+    pub(crate) fn begin_call(&self) -> Result<Charge, Exceeded> {
+        self.calls.charge(1)
+    }
+
+    /// Counts a connection until what this returns is dropped; `None` if there are `most` already.
+    pub(crate) fn open_connection(self: &Arc<Self>, most: usize) -> Option<OpenConnection> {
+        self.connections
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |open| {
+                (open < most).then_some(open + 1)
+            })
+            .ok()?;
+        Some(OpenConnection(self.clone()))
+    }
+}
+
+/// A connection that counts as its client's.
+pub(crate) struct OpenConnection(Arc<ClientQuota>);
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Drop for ClientQuota {
+    fn drop(&mut self) {
+        if let Some((key, table)) = &self.listed
+            && let Some(table) = table.upgrade()
+        {
+            let mut clients = table.lock();
+            // Another request of the same client may have come in between.
+            if clients
+                .get(key)
+                .is_some_and(|client| client.strong_count() == 0)
+            {
+                clients.remove(key);
+            }
+        }
+    }
+}
+
+#[derive(Debug, Default)]
+struct Table {
+    clients: Mutex<HashMap<ClientKey, Weak<ClientQuota>>>,
+}
+
+impl Table {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ClientKey, Weak<ClientQuota>>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The clients of a server. One is listed for as long as anything is held for it.
+#[derive(Debug)]
+pub(crate) struct ClientTable {
+    /// What one client may use of each budget: more than 0, and 1 for all of it.
+    share: f64,
+    bytes: Arc<Budget>,
+    calls: Arc<Budget>,
+    table: Arc<Table>,
+    next_number: AtomicU64,
+}
+
+impl ClientTable {
+    /// The clients of a server with these limits.
+    pub(crate) fn new(share: f64, max_bytes: usize, max_calls: usize) -> Self {
+        Self {
+            share,
+            bytes: Budget::of_server("bytes held for peers (max_peer_bytes)", max_bytes),
+            calls: Budget::of_server("calls in flight (max_calls)", max_calls),
+            table: Arc::default(),
+            next_number: AtomicU64::new(1),
+        }
+    }
+
+    /// The client with this key.
+    pub(crate) fn client(&self, key: ClientKey) -> Arc<ClientQuota> {
+        let mut clients = self.table.lock();
+        if let Some(client) = clients.get(&key).and_then(Weak::upgrade) {
+            return client;
+        }
+        let listed = Some((key.clone(), Arc::downgrade(&self.table)));
+        let client = self.make(self.share, listed);
+        clients.insert(key, Arc::downgrade(&client));
+        client
+    }
+
+    /// A client that is the only one to use its connection: the other end of a pipe.
+    pub(crate) fn sole_client(&self) -> Arc<ClientQuota> {
+        self.make(self.share, None)
+    }
+
+    /// Clients that nothing tells apart: requests of a mount that doesn't say where they come from. Only the limits of the
+    /// server hold for them.
+    pub(crate) fn unknown_clients(&self) -> Arc<ClientQuota> {
+        self.make(1.0, None)
+    }
+
+    fn make(&self, share: f64, listed: Option<(ClientKey, Weak<Table>)>) -> Arc<ClientQuota> {
+        Arc::new(ClientQuota {
+            number: self.next_number.fetch_add(1, Ordering::Relaxed),
+            share,
+            bytes: Budget::of_client(&self.bytes, share),
+            reclaimable: Mutex::default(),
+            calls: Budget::of_client(&self.calls, share),
+            connections: AtomicUsize::new(0),
+            listed,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> ClientTable {
+        ClientTable::new(0.25, 1_000, 8)
+    }
+
+    fn at(address: &str) -> ClientKey {
+        ClientKey::of_address(address.parse().expect("an address"))
+    }
+
+    #[test]
+    fn requests_from_one_address_are_one_client_for_as_long_as_something_is_held() {
+        let table = table();
+        let first = table.client(at("192.0.2.1"));
+        assert_eq!(first.number, table.client(at("192.0.2.1")).number);
+        assert_ne!(first.number, table.client(at("192.0.2.2")).number);
+        let number = first.number;
+        drop(first);
+        assert!(
+            table.table.lock().is_empty(),
+            "nothing is kept of clients that left"
+        );
+        assert_ne!(number, table.client(at("192.0.2.1")).number);
+    }
+
+    #[test]
+    fn a_network_of_ipv6_is_one_client() {
+        assert_eq!(at("2001:db8::1"), at("2001:db8:0:0:ffff::2"));
+        assert_ne!(at("2001:db8::1"), at("2001:db8:0:1::1"));
+        assert_eq!(at("::ffff:192.0.2.1"), at("192.0.2.1"));
+    }
+
+    #[test]
+    fn a_client_is_refused_past_its_share_of_calls_and_connections() {
+        let table = table();
+        let greedy = table.client(at("192.0.2.1"));
+        let _calls = [
+            greedy.begin_call().expect("room"),
+            greedy.begin_call().expect("room"),
+        ];
+        assert!(greedy.begin_call().is_err());
+        assert!(table.client(at("192.0.2.2")).begin_call().is_ok());
+        let open = greedy.open_connection(1).expect("the first");
+        assert!(greedy.open_connection(1).is_none());
+        drop(open);
+        assert!(greedy.open_connection(1).is_some());
+    }
+
+    #[test]
+    fn clients_that_nothing_tells_apart_have_the_limits_of_the_server() {
+        let table = table();
+        let unknown = table.unknown_clients();
+        assert!(unknown.hold_bytes(1_000).is_ok());
+    }
+
+    #[test]
+    fn what_is_kept_for_convenience_makes_room() {
+        struct Kept(Mutex<Option<Charge>>);
+        impl Reclaim for Kept {
+            fn reclaim(&self) -> bool {
+                self.0.lock().expect("no panic").take().is_some()
+            }
+        }
+        let table = table();
+        let client = table.client(at("192.0.2.1"));
+        let kept: Vec<Arc<dyn Reclaim>> = (0..5)
+            .map(|_| {
+                let charge = client.hold_bytes(50).expect("room");
+                let kept: Arc<dyn Reclaim> = Arc::new(Kept(Mutex::new(Some(charge))));
+                client.add_reclaimable(Arc::downgrade(&kept));
+                kept
+            })
+            .collect();
+        let held = client.hold_bytes(120).expect("three make room");
+        assert_eq!(client.bytes.used(), 220);
+        assert!(client.hold_bytes(200).is_err());
+        drop((held, kept));
+        assert_eq!(client.bytes.used(), 0);
+    }
+}

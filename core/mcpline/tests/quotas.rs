@@ -1,0 +1,291 @@
+//! One client can't use what belongs to the others: memory, sessions, streams.
+
+mod support;
+
+use std::convert::Infallible;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::task::{Context as TaskContext, Poll};
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode};
+use http_body::Frame;
+use http_body_util::{BodyExt, Full};
+use mcpline::transport::http::{Body, HttpOptions, HttpService, RemoteAddress};
+use mcpline::{Context, Server, Settings};
+use serde_json::{Value, json};
+use support::Nothing;
+use support::requests::{call, initialize, request};
+
+const GREEDY: &str = "192.0.2.1";
+const HONEST: &str = "192.0.2.2";
+
+/// Bytes of an answer of the tool `large`.
+const LARGE: usize = 100_000;
+
+fn service(settings: Settings, options: HttpOptions) -> HttpService {
+    Server::builder("quotas", "1")
+        .settings(settings)
+        .build()
+        .expect("builds")
+        .tool("plain", "Answers", |_: Nothing, _: Context| async {
+            "done"
+        })
+        .tool(
+            "large",
+            "Answers at length",
+            |_: Nothing, _: Context| async { "x".repeat(LARGE) },
+        )
+        .tool("wait", "Never answers", |_: Nothing, _: Context| async {
+            std::future::pending::<()>().await;
+            "never"
+        })
+        .http_service(options)
+}
+
+fn from<B>(address: &str, mut request: Request<B>) -> Request<B> {
+    let address: IpAddr = address.parse().expect("an address");
+    request.extensions_mut().insert(RemoteAddress(address));
+    request
+}
+
+async fn post(
+    service: &HttpService,
+    address: &str,
+    headers: &[(&str, &str)],
+    body: Value,
+) -> Response<Body> {
+    let request = request(Method::POST, headers, body);
+    service.handle(from(address, request)).await
+}
+
+fn session_id(response: &Response<Body>) -> String {
+    let id = response.headers()["mcp-session-id"].to_str();
+    id.expect("visible ASCII").to_owned()
+}
+
+async fn begin(service: &HttpService, address: &str) -> Response<Body> {
+    post(service, address, &[], initialize("2025-11-25")).await
+}
+
+async fn use_session(service: &HttpService, address: &str, id: &str) -> StatusCode {
+    let headers = [("mcp-session-id", id)];
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    post(service, address, &headers, initialized).await;
+    post(service, address, &headers, call(1, "plain"))
+        .await
+        .status()
+}
+
+#[tokio::test]
+async fn a_flood_of_sessions_takes_none_of_another_client() {
+    let mut options = HttpOptions::default();
+    options.sessions = 40;
+    let service = service(Settings::default(), options);
+    let id = session_id(&begin(&service, HONEST).await);
+    assert_eq!(use_session(&service, HONEST, &id).await, StatusCode::OK);
+    for _ in 0..200 {
+        assert_eq!(begin(&service, GREEDY).await.status(), StatusCode::OK);
+    }
+    assert_eq!(begin(&service, HONEST).await.status(), StatusCode::OK);
+    assert_eq!(use_session(&service, HONEST, &id).await, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_flood_of_sessions_takes_none_that_is_used_even_behind_one_address() {
+    let mut options = HttpOptions::default();
+    options.sessions = 40;
+    let service = service(Settings::default(), options);
+    let id = session_id(&begin(&service, GREEDY).await);
+    assert_eq!(use_session(&service, GREEDY, &id).await, StatusCode::OK);
+    for _ in 0..200 {
+        assert_eq!(begin(&service, GREEDY).await.status(), StatusCode::OK);
+    }
+    assert_eq!(use_session(&service, GREEDY, &id).await, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_client_whose_sessions_are_all_in_use_is_refused_alone() {
+    let mut options = HttpOptions::default();
+    options.sessions = 8;
+    let service = service(Settings::default(), options);
+    for _ in 0..2 {
+        let id = session_id(&begin(&service, GREEDY).await);
+        assert_eq!(use_session(&service, GREEDY, &id).await, StatusCode::OK);
+    }
+    let refused = begin(&service, GREEDY).await;
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert!(refused.headers().contains_key("retry-after"));
+    assert_eq!(begin(&service, HONEST).await.status(), StatusCode::OK);
+}
+
+/// A body that arrives in part and then not at all.
+struct Stalled(Option<Bytes>);
+
+impl http_body::Body for Stalled {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut TaskContext<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self.0.take() {
+            Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
+            None => Poll::Pending,
+        }
+    }
+}
+
+#[tokio::test]
+async fn bodies_that_never_end_leave_room_for_those_of_others() {
+    let mut settings = Settings::default();
+    settings.max_peer_bytes = 400_000;
+    let service = service(settings, HttpOptions::default());
+    let mut stalled = Vec::new();
+    for _ in 0..20 {
+        let piece = Bytes::from(vec![b' '; 20_000]);
+        let (parts, _) = from(GREEDY, request(Method::POST, &[], json!({}))).into_parts();
+        let service = service.clone();
+        let request = Request::from_parts(parts, Stalled(Some(piece)));
+        stalled.push(tokio::spawn(async move {
+            service.handle(request).await.status()
+        }));
+    }
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    let mut large = initialize("2025-11-25");
+    large["params"]["padding"] = "x".repeat(50_000).into();
+    let refused = post(&service, GREEDY, &[], large.clone()).await;
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(
+        post(&service, HONEST, &[], large.clone()).await.status(),
+        StatusCode::OK
+    );
+    // What was held is given back as soon as the requests end.
+    for task in stalled {
+        task.abort();
+        let _ = task.await;
+    }
+    assert_eq!(
+        post(&service, GREEDY, &[], large).await.status(),
+        StatusCode::OK
+    );
+}
+
+/// Opens a stream of HTTP+SSE; returns it, and the address to post to.
+async fn open_sse(service: &HttpService, address: &str) -> (Body, String) {
+    let mut request = Request::new(Full::<Bytes>::default());
+    *request.uri_mut() = "/sse".parse().expect("a path");
+    let headers = request.headers_mut();
+    headers.insert("host", "localhost".parse().expect("a header"));
+    headers.insert("accept", "text/event-stream".parse().expect("a header"));
+    let response = service.handle(from(address, request)).await;
+    assert_eq!(response.status(), StatusCode::OK);
+    let mut body = response.into_body();
+    let frame = body.frame().await.expect("an event").expect("no error");
+    let event = frame.into_data().expect("data");
+    let event = std::str::from_utf8(&event).expect("text");
+    let target = event.lines().find_map(|line| line.strip_prefix("data: "));
+    (body, target.expect("the endpoint").to_owned())
+}
+
+async fn post_to(service: &HttpService, address: &str, target: &str, body: Value) -> StatusCode {
+    let mut request = request(Method::POST, &[], body);
+    *request.uri_mut() = target.parse().expect("an address");
+    service.handle(from(address, request)).await.status()
+}
+
+#[tokio::test]
+async fn a_client_that_asks_and_never_reads_loses_its_stream() {
+    let mut options = HttpOptions::default();
+    options.max_unread_bytes = 5 * LARGE;
+    let service = service(Settings::default(), options);
+    let (unread, target) = open_sse(&service, GREEDY).await;
+    post_to(&service, GREEDY, &target, initialize("2024-11-05")).await;
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    post_to(&service, GREEDY, &target, initialized).await;
+    let mut taken = 0;
+    for id in 1..100 {
+        match post_to(&service, GREEDY, &target, call(id, "large")).await {
+            StatusCode::ACCEPTED => taken += 1,
+            status => {
+                assert_eq!(status, StatusCode::NOT_FOUND, "the session has ended");
+                break;
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+    assert!((4..=8).contains(&taken), "{taken} calls were taken");
+    let rest = unread.collect().await.expect("no error").to_bytes();
+    assert!(
+        rest.len() < LARGE,
+        "{} bytes are kept of an ended stream",
+        rest.len()
+    );
+}
+
+#[tokio::test]
+async fn answers_that_nobody_reads_are_replaced_by_errors_once_they_fill_a_clients_memory() {
+    let mut settings = Settings::default();
+    settings.max_peer_bytes = 20 * LARGE;
+    let service = service(settings, HttpOptions::default());
+    let id = session_id(&begin(&service, GREEDY).await);
+    assert_eq!(use_session(&service, GREEDY, &id).await, StatusCode::OK);
+    let headers = [("mcp-session-id", id.as_str())];
+    let mut unread = Vec::new();
+    for number in 0..40 {
+        unread.push(post(&service, GREEDY, &headers, call(number, "large")).await);
+    }
+    let length = |response: &Response<Body>| http_body::Body::size_hint(response.body()).exact();
+    let large = unread
+        .iter()
+        .filter(|response| length(response) > Some(LARGE as u64));
+    assert_eq!(large.count(), 4, "a quarter of what all may use");
+    let last = unread.pop().expect("forty").into_body();
+    let error: Value =
+        serde_json::from_slice(&last.collect().await.expect("whole").to_bytes()).expect("JSON");
+    assert_eq!(error["id"], 39);
+    assert_eq!(error["error"]["code"], -31000);
+    let honest = session_id(&begin(&service, HONEST).await);
+    assert_eq!(use_session(&service, HONEST, &honest).await, StatusCode::OK);
+    drop(unread);
+    let answer = post(&service, GREEDY, &headers, call(99, "large")).await;
+    assert!(
+        length(&answer) > Some(LARGE as u64),
+        "read answers give room back"
+    );
+}
+
+#[tokio::test]
+async fn subscriptions_are_charged_to_their_client() {
+    let mut settings = Settings::default();
+    settings.max_peer_bytes = 200_000;
+    settings.session.max_subscription_bytes = usize::MAX;
+    let server = Server::builder("quotas", "1")
+        .settings(settings)
+        .declare_resources()
+        .build()
+        .expect("builds");
+    let service = server.http_service(HttpOptions::default());
+    let id = session_id(&begin(&service, GREEDY).await);
+    let headers = [("mcp-session-id", id.as_str())];
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    post(&service, GREEDY, &headers, initialized).await;
+    let mut subscribed = 0;
+    for number in 0..40 {
+        let uri = format!("test://{number}/{}", "x".repeat(3_000));
+        let body = json!({"jsonrpc": "2.0", "id": number, "method": "resources/subscribe", "params": {"uri": uri}});
+        let answer = post(&service, GREEDY, &headers, body).await.into_body();
+        let answer: Value =
+            serde_json::from_slice(&answer.collect().await.expect("whole").to_bytes())
+                .expect("JSON");
+        subscribed += usize::from(answer["error"].is_null());
+    }
+    assert!(
+        (10..=15).contains(&subscribed),
+        "{subscribed} of 50,000 bytes"
+    );
+    assert_eq!(begin(&service, HONEST).await.status(), StatusCode::OK);
+}
