@@ -122,6 +122,11 @@ export function letGo(number: number): void {
   held.delete(number);
 }
 
+/** Whether this thread serves nothing any more, and yet runs handlers whose calls were cancelled. */
+export function isHeldUp(): boolean {
+  return held.size === 0 && hub.hasCancelled();
+}
+
 /** Has a client hear of its events. */
 export function listen(number: number, listener: Listener): void {
   listeners.set(number, listener);

@@ -15,6 +15,7 @@ export interface NativeHub {
   callInfo(call: number): NativeRequestInfo | null;
   callName(call: number): string | null;
   callCancelled(call: number): boolean;
+  hasCancelled(): boolean;
   watchCall(call: number): void;
   progress(call: number, progress: number, total?: number, message?: string): void;
   log(call: number, level: string, logger: string | undefined, data: string): void;

@@ -6,7 +6,7 @@ import { verifying } from "./auth.js";
 import { Context } from "./context.js";
 import { attempt, UsageError } from "./errors.js";
 import { HttpApp } from "./http.js";
-import { type Callee, disown, finish, hub, keep, Kind, letGo, promised, register } from "./hub.js";
+import { type Callee, disown, finish, hub, isHeldUp, keep, Kind, letGo, promised, register } from "./hub.js";
 import { native, type NativeServer, type NativeServing } from "./native.js";
 import type {
   Annotations,
@@ -400,8 +400,8 @@ export class Server {
   }
 
   /**
-   * Serves stdio, until its input ends, or the process gets SIGINT or SIGTERM; after a signal the process exits, as
-   * after {@link closeOnSignals}.
+   * Serves stdio, until its input ends, or the process gets SIGINT or SIGTERM. A handler that then ignores `ctx.signal`
+   * doesn't hold the process up: a quarter of a second after this has returned, the process exits.
    *
    * Meanwhile standard output belongs to the protocol: what the program prints there goes to standard error.
    *
@@ -409,9 +409,7 @@ export class Server {
    */
   async run(): Promise<void> {
     let serving: Serving | undefined;
-    let isSignalled = false;
     const stop = () => {
-      isSignalled = true;
       serving?.native.stop();
     };
     // Before anybody can know that we serve.
@@ -422,9 +420,7 @@ export class Server {
       await serving.ended;
     } finally {
       process.off("SIGINT", stop).off("SIGTERM", stop);
-      if (isSignalled as boolean) {
-        exitSoon();
-      }
+      exitSoon(() => this.#apps.size === 0 && isHeldUp());
     }
   }
 
@@ -497,7 +493,9 @@ export class Server {
   closeOnSignals(): this {
     const close = () => {
       process.off("SIGINT", close).off("SIGTERM", close);
-      void this.close().finally(exitSoon);
+      void this.close().finally(() => {
+        exitSoon(() => true);
+      });
     };
     process.once("SIGINT", close).once("SIGTERM", close);
     return this;
@@ -652,9 +650,14 @@ export class Server {
   }
 }
 
-/** Ends the process, if it doesn't end by itself. */
-function exitSoon(): void {
-  setTimeout(() => process.exit(), EXIT_AFTER).unref();
+/** Ends the process on this condition, if it doesn't end by itself. */
+function exitSoon(condition: () => boolean): void {
+  const exit = () => {
+    if (condition()) {
+      process.exit();
+    }
+  };
+  setTimeout(exit, EXIT_AFTER).unref();
 }
 
 function isPromise(value: unknown): value is PromiseLike<unknown> {

@@ -63,6 +63,12 @@ impl OpenCalls {
         self.places[self.place(number)?].call.as_ref()
     }
 
+    /// Whether a handler still runs whose call was cancelled.
+    pub(crate) fn has_cancelled(&self) -> bool {
+        let mut open = self.places.iter().filter_map(|place| place.call.as_ref());
+        open.any(|open| open.call.context().is_cancelled())
+    }
+
     pub(crate) fn take_all(&mut self) -> Vec<Call> {
         self.free.clear();
         let places = std::mem::take(&mut self.places);
@@ -151,6 +157,12 @@ impl Hub {
     pub fn call_cancelled(&self, call: f64) -> bool {
         self.context(call)
             .is_none_or(|context| context.is_cancelled())
+    }
+
+    /// Whether a handler still runs whose call was cancelled.
+    #[napi(catch_unwind)]
+    pub fn has_cancelled(&self) -> bool {
+        lock(&self.shared.open).has_cancelled()
     }
 
     /// Has the cancellation of a call told as an event.
