@@ -33,6 +33,8 @@ const TICK: Duration = Duration::from_millis(1);
 const CALM_TICKS: u32 = 20;
 /// A thread that ends more calls than this in one tick isn't blocked: another would not help.
 const QUICK: u64 = 4;
+/// How long the end of serving waits for handlers that were cancelled: those that look for it tidy up.
+const LAST_MOMENT: Duration = Duration::from_millis(250);
 /// How long a result may wait for the results of the calls after it.
 const PATIENCE: Duration = Duration::from_micros(200);
 
@@ -394,9 +396,10 @@ impl Workers {
     }
 
     /// Ends the threads that wait for calls, and waits for their end, up to `patience` seconds. Those that run
-    /// a handler had the server's grace period; they end after it, or with the process.
+    /// a handler had the server's grace period, and get [`LAST_MOMENT`]; they end after it, or with the process.
     fn close(&self, py: Python<'_>, patience: f64) {
-        let deadline = Instant::now() + Duration::from_secs_f64(patience.clamp(0.0, 3600.0));
+        let now = Instant::now();
+        let deadline = now + Duration::from_secs_f64(patience.clamp(0.0, 3600.0));
         {
             let mut state = lock(&self.pool.state);
             state.closed = true;
@@ -415,8 +418,12 @@ impl Workers {
                 let _ = monitor.join();
             }
             let mut state = lock(&pool.state);
-            while state.threads > state.active + state.blocked {
-                let left = deadline.saturating_duration_since(Instant::now());
+            while state.threads > 0 {
+                let until = match state.threads > state.active + state.blocked {
+                    true => deadline,
+                    false => now + LAST_MOMENT,
+                };
+                let left = until.saturating_duration_since(Instant::now());
                 if left.is_zero() {
                     return;
                 }
