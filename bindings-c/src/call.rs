@@ -82,7 +82,18 @@ pub(crate) fn is_awaited(owner: &Arc<Owner>) -> bool {
 
 /// Ends what is left open of this owner's calls.
 pub(crate) fn end_all(owner: &Arc<Owner>) {
-    let left = CALLS.all(|open| Arc::ptr_eq(&open.registered.owner, owner));
+    end_each(CALLS.all(|open| Arc::ptr_eq(&open.registered.owner, owner)));
+}
+
+/// Ends what is left open of this owner's calls and was not cancelled.
+pub(crate) fn end_uncancelled(owner: &Arc<Owner>) {
+    end_each(
+        CALLS
+            .all(|open| Arc::ptr_eq(&open.registered.owner, owner) && !open.context.is_cancelled()),
+    );
+}
+
+fn end_each(left: Vec<Arc<OpenCall>>) {
     for open in left {
         if let Some((open, call)) = take(open.token) {
             let error = HandlerError::Internal(

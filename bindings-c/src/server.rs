@@ -85,8 +85,11 @@ impl Server {
         // Of clients in this process, which are no transport of the server's.
         self.owner
             .wait_for_calls(|| call::is_awaited(&self.owner), until)?;
+        call::end_uncancelled(&self.owner);
+        // Callbacks that hear of a cancellation run until here, and may use their calls.
+        self.owner.close()?;
         call::end_all(&self.owner);
-        self.owner.close()
+        Ok(())
     }
 }
 

@@ -195,7 +195,8 @@ async fn serve(core: mcpline::Server, transport: impl Transport, stop: Stop) -> 
 }
 
 /// Serves over this process's standard input and output until the client is gone or `mcpl_server_stop`, and waits for the
-/// end (`basic/transports`, stdio).
+/// end (`basic/transports`, stdio). SIGINT and SIGTERM end the process with its calls cut: see
+/// `mcpl_server_stop_on_signals`.
 ///
 /// Meanwhile the process's own standard input is empty and its standard output is its standard error, so that nothing
 /// that is printed gets between the messages. With a loop, callbacks are dispatched here if this is the loop's thread.
@@ -211,7 +212,8 @@ pub extern "C" fn mcpl_server_run_stdio(server: *mut mcpl_server) -> mcpl_status
 }
 
 /// Serves over HTTP until `mcpl_server_stop`, and waits for the end: every revision at once, Streamable HTTP at `/mcp`,
-/// HTTP+SSE at `/sse` with `/messages`, and `/health` (`basic/transports`).
+/// HTTP+SSE at `/sse` with `/messages`, and `/health` (`basic/transports`). SIGINT and SIGTERM end the process with its
+/// calls cut: see `mcpl_server_stop_on_signals`.
 ///
 /// `host` is a name or an address to listen at, such as `"127.0.0.1"`. `options` is a JSON object that ends with a zero
 /// byte, or `NULL` for the defaults; its members, all optional (times in seconds, sizes in bytes): `path`, `sse_paths`
@@ -287,8 +289,10 @@ unsafe fn address(
     }
 }
 
-/// From now on SIGINT and SIGTERM stop the server, as `mcpl_server_stop` does. For programs that are nothing but the
-/// server: these signals end the process in no other way any more, even after the server is freed.
+/// From now on SIGINT and SIGTERM stop the server, as `mcpl_server_stop` does, so that `mcpl_server_run_stdio`,
+/// `mcpl_server_run_http` and `mcpl_server_wait` return. For programs that are nothing but the server: these signals end
+/// the process in no other way any more, even after the server is freed. Other programs have a thread that waits for
+/// signals call `mcpl_server_stop`.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_stop_on_signals(server: *mut mcpl_server) -> mcpl_status {
     entry(|| {
@@ -320,7 +324,11 @@ pub extern "C" fn mcpl_server_stop_on_signals(server: *mut mcpl_server) -> mcpl_
 }
 
 /// Has whatever is served now come to an end, without waiting for it: calls in flight get the grace period (option
-/// `shutdown_grace`). The server can be served again.
+/// `shutdown_grace`), then they are cancelled and answered with an error that says that the server is shutting down. The
+/// server can be served again.
+///
+/// Any thread, but not from a signal handler: it takes locks. Have a thread wait for signals by `sigwait`, or use
+/// `mcpl_server_stop_on_signals`.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_stop(server: *mut mcpl_server) -> mcpl_status {
     entry(|| {

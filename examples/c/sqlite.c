@@ -184,6 +184,9 @@ static int serve(const char *path) {
     status = add_tables(server, &database);
   }
   if (status == MCPL_OK) {
+    status = mcpl_server_stop_on_signals(server);
+  }
+  if (status == MCPL_OK) {
     status = mcpl_server_run_stdio(server);
   }
   if (status != MCPL_OK) {

@@ -68,6 +68,10 @@ int main(void) {
                                     NULL, NULL);
   }
   if (status == MCPL_OK) {
+    /* The program is nothing but the server: on SIGTERM calls in flight are still answered. */
+    status = mcpl_server_stop_on_signals(server);
+  }
+  if (status == MCPL_OK) {
     status = mcpl_server_run_stdio(server);
   }
   if (status != MCPL_OK) {

@@ -37,6 +37,14 @@ struct HandlerOptions {
   }
 };
 
+/// What `Server::run_…` does about SIGINT and SIGTERM.
+enum class Signals {
+  /// They stop the server (`Server::stop_on_signals`): for programs that are nothing but the server.
+  stop,
+  /// They are the program's: have it call `Server::stop`, but not from within the signal's handler.
+  leave,
+};
+
 /// A server. Its destructor stops serving, lets calls in flight end, waits for callbacks that run, and then destroys
 /// the handlers. Any thread.
 ///
@@ -179,11 +187,17 @@ public:
     detail::check(mcpl_server_notify_elicitation_complete(server_.get(), detail::Short(elicitation_id).get()));
   }
 
-  /// Serves stdin and stdout until the client is gone, or until `stop`.
-  void run_stdio() { detail::check(mcpl_server_run_stdio(server_.get())); }
+  /// Serves stdin and stdout until the client is gone, until `stop`, or until SIGINT or SIGTERM.
+  void run_stdio(Signals signals = Signals::stop) {
+    heed(signals);
+    detail::check(mcpl_server_run_stdio(server_.get()));
+  }
 
-  /// Serves HTTP until `stop`: Streamable HTTP at /mcp, HTTP+SSE at /sse. `options` as mcpl_server_run_http has them.
-  void run_http(std::string_view host, std::uint16_t port, const JsonText &options = nullptr) {
+  /// Serves HTTP until `stop`, or until SIGINT or SIGTERM: Streamable HTTP at /mcp, HTTP+SSE at /sse. `options` as
+  /// mcpl_server_run_http has them.
+  void run_http(std::string_view host, std::uint16_t port, const JsonText &options = nullptr,
+                Signals signals = Signals::stop) {
+    heed(signals);
     const std::string text = options.text();
     detail::check(mcpl_server_run_http(server_.get(), detail::Short(host).get(), port,
                                        options.data() == nullptr ? nullptr : text.c_str()));
@@ -218,10 +232,11 @@ public:
         mcpl_server_serve_channel(server_.get(), &functions, new Kept(std::move(transport)), &detail::destroy<Kept>)));
   }
 
-  /// From now on SIGINT and SIGTERM stop it.
+  /// From now on SIGINT and SIGTERM stop it, and end the process in no other way any more.
   void stop_on_signals() { detail::check(mcpl_server_stop_on_signals(server_.get())); }
 
-  /// Begins to stop; calls in flight get the grace period.
+  /// Begins to stop: calls in flight get the grace period, then they are cancelled and answered with an error. Any
+  /// thread, but no signal handler.
   void stop() { detail::check(mcpl_server_stop(server_.get())); }
 
   /// Waits until nothing is served any more; false if something still is after `timeout`.
@@ -256,6 +271,12 @@ public:
   mcpl_server *get() const noexcept { return server_.get(); }
 
 private:
+  void heed(Signals signals) {
+    if (signals == Signals::stop) {
+      stop_on_signals();
+    }
+  }
+
   template <detail::Feature feature, class Add, class F>
   void add_with(Add add, const JsonText &definition, const HandlerOptions &options, F &&handler) {
     using Kept = std::decay_t<F>;
