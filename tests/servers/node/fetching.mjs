@@ -1,0 +1,39 @@
+// A Fetch API server within a `node:http` server, as those of frameworks do it.
+import { once } from "node:events";
+import { Readable } from "node:stream";
+
+/** A listener of `node:http` that answers by the `fetch` of a server, or of an application of one. */
+export function fetching(server) {
+  return async (incoming, outgoing) => {
+    const gone = new AbortController();
+    outgoing.once("close", () => gone.abort());
+    const request = new Request(`http://${incoming.headers.host}${incoming.url}`, {
+      method: incoming.method,
+      headers: Object.entries(incoming.headers),
+      body: incoming.method === "POST" ? Readable.toWeb(incoming) : null,
+      duplex: "half",
+      signal: gone.signal,
+    });
+    let response;
+    try {
+      response = await server.fetch(request);
+    } catch (error) {
+      if (!gone.signal.aborted) {
+        throw error;
+      }
+      return;
+    }
+    outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+    outgoing.flushHeaders();
+    try {
+      for await (const piece of response.body ?? []) {
+        if (!outgoing.write(piece)) {
+          await once(outgoing, "drain", { signal: gone.signal });
+        }
+      }
+    } catch {
+      // The client has left in mid-stream.
+    }
+    outgoing.end();
+  };
+}

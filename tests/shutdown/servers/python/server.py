@@ -1,0 +1,64 @@
+"""A server whose calls never end by themselves: over stdio, HTTP, or mounted under uvicorn."""
+
+import asyncio
+import sys
+import time
+
+from mcpline import Context, Server, SyncContext
+
+server = Server("shutdown", "1", shutdown_grace=1)
+
+
+def tell(text: str) -> None:
+    # One write, so that lines of several threads stay whole.
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+@server.tool
+async def waits(label: str, ctx: Context) -> None:
+    """Waits until it is cancelled."""
+    await ctx.progress(0, 1)
+    tell(f"waiting {label}")
+    try:
+        await asyncio.Event().wait()
+    except asyncio.CancelledError:
+        tell(f"cancelled {label}")
+        raise
+
+
+@server.tool
+def waits_in_thread(label: str, ctx: SyncContext) -> None:
+    """Waits until it is cancelled, in a thread."""
+    ctx.progress(0, 1)
+    tell(f"waiting {label}")
+    while not ctx.cancelled:
+        time.sleep(0.01)
+    tell(f"cancelled {label}")
+
+
+@server.tool
+def ignores(label: str, ctx: SyncContext) -> None:
+    """Waits in a thread, and doesn't look whether it is cancelled."""
+    ctx.progress(0, 1)
+    tell(f"waiting {label}")
+    time.sleep(600)
+
+
+match sys.argv[1:]:
+    case []:
+        server.run()
+    case ["http", port]:
+        server.run("http", port=int(port))
+    case ["starlette", port]:
+        import uvicorn
+        from starlette.applications import Starlette
+        from starlette.routing import Mount
+
+        app = server.asgi()
+        outer = Starlette(routes=[Mount("/", app)], lifespan=lambda _: app.lifespan())
+        uvicorn.run(outer, port=int(port), log_level="warning")
+    case ["uvicorn", port]:
+        import uvicorn
+
+        uvicorn.run(server.asgi(), port=int(port), log_level="warning")
