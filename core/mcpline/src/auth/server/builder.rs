@@ -308,7 +308,7 @@ impl ResourceServerBuilder {
                 opaque: introspection
                     .map(|how| {
                         url("introspection endpoint", how.endpoint())?;
-                        Ok::<_, Error>(Introspector::new(how, fetch.clone()))
+                        Ok::<_, Error>(Box::new(Introspector::new(how, fetch.clone())))
                     })
                     .transpose()?,
             },
@@ -330,6 +330,7 @@ impl ResourceServerBuilder {
                 demands_proof: self.demands_proof,
             },
             remembered: Mutex::new(remembered::Remembered::default()),
+            refused_tokens: Mutex::default(),
             proofs: Mutex::new(proofs::Proofs::default()),
         })
     }

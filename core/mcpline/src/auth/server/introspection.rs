@@ -1,6 +1,8 @@
 //! Tokens that mean something to their issuer alone: it is asked what they are (RFC 7662).
 
+use std::collections::HashMap;
 use std::fmt;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -12,12 +14,18 @@ use mcpline_protocol::vocabulary::JsonObject;
 use mcpline_protocol::wire::Raw;
 use tokio::sync::Semaphore;
 
+use crate::quota::ClientQuota;
+
 use super::Fetch;
 use super::refused::Refused;
 
 /// How many questions are put at once, so that whoever sends made-up tokens doesn't have us overrun the authorization
 /// server. More wait.
 const AT_ONCE: usize = 16;
+
+/// How many requests may wait for an answer, of which one client may have its share: those that send made-up tokens fill
+/// their own part of the queue, and a token that is good waits for a bounded number of others.
+const MAX_WAITING: usize = 128;
 
 /// How to ask an authorization server about tokens (RFC 7662).
 #[derive(Clone)]
@@ -120,6 +128,26 @@ pub(super) struct Introspector {
     pub(super) how: Introspection,
     fetch: Fetch,
     places: Semaphore,
+    /// How many requests of each client wait for an answer.
+    waiting: Mutex<HashMap<u64, usize>>,
+}
+
+/// A request that waits for an answer.
+struct Waiting<'a> {
+    introspector: &'a Introspector,
+    client: u64,
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.introspector.lock_waiting();
+        if let Some(count) = waiting.get_mut(&self.client) {
+            *count -= 1;
+            if *count == 0 {
+                waiting.remove(&self.client);
+            }
+        }
+    }
 }
 
 impl Introspector {
@@ -128,12 +156,32 @@ impl Introspector {
             how,
             fetch,
             places: Semaphore::new(AT_ONCE),
+            waiting: Mutex::default(),
         }
+    }
+
+    fn lock_waiting(&self) -> MutexGuard<'_, HashMap<u64, usize>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a request of this client, unless too many of it wait.
+    fn wait(&self, client: &ClientQuota) -> Option<Waiting<'_>> {
+        let mut waiting = self.lock_waiting();
+        let count = waiting.entry(client.number).or_default();
+        if *count >= client.share_of(MAX_WAITING) {
+            return None;
+        }
+        *count += 1;
+        Some(Waiting {
+            introspector: self,
+            client: client.number,
+        })
     }
 
     /// What a token is. `known` is asked again once it is our turn: somebody may have asked the same meanwhile.
     pub(super) async fn ask<T>(
         &self,
+        client: &ClientQuota,
         token: &str,
         expected: &Expected<'_>,
         known: impl FnOnce() -> Option<T>,
@@ -141,6 +189,11 @@ impl Introspector {
     ) -> Result<T, Refused> {
         let unavailable =
             |reason: String| Refused::Unavailable(format!("the introspection endpoint {reason}"));
+        let Some(_waiting) = self.wait(client) else {
+            return Err(Refused::Unavailable(
+                "too many tokens of this client wait for the introspection endpoint".into(),
+            ));
+        };
         // Never closed.
         let _place = self.places.acquire().await.ok();
         if let Some(known) = known() {
@@ -187,5 +240,74 @@ impl Introspector {
         }
         claims.check_time(expected)?;
         Ok(claims)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use mcpline_protocol::auth::fetch::FetchResponse;
+
+    use super::*;
+    use crate::quota::{ClientKey, ClientTable};
+
+    fn client(clients: &ClientTable, address: &str) -> Arc<ClientQuota> {
+        clients.client(ClientKey::of_address(address.parse().expect("an address")))
+    }
+
+    #[tokio::test]
+    async fn made_up_tokens_of_one_client_leave_room_for_good_ones_of_others() {
+        let open = Arc::new(Semaphore::new(0));
+        let gate = open.clone();
+        let fetch: Fetch = Arc::new(move |request| {
+            let gate = gate.clone();
+            Box::pin(async move {
+                gate.acquire().await.expect("never closed").forget();
+                let active = request.body.starts_with(b"token=good");
+                let body = format!(r#"{{"active": {active}}}"#);
+                Ok(FetchResponse {
+                    status: 200,
+                    headers: Vec::new(),
+                    body: body.into(),
+                })
+            })
+        });
+        let how = Introspection::new("https://auth.example.com/introspect").knows_audience();
+        let introspector = Arc::new(Introspector::new(how, fetch));
+        let clients = ClientTable::new(0.25, usize::MAX, usize::MAX);
+        let ask = |address: &str, token: String| {
+            let (introspector, client) = (introspector.clone(), client(&clients, address));
+            tokio::spawn(async move {
+                let expected = Expected {
+                    issuers: &[],
+                    audiences: &[],
+                    skew: 60,
+                    now: 0,
+                };
+                introspector
+                    .ask(&client, &token, &expected, || None, |_| ())
+                    .await
+            })
+        };
+        let made_up: Vec<_> = (0..200)
+            .map(|number| ask("192.0.2.1", format!("made-up-{number}")))
+            .collect();
+        tokio::task::yield_now().await;
+        let good = ask("192.0.2.2", "good".into());
+        tokio::task::yield_now().await;
+        // As many answers as the made-up tokens may wait for, and one more.
+        open.add_permits(MAX_WAITING / 4 + 1);
+        assert!(good.await.expect("no panic").is_ok());
+        let mut refused_at_once = 0;
+        for task in made_up {
+            match task.await.expect("no panic") {
+                Err(Refused::Unavailable(_)) => refused_at_once += 1,
+                Err(Refused::InvalidToken(_)) => {}
+                other => panic!("{:?}", other.is_ok()),
+            }
+        }
+        assert_eq!(refused_at_once, 200 - MAX_WAITING / 4);
+        assert!(introspector.lock_waiting().is_empty());
     }
 }

@@ -11,6 +11,7 @@ mod introspection;
 mod keys;
 mod proofs;
 mod refused;
+mod refused_tokens;
 mod remembered;
 mod resource_server;
 #[cfg(test)]

@@ -15,6 +15,7 @@ use mcpline_protocol::auth::{Challenge, Scopes, dpop, proof};
 use sha2::{Digest as _, Sha256};
 
 use crate::clock;
+use crate::quota::ClientQuota;
 
 use super::authorized::Authorized;
 use super::builder::{Expand, ResourceServerBuilder, Verifier, VerifyError};
@@ -22,6 +23,7 @@ use super::introspection::Introspector;
 use super::keys::KeyCache;
 use super::proofs::{self, Proofs};
 use super::refused::Refused;
+use super::refused_tokens::RefusedTokens;
 use super::remembered::{Digest, Entry, Remembered};
 
 /// An MCP server as a protected resource: whose tokens it accepts, and for what.
@@ -53,6 +55,7 @@ pub struct ResourceServer {
     pub(super) method: Method,
     pub(super) policy: Policy,
     pub(super) remembered: Mutex<Remembered>,
+    pub(super) refused_tokens: Mutex<RefusedTokens>,
     pub(super) proofs: Mutex<Proofs>,
 }
 
@@ -61,7 +64,7 @@ pub(super) enum Method {
     /// By the signature of an issuer, and by asking about those that aren't signed.
     Issuers {
         signed: Vec<Issuer>,
-        opaque: Option<Introspector>,
+        opaque: Option<Box<Introspector>>,
     },
     /// By a callback.
     Verifier(Verifier),
@@ -125,10 +128,15 @@ impl ResourceServer {
     }
 
     /// Checks the request's token. It is taken out of the headers: it is for this server alone.
-    pub(crate) async fn admit(&self, parts: &mut Parts) -> Result<Authorized, Refused> {
+    /// `client` is where the request comes from.
+    pub(crate) async fn admit(
+        &self,
+        parts: &mut Parts,
+        client: &ClientQuota,
+    ) -> Result<Authorized, Refused> {
         let (scheme, token) = credentials(&parts.headers)?;
         let now = clock::unix_now();
-        let verified = self.verify(&token, now).await;
+        let verified = self.verify(&token, client, now).await;
         let authorized = verified.map_err(|refused| match (scheme, refused) {
             // Whoever sends it so hears of it so (RFC 9449, section 7.1).
             (Scheme::Dpop, Refused::InvalidToken(why)) => Refused::Unbound(why),
@@ -192,7 +200,12 @@ impl ResourceServer {
             .with("algs", names.join(" "))
     }
 
-    async fn verify(&self, token: &str, now: u64) -> Result<Authorized, Refused> {
+    async fn verify(
+        &self,
+        token: &str,
+        client: &ClientQuota,
+        now: u64,
+    ) -> Result<Authorized, Refused> {
         let digest: Digest = Sha256::digest(token).into();
         let authorized = match &self.method {
             Method::Verifier(verify) => {
@@ -223,7 +236,7 @@ impl ResourceServer {
                     (Err(error), Some(opaque))
                         if signed.is_empty() || matches!(error, JoseError::Malformed(_)) =>
                     {
-                        self.ask(opaque, token, &digest, now).await?
+                        self.ask(opaque, client, token, &digest, now).await?
                     }
                     (Err(error), _) => return Err(refused(&error)),
                 }
@@ -303,10 +316,14 @@ impl ResourceServer {
     async fn ask(
         &self,
         opaque: &Introspector,
+        client: &ClientQuota,
         token: &str,
         digest: &Digest,
         now: u64,
     ) -> Result<Authorized, Refused> {
+        if let Some(why) = self.lock_refused_tokens().get(digest, now) {
+            return Err(Refused::InvalidToken(why));
+        }
         let expected = self.expected(&self.policy.issuers, now);
         let known = || self.recall(digest, now);
         let learn = |claims| {
@@ -315,7 +332,18 @@ impl ResourceServer {
             self.remember(*digest, &authorized, now.saturating_add(keep), None);
             authorized
         };
-        opaque.ask(token, &expected, known, learn).await
+        let asked = opaque.ask(client, token, &expected, known, learn).await;
+        if let Err(Refused::InvalidToken(why)) = &asked {
+            let keep = opaque.how.keep_for.as_secs();
+            self.lock_refused_tokens().put(*digest, why, keep, now);
+        }
+        asked
+    }
+
+    fn lock_refused_tokens(&self) -> std::sync::MutexGuard<'_, RefusedTokens> {
+        self.refused_tokens
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn expected<'e>(&'e self, issuers: &'e [String], now: u64) -> Expected<'e> {

@@ -11,6 +11,8 @@ use ring::rand::SystemRandom;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
+use crate::quota::ClientTable;
+
 use super::keys::{KeyCache, Keys};
 use super::{Fetch, ResourceServer};
 
@@ -264,12 +266,13 @@ async fn the_token_is_taken_out_of_the_request() {
     let claims = claims.as_object().expect("an object");
     let token = key.sign(&SystemRandom::new(), &Default::default(), claims);
     let token = token.expect("signed");
+    let client = ClientTable::new(1.0, usize::MAX, usize::MAX).sole_client();
     for scheme in ["Bearer", "bearer", "BEARER "] {
         let request = http::Request::builder()
             .header("authorization", format!("{scheme} {token}"))
             .header("dpop", "x");
         let (mut parts, ()) = request.body(()).expect("a request").into_parts();
-        let authorized = auth.admit(&mut parts).await.expect("admitted");
+        let authorized = auth.admit(&mut parts, &client).await.expect("admitted");
         assert_eq!(authorized.subject(), Some("alice"));
         assert!(parts.headers.is_empty());
     }

@@ -16,6 +16,7 @@ use mcpline_protocol::auth::well_known::PROTECTED_RESOURCE;
 use mcpline_protocol::auth::{Challenge, Scopes};
 
 use crate::auth::{Authorized, Refused, ResourceServer};
+use crate::quota::ClientQuota;
 
 use super::body::Body;
 use super::options::HttpOptions;
@@ -24,13 +25,19 @@ use super::service::{Principal, empty, json, refusal};
 /// Finds out who calls, and notes it among the request's extensions. Without authorization that is what a layer in front
 /// put there.
 ///
+/// `client` tells where the request comes from.
+///
 /// # Errors
 ///
 /// What the request is answered with instead of being served.
-pub(super) async fn admit(options: &HttpOptions, parts: &mut Parts) -> Result<(), Response<Body>> {
+pub(super) async fn admit(
+    options: &HttpOptions,
+    parts: &mut Parts,
+    client: impl FnOnce(&Parts) -> Arc<ClientQuota>,
+) -> Result<(), Response<Body>> {
     let principal = match &options.auth {
         // Boxed, so that requests of servers without authorization don't carry it.
-        Some(auth) => match Box::pin(auth.admit(parts)).await {
+        Some(auth) => match Box::pin(admit_token(auth, parts, client(parts))).await {
             Ok(authorized) => {
                 let principal = authorized.principal();
                 parts.extensions.insert(authorized);
@@ -47,6 +54,14 @@ pub(super) async fn admit(options: &HttpOptions, parts: &mut Parts) -> Result<()
     };
     parts.extensions.insert(Principal(principal));
     Ok(())
+}
+
+async fn admit_token(
+    auth: &ResourceServer,
+    parts: &mut Parts,
+    client: Arc<ClientQuota>,
+) -> Result<Authorized, Refused> {
+    auth.admit(parts, &client).await
 }
 
 /// Until when streams of this request's caller go on that belong to no call.

@@ -169,7 +169,9 @@ impl HttpService {
             discard(pin!(body), DRAINED).await;
             return refusal(StatusCode::FORBIDDEN, &reason);
         }
-        if let Err(response) = authorization::admit(&shared.options, &mut parts).await {
+        let admitted =
+            authorization::admit(&shared.options, &mut parts, |parts| self.client_of(parts)).await;
+        if let Err(response) = admitted {
             discard(pin!(body), DRAINED).await;
             return response;
         }
