@@ -217,3 +217,29 @@ fn a_request_that_waits_for_a_user_has_its_whole_time_again_afterwards() {
     calls.release(held, 505 * SECOND);
     assert_eq!(calls.handle_timeout(510 * SECOND).len(), 1);
 }
+
+#[test]
+fn the_next_deadline_is_known_through_whatever_happens_to_a_request() {
+    let mut calls = Calls::new(0);
+    let forever = CallTimeouts {
+        idle: Duration::MAX,
+        total: Duration::MAX,
+    };
+    calls.begin("forever", forever, false, SECOND);
+    assert_eq!(calls.poll_deadline(), None);
+    let first = calls.begin("first", TIMEOUTS, true, SECOND);
+    let second = calls.begin("second", TIMEOUTS, false, 2 * SECOND);
+    assert_eq!(calls.poll_deadline(), Some(11 * SECOND));
+    calls.progressed(Some(&progress(first.number(), 1.0)), 3 * SECOND);
+    assert_eq!(calls.poll_deadline(), Some(12 * SECOND));
+    calls.hold(second);
+    assert_eq!(calls.poll_deadline(), Some(13 * SECOND));
+    calls.release(second, 4 * SECOND);
+    assert_eq!(calls.poll_deadline(), Some(13 * SECOND));
+    calls.remove(first);
+    assert_eq!(calls.poll_deadline(), Some(14 * SECOND));
+    let overdue = calls.handle_timeout(14 * SECOND);
+    assert_eq!(overdue.len(), 1);
+    assert_eq!((overdue[0].0, calls.poll_deadline()), (second, None));
+    assert_eq!(calls.len(), 1);
+}

@@ -1,7 +1,7 @@
 //! Requests of a client in flight: each ends exactly once, by an answer, in time, by cancellation or with the
 //! connection.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::error::RpcError;
@@ -99,6 +99,8 @@ pub struct Overdue<H> {
 pub struct Calls<H> {
     next: u64,
     open: BTreeMap<CallKey, Entry<H>>,
+    /// The deadline of each that has one: the next is asked for with every request, however many are in flight.
+    deadlines: BTreeSet<(Duration, CallKey)>,
 }
 
 #[derive(Debug)]
@@ -129,6 +131,7 @@ impl<H> Calls<H> {
         Self {
             next: first,
             open: BTreeMap::new(),
+            deadlines: BTreeSet::new(),
         }
     }
 
@@ -162,6 +165,7 @@ impl<H> Calls<H> {
             listens,
             last_progress: None,
         };
+        self.schedule(key, entry.deadline());
         self.open.insert(key, entry);
         key
     }
@@ -175,7 +179,7 @@ impl<H> Calls<H> {
         let Some(id) = id else {
             return Outcome::Nothing("an answer without an id");
         };
-        match self.key_of(id).and_then(|key| self.open.remove(&key)) {
+        match self.key_of(id).and_then(|key| self.take(key)) {
             Some(entry) => Outcome::Ended(entry.handle, outcome.map_err(CallError::Rpc)),
             // Cancelled or overdue meanwhile, answered before, or never asked.
             None => Outcome::Nothing("an answer to no request in flight"),
@@ -184,7 +188,7 @@ impl<H> Calls<H> {
 
     /// Takes in an answer that can't be read.
     pub fn spoilt(&mut self, id: &RequestId, why: &str) -> Outcome<H> {
-        match self.key_of(id).and_then(|key| self.open.remove(&key)) {
+        match self.key_of(id).and_then(|key| self.take(key)) {
             Some(entry) => Outcome::Ended(entry.handle, Err(CallError::Unreadable(why.to_owned()))),
             None => Outcome::Nothing("an answer to no request in flight"),
         }
@@ -193,18 +197,17 @@ impl<H> Calls<H> {
     /// A request waits for something that isn't the server's doing, such as a user who is asked for consent: its time
     /// stands still until [`release`](Self::release).
     pub fn hold(&mut self, key: CallKey) {
-        if let Some(entry) = self.open.get_mut(&key) {
-            entry.held = true;
-        }
+        self.change(key, |entry| entry.held = true);
     }
 
     /// A request that was held waits for the server again, for as long as in the beginning.
     pub fn release(&mut self, key: CallKey, now: Duration) {
-        if let Some(entry) = self.open.get_mut(&key).filter(|entry| entry.held) {
-            entry.held = false;
-            entry.idle_at = now.saturating_add(entry.timeouts.idle);
-            entry.total_at = now.saturating_add(entry.timeouts.total);
-        }
+        self.change(key, |entry| {
+            if std::mem::take(&mut entry.held) {
+                entry.idle_at = now.saturating_add(entry.timeouts.idle);
+                entry.total_at = now.saturating_add(entry.timeouts.total);
+            }
+        });
     }
 
     /// The driver's handle to a request in flight.
@@ -214,7 +217,7 @@ impl<H> Calls<H> {
 
     /// Ends a request that can have no answer any more.
     pub fn remove(&mut self, key: CallKey) -> Option<H> {
-        self.open.remove(&key).map(|entry| entry.handle)
+        self.take(key).map(|entry| entry.handle)
     }
 
     /// Takes in `notifications/progress`. A report that doesn't increase is passed over, and a request whose end
@@ -237,18 +240,21 @@ impl<H> Calls<H> {
             return Outcome::Nothing("progress that does not increase");
         }
         entry.last_progress = Some(progress.progress);
-        entry.idle_at = now.saturating_add(entry.timeouts.idle);
+        self.change(key, |entry| {
+            entry.idle_at = now.saturating_add(entry.timeouts.idle);
+        });
         Outcome::Progress(key, progress)
     }
 
     /// Gives a request up; returns the driver's handle to it, and what tells the server. `None` if it has ended.
     pub fn cancel(&mut self, key: CallKey, reason: &str) -> Option<(H, Vec<u8>)> {
-        let entry = self.open.remove(&key)?;
+        let entry = self.take(key)?;
         Some((entry.handle, cancellation(key, reason)))
     }
 
     /// The connection has ended, and every request with it.
     pub fn close(&mut self) -> impl Iterator<Item = (H, CallError)> + use<H> {
+        self.deadlines.clear();
         std::mem::take(&mut self.open)
             .into_values()
             .map(|entry| (entry.handle, CallError::Closed))
@@ -256,21 +262,18 @@ impl<H> Calls<H> {
 
     /// When [`Calls::handle_timeout`] has something to do.
     pub fn poll_deadline(&self) -> Option<Duration> {
-        let deadlines = self.open.values().map(Entry::deadline);
-        deadlines.min().filter(|at| *at != Duration::MAX)
+        self.deadlines.first().map(|(at, _)| *at)
     }
 
     /// Gives up what is overdue.
     pub fn handle_timeout(&mut self, now: Duration) -> Vec<(CallKey, Overdue<H>)> {
-        let late: Vec<CallKey> = self
-            .open
-            .iter()
-            .filter(|(_, entry)| entry.deadline() <= now)
-            .map(|(key, _)| *key)
-            .collect();
+        let late = self.deadlines.iter().take_while(|(at, _)| *at <= now);
+        let mut late: Vec<CallKey> = late.map(|(_, key)| *key).collect();
+        // As they were sent.
+        late.sort_unstable();
         late.into_iter()
             .filter_map(|key| {
-                let entry = self.open.remove(&key)?;
+                let entry = self.take(key)?;
                 let in_all = entry.total_at <= now;
                 let waited = if in_all {
                     entry.timeouts.total
@@ -285,6 +288,28 @@ impl<H> Calls<H> {
                 Some((key, overdue))
             })
             .collect()
+    }
+
+    fn schedule(&mut self, key: CallKey, deadline: Duration) {
+        if deadline != Duration::MAX {
+            self.deadlines.insert((deadline, key));
+        }
+    }
+
+    /// Changes a request in flight, and its deadline with it.
+    fn change(&mut self, key: CallKey, change: impl FnOnce(&mut Entry<H>)) {
+        if let Some(entry) = self.open.get_mut(&key) {
+            self.deadlines.remove(&(entry.deadline(), key));
+            change(entry);
+            let deadline = entry.deadline();
+            self.schedule(key, deadline);
+        }
+    }
+
+    fn take(&mut self, key: CallKey) -> Option<Entry<H>> {
+        let entry = self.open.remove(&key)?;
+        self.deadlines.remove(&(entry.deadline(), key));
+        Some(entry)
     }
 
     fn key_of(&self, id: &RequestId) -> Option<CallKey> {
