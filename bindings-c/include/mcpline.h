@@ -1482,6 +1482,7 @@ mcpl_status mcpl_request_cancel(mcpl_request *request);
  *   - `probe_timeout` (3), `open_timeout` (30): how long opening waits for the answer to a probe, and to what follows.
  *   - `timeout` (60), `total_timeout` (3600): how long requests wait without a sign of life, and in all.
  *   - `max_rounds` (10): how often a server may ask for input in the course of one request.
+ *   - `max_list_bytes` (33554432): how many bytes the pages of one list may have together.
  *   - `check_output` (`true`): whether structured content is held against the output schema of its tool.
  *   - `cache` (`true`): whether lists and reads are kept for as long as their server says (2026-07-28).
  *   - `reconnect_attempts` (5), `reconnect_delay` (0.2), `reconnect_max_delay` (10): what happens when the connection is

@@ -25,6 +25,8 @@ export interface ClientSettings {
   totalTimeout?: number;
   /** How often a server may ask for input in the course of one request. 10 by default. */
   maxRounds?: number;
+  /** How many bytes the pages of one list may have together. 32 MiB by default. */
+  maxListBytes?: number;
   /** Whether structured content is held against the output schema of its tool. It is by default. */
   checkOutput?: boolean;
   /** Whether lists and reads are kept for as long as their server says (2026-07-28). They are by default. */
@@ -167,6 +169,7 @@ const SETTINGS = [
   "timeout",
   "totalTimeout",
   "maxRounds",
+  "maxListBytes",
   "checkOutput",
   "cache",
   "reconnectAttempts",

@@ -183,6 +183,8 @@ class ClientSettings(TypedDict, total=False):
     """How long a request waits in all, whatever progress is reported. 3,600 by default."""
     max_rounds: int
     """How often a server may ask for input in the course of one request. 10 by default."""
+    max_list_bytes: int
+    """How many bytes the pages of one list may have together. 32 MiB by default; past that, `InvalidAnswer` is raised."""
     check_output: bool
     """Whether structured content is held against the output schema of its tool. It is by default."""
     cache: bool

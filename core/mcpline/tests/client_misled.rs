@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mcpline::client::{Address, Channel, Client, ClientBuilder, ClientError, Dial};
+use mcpline::client::{Address, Channel, Client, ClientBuilder, ClientError, Dial, RequestOptions};
 use mcpline::protocol::client::OpenError;
 use mcpline::{Revision, RpcError};
 use serde_json::{Value, json};
@@ -176,4 +176,68 @@ async fn a_refused_handshake_over_http_sse_is_told_and_not_what_was_tried_before
     let error = host().connect(url.await).await.expect_err("refused");
     let refused = OpenError::Refused(RpcError::invalid_params("who are you?"));
     assert_eq!(error, ClientError::Open(refused));
+}
+
+/// Shakes hands, and has a further page of tools for whatever cursor it is asked with.
+struct Endless;
+
+impl Dial for Endless {
+    fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
+        let (to_server, mut sent) = mpsc::unbounded_channel::<Bytes>();
+        let (answers, from_server) = mpsc::channel(10);
+        tokio::spawn(async move {
+            let mut pages = 0;
+            while let Some(message) = sent.recv().await {
+                let message: Value = serde_json::from_slice(&message).expect("JSON");
+                let Some(id) = message.get("id") else {
+                    continue;
+                };
+                let answer = if message["method"] == "initialize" {
+                    shaken(id)
+                } else {
+                    pages += 1;
+                    json!({"jsonrpc": "2.0", "id": id, "result": {
+                        "tools": [{"name": format!("tool{pages}"), "inputSchema": {"type": "object"},
+                                   "description": "d".repeat(10_000)}],
+                        "nextCursor": format!("page{pages}")}})
+                };
+                if answers.send(answer.to_string().into()).await.is_err() {
+                    return;
+                }
+            }
+        });
+        Box::pin(async {
+            Ok(Channel {
+                to_server,
+                from_server,
+            })
+        })
+    }
+}
+
+#[tokio::test]
+async fn a_list_whose_pages_are_too_large_together_is_given_up() {
+    let client = host()
+        .configure(|settings| settings.max_list_bytes = 105_000)
+        .connect(Address::Custom(Arc::new(Endless)))
+        .await
+        .expect("connects");
+    let error = client.list_tools().await.expect_err("endless");
+    assert!(
+        matches!(&error, ClientError::Invalid { reason } if reason.contains("max_list_bytes")),
+        "{error}"
+    );
+    // Whoever follows the cursors is held to the same.
+    let mut cursor: Option<String> = None;
+    let mut pages = 0;
+    let error = loop {
+        let options = RequestOptions::new();
+        match client.list_tools_page(cursor.as_deref(), &options).await {
+            Ok(page) => cursor = page.next_cursor,
+            Err(error) => break error,
+        }
+        pages += 1;
+    };
+    assert!(matches!(error, ClientError::Invalid { .. }), "{error}");
+    assert_eq!(pages, 10);
 }

@@ -442,3 +442,18 @@ fn a_bare_id_is_an_answer_without_a_result() {
         "{heard:?}"
     );
 }
+
+#[test]
+fn what_is_remembered_of_tools_is_bounded_in_bytes() {
+    let mut book = ToolBook::new();
+    let schema = json!({"type": "object", "$comment": "c".repeat(10 * 1024 * 1024)});
+    let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}, "outputSchema": schema});
+    // The first is learnt again, in its own place.
+    for name in ["a", "b", "c", "d", "a"] {
+        let page = raw(&json!({"tools": [tool(name)]}));
+        book.learn(&page, false).expect("a page");
+    }
+    let result = raw(&json!({"content": []}));
+    let known = ["a", "b", "c", "d"].map(|name| book.output_check(name, &result).is_some());
+    assert_eq!(known, [true, true, true, false]);
+}

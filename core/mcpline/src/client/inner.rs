@@ -22,6 +22,7 @@ use super::connect::{self, Dialler};
 use super::cursors::Cursors;
 use super::error::ClientError;
 use super::handlers::Handlers;
+use super::list_sizes::ListSizes;
 use super::listening::Listening;
 use super::session::Session;
 use super::settings::{ClientSettings, Reissue, RequestOptions};
@@ -46,6 +47,7 @@ pub(super) struct Inner {
     turn: tokio::sync::Mutex<()>,
     cache: Mutex<Cache>,
     tools: Mutex<ToolBook>,
+    sizes: Mutex<ListSizes>,
     pub(super) this: Weak<Inner>,
 }
 
@@ -90,6 +92,7 @@ impl Inner {
             turn: tokio::sync::Mutex::new(()),
             cache: Mutex::new(Cache::new()),
             tools: Mutex::new(ToolBook::new()),
+            sizes: Mutex::default(),
             this: this.clone(),
         })
     }
@@ -287,6 +290,7 @@ impl Inner {
             // A client that was closed gives nothing any more.
             self.open_session()?;
             if let Some(result) = self.cache().get(&name, params, clock::now()) {
+                self.add_page(&name, params, &result)?;
                 return Ok(result);
             }
         }
@@ -452,7 +456,11 @@ impl Inner {
                 let reason = format!("the result of {} is no object", method.as_str());
                 return Err(ClientError::Invalid { reason });
             }
+            Method::ResourcesList | Method::ResourcesTemplatesList | Method::PromptsList => {
+                self.add_page(method, params, &result)?;
+            }
             Method::ToolsList => {
+                self.add_page(method, params, &result)?;
                 let mirrored = self.open_session()?.is_some_and(|session| {
                     session.revision().features().param_headers && session.link.has_headers()
                 });
@@ -474,6 +482,34 @@ impl Inner {
                 .keep(method, params, &result, generation, clock::now());
         }
         Ok(result)
+    }
+
+    /// Adds a page to the size of its list; nothing else is a page.
+    fn add_page(
+        &self,
+        method: &Method,
+        params: Option<&Raw>,
+        page: &Raw,
+    ) -> Result<(), ClientError> {
+        if !matches!(
+            method,
+            Method::ToolsList
+                | Method::ResourcesList
+                | Method::ResourcesTemplatesList
+                | Method::PromptsList
+        ) {
+            return Ok(());
+        }
+        let cursor = params.and_then(|params| params.member("cursor"));
+        let next = page.member("nextCursor");
+        let mut sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
+        sizes.add(
+            method.as_str(),
+            cursor.as_ref().and_then(Raw::string_value).as_deref(),
+            next.as_ref().and_then(Raw::string_value).as_deref(),
+            page.as_bytes().len(),
+            self.settings.max_list_bytes,
+        )
     }
 
     /// Answers all questions of a result, side by side.
@@ -558,7 +594,7 @@ impl Inner {
             let Ok(page) = page else {
                 return Err(as_rpc(error));
             };
-            let page = self.finish(&Method::ToolsList, None, page, (false, 0))?;
+            let page = self.finish(&Method::ToolsList, params.as_ref(), page, (false, 0))?;
             cursor = page.member("nextCursor").filter(|cursor| !cursor.is_null());
             let text = cursor.as_ref().and_then(Raw::string_value);
             match cursors.follow(text.as_deref()) {

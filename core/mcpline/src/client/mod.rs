@@ -20,6 +20,7 @@ mod handlers;
 mod http;
 mod inner;
 mod link;
+mod list_sizes;
 mod listening;
 mod memory;
 mod pipe;

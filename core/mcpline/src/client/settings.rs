@@ -22,6 +22,9 @@ pub struct ClientSettings {
     /// How often a server may ask for input in the course of one request. 10 by default: what asks more is not
     /// asking, but going round in circles.
     pub max_rounds: usize,
+    /// How many bytes the pages of one list may have together: 32 MiB by default, ten thousand tools of three kilobytes
+    /// each. A server can go on with pages for as long as it is asked for them, and each may be as large as a message.
+    pub max_list_bytes: usize,
     /// Whether structured content is held against the output schema of its tool. `true` by default, as the
     /// specification wants it (`server/tools`, output schema).
     pub check_output: bool,
@@ -42,6 +45,7 @@ impl Default for ClientSettings {
             open_timeouts: OpenTimeouts::default(),
             timeouts: CallTimeouts::default(),
             max_rounds: 10,
+            max_list_bytes: 32 * 1024 * 1024,
             check_output: true,
             cache: true,
             reconnect: Reconnect::default(),

@@ -14,10 +14,14 @@ use super::output::{OutputCheck, OutputSchema};
 /// Most tools remembered of one server: past that, calls go out without what the list says of them.
 pub const MAX_KNOWN_TOOLS: usize = 10_000;
 
+/// Most bytes of names, schemas and headers remembered of them, for the same reason: as many as a client takes of a list.
+pub const MAX_KNOWN_TOOLS_BYTES: usize = 32 * 1024 * 1024;
+
 /// The tools of one server, by name.
 #[derive(Debug, Default)]
 pub struct ToolBook {
     tools: HashMap<String, KnownTool>,
+    bytes: usize,
 }
 
 /// What is known of one tool.
@@ -26,7 +30,12 @@ struct KnownTool {
     headers: ParamHeaders,
     output: Option<Arc<OutputSchema>>,
     annotations: ToolAnnotations,
+    /// About what it takes.
+    bytes: usize,
 }
+
+/// What a tool takes beside its name and its output schema; its headers are few.
+const KNOWN_TOOL_BYTES: usize = 256;
 
 /// What was learnt from a page of `tools/list`.
 #[derive(Debug, Default, PartialEq)]
@@ -67,7 +76,7 @@ impl ToolBook {
                 Err(problem) => {
                     let warning = format!("the tool {name:?} is left out: {problem}");
                     learnt.warnings.push(warning);
-                    self.tools.remove(&*name);
+                    self.forget(&name);
                     continue;
                 }
             };
@@ -84,24 +93,44 @@ impl ToolBook {
         if self.tools.len() >= MAX_KNOWN_TOOLS && !self.tools.contains_key(&name) {
             return;
         }
+        let mut kept = name.len();
         let output = tool
             .member("outputSchema")
             .filter(|schema| !schema.is_null())
-            .map(|schema| Arc::new(OutputSchema::new(&schema)));
+            .map(|schema| {
+                kept += schema.as_bytes().len();
+                Arc::new(OutputSchema::new(&schema))
+            });
         let annotations = tool.member("annotations");
+        kept += annotations
+            .as_ref()
+            .map_or(0, |annotations| annotations.as_bytes().len());
         let known = KnownTool {
             headers,
             output,
             annotations: annotations
                 .and_then(|annotations| annotations.decode().ok())
                 .unwrap_or_default(),
+            bytes: KNOWN_TOOL_BYTES + kept,
         };
-        self.tools.insert(name, known);
+        self.forget(&name);
+        let bytes = known.bytes;
+        if self.bytes + bytes <= MAX_KNOWN_TOOLS_BYTES {
+            self.bytes += bytes;
+            self.tools.insert(name, known);
+        }
+    }
+
+    fn forget(&mut self, name: &str) {
+        if let Some(known) = self.tools.remove(name) {
+            self.bytes -= known.bytes;
+        }
     }
 
     /// Forgets everything: the list is to be fetched anew.
     pub fn clear(&mut self) {
         self.tools.clear();
+        self.bytes = 0;
     }
 
     /// The `Mcp-Param-…` headers of a call.

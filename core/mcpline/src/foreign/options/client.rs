@@ -31,6 +31,7 @@ options! {
         timeout: Option<f64>,
         total_timeout: Option<f64>,
         max_rounds: Option<usize>,
+        max_list_bytes: Option<usize>,
         check_output: Option<bool>,
         cache: Option<bool>,
         reconnect_attempts: Option<u32>,
@@ -66,6 +67,7 @@ impl ClientOptions {
         let total = self.total_timeout.map(seconds).transpose()?;
         settings.timeouts = timeouts(settings.timeouts, idle, total);
         set(&mut settings.max_rounds, self.max_rounds);
+        set(&mut settings.max_list_bytes, self.max_list_bytes);
         set(&mut settings.check_output, self.check_output);
         set(&mut settings.cache, self.cache);
         let reconnect = &mut settings.reconnect;

@@ -1,0 +1,97 @@
+//! How large lists have become, page by page.
+
+use std::collections::VecDeque;
+use std::hash::{BuildHasher, RandomState};
+
+use super::error::ClientError;
+
+/// Most cursors that are remembered: a host follows a few lists at once, and each needs its latest cursor alone.
+const MAX_CURSORS: usize = 64;
+
+/// The bytes of the pages that led to each cursor.
+///
+/// Pages are asked for one by one, by code of every language. What they have in common is that a page is asked for with
+/// the cursor of the page before, so this is where they are added up.
+#[derive(Debug, Default)]
+pub(super) struct ListSizes {
+    /// A cursor may be as long as a message, so its hash stands for it; the hash's keys are random.
+    hashes: RandomState,
+    sizes: VecDeque<(u64, usize)>,
+}
+
+impl ListSizes {
+    /// Adds a page to the list that it belongs to: the one asked for with `cursor`, followed by the one at `next`.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Invalid`]: the pages of the list have more than `most` bytes together.
+    pub(super) fn add(
+        &mut self,
+        method: &str,
+        cursor: Option<&str>,
+        next: Option<&str>,
+        bytes: usize,
+        most: usize,
+    ) -> Result<(), ClientError> {
+        let before = cursor.map_or(0, |cursor| {
+            let hash = self.hashes.hash_one((method, cursor));
+            let size = self.sizes.iter().find(|(known, _)| *known == hash);
+            size.map_or(0, |(_, size)| *size)
+        });
+        let size = before.saturating_add(bytes);
+        if size > most {
+            return Err(ClientError::Invalid {
+                reason: format!(
+                    "the pages of {method} have more than {most} bytes together (`max_list_bytes`)"
+                ),
+            });
+        }
+        if let Some(next) = next {
+            let hash = self.hashes.hash_one((method, next));
+            self.sizes.retain(|(known, _)| *known != hash);
+            if self.sizes.len() == MAX_CURSORS {
+                self.sizes.pop_front();
+            }
+            self.sizes.push_back((hash, size));
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_of_one_list_add_up_and_others_do_not() {
+        let mut sizes = ListSizes::default();
+        let mut add = |method, cursor, next| sizes.add(method, cursor, next, 40, 100);
+        assert!(add("tools/list", None, Some("a")).is_ok());
+        assert!(add("prompts/list", None, Some("a")).is_ok());
+        assert!(add("tools/list", Some("a"), Some("b")).is_ok());
+        assert!(add("prompts/list", Some("a"), None).is_ok());
+        let error = add("tools/list", Some("b"), Some("c")).expect_err("too large");
+        assert!(error.to_string().contains("max_list_bytes"), "{error}");
+        // From its beginning again.
+        assert!(add("tools/list", None, Some("a")).is_ok());
+        assert!(add("tools/list", Some("a"), None).is_ok());
+    }
+
+    #[test]
+    fn a_cursor_that_repeats_adds_up_and_few_are_remembered() {
+        let mut sizes = ListSizes::default();
+        let mut pages = 0;
+        while sizes
+            .add("tools/list", Some("same"), Some("same"), 10, 100)
+            .is_ok()
+        {
+            pages += 1;
+        }
+        assert_eq!(pages, 10);
+        for cursor in 0..1_000 {
+            let cursor = cursor.to_string();
+            assert!(sizes.add("tools/list", None, Some(&cursor), 1, 100).is_ok());
+        }
+        assert_eq!(sizes.sizes.len(), MAX_CURSORS);
+    }
+}
