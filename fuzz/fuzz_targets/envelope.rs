@@ -4,12 +4,26 @@
 
 use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
+use mcpline_fuzz::Cost;
 use mcpline_protocol::wire::{Incoming, Kind, Message, Params, Problem, Raw, check, encode, read};
 use serde_json::Value;
 
 fuzz_target!(|data: &[u8]| {
     agrees_with_serde(data);
-    match read(Bytes::copy_from_slice(data)) {
+    let bytes = Bytes::copy_from_slice(data);
+    let (message, cost) = Cost::of(|| read(bytes));
+    let (base, each) = (
+        Cost {
+            steps: 64,
+            bytes: 4_096,
+        },
+        Cost {
+            steps: 24,
+            bytes: 512,
+        },
+    );
+    cost.is_at_most(base, each, data.len());
+    match message {
         Ok(Incoming::Single(message)) => survives(&message),
         Ok(Incoming::Batch(messages)) => messages.iter().flatten().for_each(survives),
         Err(error) => drop(error.to_string()),
@@ -32,10 +46,7 @@ fn agrees_with_serde(data: &[u8]) {
         (Err(error), Ok(_)) => {
             let open = matches!(
                 error.problem,
-                Problem::Duplicate
-                    | Problem::Reserved
-                    | Problem::Depth
-                    | Problem::Members
+                Problem::Duplicate | Problem::Reserved | Problem::Depth | Problem::Members
             );
             assert!(open, "{error}");
         }

@@ -3,6 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use mcpline_fuzz::Cost;
 use mcpline_protocol::wire::sse::{self, Event, EventDecoder, EventTooLarge};
 
 const LIMIT: usize = 40;
@@ -10,7 +11,17 @@ const LIMIT: usize = 40;
 fuzz_target!(|input: (Vec<u8>, Vec<u8>, String, String, Vec<u8>)| {
     let (stream, cuts, id, kind, data) = input;
     let (whole, state) = decode(&stream, &[]);
-    assert_eq!(decode(&stream, &cuts), (whole, state));
+    let (again, cost) = Cost::of(|| decode(&stream, &cuts));
+    assert_eq!(again, (whole, state));
+    let base = Cost {
+        steps: 64,
+        bytes: 4_096,
+    };
+    let each = Cost {
+        steps: 8,
+        bytes: 512,
+    };
+    cost.is_at_most(base, each, stream.len() + cuts.len());
     survives(&id, &kind, &data);
 });
 

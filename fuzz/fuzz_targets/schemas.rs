@@ -1,24 +1,62 @@
-//! JSON Schema: neither a schema nor a value makes validation slow or panic.
+//! JSON Schema: neither a schema nor a value makes validation slow, large or panic.
 
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mcpline_protocol::schema::CompiledSchema;
+use mcpline_fuzz::Cost;
+use mcpline_protocol::schema::{Budget, CompiledSchema};
 use mcpline_protocol::wire::Raw;
+
+/// The most bytes that may be allocated for each byte of a schema or a value.
+const EACH: Cost = Cost {
+    steps: 0,
+    bytes: 4_096,
+};
 
 fuzz_target!(|data: &[u8]| {
     // A schema and a value, each on a line.
     let mut lines = data.splitn(2, |byte| *byte == b'\n');
     let mut next = || lines.next().unwrap_or_default().to_vec();
-    let (Ok(schema), Ok(value)) = (serde_json::from_slice(&next()), Raw::parse(next())) else {
+    let source = next();
+    let (Ok(schema), Ok(value)) = (serde_json::from_slice(&source), Raw::parse(next())) else {
         return;
     };
-    let Ok(compiled) = CompiledSchema::compile(&schema) else {
+    let (compiled, compilation) = Cost::of(|| CompiledSchema::compile(&schema));
+    let base = Cost {
+        steps: 0,
+        bytes: 32 * 1024 * 1024,
+    };
+    compilation.is_at_most(base, EACH, source.len());
+    let Ok(compiled) = compiled else {
         return;
     };
+    let mut budget = Budget::new(usize::MAX / 2, None);
+    // References lead to the same schema again and again, and a pattern has more operations than bytes.
+    let source = String::from_utf8_lossy(&source);
+    let is_product = !["ef\"", "attern", "regex", "\\u"]
+        .iter()
+        .any(|it| source.contains(it));
+    if is_product {
+        let (_, validation) = Cost::of(|| compiled.validate_within(&value, &mut budget).is_ok());
+        let product = (source.len() + 1) * (value.as_bytes().len() + 1);
+        assert!(
+            budget.spent() <= 100_000 + 64 * product,
+            "{} steps for {} and {} bytes",
+            budget.spent(),
+            source.len(),
+            value.as_bytes().len()
+        );
+        validation.is_at_most(base, EACH, product);
+    }
+    let (outcome, validation) = Cost::of(|| compiled.validate(&value));
+    validation.is_at_most(base, EACH, value.as_bytes().len());
     if let Err(violation) = compiled.validate(&value) {
         // The path leads somewhere in the value.
         let decoded: serde_json::Value = value.decode().unwrap_or_default();
-        assert!(decoded.pointer(&violation.path).is_some(), "{violation}");
+        let is_cut = violation.path.ends_with('…');
+        assert!(
+            is_cut || decoded.pointer(&violation.path).is_some(),
+            "{violation}"
+        );
     }
 });

@@ -3,6 +3,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use mcpline_fuzz::Cost;
+use mcpline_protocol::schema::Budget;
 use mcpline_protocol::uri_template::{UriTemplate, Variables};
 
 fuzz_target!(|data: &[u8]| {
@@ -15,6 +17,7 @@ fuzz_target!(|data: &[u8]| {
         return;
     };
     assert_eq!(template.as_str(), source);
+    costs_what_it_may(&template, uri);
     if let Some(variables) = template.matches(uri) {
         for (name, _) in variables.iter() {
             assert!(template.names().any(|known| known == name));
@@ -30,3 +33,32 @@ fuzz_target!(|data: &[u8]| {
     assert!(expanded.is_ascii());
     drop(template.matches(&expanded));
 });
+
+/// Matching takes as many steps as the URI has bytes, for each variable. Variables that are exploded, or read by name, may
+/// be read once for each place where they may begin.
+fn costs_what_it_may(template: &UriTemplate, uri: &str) {
+    let variables = 1 + template.names().count();
+    let mut budget = Budget::new(usize::MAX, None);
+    let (_, cost) = Cost::of(|| template.matches_within(uri, &mut budget).is_ok());
+    let bytes = uri.len() + template.as_str().len();
+    let is_linear = !template.as_str().contains(['*', '?', '&', ';', ':']);
+    let each = if is_linear { 64 } else { 64 * (1 + bytes) };
+    let units = variables * bytes;
+    assert!(
+        budget.spent() <= 1_000 + each * units,
+        "{} steps for {variables} variables and {bytes} bytes",
+        budget.spent()
+    );
+    let (base, each) = (64 * 1024, 64 * each);
+    cost.is_at_most(
+        Cost {
+            steps: 0,
+            bytes: base,
+        },
+        Cost {
+            steps: 0,
+            bytes: each,
+        },
+        units,
+    );
+}

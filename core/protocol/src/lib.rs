@@ -68,6 +68,8 @@ pub mod rank;
 pub mod revision;
 pub mod schema;
 pub mod session;
+#[cfg(fuzzing)]
+pub mod steps;
 pub mod uri_template;
 pub mod vocabulary;
 pub mod wire;

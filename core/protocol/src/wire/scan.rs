@@ -270,6 +270,8 @@ impl<'a> Scanner<'a> {
     /// Any value, at this depth. Returns where it stands.
     pub(crate) fn value(&mut self, depth: usize) -> Scan<Span> {
         let start = self.at;
+        #[cfg(fuzzing)]
+        crate::steps::count(1);
         match self.peek() {
             Some(b'"') => {
                 self.string()?;
@@ -534,6 +536,8 @@ impl<'a> Scanner<'a> {
     /// That the keys from `outer` on differ from each other; `escaped`, if any of them is.
     fn distinct(&mut self, outer: usize, escaped: bool) -> Scan<()> {
         let keys = &self.keys[outer..];
+        #[cfg(fuzzing)]
+        crate::steps::count(keys.len() * (1 + keys.len().min(PAIRWISE)));
         if escaped || keys.len() > PAIRWISE {
             return match self.duplicate_sorted(outer) {
                 Some(at) => Err(self.duplicate(at)),

@@ -188,6 +188,8 @@ impl EventDecoder {
                 self.buffer.advance(1);
             }
         }
+        #[cfg(fuzzing)]
+        crate::steps::count(1 + self.buffer.len() - self.searched);
         let Some(found) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]) else {
             self.searched = self.buffer.len();
             if self.searched > self.limit {

@@ -1,0 +1,53 @@
+//! Regular expressions of schemas: an expression without back references takes as many steps as it has operations, for each
+//! character, and no more memory than that.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use mcpline_fuzz::Cost;
+use mcpline_protocol::schema::{Budget, CompiledSchema};
+use mcpline_protocol::wire::Raw;
+use serde_json::json;
+
+fuzz_target!(|input: (String, String)| {
+    let (pattern, text) = input;
+    let schema = json!({"pattern": pattern});
+    let mut compiling = Budget::new(usize::MAX, None);
+    let (compiled, compilation) =
+        Cost::of(|| CompiledSchema::compile_within(&schema, &mut compiling));
+    let base = Cost {
+        steps: 0,
+        bytes: 64 * 1024,
+    };
+    // An operation takes a few bytes, and four steps to write; a class of all characters some kilobytes.
+    compilation.is_at_most(
+        base,
+        Cost {
+            steps: 0,
+            bytes: 2_048,
+        },
+        compiling.spent(),
+    );
+    let Ok(compiled) = compiled else { return };
+    let backtracks = pattern.contains("\\k")
+        || pattern.contains("(?P=")
+        || (1..=9).any(|digit| pattern.contains(&format!("\\{digit}")));
+    if backtracks {
+        return;
+    }
+    let value = Raw::from_serialize(&text).expect("a string");
+    let mut matching = Budget::new(usize::MAX, None);
+    let (_, matched) = Cost::of(|| compiled.validate_within(&value, &mut matching).is_ok());
+    let characters = text.chars().count() + 1;
+    let most = 1_000 + 2 * compiling.spent() * characters + 4 * value.as_bytes().len();
+    assert!(matching.spent() <= most, "{} steps", matching.spent());
+    let units = compiling.spent() + value.as_bytes().len();
+    matched.is_at_most(
+        base,
+        Cost {
+            steps: 0,
+            bytes: 64,
+        },
+        units,
+    );
+});
