@@ -2,6 +2,7 @@
 
 use std::future::poll_fn;
 use std::io::Write;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,7 +16,7 @@ use http_body::Body as _;
 use http_body_util::BodyExt;
 use mcpline::foreign::options::HttpServingOptions;
 use mcpline::foreign::{BodyFeed, RequestBody};
-use mcpline::transport::http::{Body, HttpOptions, HttpService};
+use mcpline::transport::http::{Body, HttpOptions, HttpService, RemoteAddress};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 use pyo3::{PyTraverseError, PyVisit, intern};
@@ -446,6 +447,16 @@ async fn pump(hub: Arc<Hub>, mut body: Body, mut wanted: mpsc::UnboundedReceiver
     }
 }
 
+/// Where the request comes from, if the outer server knows it: a host and a port, or nothing for a Unix socket.
+fn remote_address(scope: &Bound<'_, PyDict>) -> PyResult<Option<IpAddr>> {
+    let Some(client) = scope.get_item(intern!(scope.py(), "client"))? else {
+        return Ok(None);
+    };
+    // A host that is no address tells clients of nothing apart: some test clients have one.
+    let host = client.get_item(0).and_then(|host| host.extract::<String>());
+    Ok(host.ok().and_then(|host| host.parse().ok()))
+}
+
 /// The request that an ASGI scope describes.
 fn request(scope: &Bound<'_, PyDict>) -> PyResult<(Request<RequestBody>, Feed)> {
     let py = scope.py();
@@ -485,6 +496,9 @@ fn request(scope: &Bound<'_, PyDict>) -> PyResult<(Request<RequestBody>, Feed)> 
     request
         .extensions_mut()
         .insert(AsgiScope(Arc::new(scope.clone().unbind())));
+    if let Some(address) = remote_address(scope)? {
+        request.extensions_mut().insert(RemoteAddress(address));
+    }
     let (body, feed) = RequestBody::new(length);
     let feed = Feed {
         body: feed,
