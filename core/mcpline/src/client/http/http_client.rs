@@ -1,9 +1,9 @@
 //! Requests and their answers: connections used again, redirects followed, failures told apart.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
-use http::{HeaderMap, Method, Request, StatusCode, header};
+use http::{HeaderMap, Method, Request, StatusCode, Uri, header};
 use http_body_util::Full;
 use tokio::runtime::Handle;
 
@@ -19,6 +19,10 @@ use super::refusal;
 use super::settings::HttpSettings;
 use super::target::{Target, without_credentials};
 
+/// How many targets that have moved are remembered: a client has one endpoint, two with HTTP+SSE, whose second one may
+/// be another in each session.
+const MOVED: usize = 8;
+
 /// Makes the headers of a request, each time that it is sent. A reference, because what a request goes through would be
 /// compiled for each kind of closure.
 type Headers<'h> = &'h (dyn Fn() -> HeaderMap + Sync);
@@ -33,6 +37,8 @@ pub(crate) struct HttpClient {
     pub(super) pool: Arc<Pool>,
     /// Who sees to tokens, if anybody does.
     attendant: Option<Arc<Attendant>>,
+    /// Targets that have moved for good, and where to.
+    moved: Mutex<Vec<(Uri, Target)>>,
 }
 
 impl HttpClient {
@@ -98,6 +104,7 @@ impl HttpClient {
             connector: Connector::new(&settings, reach)?,
             pool: Arc::default(),
             attendant: None,
+            moved: Mutex::default(),
             settings,
             handle,
         })
@@ -127,6 +134,16 @@ impl HttpClient {
         body: &Bytes,
         patience: &dyn Patience,
     ) -> Result<Answer, ClientError> {
+        let moved = self.moved(target);
+        let target = moved.as_ref().unwrap_or(target);
+        let with_host = || {
+            let mut headers = headers();
+            if moved.is_some() {
+                headers.insert(header::HOST, target.host.clone());
+            }
+            headers
+        };
+        let headers: Headers<'_> = &with_host;
         let Some(attendant) = &self.attendant else {
             return self.send(method, target, headers, body, true).await;
         };
@@ -184,8 +201,12 @@ impl HttpClient {
         headers: Headers<'_>,
         body: &Bytes,
     ) -> Result<Answer, ClientError> {
+        let asked = target;
         let mut target = target.clone();
         let mut followed = 0;
+        // Where the target has moved for good: as far as nothing but such redirects lead.
+        let mut moved = None;
+        let mut for_good = true;
         while let Some(location) = location(&answer)? {
             let status = answer.head.status;
             let refuse = |why: &str| {
@@ -208,11 +229,37 @@ impl HttpClient {
             answer.drain().await;
             followed += 1;
             target = next;
+            for_good &= status == StatusCode::PERMANENT_REDIRECT;
+            if for_good {
+                moved = Some(target.clone());
+            }
             let mut headers = headers();
             headers.insert(header::HOST, target.host.clone());
             answer = self.once(method, &target, headers, body, true).await?;
         }
+        if let Some(moved) = moved {
+            self.remember(asked, moved);
+        }
         Ok(answer)
+    }
+
+    /// Where a target has moved for good, as far as is known.
+    fn moved(&self, target: &Target) -> Option<Target> {
+        let moved = self.lock_moved();
+        let known = moved.iter().find(|(from, _)| *from == target.uri);
+        known.map(|(_, to)| to.clone())
+    }
+
+    /// Notes that a target has moved for good (RFC 9110, section 15.4.9).
+    fn remember(&self, target: &Target, to: Target) {
+        let mut moved = self.lock_moved();
+        if moved.len() < MOVED && moved.iter().all(|(from, _)| *from != target.uri) {
+            moved.push((target.uri.clone(), to));
+        }
+    }
+
+    fn lock_moved(&self) -> MutexGuard<'_, Vec<(Uri, Target)>> {
+        self.moved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn once(

@@ -59,6 +59,30 @@ async fn a_redirect_that_keeps_the_method_is_followed_with_body_and_headers() {
 }
 
 #[tokio::test]
+async fn a_permanent_redirect_is_remembered_and_a_temporary_one_is_not() {
+    for (status, paths) in [
+        (
+            "307 Temporary Redirect",
+            ["/mcp", "/other", "/mcp", "/other"].as_slice(),
+        ),
+        (
+            "308 Permanent Redirect",
+            ["/mcp", "/other", "/other"].as_slice(),
+        ),
+    ] {
+        let mut peer = redirecting(status, "/other").await;
+        let (link, mut hearing) = link(&peer.url());
+        for _ in 0..2 {
+            link.send(call(1, MODERN));
+            hearing.message().await;
+        }
+        let seen = peer.rest();
+        let seen: Vec<&str> = seen.iter().map(|seen| seen.path.as_str()).collect();
+        assert_eq!(seen, paths, "{status}");
+    }
+}
+
+#[tokio::test]
 async fn a_redirect_that_would_turn_the_post_into_a_get_is_an_error_that_says_so() {
     for status in ["301 Moved Permanently", "302 Found", "303 See Other"] {
         assert!(refused(status, "/other").await.contains("GET"));
