@@ -169,7 +169,7 @@ impl Server {
     /// an unknown dialect or exceeds the bounds; if an `x-mcp-header` breaks its rules.
     pub fn add_tool(
         &self,
-        tool: Tool,
+        mut tool: Tool,
         options: ToolOptions,
         handler: Arc<dyn Handler>,
     ) -> Result<(), Error> {
@@ -183,6 +183,7 @@ impl Server {
                 "the {which} of the tool {name} is unusable: {error}"
             ))
         };
+        name_properties(&mut tool.input_schema);
         let input = CompiledSchema::compile(&tool.input_schema)
             .map_err(|error| schema_error("input schema", &error))?;
         let output = tool
@@ -475,6 +476,18 @@ impl std::fmt::Debug for Server {
             .field("name", &self.inner.info.name)
             .field("version", &self.inner.info.version)
             .finish_non_exhaustive()
+    }
+}
+
+/// Adds an empty `properties` to a schema of arguments that says nothing of them: hosts that call functions strictly
+/// refuse an object without any.
+fn name_properties(schema: &mut Value) {
+    const OTHERS: [&str; 5] = ["properties", "$ref", "allOf", "anyOf", "oneOf"];
+    if let Some(members) = schema.as_object_mut()
+        && members.get("type") == Some(&Value::from("object"))
+        && !OTHERS.iter().any(|name| members.contains_key(*name))
+    {
+        members.insert("properties".into(), Value::Object(Default::default()));
     }
 }
 
