@@ -165,7 +165,8 @@ impl Rig {
             Received::Ready(held) => out.extend(held.iter().map(|held| value(&held.message))),
             Received::Answer { handle, outcome } => self.answers.push((handle, outcome)),
             Received::Cancelled { asks, .. } => {
-                for ask in asks {
+                for (ask, cancellation) in asks {
+                    out.extend(cancellation.map(|cancellation| value(&cancellation.message)));
                     self.answers.push((ask, Err(AskError::Cancelled)));
                 }
             }

@@ -302,7 +302,15 @@ impl Connection {
                 ..
             } => {
                 tracing::debug!(reason = reason.as_deref(), "a request was cancelled");
-                stop(handle, asks, &AskError::Cancelled);
+                let lane = handle.as_ref().map_or(&self.general, |served| &served.lane);
+                let sinks = asks.into_iter().map(|(sink, cancellation)| {
+                    if let Some(cancellation) = cancellation {
+                        lane::send(&**lane, Kind::Request, &cancellation.message);
+                    }
+                    sink
+                });
+                let sinks = sinks.collect();
+                stop(handle, sinks, &AskError::Cancelled);
             }
             Received::Answer { handle, outcome } => handle(outcome),
             Received::RootsChanged => {}

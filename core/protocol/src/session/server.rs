@@ -149,8 +149,8 @@ pub enum Received<C, A> {
         key: RequestKey,
         /// The driver's handle to it.
         handle: Option<C>,
-        /// Its open questions.
-        asks: Vec<A>,
+        /// Its open questions, with the cancellation to send for each that was sent.
+        asks: Vec<(A, Option<Outgoing>)>,
         /// Why, if the client said.
         reason: Option<String>,
     },
@@ -357,15 +357,18 @@ impl<C, A> ServerSession<C, A> {
 
     /// Cancels a request from our side: the client disconnected, or the server shuts down.
     ///
-    /// Returns the driver's handles to the call and to its open questions.
-    pub fn cancel(&mut self, key: RequestKey) -> Option<(Option<C>, Vec<A>)> {
+    /// Returns the driver's handles to the call and to its open questions, each with the cancellation to
+    /// send, unless it is still held back.
+    #[allow(clippy::type_complexity, reason = "each part is given away at once")]
+    pub fn cancel(&mut self, key: RequestKey) -> Option<(Option<C>, Vec<(A, Option<Outgoing>)>)> {
         let entry = self.requests.remove(key)?;
         self.listens.retain(|listen| listen.key != key);
-        let asks = self.asks.take_related(key);
-        Some((
-            entry.handle,
-            asks.into_iter().map(|(_, ask)| ask.handle).collect(),
-        ))
+        let was_sent = self.is_ready();
+        let asks = self.asks.take_related(key).into_iter().map(|(ask, table)| {
+            let cancel = || cancellation(ask, Some(key), "the request was cancelled");
+            (table.handle, was_sent.then(cancel))
+        });
+        Some((entry.handle, asks.collect()))
     }
 
     /// The server shuts down: ends every request, for the driver to answer each that it has [attached](Self::attach) a
