@@ -188,9 +188,10 @@ impl EventDecoder {
                 self.buffer.advance(1);
             }
         }
+        let found = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]);
         #[cfg(fuzzing)]
-        crate::steps::count(1 + self.buffer.len() - self.searched);
-        let Some(found) = memchr::memchr2(b'\n', b'\r', &self.buffer[self.searched..]) else {
+        crate::steps::count(1 + found.unwrap_or(self.buffer.len() - self.searched));
+        let Some(found) = found else {
             self.searched = self.buffer.len();
             if self.searched > self.limit {
                 // Nothing of this line will be used, so what follows goes on as a comment.
