@@ -403,6 +403,27 @@ async fn modern_requests_are_held_to_their_headers() {
 }
 
 #[tokio::test]
+async fn refuses_events_that_were_never_sent() {
+    let rig = Rig::new();
+    let id = rig.session("2025-11-25").await;
+    for event in [
+        "0-18446744073709551615",
+        "0-99",
+        "7-0",
+        "x",
+        "0.ffffffff-18446744073709551615",
+    ] {
+        let headers = [
+            ("mcp-session-id", id.as_str()),
+            ("accept", "text/event-stream"),
+            ("last-event-id", event),
+        ];
+        let refused = rig.send(request(Method::GET, &headers, Value::Null)).await;
+        assert_eq!(refused.status(), StatusCode::BAD_REQUEST, "{event}");
+    }
+}
+
+#[tokio::test]
 async fn sessions_are_bounded() {
     let rig = Rig::with({
         let mut options = HttpOptions::default();
