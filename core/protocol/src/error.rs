@@ -8,6 +8,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::auth::Scopes;
+use crate::printable::Printable;
 use crate::revision::Revision;
 use crate::wire::Raw;
 
@@ -187,7 +188,7 @@ impl RpcError {
 
 impl fmt::Display for RpcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", self.message, self.code)
+        write!(f, "{} ({})", Printable(&self.message), self.code)
     }
 }
 

@@ -64,6 +64,7 @@ pub mod limits;
 #[doc(hidden)]
 pub mod members;
 pub mod mrtr;
+mod printable;
 pub mod rank;
 pub mod revision;
 pub mod schema;
@@ -75,5 +76,6 @@ pub mod vocabulary;
 pub mod wire;
 
 pub use error::{ErrorCode, RpcError};
+pub use printable::Printable;
 pub use revision::{Era, Features, Revision};
 pub use wire::{Message, Raw, RequestId};

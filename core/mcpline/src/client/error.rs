@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use mcpline_protocol::RpcError;
 use mcpline_protocol::auth::AuthError;
 use mcpline_protocol::client::{CallError, OpenError};
+use mcpline_protocol::{Printable, RpcError};
 
 /// Why something that was asked of a server has no result. Cheap to clone: a failure may end many requests.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -37,14 +37,17 @@ pub enum ClientError {
     #[error("the server no longer knows the session")]
     SessionLost,
     /// The server could not be reached: it was never asked.
-    #[error("the server can't be reached: {reason}")]
+    #[error("the server can't be reached: {}", Printable(reason))]
     Unreachable {
         /// What the system says.
         reason: String,
     },
     /// The connection, the stream or the process ended before the answer came. Whether the server did what was
     /// asked is not known.
-    #[error("the connection was lost before the answer came: {reason}")]
+    #[error(
+        "the connection was lost before the answer came: {}",
+        Printable(reason)
+    )]
     ConnectionLost {
         /// What is known of it.
         reason: String,
@@ -63,7 +66,7 @@ pub enum ClientError {
     #[error("{0}")]
     Authorization(AuthError),
     /// What came from the server is not what the protocol, or a schema of its own, demands.
-    #[error("the server's answer is invalid: {reason}")]
+    #[error("the server's answer is invalid: {}", Printable(reason))]
     Invalid {
         /// What is wrong with it.
         reason: String,
@@ -82,7 +85,7 @@ pub enum ClientError {
     #[error("a question of the server could not be answered: {0}")]
     Unanswered(RpcError),
     /// The revision or the server doesn't have what was asked for; it was not sent.
-    #[error("{0}")]
+    #[error("{}", Printable(.0))]
     Unsupported(String),
     /// The client was closed, or the request was cancelled by its caller.
     #[error("the client is closed")]
@@ -234,14 +237,58 @@ fn excerpt(body: &str) -> String {
     let text = body.trim();
     match text.char_indices().nth(SHOWN) {
         _ if text.is_empty() => String::new(),
-        Some((end, _)) => format!(": {}…", &text[..end]),
-        None => format!(": {text}"),
+        Some((end, _)) => format!(": {}…", Printable(&text[..end])),
+        None => format!(": {}", Printable(text)),
     }
 }
 
 fn last_words(stderr: &[String]) -> String {
     match stderr {
         [] => String::new(),
-        lines => format!(". Its last words: {}", lines.join(" | ")),
+        lines => format!(". Its last words: {}", Printable(lines.join(" | "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_acts_on_no_terminal() {
+        let hostile = "\u{1b}]0;title\u{7}\u{1b}[31mred\nforged\u{202e}".to_owned();
+        let shown = "red forged\u{fffd}";
+        let errors = [
+            ClientError::Rpc(RpcError::internal_error(hostile.clone())),
+            ClientError::Http {
+                status: 500,
+                body: hostile.clone(),
+                challenge: None,
+                error: None,
+            },
+            ClientError::ConnectionLost {
+                reason: hostile.clone(),
+            },
+            ClientError::Exited {
+                exit: None,
+                stderr: vec![hostile.clone()],
+                unsent: false,
+            },
+            ClientError::Invalid {
+                reason: hostile.clone(),
+            },
+            ClientError::Open(OpenError::Invalid {
+                method: "initialize",
+                reason: hostile.clone(),
+            }),
+            ClientError::Authorization(AuthError::Refused {
+                error: hostile.clone(),
+                description: Some(hostile.clone()),
+            }),
+        ];
+        for error in errors {
+            let text = error.to_string();
+            assert!(text.contains(shown), "{text:?}");
+            assert!(!text.contains(char::is_control), "{text:?}");
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Why there is no token.
 
+use crate::printable::Printable;
+
 use super::scopes::Scopes;
 
 /// Why a client has no token to show. No variant holds a secret: what a server says is cut short, codes and tokens are
@@ -8,7 +10,7 @@ use super::scopes::Scopes;
 #[non_exhaustive]
 pub enum AuthError {
     /// What ought to be a URL is none that can be used.
-    #[error("the {what} {url:?} {reason}")]
+    #[error("the {what} {url:?} {}", Printable(reason))]
     Url {
         /// What it was to be.
         what: &'static str,
@@ -26,7 +28,7 @@ pub enum AuthError {
         url: String,
     },
     /// A request that authorization needs could not be made, or was refused by a policy of ours.
-    #[error("{url}: {reason}")]
+    #[error("{}: {}", Printable(url), Printable(reason))]
     Fetch {
         /// Where to.
         url: String,
@@ -34,7 +36,7 @@ pub enum AuthError {
         reason: String,
     },
     /// A document or an answer is not what it has to be.
-    #[error("{url} answered with {reason}")]
+    #[error("{} answered with {}", Printable(url), Printable(reason))]
     Invalid {
         /// Who answered.
         url: String,
@@ -42,7 +44,11 @@ pub enum AuthError {
         reason: String,
     },
     /// The metadata is of another resource than the server that was connected to (RFC 9728, section 3.3).
-    #[error("the server {server} has metadata of another resource: {resource}")]
+    #[error(
+        "the server {} has metadata of another resource: {}",
+        Printable(server),
+        Printable(resource)
+    )]
     ResourceMismatch {
         /// The server's URL.
         server: String,
@@ -50,7 +56,11 @@ pub enum AuthError {
         resource: String,
     },
     /// The metadata is of another issuer than the one that it was asked for (RFC 8414, section 3.3).
-    #[error("the metadata of the issuer {expected} names another issuer: {found}")]
+    #[error(
+        "the metadata of the issuer {} names another issuer: {}",
+        Printable(expected),
+        Printable(found)
+    )]
     IssuerMismatch {
         /// Who was asked.
         expected: String,
@@ -58,14 +68,18 @@ pub enum AuthError {
         found: String,
     },
     /// The resource names no authorization server, or there is no metadata of the one it names.
-    #[error("no authorization server: {0}")]
+    #[error("no authorization server: {}", Printable(.0))]
     NoServer(String),
     /// The authorization server doesn't say that it checks code challenges (2025-11-25,
     /// `basic/authorization`, authorization code protection).
-    #[error("the authorization server {0} doesn't say that it supports PKCE with S256")]
+    #[error("the authorization server {} doesn't say that it supports PKCE with S256", Printable(.0))]
     NoPkce(String),
     /// There is no way to be known to this authorization server.
-    #[error("the authorization server {issuer} doesn't know this client: {reason}")]
+    #[error(
+        "the authorization server {} doesn't know this client: {}",
+        Printable(issuer),
+        Printable(reason)
+    )]
     NotRegistered {
         /// The authorization server.
         issuer: String,
@@ -74,7 +88,11 @@ pub enum AuthError {
     },
     /// The client's credentials are of another authorization server (2026-07-28,
     /// `basic/authorization/client-registration`, authorization server binding).
-    #[error("the credentials are of {registered}, but the server asks for tokens of {issuer}")]
+    #[error(
+        "the credentials are of {}, but the server asks for tokens of {}",
+        Printable(registered),
+        Printable(issuer)
+    )]
     OtherIssuer {
         /// Who gave the credentials.
         registered: String,
@@ -83,10 +101,13 @@ pub enum AuthError {
     },
     /// What came back from the user is not an answer to the request that was made: another `state`, another redirect URI,
     /// another or no `iss` (RFC 9207). It was not acted upon.
-    #[error("the authorization response was not accepted: {0}")]
+    #[error("the authorization response was not accepted: {}", Printable(.0))]
     Response(String),
     /// An endpoint refused.
-    #[error("the authorization server refused: {}", refusal(error, description))]
+    #[error(
+        "the authorization server refused: {}",
+        Printable(refusal(error, description))
+    )]
     Refused {
         /// The error code (RFC 6749, sections 4.1.2.1 and 5.2; RFC 7591, section 3.2.2).
         error: String,
@@ -94,7 +115,7 @@ pub enum AuthError {
         description: Option<String>,
     },
     /// The MCP server refuses the token that was just obtained for it.
-    #[error("the server refuses the token that it asked for{}", description.as_deref().map(|text| format!(": {text}")).unwrap_or_default())]
+    #[error("the server refuses the token that it asked for{}", description.as_deref().map(|text| format!(": {}", Printable(text))).unwrap_or_default())]
     Rejected {
         /// What it says of it.
         description: Option<String>,
@@ -106,16 +127,16 @@ pub enum AuthError {
         needed: Scopes,
     },
     /// There is no token, and nobody to ask for consent.
-    #[error("authorization is needed, and there is nobody to ask: {0}")]
+    #[error("authorization is needed, and there is nobody to ask: {}", Printable(.0))]
     Unattended(String),
     /// The user's part failed: the browser, the redirect, the patience.
-    #[error("the user was not authorized: {0}")]
+    #[error("the user was not authorized: {}", Printable(.0))]
     User(String),
     /// The store failed.
-    #[error("tokens can't be kept: {0}")]
+    #[error("tokens can't be kept: {}", Printable(.0))]
     Store(String),
     /// A key can't sign, or a callback had no token.
-    #[error("{0}")]
+    #[error("{}", Printable(.0))]
     Credentials(String),
 }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::error::RpcError;
+use crate::printable::Printable;
 use crate::vocabulary::Progress;
 use crate::wire::{Params, Raw, RequestId, encode, json_string};
 
@@ -64,7 +65,7 @@ pub enum CallError {
         in_all: bool,
     },
     /// What answers the request can't be read.
-    #[error("the answer can't be read: {0}")]
+    #[error("the answer can't be read: {}", Printable(.0))]
     Unreadable(String),
     /// The connection ended. Whether the server did what was asked is not known.
     #[error("the connection ended before the answer came")]

@@ -11,6 +11,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::error::{ErrorCode, RpcError};
+use crate::printable::Printable;
 use crate::revision::{Era, Revision};
 use crate::vocabulary::{
     ClientCapabilities, DiscoverResult, Implementation, InitializeResult, ServerCapabilities, meta,
@@ -111,7 +112,7 @@ pub struct Opened {
 #[non_exhaustive]
 pub enum OpenError {
     /// Both sides have no revision in common.
-    #[error("the server speaks {}, this client {}", server.join(", "), words(client))]
+    #[error("the server speaks {}, this client {}", Printable(server.join(", ")), words(client))]
     NoCommonRevision {
         /// What the server said it speaks.
         server: Vec<String>,
@@ -122,7 +123,7 @@ pub enum OpenError {
     #[error("the server refused the conversation: {0}")]
     Refused(RpcError),
     /// The server answered with what is no answer.
-    #[error("the server's answer to {method} is invalid: {reason}")]
+    #[error("the server's answer to {method} is invalid: {}", Printable(reason))]
     Invalid {
         /// What was asked.
         method: &'static str,

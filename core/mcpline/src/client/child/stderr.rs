@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use mcpline_protocol::Printable;
 use tokio::io::AsyncReadExt;
 use tokio::process::ChildStderr;
 
@@ -42,7 +43,7 @@ impl LastLines {
             let finish = |line: &mut Vec<u8>| {
                 let text = String::from_utf8_lossy(line);
                 let text = text.trim_end_matches('\r');
-                tracing::info!(target: "mcpline::server_stderr", "{text}");
+                tracing::info!(target: "mcpline::server_stderr", "{}", Printable(text));
                 if let Some(listener) = &listener {
                     listener(text);
                 }

@@ -1,0 +1,135 @@
+//! Text of a peer, made fit for an error message or a log.
+
+use std::fmt;
+use std::fmt::Write as _;
+
+/// Writes a peer's text without what would act on a terminal or forge lines of a log: escape sequences are left out, line
+/// ends and tabs become spaces, and other characters that control or reorder text become U+FFFD.
+#[derive(Debug, Clone, Copy)]
+pub struct Printable<T>(pub T);
+
+impl<T: fmt::Display> fmt::Display for Printable<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut writer = Writer {
+            out: f,
+            state: State::Text,
+        };
+        write!(writer, "{}", self.0)
+    }
+}
+
+struct Writer<'a, 'f> {
+    out: &'a mut fmt::Formatter<'f>,
+    state: State,
+}
+
+/// Where in an escape sequence of ECMA-48 the text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Text,
+    Escape,
+    /// Parameters of a control sequence, up to its final byte.
+    Control,
+    /// A string that a terminal takes for itself, such as a title.
+    String,
+    /// Within such a string, after an escape character.
+    StringEscape,
+}
+
+impl fmt::Write for Writer<'_, '_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        // Nearly all texts are plain.
+        if self.state == State::Text && text.bytes().all(|byte| matches!(byte, b' '..=b'~')) {
+            return self.out.write_str(text);
+        }
+        for char in text.chars() {
+            self.state = match (self.state, char) {
+                (State::Text, '\u{1b}') => State::Escape,
+                (State::Text, '\u{9b}') => State::Control,
+                (State::Text, '\u{90}' | '\u{98}' | '\u{9d}' | '\u{9e}' | '\u{9f}') => {
+                    State::String
+                }
+                (State::Text, char) => {
+                    self.out.write_char(shown(char))?;
+                    State::Text
+                }
+                (State::Escape, '[') => State::Control,
+                (State::Escape, ']' | 'P' | 'X' | '^' | '_') => State::String,
+                // The intermediate characters of a longer sequence.
+                (State::Escape, ' '..='/') => State::Escape,
+                (State::Escape, _) => State::Text,
+                (State::Control, ' '..='?') => State::Control,
+                (State::Control, '@'..='~') => State::Text,
+                // Not a control sequence after all.
+                (State::Control, char) => {
+                    self.out.write_char(shown(char))?;
+                    State::Text
+                }
+                (State::String, '\u{7}' | '\u{9c}' | '\n' | '\r') => State::Text,
+                (State::String, '\u{1b}') => State::StringEscape,
+                (State::String, _) => State::String,
+                (State::StringEscape, '\\') => State::Text,
+                (State::StringEscape, _) => State::String,
+            };
+        }
+        Ok(())
+    }
+}
+
+fn shown(char: char) -> char {
+    match char {
+        '\n' | '\r' | '\t' | '\u{85}' | '\u{2028}' | '\u{2029}' => ' ',
+        // Marks and overrides of the direction, which make text read otherwise than it is.
+        '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            char::REPLACEMENT_CHARACTER
+        }
+        char if char.is_control() => char::REPLACEMENT_CHARACTER,
+        char => char,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_stays_as_it_is() {
+        for text in ["", "plain text.", "Grüße, 世界 🎉", "50 % [of] {it}"] {
+            assert_eq!(Printable(text).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn leaves_out_terminal_escapes() {
+        for (text, expected) in [
+            ("a\u{1b}[31mred\u{1b}[0m b", "ared b"),
+            ("\u{1b}[2J\u{1b}[1;1Htop", "top"),
+            ("a\u{1b}]0;title\u{7}b", "ab"),
+            (
+                "a\u{1b}]8;;https://evil.example\u{1b}\\link\u{1b}]8;;\u{1b}\\b",
+                "alinkb",
+            ),
+            ("a\u{9b}31mb", "ab"),
+            ("a\u{1b}(0b", "ab"),
+            ("a\u{1b}Pq\u{1b}\\b", "ab"),
+            ("a\u{1b}", "a"),
+        ] {
+            assert_eq!(Printable(text).to_string(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn control_characters_forge_no_line_and_no_direction() {
+        let text = "ok\r\n2026-01-01 ERROR forged\u{0}\u{8}\u{7f}\u{202e}";
+        let shown = Printable(text).to_string();
+        assert_eq!(
+            shown,
+            "ok  2026-01-01 ERROR forged\u{fffd}\u{fffd}\u{fffd}\u{fffd}"
+        );
+    }
+
+    #[test]
+    fn an_unfinished_string_ends_with_its_line() {
+        assert_eq!(Printable("a\u{1b}]0;x\nb").to_string(), "ab");
+    }
+}
