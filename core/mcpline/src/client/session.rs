@@ -10,7 +10,7 @@ use bytes::Bytes;
 use mcpline_protocol::client::{Ask, CallKey, Conversation, Heard, Opened};
 use mcpline_protocol::vocabulary::Progress;
 use mcpline_protocol::wire::{self, Incoming, Message, ReadError, Request, RequestId};
-use mcpline_protocol::{Raw, Revision, RpcError};
+use mcpline_protocol::{ErrorCode, Printable, Raw, Revision, RpcError};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::background;
@@ -23,6 +23,9 @@ use super::link::{Link, Outgoing, Purpose, Reports, RequestHead};
 use super::settings::ProgressListener;
 
 type Outcome = Result<Raw, ClientError>;
+
+/// How many questions of one server are answered at once: each is a handler of the host's that runs.
+const MAX_OPEN_QUESTIONS: usize = 256;
 
 /// Whoever waits for an answer.
 pub(super) struct Waiter {
@@ -247,7 +250,7 @@ impl Session {
                 }
             }
             Heard::Reply(message) => self.send(message, Purpose::Answer),
-            Heard::Nothing(why) => tracing::debug!("{why}"),
+            Heard::Nothing(why) => tracing::debug!("{}", Printable(why)),
         }
     }
 
@@ -268,6 +271,14 @@ impl Session {
         let (Some(client), Some(session)) = (self.client.upgrade(), self.this.upgrade()) else {
             return;
         };
+        if self.lock().answering.len() >= MAX_OPEN_QUESTIONS {
+            let busy = RpcError::new(
+                ErrorCode::BUSY,
+                format!("more than {MAX_OPEN_QUESTIONS} requests wait for an answer of the client"),
+            );
+            self.answered(&request.id, &Err(busy));
+            return;
+        }
         let params = request.params.as_ref().map(|params| params.raw().clone());
         let answer = client.handlers.answer(request.method.as_str(), params);
         let id = request.id.clone();
@@ -550,6 +561,6 @@ impl Reports for Reception {
     }
 
     fn warning(&self, text: String) {
-        tracing::warn!("{text}");
+        tracing::warn!("{}", Printable(text));
     }
 }

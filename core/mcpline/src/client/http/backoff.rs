@@ -2,6 +2,16 @@
 
 use std::time::Duration;
 
+/// The least wait after a stream that ended at once, though its server demanded none. It doubles with each that does so in a
+/// row: a server must not have its clients come back as fast as they can.
+const LEAST: Duration = Duration::from_millis(25);
+
+/// The longest of these waits: a server that means to be polled names a longer one itself.
+const MOST_OF_LEAST: Duration = Duration::from_secs(1);
+
+/// A stream that lasts as long has not ended at once.
+pub(super) const HASTY: Duration = Duration::from_secs(1);
+
 /// Exponential waits between two bounds. Randomness is an argument.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Backoff {
@@ -16,10 +26,23 @@ impl Backoff {
     ///
     /// What the server demanded is the least, exactly, as the standard of server-sent events and the transport's page
     /// want it. A stream that ended without a failure, and whose server demanded nothing, is opened again after half
-    /// of the first wait or more, so that the clients of a server that restarts don't come all at once.
-    pub(super) fn delay(self, failures: u32, retry: Option<Duration>, random: u32) -> Duration {
+    /// of the first wait or more, so that the clients of a server that restarts don't come all at once. `hasty` is how many
+    /// streams in a row ended at once.
+    pub(super) fn delay(
+        self,
+        failures: u32,
+        hasty: u32,
+        retry: Option<Duration>,
+        random: u32,
+    ) -> Duration {
+        let least = match hasty {
+            0 => Duration::ZERO,
+            _ => LEAST
+                .saturating_mul(1 << (hasty - 1).min(10))
+                .min(MOST_OF_LEAST),
+        };
         match retry {
-            Some(retry) if failures == 0 => retry,
+            Some(retry) if failures == 0 => retry.max(least),
             retry => retry.unwrap_or_default().max(self.own(failures, random)),
         }
     }
@@ -49,17 +72,25 @@ mod tests {
     #[test]
     fn a_demanded_wait_is_kept_to_the_millisecond_whatever_chance_says() {
         for random in [0, 1, u32::MAX / 3, u32::MAX] {
-            assert_eq!(BACKOFF.delay(0, Some(ms(500)), random), ms(500));
-            assert_eq!(BACKOFF.delay(0, Some(ms(0)), random), ms(0));
-            assert_eq!(BACKOFF.delay(0, Some(ms(90_000)), random), ms(90_000));
+            assert_eq!(BACKOFF.delay(0, 1, Some(ms(500)), random), ms(500));
+            assert_eq!(BACKOFF.delay(0, 0, Some(ms(0)), random), ms(0));
+            assert_eq!(BACKOFF.delay(0, 9, Some(ms(90_000)), random), ms(90_000));
         }
+    }
+
+    #[test]
+    fn streams_that_end_at_once_are_opened_ever_more_slowly_though_no_wait_is_demanded() {
+        let waits: Vec<_> = [0, 1, 2, 3, 6, 7, u32::MAX]
+            .map(|hasty| BACKOFF.delay(0, hasty, Some(ms(0)), 0).as_millis())
+            .into();
+        assert_eq!(waits, [0, 25, 50, 100, 800, 1_000, 1_000]);
     }
 
     #[test]
     fn no_failure_shortens_a_demanded_wait() {
         for failures in 0..40 {
             for random in [0, u32::MAX] {
-                assert!(BACKOFF.delay(failures, Some(ms(3_000)), random) >= ms(3_000));
+                assert!(BACKOFF.delay(failures, 0, Some(ms(3_000)), random) >= ms(3_000));
             }
         }
     }
@@ -67,22 +98,22 @@ mod tests {
     #[test]
     fn waits_double_up_to_the_cap() {
         let waits: Vec<_> = (0..9)
-            .map(|failures| BACKOFF.delay(failures, None, u32::MAX).as_millis())
+            .map(|failures| BACKOFF.delay(failures, 0, None, u32::MAX).as_millis())
             .collect();
         assert_eq!(
             waits,
             [500, 500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]
         );
         assert_eq!(
-            BACKOFF.delay(u32::MAX, None, u32::MAX),
+            BACKOFF.delay(u32::MAX, 0, None, u32::MAX),
             Duration::from_secs(30)
         );
     }
 
     #[test]
     fn chance_shortens_a_wait_by_no_more_than_half() {
-        assert_eq!(BACKOFF.delay(3, None, 0), ms(1_000));
-        let middle = BACKOFF.delay(3, None, u32::MAX / 2);
+        assert_eq!(BACKOFF.delay(3, 0, None, 0), ms(1_000));
+        let middle = BACKOFF.delay(3, 0, None, u32::MAX / 2);
         assert!(middle > ms(1_499) && middle < ms(1_501), "{middle:?}");
     }
 }

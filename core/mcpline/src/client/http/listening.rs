@@ -9,7 +9,7 @@ use crate::client::error::ClientError;
 use crate::clock;
 
 use super::answer::{Answer, Media};
-use super::backoff::Backoff;
+use super::backoff::{Backoff, HASTY};
 use super::events::{End, Memory, Owner, pump};
 use super::exchange::too_large;
 use super::gate::Opener;
@@ -30,6 +30,8 @@ struct Attempts {
     backoff: Backoff,
     /// How many in a row brought nothing: they lengthen the wait.
     idle: u32,
+    /// How many in a row ended at once, whatever they brought.
+    hasty: u32,
     /// How many in a row failed, beside which the server didn't ask its clients to come back: they count as lost.
     vain: u32,
 }
@@ -37,11 +39,15 @@ struct Attempts {
 impl Attempts {
     async fn wait(&self, retry: Option<Duration>) {
         let random = u32::from_ne_bytes(clock::random());
-        tokio::time::sleep(self.backoff.delay(self.idle, retry, random)).await;
+        tokio::time::sleep(self.backoff.delay(self.idle, self.hasty, retry, random)).await;
     }
 
     /// A connection ended that carried the stream since `begun`.
     fn ended(&mut self, heard: bool, begun: Instant, retry: Option<Duration>) {
+        self.hasty = match begun.elapsed() < HASTY {
+            true => self.hasty.saturating_add(1),
+            false => 0,
+        };
         if heard || begun.elapsed() >= self.backoff.cap {
             (self.idle, self.vain) = (0, 0);
             return;
@@ -140,6 +146,7 @@ impl Conversation {
         Attempts {
             backoff: self.client.settings.backoff(),
             idle: 0,
+            hasty: 0,
             vain: 0,
         }
     }

@@ -16,6 +16,7 @@ mod gate;
 mod headers;
 mod http_client;
 mod listening;
+mod one_way;
 mod pair;
 mod pool;
 mod reach;

@@ -18,6 +18,7 @@ use super::exchange::{Waiting, too_large};
 use super::gate::Gate;
 use super::headers::Heads;
 use super::http_client::HttpClient;
+use super::one_way::{Admission, OneWay};
 use super::refusal::refusal;
 use super::target::Target;
 use super::tasks::Tasks;
@@ -26,6 +27,7 @@ use super::tasks::Tasks;
 pub(crate) struct PairLink {
     pair: Arc<Pair>,
     tasks: Arc<Tasks>,
+    one_way: Arc<OneWay>,
 }
 
 struct Pair {
@@ -86,7 +88,11 @@ impl PairLink {
             reader.sink.ended(error);
             drop(opener);
         });
-        Ok(Arc::new(Self { pair, tasks }))
+        Ok(Arc::new(Self {
+            pair,
+            tasks,
+            one_way: Arc::default(),
+        }))
     }
 }
 
@@ -126,9 +132,24 @@ impl Link for PairLink {
                     drop(opener);
                 });
             }
-            Purpose::Answer => {
-                self.tasks.spawn(async move { pair.tell(message).await });
-            }
+            Purpose::Answer => match self.one_way.admit(message) {
+                Admission::Post(message) => {
+                    let one_way = self.one_way.clone();
+                    self.tasks.spawn(async move {
+                        let mut next = Some(message);
+                        while let Some(message) = next {
+                            pair.tell(message).await;
+                            next = one_way.next();
+                        }
+                    });
+                }
+                Admission::Waits => {}
+                Admission::Full => {
+                    self.tasks.close();
+                    self.tasks
+                        .detached(async move { pair.sink.ended(OneWay::overflow()) });
+                }
+            },
         }
     }
 

@@ -15,6 +15,7 @@ use super::exchange::{exchange, tell};
 use super::gate::Gate;
 use super::headers::Heads;
 use super::http_client::HttpClient;
+use super::one_way::{Admission, OneWay};
 use super::target::Target;
 use super::tasks::Tasks;
 
@@ -29,6 +30,7 @@ const GREETING: Duration = Duration::from_millis(250);
 pub(crate) struct HttpLink {
     talk: Arc<Conversation>,
     tasks: Arc<Tasks>,
+    one_way: Arc<OneWay>,
 }
 
 /// What the tasks of a link share.
@@ -86,13 +88,31 @@ impl HttpLink {
         Ok(Arc::new(Self {
             talk: Arc::new(talk),
             tasks: Tasks::new(client.handle.clone()),
+            one_way: Arc::default(),
         }))
     }
 
     /// Sends a notification or an answer.
     fn tell(&self, message: Bytes) {
-        let talk = self.talk.clone();
-        self.tasks.spawn(async move { tell(&talk, message).await });
+        match self.one_way.admit(message) {
+            Admission::Post(message) => {
+                let (talk, one_way) = (self.talk.clone(), self.one_way.clone());
+                self.tasks.spawn(async move {
+                    let mut next = Some(message);
+                    while let Some(message) = next {
+                        tell(&talk, message).await;
+                        next = one_way.next();
+                    }
+                });
+            }
+            Admission::Waits => {}
+            Admission::Full => {
+                self.tasks.close();
+                let sink = self.talk.sink.clone();
+                self.tasks
+                    .detached(async move { sink.ended(OneWay::overflow()) });
+            }
+        }
     }
 
     /// Sends `notifications/initialized` if it is given, then opens the session's own stream if there is to be one.

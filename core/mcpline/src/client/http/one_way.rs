@@ -1,0 +1,132 @@
+//! Messages that have no answer, on their way out: notifications, and answers to what the server asks.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+use crate::client::error::ClientError;
+
+/// How many are posted at once. Each takes a connection, and with it a descriptor of the host's.
+const MAX_POSTS: usize = 16;
+
+/// How many wait for that: more than a server has outstanding that takes the answers to what it asks.
+const MAX_WAITING: usize = 1_024;
+
+/// How many bytes wait: two of the longest messages.
+const MAX_WAITING_BYTES: usize = 32 * 1024 * 1024;
+
+/// The messages of one link that have no answer.
+#[derive(Debug, Default)]
+pub(super) struct OneWay {
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// How many tasks post.
+    posting: usize,
+    waiting: VecDeque<Bytes>,
+    bytes: usize,
+}
+
+/// What becomes of a message.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Admission {
+    /// A task has to post it, and then whatever [`next`](OneWay::next) gives.
+    Post(Bytes),
+    /// One of the tasks will post it.
+    Waits,
+    /// The server makes the client send more than it takes.
+    Full,
+}
+
+impl OneWay {
+    /// Takes a message.
+    pub(super) fn admit(&self, message: Bytes) -> Admission {
+        let mut state = self.lock();
+        if state.posting < MAX_POSTS {
+            state.posting += 1;
+            return Admission::Post(message);
+        }
+        if state.waiting.len() >= MAX_WAITING || state.bytes + message.len() > MAX_WAITING_BYTES {
+            return Admission::Full;
+        }
+        state.bytes += message.len();
+        state.waiting.push_back(message);
+        Admission::Waits
+    }
+
+    /// The next message for a task that has posted one; `None` ends the task.
+    pub(super) fn next(&self) -> Option<Bytes> {
+        let mut state = self.lock();
+        let Some(message) = state.waiting.pop_front() else {
+            state.posting -= 1;
+            return None;
+        };
+        state.bytes -= message.len();
+        Some(message)
+    }
+
+    /// Why the conversation ends that has no room for a message.
+    pub(super) fn overflow() -> ClientError {
+        ClientError::Invalid {
+            reason: format!(
+                "the server sends requests faster than it takes their answers: more than {MAX_WAITING} \
+                 messages or {MAX_WAITING_BYTES} bytes wait"
+            ),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MESSAGE: Bytes = Bytes::from_static(b"{}");
+
+    #[test]
+    fn posts_a_few_at_once_and_keeps_the_rest_in_order() {
+        let one_way = OneWay::default();
+        for _ in 0..MAX_POSTS {
+            assert_eq!(one_way.admit(MESSAGE), Admission::Post(MESSAGE));
+        }
+        for number in 0..3u8 {
+            assert_eq!(one_way.admit(vec![number].into()), Admission::Waits);
+        }
+        for number in 0..3u8 {
+            assert_eq!(one_way.next().as_deref(), Some(&[number][..]));
+        }
+        for _ in 0..MAX_POSTS {
+            assert_eq!(one_way.next(), None);
+        }
+        assert_eq!(one_way.admit(MESSAGE), Admission::Post(MESSAGE));
+    }
+
+    #[test]
+    fn is_full_by_number_and_by_bytes() {
+        let one_way = OneWay::default();
+        for _ in 0..MAX_POSTS {
+            let _ = one_way.admit(MESSAGE);
+        }
+        for _ in 0..MAX_WAITING {
+            assert_eq!(one_way.admit(MESSAGE), Admission::Waits);
+        }
+        assert_eq!(one_way.admit(MESSAGE), Admission::Full);
+
+        let one_way = OneWay::default();
+        for _ in 0..MAX_POSTS {
+            let _ = one_way.admit(MESSAGE);
+        }
+        let half = Bytes::from(vec![0; MAX_WAITING_BYTES / 2]);
+        assert_eq!(one_way.admit(half.clone()), Admission::Waits);
+        assert_eq!(one_way.admit(half), Admission::Waits);
+        assert_eq!(one_way.admit(MESSAGE), Admission::Full);
+        assert!(one_way.next().is_some());
+        assert_eq!(one_way.admit(MESSAGE), Admission::Waits);
+    }
+}
