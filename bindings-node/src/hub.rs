@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 
 use mcpline::HandlerError;
-use mcpline::foreign::{CallQueue, Completion, Completions};
+use mcpline::foreign::{CallQueue, Completion, Completions, Place};
 use mcpline::protocol::wire::Raw;
 use napi::bindgen_prelude::{Array, Float64Array, JsValue, Object};
 use napi::{Env, Result, sys};
@@ -44,7 +44,7 @@ pub(crate) enum Event {
     /// The HTTP exchange with this number has something new.
     Ready(u32),
     /// Something that concerns a client: its number, what it is about, a number and JSON.
-    Told(u32, u32, f64, Option<Raw>),
+    Told(u32, u32, f64, Option<Raw>, Option<Place>),
     /// A warning for the developer.
     Warning(String),
 }
@@ -342,7 +342,7 @@ impl Hub {
                     let number = f64::from(exchange);
                     self.table.write(rows, Row::Ready, [number, 0.0, 0.0]);
                 }
-                Event::Told(client, about, number, json) => {
+                Event::Told(client, about, number, json, _place) => {
                     put(rows, json.as_ref().map_or(&[][..], Raw::as_bytes))?;
                     let numbers = [f64::from(client), f64::from(about), number];
                     self.table.write(rows, Row::Told, numbers);

@@ -100,7 +100,7 @@ impl Verifier {
                 number
             };
             let told = Some(Raw::string(token.expose()));
-            shared.post(Event::Told(listener, 0, f64::from(number), told));
+            shared.post(Event::Told(listener, 0, f64::from(number), told, None));
             let place = Place {
                 number,
                 waiting: waiting.clone(),

@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
+use mcpline::foreign::Backlog;
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::{Method, Notification, Raw};
 
@@ -112,6 +113,7 @@ impl Ears {
             return None;
         }
         let (ears, client, lane) = (self.clone(), Handle(client), Lane::new(owner));
+        let backlog = Backlog::default();
         Some(move |notification: &Notification| {
             let params = notification
                 .params
@@ -121,12 +123,19 @@ impl Ears {
             if let Some((hear, data)) = ears.log.clone()
                 && notification.method == Method::NotificationsMessage
                 && let Some(message) = LogMessage::of(&params)
+                && let Some(place) = backlog.admit(params.as_bytes().len())
             {
-                lane.call_back(move || message.tell(hear, client, &data));
+                lane.call_back(move || {
+                    message.tell(hear, client, &data);
+                    drop(place);
+                });
             }
-            if let Some((hear, data)) = ears.notification.clone() {
+            if let Some((hear, data)) = ears.notification.clone()
+                && let Some(place) = backlog.admit(params.as_bytes().len())
+            {
                 let method = terminated(notification.method.as_str());
                 lane.call_back(move || {
+                    let _place = place;
                     let (method, params) = (method.as_ptr(), Text::new(params.as_bytes()));
                     // SAFETY: the texts outlive the call, and the data is released after the last callback.
                     unsafe {
@@ -184,6 +193,7 @@ pub(super) struct Lines {
     hear: HearLine,
     data: Arc<UserData>,
     lane: Lane,
+    backlog: Backlog,
 }
 
 impl Lines {
@@ -198,6 +208,7 @@ impl Lines {
             hear,
             data,
             lane: Lane::new(owner),
+            backlog: Backlog::default(),
         }
     }
 
@@ -205,8 +216,12 @@ impl Lines {
     pub(super) fn listener(self: &Arc<Self>) -> impl Fn(&str) + Send + Sync + 'static {
         let lines = self.clone();
         move |line| {
+            let Some(place) = lines.backlog.admit(line.len()) else {
+                return;
+            };
             let (line, lines) = (Text::new(line.as_bytes()), lines.clone());
             lines.lane.clone().call_back(move || {
+                let _place = place;
                 // SAFETY: the line outlives the call, and the data is released after the last callback.
                 unsafe {
                     let (text, length) = (line.as_ptr(), line.len());

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use mcpline::client::ProgressListener;
+use mcpline::foreign::Backlog;
 use mcpline::protocol::vocabulary::Progress;
 use tokio::task::AbortHandle;
 
@@ -77,6 +78,8 @@ pub(super) struct Request {
     token: Option<Token>,
     /// Who hears of its progress, and where: that comes before the end.
     hears: Option<(Hears, Lane)>,
+    /// Reports that wait to be told.
+    backlog: Backlog,
     flight: Mutex<Flight>,
     /// Its end has been told.
     is_over: AtomicBool,
@@ -109,6 +112,7 @@ impl Request {
                 number,
                 token,
                 hears: hears.map(|hears| (hears, Lane::new(client.owner()))),
+                backlog: Backlog::default(),
                 flight: Mutex::new(Flight {
                     sink: Some((sink, entered)),
                     task: None,
@@ -196,9 +200,14 @@ impl Request {
         let Some((hears, lane)) = &self.hears else {
             return;
         };
+        let bytes = progress.message.as_ref().map_or(0, String::len);
+        let Some(place) = self.backlog.admit(bytes) else {
+            return;
+        };
         let (request, hears) = (self.clone(), *hears);
         // A client that is closed tells nothing any more.
         lane.call_back(move || {
+            let _place = place;
             if !request.is_over.load(Ordering::Acquire) {
                 let message = progress.message.as_deref().map(terminated);
                 let message = message

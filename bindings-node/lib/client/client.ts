@@ -25,6 +25,7 @@ import { ClientClosedError } from "./errors.js";
 import { Flag } from "./events.js";
 import { Host, warn } from "./host.js";
 import type { NativeClient, NativeClients } from "./native.js";
+import { Backlog } from "./backlog.js";
 import { Notifications } from "./notifications.js";
 import { callResult, completeResult, pageOf, promptResult, readResult } from "./shapes.js";
 import {
@@ -498,23 +499,20 @@ export class Client {
 
 /** Progress of one request on its way to whoever listens. */
 class Reports {
-  /** Settled when every report was heard. */
-  heard: Promise<void> | undefined;
+  readonly #listeners = new Backlog("who listens to progress");
   readonly #listener: (report: Progress) => unknown;
 
   constructor(listener: (report: Progress) => unknown) {
     this.#listener = listener;
   }
 
+  /** Settled when every report was heard. */
+  get heard(): Promise<void> | undefined {
+    return this.#listeners.last;
+  }
+
   hear(report: Progress): void {
-    if (this.heard !== undefined) {
-      this.heard = this.heard.then(() => this.#told(report));
-    } else {
-      const told = this.#told(report);
-      if (told !== undefined) {
-        this.heard = told;
-      }
-    }
+    this.#listeners.run(report.message?.length ?? 0, () => this.#told(report));
   }
 
   /** Never rejected. */

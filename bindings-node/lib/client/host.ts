@@ -12,6 +12,7 @@ import type {
   Root,
 } from "../protocol.js";
 import type { Channels } from "./channel.js";
+import { Backlog } from "./backlog.js";
 import { About } from "./events.js";
 import type { NativeClient } from "./native.js";
 import type { Progress } from "./options.js";
@@ -89,8 +90,8 @@ export class Host {
   readonly #handlers: Handlers;
   readonly #stderr: ((line: string) => void) | undefined;
   readonly #answering = new Map<number, AbortController>();
-  /** What handlers of notifications have returned, one after the other. */
-  #heard: Promise<unknown> | undefined;
+  /** Handlers of notifications, one after the other. */
+  readonly #listeners = new Backlog("a handler of notifications");
 
   constructor(handlers: Handlers, stderr: ((line: string) => void) | undefined) {
     this.#handlers = handlers;
@@ -148,11 +149,11 @@ export class Host {
         break;
       case About.Told: {
         const [method, params] = JSON.parse(json) as [string, Record<string, unknown>];
-        this.#hear({ method, params });
+        this.#hear({ method, params }, json.length);
         break;
       }
       case About.Stderr:
-        this.#run("stderr", () => this.#stderr?.(JSON.parse(json) as string));
+        this.#run("stderr", json.length, () => this.#stderr?.(JSON.parse(json) as string));
         break;
       case About.Dial:
         this.channels?.dial(number);
@@ -236,57 +237,44 @@ export class Host {
     return JSON.stringify({ roots: found.map((root) => rootOf(root, pathToFileURL)) });
   }
 
-  #hear(notification: Notification): void {
+  #hear(notification: Notification, size: number): void {
     const handlers = this.#handlers;
     for (const taker of this.takers) {
       taker.take(notification);
     }
     const { method, params } = notification;
-    this.#run(method, () => handlers.onNotification?.(notification));
+    this.#run(method, size, () => handlers.onNotification?.(notification));
     switch (method) {
       case "notifications/message":
-        this.#run(method, () => handlers.onLog?.(params as unknown as LogMessage));
+        this.#run(method, size, () => handlers.onLog?.(params as unknown as LogMessage));
         break;
       case "notifications/tools/list_changed":
-        this.#run(method, () => handlers.onToolsChanged?.());
+        this.#run(method, size, () => handlers.onToolsChanged?.());
         break;
       case "notifications/resources/list_changed":
-        this.#run(method, () => handlers.onResourcesChanged?.());
+        this.#run(method, size, () => handlers.onResourcesChanged?.());
         break;
       case "notifications/prompts/list_changed":
-        this.#run(method, () => handlers.onPromptsChanged?.());
+        this.#run(method, size, () => handlers.onPromptsChanged?.());
         break;
       case "notifications/resources/updated":
-        this.#run(method, () => handlers.onResourceUpdated?.(String(params["uri"])));
+        this.#run(method, size, () => handlers.onResourceUpdated?.(String(params["uri"])));
         break;
     }
   }
 
-  /** Runs a handler that only hears, after those before it if they take their time. */
-  #run(what: string, handle: () => unknown): void {
-    const run = async () => {
-      try {
-        await handle();
-      } catch (error) {
-        warn(`the handler of ${what} failed`, error);
-      }
+  /** Runs a handler that only hears, after those before it if they take their time. `size` is how much it keeps. */
+  #run(what: string, size: number, handle: () => unknown): void {
+    const failed = (error: unknown) => {
+      warn(`the handler of ${what} failed`, error);
     };
-    if (this.#heard !== undefined) {
-      this.#heard = this.#heard.then(run);
-    } else {
+    this.#listeners.run(size, () => {
       try {
         const value = handle();
-        if (value instanceof Promise) {
-          this.#heard = value.catch((error: unknown) => warn(`the handler of ${what} failed`, error));
-        }
+        return value instanceof Promise ? value.then(() => undefined, failed) : undefined;
       } catch (error) {
-        warn(`the handler of ${what} failed`, error);
-      }
-    }
-    const last = this.#heard;
-    void last?.then(() => {
-      if (this.#heard === last) {
-        this.#heard = undefined;
+        failed(error);
+        return undefined;
       }
     });
   }

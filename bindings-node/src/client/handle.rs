@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use mcpline::RpcError;
 use mcpline::client::{Address, Client as CoreClient, ClientBuilder, ClientError, RequestOptions};
+use mcpline::foreign::Backlog;
 use mcpline::foreign::options::{
     CallOptions, ClientOptions, HostOptions, HttpClientOptions, log_level,
 };
@@ -191,7 +192,7 @@ impl Plan {
             let outlet = outlet.clone();
             Address::Command(match hears {
                 true => command.on_stderr(move |line| {
-                    outlet.tell(About::Stderr, 0, Some(Raw::string(line)));
+                    outlet.tell_listener(About::Stderr, 0, Raw::string(line));
                 }),
                 false => command,
             })
@@ -214,6 +215,7 @@ impl Plan {
         let outlet = Outlet {
             hub: self.clients.hub().clone(),
             client: self.number,
+            backlog: Backlog::default(),
         };
         let questions = Arc::<Questions>::default();
         let channels = Arc::<Channels>::default();
@@ -374,7 +376,7 @@ impl Client {
         if flags & HEARS != 0 {
             let outlet = self.outlet.clone();
             options.progress = Some(Arc::new(move |progress| {
-                outlet.tell(About::Progress, promise, Some(told(&progress)));
+                outlet.tell_listener(About::Progress, promise, told(&progress));
             }));
         }
         let asking = self.task(promise, flags & MAY_END != 0, async move {

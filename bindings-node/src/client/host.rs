@@ -129,6 +129,6 @@ pub(super) fn listener(
         let params = notification.params.as_ref();
         let params = params.map_or("{}", |params| params.raw().as_str());
         let told = format!("[{},{params}]", name.as_str());
-        outlet.tell(About::Told, 0, Some(Raw::from_trusted(told)));
+        outlet.tell_listener(About::Told, 0, Raw::from_trusted(told));
     }
 }

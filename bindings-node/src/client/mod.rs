@@ -15,6 +15,7 @@ mod host;
 
 use std::sync::Arc;
 
+use mcpline::foreign::{Backlog, Place};
 use mcpline::protocol::wire::Raw;
 
 use crate::hub::{Event, Shared};
@@ -49,12 +50,25 @@ enum About {
 struct Outlet {
     hub: Arc<Shared>,
     client: u32,
+    /// What waits for the client's listeners.
+    backlog: Backlog,
 }
 
 impl Outlet {
     fn tell(&self, about: About, number: u32, json: Option<Raw>) {
+        self.post(about, number, json, None);
+    }
+
+    /// Tells what a listener hears, unless it is so slow that too much waits for it.
+    fn tell_listener(&self, about: About, number: u32, json: Raw) {
+        if let Some(place) = self.backlog.admit(json.as_bytes().len()) {
+            self.post(about, number, Some(json), Some(place));
+        }
+    }
+
+    fn post(&self, about: About, number: u32, json: Option<Raw>, place: Option<Place>) {
         let number = f64::from(number);
         self.hub
-            .post(Event::Told(self.client, about as u32, number, json));
+            .post(Event::Told(self.client, about as u32, number, json, place));
     }
 }

@@ -125,7 +125,8 @@ class LoopHost:
         self._loop = loop
         self._context = copy_context()
         self._answering: dict[int, asyncio.Task[None]] = {}
-        self._awaiting: list[Awaitable[Any]] = []
+        # With each what tells, once it is let go of, that there is room for another.
+        self._awaiting: list[tuple[Awaitable[Any], object]] = []
         self._worker: asyncio.Task[None] | None = None
 
     def _task(self, coroutine: typing.Coroutine[Any, Any, None]) -> asyncio.Task[None]:
@@ -166,35 +167,38 @@ class LoopHost:
         finally:
             self._answering.pop(number, None)
 
-    def hear(self, method: str, params: bytes | None) -> None:
-        """Tell who listens, in order."""
+    def hear(self, method: str, params: bytes | None, waiting: object) -> None:
+        """Tell who listens, in order. `waiting` is let go of when they have ended."""
         try:
             for value in self._context.copy().run(lambda: list(self._handlers.hear(method, params))):
-                self._then(value)
+                self._then(value, waiting)
         except Exception:
             _LOGGER.exception("the handler of %s failed", method)
 
-    def hear_stderr(self, line: str) -> None:
+    def hear_stderr(self, line: str, waiting: object) -> None:
         """Tell who listens to a child's stderr."""
         if self._handlers.on_stderr is not None:
             try:
-                self._then(self._handlers.on_stderr(line))
+                self._then(self._handlers.on_stderr(line), waiting)
             except Exception:
                 _LOGGER.exception("the handler of stderr failed")
 
-    def _then(self, value: Any) -> None:
+    def _then(self, value: Any, waiting: object) -> None:
         if not inspect.isawaitable(value):
             return
-        self._awaiting.append(value)
+        self._awaiting.append((value, waiting))
         if self._worker is None:
             self._worker = self._task(self._work())
 
     async def _work(self) -> None:
         while self._awaiting:
+            value, waiting = self._awaiting.pop(0)
             try:
-                await self._awaiting.pop(0)
+                await value
             except Exception:
                 _LOGGER.exception("a handler of notifications failed")
+            finally:
+                del waiting
         self._worker = None
 
 
@@ -227,15 +231,15 @@ class ThreadHost:
         except BaseException as error:  # noqa: BLE001 - whatever it is, the server gets an answer
             _fail(answer, method, error)
 
-    def hear(self, method: str, params: bytes | None) -> None:
-        """Tell who listens, in order."""
+    def hear(self, method: str, params: bytes | None, waiting: object) -> None:
+        """Tell who listens, in order. `waiting` is let go of when they have ended."""
         try:
             for value in self._handlers.hear(method, params):
                 _awaited(value)
         except Exception:
             _LOGGER.exception("the handler of %s failed", method)
 
-    def hear_stderr(self, line: str) -> None:
+    def hear_stderr(self, line: str, waiting: object) -> None:
         """Tell who listens to a child's stderr."""
         if self._handlers.on_stderr is not None:
             try:

@@ -518,13 +518,22 @@ class Client:
         await self._end_of(done, number, port)
 
 
+# How many reports of one request wait for a listener that takes its time: as many as in the core.
+_MOST_REPORTS = 4096
+
+# How many characters of them wait: two of the longest messages.
+_MOST_REPORT_CHARACTERS = 32 * 1024 * 1024
+
+
 class _Reports:
     """Progress of one request on its way to whoever listens."""
 
     def __init__(self, listener: Progress) -> None:
         self._listener = listener
         self._context = copy_context()
-        self._awaiting: list[Any] = []
+        self._awaiting: list[tuple[Any, int]] = []
+        self._characters = 0
+        self._overflowed = False
         self._worker: asyncio.Task[None] | None = None
 
     def hear(self, progress: float, total: float | None, message: str | None) -> None:
@@ -535,16 +544,33 @@ class _Reports:
             _LOGGER.exception("who listens to progress failed")
             return
         if inspect.isawaitable(value):
-            self._awaiting.append(value)
+            size = len(message or "")
+            waiting = len(self._awaiting)
+            if waiting >= _MOST_REPORTS or (waiting and self._characters + size > _MOST_REPORT_CHARACTERS):
+                self._drop(value)
+                return
+            self._characters += size
+            self._awaiting.append((value, size))
             if self._worker is None or self._worker.done():
                 self._worker = self._context.run(asyncio.get_running_loop().create_task, self._work())
 
     async def _work(self) -> None:
         while self._awaiting:
+            value, size = self._awaiting.pop(0)
+            self._characters -= size
             try:
-                await self._awaiting.pop(0)
+                await value
             except Exception:
                 _LOGGER.exception("who listens to progress failed")
+
+    def _drop(self, value: Any) -> None:
+        """Drop a report that comes while too many wait."""
+        close = getattr(value, "close", None)
+        if close is not None:
+            close()
+        if not self._overflowed:
+            self._overflowed = True
+            _LOGGER.warning("who listens to progress is slower than the server: reports are dropped")
 
     async def heard(self) -> None:
         """Wait until every report was heard."""

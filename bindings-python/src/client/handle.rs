@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use mcpline::client::{Address, Client as CoreClient, ClientBuilder, ClientError, RequestOptions};
+use mcpline::foreign::Backlog;
 use mcpline::foreign::options::{ClientOptions, HostOptions, HttpClientOptions, ProgramOptions};
 use mcpline::foreign::{Completion, Deed};
 use mcpline::protocol::client::CallTimeouts;
@@ -39,6 +40,8 @@ struct Shared {
     /// How it is to be opened, until it is.
     plan: Mutex<Option<(ClientBuilder, Address)>>,
     core: OnceLock<CoreClient>,
+    /// What waits for its listeners.
+    backlog: Backlog,
     /// What is being done, to be given up.
     running: Mutex<HashMap<u64, AbortHandle>>,
 }
@@ -108,7 +111,16 @@ impl Client {
         let address = address.map_err(|error| errors::core(py, &error))?;
         let runtime = super::shared_runtime(py)?;
         let offer: HostOptions = read(py, "the handlers", offer)?;
-        Self::make(py, port, host, offer, settings, address, runtime)
+        Self::make(
+            py,
+            port,
+            host,
+            offer,
+            settings,
+            address,
+            runtime,
+            Backlog::default(),
+        )
     }
 
     /// A client of a program, which it starts.
@@ -124,10 +136,13 @@ impl Client {
         let program: ProgramOptions = read(py, "the program", program)?;
         let host = Host::new(host);
         let offer: HostOptions = read(py, "the handlers", offer)?;
-        let stderr = offer.stderr.then(|| (port.outlet().clone(), host.clone()));
+        let backlog = Backlog::default();
+        let stderr = offer
+            .stderr
+            .then(|| (port.outlet().clone(), host.clone(), backlog.clone()));
         let address = options::command(py, program, stderr)?;
         let runtime = super::shared_runtime(py)?;
-        Self::make(py, port, host, offer, settings, address, runtime)
+        Self::make(py, port, host, offer, settings, address, runtime, backlog)
     }
 
     /// A client of a Unix socket.
@@ -143,7 +158,16 @@ impl Client {
         let runtime = super::shared_runtime(py)?;
         let offer: HostOptions = read(py, "the handlers", offer)?;
         let address = Address::Socket(path);
-        Self::make(py, port, Host::new(host), offer, settings, address, runtime)
+        Self::make(
+            py,
+            port,
+            Host::new(host),
+            offer,
+            settings,
+            address,
+            runtime,
+            Backlog::default(),
+        )
     }
 
     /// A client of a server in this process. Its I/O is done where the server's is.
@@ -159,7 +183,16 @@ impl Client {
         let runtime = server.start_runtime(py)?;
         let offer: HostOptions = read(py, "the handlers", offer)?;
         let address = Address::Server(server.core().clone());
-        Self::make(py, port, Host::new(host), offer, settings, address, runtime)
+        Self::make(
+            py,
+            port,
+            Host::new(host),
+            offer,
+            settings,
+            address,
+            runtime,
+            Backlog::default(),
+        )
     }
 
     /// Connects. `future` is told when it is; returns the number of the attempt.
@@ -203,8 +236,12 @@ impl Client {
                 let (mut options, listener) = request_options(py, self.timeouts, given)?;
                 if let Some(listener) = listener {
                     let (outlet, listener) = (outlet.clone(), Arc::new(listener));
+                    let backlog = self.shared.backlog.clone();
                     options.progress = Some(Arc::new(move |progress| {
-                        outlet.post(Event::Progress(listener.clone(), progress));
+                        let bytes = progress.message.as_ref().map_or(0, String::len);
+                        if let Some(place) = backlog.admit(bytes) {
+                            outlet.post(Event::Progress(listener.clone(), progress, place));
+                        }
                     }));
                 }
                 options
@@ -233,7 +270,13 @@ impl Client {
                 let (mut options, listener) = request_options(py, self.timeouts, given)?;
                 if listener.is_some() {
                     let waiter = waiter.clone();
-                    options.progress = Some(Arc::new(move |progress| waiter.progress(progress)));
+                    let backlog = self.shared.backlog.clone();
+                    options.progress = Some(Arc::new(move |progress| {
+                        let bytes = progress.message.as_ref().map_or(0, String::len);
+                        if let Some(place) = backlog.admit(bytes) {
+                            waiter.progress(progress, place);
+                        }
+                    }));
                 }
                 (options, listener)
             }
@@ -380,6 +423,7 @@ impl Client {
 }
 
 impl Client {
+    #[expect(clippy::too_many_arguments, reason = "what a client is made of")]
     fn make(
         py: Python<'_>,
         port: &Port,
@@ -388,14 +432,16 @@ impl Client {
         settings: &[u8],
         address: Address,
         runtime: Arc<Runtime>,
+        backlog: Backlog,
     ) -> PyResult<Self> {
         let settings: ClientOptions = read(py, "the settings", settings)?;
         let settings = settings.settings();
         let settings = settings.map_err(|error| errors::core(py, &error))?;
         let timeouts = settings.timeouts;
-        let builder = options::builder(py, offer, settings, port.outlet(), &host)?;
+        let builder = options::builder(py, offer, settings, port.outlet(), &host, &backlog)?;
         let shared = Shared {
             plan: Mutex::new(Some((builder, address))),
+            backlog,
             ..Shared::default()
         };
         Ok(Self {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use mcpline::RpcError;
 use mcpline::client::{Answer as Answering, Answerer, ClientBuilder};
+use mcpline::foreign::Backlog;
 use mcpline::protocol::ErrorCode;
 use mcpline::protocol::wire::Raw;
 use pyo3::prelude::*;
@@ -125,19 +126,26 @@ pub(super) fn listening(
     builder: ClientBuilder,
     outlet: &Arc<Outlet>,
     host: &Arc<Host>,
+    backlog: &Backlog,
     only_logs: bool,
 ) -> ClientBuilder {
-    let (outlet, host) = (outlet.clone(), host.clone());
+    let (outlet, host, backlog) = (outlet.clone(), host.clone(), backlog.clone());
     builder.on_notification(move |notification| {
         let method = notification.method.as_str();
         if only_logs && method != "notifications/message" {
             return;
         }
         let params = notification.params.as_ref();
+        let params = params.map(|params| params.raw().clone());
+        let bytes = method.len() + params.as_ref().map_or(0, |params| params.as_bytes().len());
+        let Some(place) = backlog.admit(bytes) else {
+            return;
+        };
         outlet.post(Event::Told {
             host: host.clone(),
             method: method.to_owned(),
-            params: params.map(|params| params.raw().clone()),
+            params,
+            place,
         });
     })
 }

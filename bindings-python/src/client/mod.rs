@@ -25,7 +25,7 @@ pub(crate) use cursors::Cursors;
 pub(crate) use failure::failures;
 pub(crate) use handle::Client;
 pub(crate) use host::Answer;
-pub(crate) use port::Port;
+pub(crate) use port::{Port, Waiting};
 
 /// The one I/O thread of all clients of this process. It lasts: connections end in the background.
 fn shared_runtime(py: Python<'_>) -> PyResult<Arc<Runtime>> {

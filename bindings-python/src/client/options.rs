@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use mcpline::client::{Address, ClientBuilder, ClientSettings, RequestOptions};
+use mcpline::foreign::Backlog;
 use mcpline::foreign::options::{CallOptions, HostOptions, ProgramOptions, log_level};
 use mcpline::protocol::client::CallTimeouts;
 use mcpline::protocol::vocabulary::LoggingLevel;
@@ -21,13 +22,14 @@ pub(super) fn builder(
     settings: ClientSettings,
     outlet: &Arc<Outlet>,
     host: &Arc<Host>,
+    backlog: &Backlog,
 ) -> PyResult<ClientBuilder> {
     let (notifications, logs) = (offer.notifications, offer.logs);
     let builder = offer
         .builder(settings, |method| host::answerer(outlet, host, method))
         .map_err(|error| errors::core(py, &error))?;
     Ok(match notifications || logs {
-        true => host::listening(builder, outlet, host, !notifications),
+        true => host::listening(builder, outlet, host, backlog, !notifications),
         false => builder,
     })
 }
@@ -36,14 +38,16 @@ pub(super) fn builder(
 pub(super) fn command(
     py: Python<'_>,
     program: ProgramOptions,
-    stderr: Option<(Arc<Outlet>, Arc<Host>)>,
+    stderr: Option<(Arc<Outlet>, Arc<Host>, Backlog)>,
 ) -> PyResult<Address> {
     let command = program.command();
     let mut command = command.map_err(|error| errors::core(py, &error))?;
-    if let Some((outlet, host)) = stderr {
+    if let Some((outlet, host, backlog)) = stderr {
         command = command.on_stderr(move |line| {
-            let (host, line) = (host.clone(), line.to_owned());
-            outlet.post(Event::Stderr { host, line });
+            if let Some(place) = backlog.admit(line.len()) {
+                let (host, line) = (host.clone(), line.to_owned());
+                outlet.post(Event::Stderr { host, line, place });
+            }
         });
     }
     Ok(Address::Command(command))

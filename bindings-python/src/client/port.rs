@@ -5,7 +5,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-use mcpline::foreign::Completion;
+use mcpline::foreign::{Completion, Place};
 use mcpline::protocol::vocabulary::Progress;
 use mcpline::protocol::wire::Raw;
 use pyo3::prelude::*;
@@ -25,7 +25,7 @@ pub(super) enum Event {
     /// A future gets its result.
     Resolve(Py<PyAny>, Given),
     /// A caller hears of progress.
-    Progress(Arc<Py<PyAny>>, Progress),
+    Progress(Arc<Py<PyAny>>, Progress, Place),
     /// The server asks.
     Question {
         host: Arc<Host>,
@@ -41,9 +41,14 @@ pub(super) enum Event {
         host: Arc<Host>,
         method: String,
         params: Option<Raw>,
+        place: Place,
     },
     /// A child wrote a line to its stderr.
-    Stderr { host: Arc<Host>, line: String },
+    Stderr {
+        host: Arc<Host>,
+        line: String,
+        place: Place,
+    },
 }
 
 /// Where the I/O thread leaves what has to happen.
@@ -75,6 +80,10 @@ impl Outlet {
         }
     }
 }
+
+/// Something that waits for a listener: whoever holds this has yet to tell it.
+#[pyclass(frozen, module = "mcpline._native")]
+pub(crate) struct Waiting(#[expect(dead_code, reason = "dropped with it")] Place);
 
 /// What an event loop drains, and where it leaves what it wants done.
 #[pyclass(frozen, module = "mcpline._native")]
@@ -226,7 +235,7 @@ fn happen(py: Python<'_>, event: Event) -> PyResult<()> {
             };
             Ok(())
         }
-        Event::Progress(callback, progress) => report(py, &callback, &progress),
+        Event::Progress(callback, progress, _place) => report(py, &callback, &progress),
         Event::Question {
             host,
             number,
@@ -252,17 +261,18 @@ fn happen(py: Python<'_>, event: Event) -> PyResult<()> {
             host,
             method,
             params,
+            place,
         } => {
             let Some(host) = host.get(py)? else {
                 return Ok(());
             };
             let params = params.map(|params| PyBytes::new(py, params.as_bytes()));
-            host.call_method1(intern!(py, "hear"), (method, params))
+            host.call_method1(intern!(py, "hear"), (method, params, Waiting(place)))
                 .map(drop)
         }
-        Event::Stderr { host, line } => match host.get(py)? {
+        Event::Stderr { host, line, place } => match host.get(py)? {
             Some(host) => host
-                .call_method1(intern!(py, "hear_stderr"), (line,))
+                .call_method1(intern!(py, "hear_stderr"), (line, Waiting(place)))
                 .map(drop),
             None => Ok(()),
         },

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use mcpline::foreign::Place;
 use mcpline::protocol::vocabulary::Progress;
 use pyo3::prelude::*;
 
@@ -31,7 +32,7 @@ pub(super) struct Waiter {
 #[derive(Default)]
 struct State {
     given: Option<Given>,
-    progress: Vec<Progress>,
+    progress: Vec<(Progress, Place)>,
 }
 
 impl Waiter {
@@ -58,8 +59,8 @@ impl Waiter {
         self.wake.wake();
     }
 
-    pub(super) fn progress(&self, progress: Progress) {
-        lock(&self.state).progress.push(progress);
+    pub(super) fn progress(&self, progress: Progress, place: Place) {
+        lock(&self.state).progress.push((progress, place));
         self.wake.wake();
     }
 
@@ -81,9 +82,9 @@ impl Waiter {
                 return Ok(given);
             }
             if !progress.is_empty() {
-                for progress in &progress {
+                for (progress, _place) in progress {
                     if let Some(listener) = listener {
-                        report(py, listener, progress)?;
+                        report(py, listener, &progress)?;
                     }
                 }
                 continue;

@@ -19,6 +19,7 @@
 //! lines for a log.
 
 pub mod auth;
+mod backlog;
 mod completions;
 mod deed;
 pub mod diagnostics;
@@ -28,6 +29,7 @@ mod queue;
 mod request_body;
 pub mod results;
 
+pub use backlog::{Backlog, MAX_WAITING_NOTIFICATION_BYTES, MAX_WAITING_NOTIFICATIONS, Place};
 pub use completions::{AskSink, Completion, Completions};
 pub use deed::Deed;
 pub use failure::{Failure, FailureClass, FailureDetails, FailureMembers, failure_examples};
