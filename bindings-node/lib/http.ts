@@ -2,6 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 
+import { FetchBody, IncomingBody, type Source } from "./bodies.js";
 import { attempt, ClosedError } from "./errors.js";
 import { answers, attend, disown, drain, hold, hub, leave, nextNumber, promised, release } from "./hub.js";
 import type { NativeHttpApp } from "./native.js";
@@ -13,6 +14,8 @@ interface Answer {
   headers: string[];
   body: string;
   isComplete: boolean;
+  /** Whether the request's body was read to its end. */
+  isRead: boolean;
 }
 
 const texts: string[] = ["", ""];
@@ -27,6 +30,12 @@ interface Recipient {
 
 /** How long the last answers of a closed application may take to be written, in ms: as in the core. */
 const LAST_ANSWERS = 750;
+
+/** The longest time that a timer can wait, in ms. */
+const LONGEST = 0x7fff_ffff;
+
+/** Responses of more bytes are watched over: whether their clients read them. Less fits the buffers of every system. */
+const WATCHED = 16 * 1024;
 
 /** The exchanges of an application that are open, by their numbers. */
 class OpenExchanges {
@@ -72,6 +81,8 @@ class Exchange {
   #isAnswered = false;
   #onPiece: (() => void) | undefined;
   #recipient: Recipient | undefined;
+  /** The rest of the request's body. */
+  #rest: Source | undefined;
 
   constructor(
     private readonly app: NativeHttpApp,
@@ -86,10 +97,19 @@ class Exchange {
    * Has the core answer, with the other requests of this turn; `recipient` hears of it. Together they cost far less:
    * their calls are drained at once, and their answers leave in one burst, which wakes a client once.
    */
-  begin(method: string, target: string, headers: string, body: Uint8Array | undefined, recipient: Recipient): void {
+  begin(
+    method: string,
+    target: string,
+    headers: string,
+    body: Uint8Array | undefined,
+    rest: Source | undefined,
+    recipient: Recipient,
+  ): void {
     this.#recipient = recipient;
+    this.#rest = rest;
     hold();
-    this.#start = () => hub.beginExchange(this.app, this.number, method, target, headers, body, texts);
+    const more = rest !== undefined;
+    this.#start = () => hub.beginExchange(this.app, this.number, method, target, headers, body, more, texts);
     if (begun.push(this) === 1) {
       setImmediate(beginAll);
     }
@@ -109,7 +129,7 @@ class Exchange {
         attend(this.number, () => {
           this.#ready();
         });
-        return answers[0] === 1;
+        return this.#pending();
       }
       this.#take(status);
     } catch (error) {
@@ -162,6 +182,34 @@ class Exchange {
     }
   }
 
+  /** The answer isn't there: reads on if that is what the core waits for. Returns whether there are calls to drain. */
+  #pending(): boolean {
+    const [hasCalls, wantsBody] = answers;
+    if (wantsBody === 1) {
+      this.#rest?.pull(this.#feed);
+    }
+    return hasCalls === 1;
+  }
+
+  readonly #feed = (piece: Uint8Array | undefined, more: boolean): void => {
+    if (this.#isAnswered) {
+      return;
+    }
+    if (!more) {
+      this.#rest = undefined;
+    }
+    try {
+      const status = hub.feedExchange(this.number, piece, more, texts);
+      if (status !== 0) {
+        this.#take(status);
+      } else if (this.#pending()) {
+        drain(true);
+      }
+    } catch (error) {
+      this.#fail(error);
+    }
+  };
+
   #ready(): void {
     if (this.#isAnswered) {
       const onPiece = this.#onPiece;
@@ -173,7 +221,7 @@ class Exchange {
       const status = hub.pollExchange(this.number, texts);
       if (status !== 0) {
         this.#take(status);
-      } else if (answers[0] === 1) {
+      } else if (this.#pending()) {
         drain(true);
       }
     } catch (error) {
@@ -192,7 +240,9 @@ class Exchange {
     if (isComplete) {
       this.#end();
     }
-    this.#recipient?.answered({ status, headers, body, isComplete });
+    const isRead = this.#rest === undefined;
+    this.#rest?.stop();
+    this.#recipient?.answered({ status, headers, body, isComplete, isRead });
   }
 
   #fail(error: unknown): void {
@@ -257,7 +307,7 @@ export interface WellKnown {
 /** A server as an HTTP application. Mounted on a path of its own, it answers everything there. */
 export class HttpApp {
   readonly #native: NativeHttpApp;
-  readonly #bodyLimit: number;
+  readonly #writeTimeout: number;
   readonly #closed: () => void;
   readonly #open = new OpenExchanges();
   #closing: Promise<void> | undefined;
@@ -265,7 +315,7 @@ export class HttpApp {
   /** @internal */
   constructor(native: NativeHttpApp, closed: () => void) {
     this.#native = native;
-    this.#bodyLimit = native.bodyLimit;
+    this.#writeTimeout = Math.min(native.writeTimeout, LONGEST);
     this.#closed = closed;
     this.fetch = this.fetch.bind(this);
     this.handler = this.handler.bind(this);
@@ -285,11 +335,6 @@ export class HttpApp {
     if (!headers.has("host")) {
       lines.push("host", new URL(url).host);
     }
-    let body: Uint8Array | undefined;
-    if (method !== "GET" && method !== "DELETE") {
-      const isShort = length >= 0 && length <= this.#bodyLimit;
-      body = isShort ? new Uint8Array(await request.arrayBuffer()) : await bytesOf(request.body, this.#bodyLimit);
-    }
     const exchange = new Exchange(this.#native, this.#open, request);
     const closed = () => {
       exchange.close();
@@ -304,7 +349,14 @@ export class HttpApp {
           request.signal.addEventListener("abort", closed, { once: true });
         }
       };
-      exchange.begin(method, url.slice(start), lines.join("\n"), body, { answered, failed, waits });
+      const begin = (body: Uint8Array | undefined, rest: Source | undefined) => {
+        exchange.begin(method, url.slice(start), lines.join("\n"), body, rest, { answered, failed, waits });
+      };
+      if (request.body === null) {
+        begin(undefined, undefined);
+      } else {
+        new FetchBody(request, length, begin);
+      }
     });
     const pairs: Record<string, string> = {};
     for (let index = 0; index + 1 < answer.headers.length; index += 2) {
@@ -315,7 +367,7 @@ export class HttpApp {
     const { status } = answer;
     if (!answer.isComplete) {
       request.signal.addEventListener("abort", closed, { once: true });
-      return new Response(streamOf(exchange, answer.body), { status, headers: pairs });
+      return new Response(streamOf(exchange, answer.body, this.#writeTimeout), { status, headers: pairs });
     }
     if (isWatched as boolean) {
       request.signal.removeEventListener("abort", closed);
@@ -329,31 +381,15 @@ export class HttpApp {
     if (parsed !== undefined && request.readableEnded) {
       // A parser in front of us has read it.
       const body = Buffer.isBuffer(parsed) ? parsed : typeof parsed === "string" ? parsed : JSON.stringify(parsed);
-      this.#answer(request, response, Buffer.isBuffer(body) ? body : Buffer.from(body));
+      this.#answer(request, response, Buffer.isBuffer(body) ? body : Buffer.from(body), undefined);
       return;
     }
     if (request.method === "GET" || request.method === "DELETE" || request.method === "HEAD") {
-      this.#answer(request, response, undefined);
+      this.#answer(request, response, undefined, undefined);
       return;
     }
-    const limit = this.#bodyLimit;
-    let first: Buffer | undefined;
-    let more: Buffer[] | undefined;
-    let length = 0;
-    request.on("data", (chunk: Buffer) => {
-      length += chunk.length;
-      if (length - chunk.length > limit) {
-        // More than enough to be refused for.
-        return;
-      }
-      if (first === undefined) {
-        first = chunk;
-      } else {
-        (more ??= [first]).push(chunk);
-      }
-    });
-    request.on("end", () => {
-      this.#answer(request, response, more === undefined ? first : Buffer.concat(more));
+    new IncomingBody(request, (body, rest) => {
+      this.#answer(request, response, body, rest);
     });
   }
 
@@ -419,12 +455,18 @@ export class HttpApp {
     return this.#open.get(exchange)?.request;
   }
 
-  #answer(request: IncomingMessage, response: ServerResponse, body: Buffer | undefined): void {
+  #answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    body: Uint8Array | undefined,
+    rest: Source | undefined,
+  ): void {
     const { originalUrl } = request as { originalUrl?: string };
     const target = originalUrl ?? request.url ?? "/";
     const exchange = new Exchange(this.#native, this.#open, request);
     const headers = request.rawHeaders.join("\n");
-    exchange.begin(request.method ?? "GET", target, headers, body, new Delivery(exchange, response));
+    const delivery = new Delivery(exchange, response, this.#writeTimeout);
+    exchange.begin(request.method ?? "GET", target, headers, body, rest, delivery);
   }
 }
 
@@ -435,9 +477,10 @@ class Delivery implements Recipient {
   constructor(
     private readonly exchange: Exchange,
     private readonly response: ServerResponse,
+    private readonly writeTimeout: number,
   ) {}
 
-  answered({ status, headers, body, isComplete }: Answer): void {
+  answered({ status, headers, body, isComplete, isRead }: Answer): void {
     this.#isSettled = true;
     const { response } = this;
     if (response.destroyed) {
@@ -446,7 +489,14 @@ class Delivery implements Recipient {
       }
       return;
     }
+    if (!isRead && response.req.httpVersionMajor === 1) {
+      // What is left of the body would have to be read before the next request.
+      headers.push("connection", "close");
+    }
     response.writeHead(status, headers);
+    if (!isComplete || body.length > WATCHED) {
+      this.#watch();
+    }
     if (isComplete) {
       response.end(body);
       return;
@@ -459,6 +509,16 @@ class Delivery implements Recipient {
       this.exchange.close();
     });
     void stream(response, this.exchange);
+  }
+
+  /** Ends the connection of a client that reads nothing for too long. */
+  #watch(): void {
+    const { response } = this;
+    response.setTimeout(this.writeTimeout, () => {
+      if (response.writableLength > 0 || (response.socket?.writableLength ?? 0) > 0) {
+        response.destroy();
+      }
+    });
   }
 
   /** A request that isn't HTTP as the core reads it, or a client that is gone. */
@@ -499,13 +559,23 @@ async function stream(response: ServerResponse, exchange: Exchange): Promise<voi
   response.end();
 }
 
-function streamOf(exchange: Exchange, begun: string): ReadableStream<Uint8Array> {
+/** The body of a response. One whose next piece isn't taken for `timeout` ms is given up. */
+function streamOf(exchange: Exchange, begun: string, timeout: number): ReadableStream<Uint8Array> {
   const pieces = exchange.pieces();
   let rest = begun;
+  let timer: NodeJS.Timeout | undefined;
+  const give = (controller: ReadableStreamDefaultController<Uint8Array>, piece: Uint8Array) => {
+    controller.enqueue(piece);
+    timer = setTimeout(() => {
+      exchange.close();
+      controller.error(new Error("the client does not read the response"));
+    }, timeout).unref();
+  };
   return new ReadableStream<Uint8Array>({
     async pull(controller) {
+      clearTimeout(timer);
       if (rest !== "") {
-        controller.enqueue(Buffer.from(rest));
+        give(controller, Buffer.from(rest));
         rest = "";
         return;
       }
@@ -513,28 +583,12 @@ function streamOf(exchange: Exchange, begun: string): ReadableStream<Uint8Array>
       if (done === true) {
         controller.close();
       } else {
-        controller.enqueue(value);
+        give(controller, value);
       }
     },
     cancel() {
+      clearTimeout(timer);
       exchange.close();
     },
   });
-}
-
-/** A body, or as much of it as is enough to be refused for. */
-async function bytesOf(body: ReadableStream<Uint8Array> | null, limit: number): Promise<Uint8Array | undefined> {
-  if (body === null) {
-    return undefined;
-  }
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of body) {
-    chunks.push(chunk);
-    length += chunk.length;
-    if (length > limit) {
-      break;
-    }
-  }
-  return chunks.length === 1 ? chunks[0] : Buffer.concat(chunks);
 }

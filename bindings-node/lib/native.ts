@@ -29,8 +29,10 @@ export interface NativeHub {
     target: string,
     headers: string,
     body: Uint8Array | undefined,
+    more: boolean,
     texts: string[],
   ): number;
+  feedExchange(exchange: number, piece: Uint8Array | undefined, more: boolean, texts: string[]): number;
   pollExchange(exchange: number, texts: string[]): number;
   pollBody(exchange: number): Buffer | null;
   dropExchange(exchange: number): void;
@@ -91,7 +93,7 @@ export interface NativeServing {
 
 /** A server as an HTTP application (`src/mount.rs`). */
 export interface NativeHttpApp {
-  readonly bodyLimit: number;
+  readonly writeTimeout: number;
   wellKnown(): [path: string, document: string] | null;
   shutDown(ended: number): void;
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body::Body as _;
-use http_body_util::Full;
+use mcpline::foreign::{BodyFeed, RequestBody};
 use mcpline::transport::http::{Body, HttpService};
 use napi::bindgen_prelude::{Array, Buffer, JsValue, Uint8ArraySlice};
 use napi::{Env, Result, sys};
@@ -55,6 +55,8 @@ impl Exchanges {
 struct Exchange {
     state: State,
     waker: Arc<ExchangeWaker>,
+    /// The request's body, until its end was received.
+    feed: BodyFeed,
 }
 
 enum State {
@@ -98,21 +100,21 @@ impl Wake for ExchangeWaker {
 pub struct HttpApp {
     service: HttpService,
     shared: Arc<Shared>,
-    body_limit: usize,
+    write_timeout: Duration,
     shutdown_grace: Duration,
 }
 
 impl HttpApp {
     pub(crate) fn new(
         service: HttpService,
-        body_limit: usize,
+        write_timeout: Duration,
         shutdown_grace: Duration,
         shared: Arc<Shared>,
     ) -> Self {
         Self {
             service,
             shared,
-            body_limit,
+            write_timeout,
             shutdown_grace,
         }
     }
@@ -120,10 +122,10 @@ impl HttpApp {
 
 #[napi]
 impl HttpApp {
-    /// How long a body may be, in bytes: what is longer needn't be read to be refused.
+    /// How long a client may read nothing of a response, in ms.
     #[napi(getter)]
-    pub fn body_limit(&self) -> f64 {
-        self.body_limit as f64
+    pub fn write_timeout(&self) -> f64 {
+        self.write_timeout.as_secs_f64() * 1000.0
     }
 
     /// Where the metadata of the protected resource belong, and what they are; none without authorization.
@@ -151,7 +153,8 @@ impl HttpApp {
 #[napi]
 impl Hub {
     /// Begins one exchange of an application: its number, the request's method, its path with the query, its headers
-    /// (names and values by turns, a line each) and its body. Returns as `poll_exchange` does.
+    /// (names and values by turns, a line each) and its body as far as it is there, without `more` all of it. Returns as
+    /// `poll_exchange` does.
     #[napi(catch_unwind)]
     #[allow(clippy::too_many_arguments, reason = "called in one place")]
     pub fn begin_exchange(
@@ -163,9 +166,11 @@ impl Hub {
         target: String,
         headers: String,
         body: Option<Uint8ArraySlice<'_>>,
+        more: bool,
         texts: Array<'_>,
     ) -> Result<u32> {
         let body = body.map_or_else(Bytes::new, |body| Bytes::copy_from_slice(&body));
+        let (body, feed) = begun_body(body, more);
         let mut request = request(&method, &target, headers, body)?;
         request.extensions_mut().insert(ExchangeNumber(number));
         let service = app.service.clone();
@@ -176,12 +181,35 @@ impl Hub {
             woken: AtomicBool::new(false),
         });
         let answering: Answering = Box::pin(async move { service.handle(request).await });
-        self.poll_answer(env, number, answering, waker, texts)
+        self.poll_answer(env, number, answering, waker, feed, texts)
+    }
+
+    /// Hands over a piece of the body of a request that wants it; without `more` it is the last. Returns as `poll_exchange`
+    /// does.
+    #[napi(catch_unwind)]
+    pub fn feed_exchange(
+        &self,
+        env: Env,
+        number: u32,
+        piece: Option<Uint8ArraySlice<'_>>,
+        more: bool,
+        texts: Array<'_>,
+    ) -> Result<u32> {
+        let Some(exchange) = self.take(number) else {
+            return Err(Failure::closed("the exchange has ended").into());
+        };
+        let State::Answering(answering) = exchange.state else {
+            return Err(Failure::misuse("the exchange has been answered").into());
+        };
+        let piece = piece.map_or_else(Bytes::new, |piece| Bytes::copy_from_slice(&piece));
+        // It is polled right here.
+        let _ = exchange.feed.push(piece, more);
+        self.poll_answer(env, number, answering, exchange.waker, exchange.feed, texts)
     }
 
     /// Looks whether the head of an answer is there. Returns its status, or 0. Then `texts` has the headers, as in
     /// `begin_exchange`, and the body as far as it is there; the first number says whether that is all of it. With a 0
-    /// it says whether there are calls to drain.
+    /// it says whether there are calls to drain, and the second whether the core waits for the next piece of the body.
     #[napi(catch_unwind)]
     pub fn poll_exchange(&self, env: Env, number: u32, texts: Array<'_>) -> Result<u32> {
         let Some(exchange) = self.take(number) else {
@@ -190,7 +218,7 @@ impl Hub {
         let State::Answering(answering) = exchange.state else {
             return Err(Failure::misuse("the exchange has been answered").into());
         };
-        self.poll_answer(env, number, answering, exchange.waker, texts)
+        self.poll_answer(env, number, answering, exchange.waker, exchange.feed, texts)
     }
 
     /// The next piece of a body; `null` if it isn't there yet, and nothing at all after the last: then the table's first
@@ -207,11 +235,11 @@ impl Hub {
         let State::Body(mut body) = exchange.state else {
             return Err(Failure::misuse("the exchange has no answer yet").into());
         };
-        let waker = exchange.waker;
+        let (waker, feed) = (exchange.waker, exchange.feed);
         loop {
             match poll(&waker, |context| Pin::new(&mut body).poll_frame(context)) {
                 Poll::Pending => {
-                    self.put(number, State::Body(body), waker);
+                    self.put(number, State::Body(body), waker, feed);
                     return Ok(None);
                 }
                 Poll::Ready(None) => {
@@ -220,7 +248,7 @@ impl Hub {
                 }
                 Poll::Ready(Some(Ok(frame))) => {
                     if let Ok(piece) = frame.into_data() {
-                        self.put(number, State::Body(body), waker);
+                        self.put(number, State::Body(body), waker, feed);
                         return Ok(Some(Buffer::from(Vec::from(piece))));
                     }
                 }
@@ -247,6 +275,7 @@ impl Hub {
         number: u32,
         mut answering: Answering,
         waker: Arc<ExchangeWaker>,
+        feed: BodyFeed,
         texts: Array<'_>,
     ) -> Result<u32> {
         let runtime = self.shared.runtime()?;
@@ -254,7 +283,8 @@ impl Hub {
         let gathering = self.shared.calls().gather();
         let polled = poll(&waker, |context| answering.as_mut().poll(context));
         let Poll::Ready(response) = polled else {
-            self.put(number, State::Answering(answering), waker);
+            self.set(1, f64::from(u8::from(feed.is_wanted())));
+            self.put(number, State::Answering(answering), waker, feed);
             let has_calls = !self.shared.calls().is_empty();
             if has_calls {
                 // They are drained right after this: nobody needs waking for them.
@@ -303,13 +333,14 @@ impl Hub {
         }
         self.set(0, f64::from(u8::from(is_complete)));
         if !is_complete {
-            self.put(number, State::Body(body), waker);
+            self.put(number, State::Body(body), waker, feed);
         }
         Ok(u32::from(head.status.as_u16()))
     }
 
-    fn put(&self, number: u32, state: State, waker: Arc<ExchangeWaker>) {
-        lock(&self.shared.exchanges.open).insert(number, Exchange { state, waker });
+    fn put(&self, number: u32, state: State, waker: Arc<ExchangeWaker>, feed: BodyFeed) {
+        let exchange = Exchange { state, waker, feed };
+        lock(&self.shared.exchanges.open).insert(number, exchange);
     }
 
     fn take(&self, number: u32) -> Option<Exchange> {
@@ -323,14 +354,22 @@ fn poll<T>(waker: &Arc<ExchangeWaker>, poll: impl FnOnce(&mut Context<'_>) -> Po
     poll(&mut Context::from_waker(&waker))
 }
 
+/// A body that begins with this piece, and what feeds the rest.
+fn begun_body(piece: Bytes, more: bool) -> (RequestBody, BodyFeed) {
+    let (body, feed) = RequestBody::new(None);
+    // Nobody waits for it yet.
+    let _ = feed.push(piece, more);
+    (body, feed)
+}
+
 fn request(
     method: &str,
     target: &str,
     headers: String,
-    body: Bytes,
-) -> Result<Request<Full<Bytes>>> {
+    body: RequestBody,
+) -> Result<Request<RequestBody>> {
     let none = || Failure::misuse("this is no HTTP request");
-    let mut request = Request::new(Full::new(body));
+    let mut request = Request::new(body);
     *request.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|_| none())?;
     *request.uri_mut() = Uri::try_from(target).map_err(|_| none())?;
     // Values are Latin-1, as HTTP has them; nearly always that is ASCII. They are parts of one buffer.

@@ -236,12 +236,12 @@ impl Server {
         let options = serving_options(&options, verifier)?;
         let runtime = self.shared.runtime()?;
         let _entered = runtime.enter();
-        let body_limit = options.body_limit;
+        let write_timeout = options.write_timeout;
         let service = self.core.http_service(options);
         let grace = self.core.settings().shutdown_grace;
         Ok(HttpApp::new(
             service,
-            body_limit,
+            write_timeout,
             grace,
             self.shared.clone(),
         ))

@@ -23,6 +23,10 @@ export function fetching(server) {
       }
       return;
     }
+    if (!incoming.complete) {
+      // What is left of a body that was refused would have to be read before the next request.
+      outgoing.setHeader("connection", "close");
+    }
     outgoing.writeHead(response.status, Object.fromEntries(response.headers));
     outgoing.flushHeaders();
     try {
@@ -32,7 +36,8 @@ export function fetching(server) {
         }
       }
     } catch {
-      // The client has left in mid-stream.
+      // The client has left in mid-stream, or reads nothing.
+      outgoing.destroy();
     }
     outgoing.end();
   };

@@ -1,0 +1,218 @@
+/** Bodies of requests to a mounted server: read as the core wants them. */
+
+import type { IncomingMessage } from "node:http";
+
+/** Bodies up to this many bytes are collected before the core is asked, which costs less; it is as much as a runtime reads at once. */
+const SHORT = 64 * 1024;
+
+/** How long a short body may take before the core is asked all the same, in ms: its timeouts run from then on. */
+const LOOK = 50;
+
+/** What takes a body: a piece, and whether more is to come. Without more the piece may be left out. */
+export type Feed = (piece: Uint8Array | undefined, more: boolean) => void;
+
+/** The rest of a body, for an exchange that has begun. */
+export interface Source {
+  /** Reads the next piece, and feeds it. */
+  pull(feed: Feed): void;
+  /** Nothing more of it is wanted. */
+  stop(): void;
+}
+
+/** Begins an exchange: with the whole body, or with its beginning and the source of the rest. */
+export type Begin = (body: Uint8Array | undefined, rest: Source | undefined) => void;
+
+/** Short bodies that haven't arrived yet. One timer looks after all. */
+const young = new Set<Young>();
+let timer: NodeJS.Timeout | undefined;
+
+abstract class Young {
+  #seen = false;
+
+  protected watch(): void {
+    young.add(this);
+    timer ??= setInterval(look, LOOK).unref();
+  }
+
+  protected arrived(): void {
+    young.delete(this);
+  }
+
+  /** Returns whether it has waited since the last look. */
+  isLate(): boolean {
+    const seen = this.#seen;
+    this.#seen = true;
+    return seen;
+  }
+
+  /** Begins the exchange without the whole body. */
+  abstract handOver(): void;
+}
+
+function look(): void {
+  for (const body of young) {
+    if (body.isLate()) {
+      young.delete(body);
+      body.handOver();
+    }
+  }
+  if (young.size === 0) {
+    clearInterval(timer);
+    timer = undefined;
+  }
+}
+
+function concat(pieces: Uint8Array[]): Uint8Array | undefined {
+  return pieces.length < 2 ? pieces[0] : Buffer.concat(pieces);
+}
+
+/** The body of a request of `node:http`. */
+export class IncomingBody extends Young implements Source {
+  readonly #request: IncomingMessage;
+  readonly #begin: Begin;
+  #pieces: Uint8Array[] = [];
+  #feed: Feed | undefined;
+  #isHandedOver = false;
+  #hasEnded = false;
+  #isListening = false;
+
+  constructor(request: IncomingMessage, begin: Begin) {
+    super();
+    this.#request = request;
+    this.#begin = begin;
+    const length = Number(request.headers["content-length"] ?? Number.NaN);
+    if (length <= SHORT) {
+      this.watch();
+      this.#listen();
+    } else {
+      this.handOver();
+    }
+  }
+
+  handOver(): void {
+    this.#isHandedOver = true;
+    this.#request.pause();
+    const begun = concat(this.#pieces);
+    this.#pieces = [];
+    this.#begin(begun, this);
+  }
+
+  pull(feed: Feed): void {
+    this.#feed = feed;
+    if (!this.#isListening) {
+      this.#listen();
+    }
+    if (this.#hasEnded) {
+      this.#end();
+    } else {
+      this.#request.resume();
+    }
+  }
+
+  stop(): void {
+    this.#feed = undefined;
+    this.#request.off("data", this.#onData).off("end", this.#onEnd);
+    this.#request.pause();
+  }
+
+  #listen(): void {
+    this.#isListening = true;
+    this.#request.on("data", this.#onData).on("end", this.#onEnd);
+    this.#request.once("close", () => {
+      this.arrived();
+    });
+  }
+
+  readonly #onData = (piece: Buffer): void => {
+    if (!this.#isHandedOver) {
+      this.#pieces.push(piece);
+      return;
+    }
+    this.#request.pause();
+    const feed = this.#feed;
+    this.#feed = undefined;
+    feed?.(piece, true);
+  };
+
+  readonly #onEnd = (): void => {
+    this.arrived();
+    this.#hasEnded = true;
+    if (this.#isHandedOver) {
+      this.#end();
+    } else {
+      this.#begin(concat(this.#pieces), undefined);
+    }
+  };
+
+  #end(): void {
+    const feed = this.#feed;
+    this.#feed = undefined;
+    feed?.(undefined, false);
+  }
+}
+
+/** The body of a request of the Fetch API. */
+export class FetchBody extends Young implements Source {
+  readonly #request: Request;
+  readonly #begin: Begin;
+  #reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
+  #whole: Promise<Uint8Array> | undefined;
+  #isHandedOver = false;
+
+  constructor(request: Request, length: number, begin: Begin) {
+    super();
+    this.#request = request;
+    this.#begin = begin;
+    if (length >= 0 && length <= SHORT) {
+      this.watch();
+      void this.#collect();
+    } else {
+      this.handOver();
+    }
+  }
+
+  handOver(): void {
+    this.#isHandedOver = true;
+    this.#begin(undefined, this);
+  }
+
+  pull(feed: Feed): void {
+    void this.#pull(feed);
+  }
+
+  stop(): void {
+    this.arrived();
+    // Cancelling the stream would end the connection before the response is out.
+    this.#reader?.releaseLock();
+    this.#reader = undefined;
+  }
+
+  async #collect(): Promise<void> {
+    const collected = this.#request.arrayBuffer().then((buffer) => new Uint8Array(buffer));
+    this.#whole = collected;
+    let body: Uint8Array | undefined;
+    try {
+      body = await collected;
+    } catch {
+      // The client has left: the core finds that there is less than there ought to be.
+    }
+    this.arrived();
+    if (!this.#isHandedOver) {
+      this.#begin(body, undefined);
+    }
+  }
+
+  async #pull(feed: Feed): Promise<void> {
+    try {
+      if (this.#whole !== undefined) {
+        feed(await this.#whole, false);
+        return;
+      }
+      this.#reader ??= this.#request.body?.getReader();
+      const { value, done } = (await this.#reader?.read()) ?? { value: undefined, done: true };
+      feed(value, !done);
+    } catch {
+      // The client has left, or nothing more is wanted.
+    }
+  }
+}
