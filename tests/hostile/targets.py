@@ -30,14 +30,14 @@ class Target:
 
     def command(self) -> list[str]:
         """The command that starts it; what it needs is built at the first use."""
-        return _built(self._command)
+        return built(self._command)
 
     def __str__(self) -> str:
         return f"{self.language} {self.mount}"
 
 
 @functools.cache
-def _built(command: Callable[[], list[str]]) -> list[str]:
+def built(command: Callable[[], list[str]]) -> list[str]:
     return command()
 
 

@@ -1,5 +1,7 @@
 /* Where a job connects to, and how. */
+#define _POSIX_C_SOURCE 200809L
 #include <stdlib.h>
+#include <time.h>
 
 #include "driver.h"
 
@@ -18,6 +20,16 @@ static void sampled(mcpl_question *question, const char *params, size_t length, 
 static void roots(mcpl_question *question, const char *params, size_t length, void *user) {
     (void)params, (void)length, (void)user;
     mcpl_question_answer(question, JSON({"roots": [{"uri": "file:///"}]}), MCPL_AUTO_LENGTH);
+}
+
+/* How long the listener of notifications takes for the first of them, in seconds. */
+static double listener_pause;
+
+static void slow(mcpl_client *client, const char *method, const char *params, size_t length, void *user) {
+    (void)client, (void)method, (void)params, (void)length, (void)user;
+    struct timespec pause = {.tv_sec = (time_t)listener_pause};
+    listener_pause = 0;
+    nanosleep(&pause, NULL);
 }
 
 /* What all jobs' clients have in common: waits between reconnections begin at 20 ms. */
@@ -54,6 +66,9 @@ static bool configure(mcpl_client *client, slice job, mcpl_json *report) {
         configured = good(mcpl_client_on_elicit(client, decline, NULL, NULL), report) &&
                      good(mcpl_client_on_sample(client, sampled, NULL, NULL), report) &&
                      good(mcpl_client_on_list_roots(client, roots, NULL, NULL), report);
+    }
+    if (configured && mcpl_json_double(job.text, job.length, "/settings/listener_pause", &listener_pause) == MCPL_OK) {
+        configured = good(mcpl_client_on_notification(client, slow, NULL, NULL), report);
     }
     return configured;
 }

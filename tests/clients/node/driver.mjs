@@ -41,7 +41,7 @@ function given(members) {
 }
 
 function connect({ address, settings = {} }) {
-  const { revisions, remembered, probe, answer, attempts, body_limit, answers } = settings;
+  const { revisions, remembered, probe, answer, attempts, body_limit, answers, listener_pause } = settings;
   const ms = (seconds) => (seconds === undefined ? undefined : seconds * 1000);
   const options = given({
     name: "driver",
@@ -52,6 +52,14 @@ function connect({ address, settings = {} }) {
     openTimeout: ms(answer),
     reconnectAttempts: attempts,
   });
+  if (listener_pause !== undefined) {
+    let pause = listener_pause * 1000;
+    options.onNotification = () => {
+      const paused = delay(pause);
+      pause = 0;
+      return paused;
+    };
+  }
   if (answers) {
     Object.assign(options, { roots: ["file:///"], elicit: () => "decline", sample: () => "sampled" });
   }
@@ -109,7 +117,9 @@ async function take(client, step) {
   try {
     if (step.do === "call_tool") {
       let progress = 0;
-      const result = await call(client, step, { onProgress: () => progress++ });
+      const { listener_pause: pause } = step;
+      const onProgress = () => (++progress === 1 && pause !== undefined ? delay(pause * 1000) : undefined);
+      const result = await call(client, step, { onProgress });
       return { result, progress };
     }
     return { result: (await steps[step.do](client, step)) ?? null };

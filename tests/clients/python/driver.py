@@ -46,6 +46,9 @@ def client_of(job: dict[str, Any]) -> Client:
     options |= {"name": "driver", "reconnect_delay": 0.02}
     if "revisions" in given:
         options["revisions"] = given["revisions"]
+    if "listener_pause" in given:
+        pauses = [given["listener_pause"]]
+        options["on_notification"] = lambda _: asyncio.sleep(pauses.pop() if pauses else 0)
     if given.get("answers"):
         options |= {"roots": ["file:///"], "on_elicit": lambda _: None, "on_sample": lambda _: "sampled"}
     if "url" in job["address"]:
@@ -87,7 +90,15 @@ async def take(client: Client, step: dict[str, Any]) -> dict[str, Any]:
     match step.pop("do"):
         case "call_tool":
             heard: list[float] = []
-            result = await call(client, step, lambda progress, *_: heard.append(progress))
+            pause = step.pop("listener_pause", None)
+
+            async def listen_slowly(progress: float, *_: Any) -> None:
+                heard.append(progress)
+                if len(heard) == 1:
+                    await asyncio.sleep(pause)
+
+            listener = (lambda progress, *_: heard.append(progress)) if pause is None else listen_slowly
+            result = await call(client, step, listener)
             return {"result": plain(result), "progress": len(heard)}
         case "cancel_tool":
             return {"result": plain(await cancel(client, step))}

@@ -1,0 +1,346 @@
+"""Hostile servers against the client of each language (rows 6, 7, 11 and 12, and what else a server can do)."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from attack import Outcome
+from harness import subjects
+from harness.driver import Driver
+from hostile_server import HostileServer, Manner, answer, event, polite
+from meter import MIB, Meter, mib
+from targets import built
+from wire import Wire
+
+# An attack that has not ended by then hangs. Nothing is timed.
+PATIENCE_SECONDS = 150.0
+WARM_UP_JOBS = 10
+LEAST_SERVED = 5
+# Between two jobs of the neighbour: it is no load.
+PAUSE_SECONDS = 0.02
+
+
+@dataclass(frozen=True)
+class ClientBounds:
+    """What a hostile server may cost its client's process."""
+
+    peak: int = 128 * MIB
+    descriptors: int = 64
+    """How many more may be open at any time."""
+    neighbour_cpu: float = 4.0
+    """Processor time of the client's process between a job with an honest server and its end, in seconds."""
+
+
+Play = Callable[["ClientAttack"], Awaitable[None]]
+
+
+@dataclass(frozen=True)
+class ClientCase:
+    name: str
+    play: Play
+    bounds: ClientBounds
+
+
+CLIENT_CASES: list[ClientCase] = []
+
+
+def case(name: str, bounds: ClientBounds | None = None) -> Callable[[Play], Play]:
+    """Registers an attack on clients."""
+
+    def register(play: Play) -> Play:
+        CLIENT_CASES.append(ClientCase(name, play, bounds or ClientBounds()))
+        return play
+
+    return register
+
+
+@dataclass
+class ClientAttack:
+    """What an attack works with."""
+
+    driver: Driver
+    meter: Meter
+    scale: int
+    problems: list[str] = field(default_factory=list)
+    most_descriptors: int = 0
+
+    def expect(self, holds: bool, otherwise: str) -> None:
+        if not holds:
+            self.problems.append(otherwise)
+
+    async def connect(self, server: HostileServer, steps: list[dict], **settings: object) -> dict:
+        """Has the client take these steps with the hostile server."""
+        return await self.driver.play({"url": server.url}, steps, remembered="legacy", **settings)
+
+
+async def play(case: ClientCase, language: str, scratch: Path, *, scale: int) -> Outcome:
+    """Starts the client, has a hostile server attack it, and holds what that cost against the bounds."""
+    command = built(subjects.DRIVERS[language].command)
+    served, costliest, problem = 0, 0.0, ""
+    async with Driver(command, scratch / "client.log") as driver, HostileServer(polite) as honest:
+        meter = Meter(driver.pid)
+        attack = ClientAttack(driver, meter, scale)
+
+        async def job() -> str:
+            steps = [{"do": "list_tools"}, {"do": "call_tool", "name": "tool", "arguments": {}}]
+            report = await driver.play({"url": honest.url}, steps, remembered="legacy")
+            failed = report["error"] or next((step["error"] for step in report["steps"] if "error" in step), None)
+            return f"an honest server's client failed: {failed}" if failed else ""
+
+        for _ in range(WARM_UP_JOBS):
+            problem = problem or await job()
+        if problem:
+            return Outcome([f"before the attack: {problem}"], "")
+        idle, descriptors = meter.memory(), meter.descriptors()
+        meter.reset_peak()
+        attack_is_over = False
+
+        async def neighbour() -> None:
+            nonlocal served, costliest, problem
+            while not problem and not (attack_is_over and served >= LEAST_SERVED):
+                begun = meter.cpu_seconds()
+                problem = await job()
+                costliest = max(costliest, meter.cpu_seconds() - begun)
+                served += 1
+                await asyncio.sleep(PAUSE_SECONDS)
+
+        async def watch() -> None:
+            while not attack_is_over:
+                attack.most_descriptors = max(attack.most_descriptors, meter.descriptors())
+                await asyncio.sleep(0.01)
+
+        tasks = [asyncio.ensure_future(neighbour()), asyncio.ensure_future(watch())]
+        try:
+            await asyncio.wait_for(case.play(attack), PATIENCE_SECONDS)
+        except asyncio.TimeoutError:
+            attack.problems.append(f"the attack did not end within {PATIENCE_SECONDS:.0f} s")
+        attack_is_over = True
+        await asyncio.gather(*tasks)
+        if not meter.is_alive():
+            return Outcome([*attack.problems, "the client's process ended"], "")
+        peak = meter.peak_memory() - idle
+        opened = attack.most_descriptors - descriptors
+    problems = attack.problems + ([problem] if problem else [])
+    bounds = case.bounds
+    if peak > bounds.peak:
+        problems.append(f"memory rose by {mib(peak)} above the idle client, not at most {mib(bounds.peak)}")
+    if opened > bounds.descriptors:
+        problems.append(f"{opened} more descriptors were open, not at most {bounds.descriptors}")
+    if costliest > bounds.neighbour_cpu:
+        problems.append(
+            f"the client worked for {costliest:.2f} s before an honest server's job ended, "
+            f"not at most {bounds.neighbour_cpu:.2f} s"
+        )
+    figures = f"peak {mib(peak)}, {opened:+d} descriptors, neighbour {served} jobs, {costliest:.2f} s at most"
+    return Outcome(problems, figures)
+
+
+CALL = {"do": "call_tool", "name": "tool", "arguments": {}, "timeout": 20}
+
+
+def on_call(manner: Callable[[HostileServer, Wire, dict], Awaitable[None]]) -> Manner:
+    """Attacks when the tool is called."""
+
+    async def attacks(server: HostileServer, wire: Wire, message: dict) -> bool:
+        if message.get("method") != "tools/call":
+            return False
+        await manner(server, wire, message)
+        return True
+
+    return attacks
+
+
+@case("7 a server that sends thousands of pings, and takes no answer")
+async def pings(attack: ClientAttack) -> None:
+    async def manner(server: HostileServer, wire: Wire, message: dict) -> bool:
+        if message.get("method") == "tools/call":
+            await wire.stream()
+            for number in range(5_000 * attack.scale):
+                await wire.chunk(event({"jsonrpc": "2.0", "id": f"p{number}", "method": "ping"}))
+            await wire.chunk(event(answer(message, {"content": []})))
+            await wire.end()
+            return True
+        if "method" not in message and "result" in message:
+            # The answer to a ping: it is never taken.
+            await wire.until_gone()
+            return True
+        return False
+
+    async with HostileServer(manner) as server:
+        await attack.connect(server, [CALL])
+
+
+@case("7 a server that asks thousands of questions")
+async def questions(attack: ClientAttack) -> None:
+    params = {"message": "?" * 1_000, "requestedSchema": {"type": "object", "properties": {}}}
+
+    async def manner(_server: HostileServer, wire: Wire, message: dict) -> None:
+        await wire.stream()
+        for number in range(5_000 * attack.scale):
+            asked = {"jsonrpc": "2.0", "id": f"q{number}", "method": "elicitation/create", "params": params}
+            await wire.chunk(event(asked))
+        await wire.chunk(event(answer(message, {"content": []})))
+        await wire.end()
+
+    async with HostileServer(on_call(manner)) as server:
+        await attack.connect(server, [CALL], answers=True)
+
+
+async def _flood(wire: Wire, message: dict, notification: dict, count: int) -> None:
+    await wire.stream()
+    flood = event(notification) * 16
+    for _ in range(count // 16):
+        await wire.chunk(flood)
+    await wire.chunk(event(answer(message, {"content": []})))
+    await wire.end()
+
+
+# How long a slow listener takes for its first notification, in seconds: what comes meanwhile waits for it.
+PAUSE = 8.0
+
+
+@case("11 a flood of log messages at a slow listener")
+async def logs(attack: ClientAttack) -> None:
+    params = {"level": "info", "data": "x" * (64 * 1024)}
+    notification = {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
+
+    async def manner(_server: HostileServer, wire: Wire, message: dict) -> None:
+        await _flood(wire, message, notification, 8_000 * attack.scale)
+
+    async with HostileServer(on_call(manner)) as server:
+        await attack.connect(server, [CALL | {"listener_pause": PAUSE}], listener_pause=PAUSE)
+
+
+@case("11 a flood of progress at a slow listener")
+async def progress(attack: ClientAttack) -> None:
+    async def manner(_server: HostileServer, wire: Wire, message: dict) -> None:
+        token = message["params"].get("_meta", {}).get("progressToken")
+        await wire.stream()
+        for number in range(8_000 * attack.scale // 16):
+            flood = b"".join(
+                event({"jsonrpc": "2.0", "method": "notifications/progress", "params": {
+                    "progressToken": token, "progress": number * 16 + step, "message": "x" * (64 * 1024)}})
+                for step in range(16)
+            )
+            await wire.chunk(flood)
+        await wire.chunk(event(answer(message, {"content": []})))
+        await wire.end()
+
+    async with HostileServer(on_call(manner)) as server:
+        await attack.connect(server, [CALL | {"listener_pause": PAUSE}], listener_pause=PAUSE)
+
+
+@case("12 lists whose pages never end", ClientBounds(peak=192 * MIB))
+async def pages(attack: ClientAttack) -> None:
+    async def manner(server: HostileServer, wire: Wire, message: dict) -> bool:
+        if message.get("method") != "tools/list":
+            return False
+        page = server.requests["tools/list"]
+        if page > 40 * attack.scale:
+            return False
+        tool = {"name": f"t{page}", "description": "x" * (12 * MIB), "inputSchema": {"type": "object"}}
+        body = json.dumps(answer(message, {"tools": [tool], "nextCursor": f"c{page}"})).encode()
+        await wire.answer(200, body)
+        return True
+
+    async with HostileServer(manner) as server:
+        await attack.connect(server, [{"do": "list_tools"}])
+
+
+@case("6 an output schema that is costly to check")
+async def costly_schema(attack: ClientAttack) -> None:
+    schema: dict = {"maxLength": 10**9}
+    for _ in range(18):
+        schema = {"anyOf": [schema, schema]}
+    tool = {
+        "name": "tool",
+        "inputSchema": {"type": "object"},
+        "outputSchema": {"type": "object", "properties": {"v": {"allOf": [schema, {"type": "integer"}]}}},
+    }
+    result = {"content": [], "structuredContent": {"v": "x" * (4 * MIB)}}
+
+    async def manner(_server: HostileServer, wire: Wire, message: dict) -> bool:
+        results = {"tools/list": {"tools": [tool]}, "tools/call": result}
+        if message.get("method") not in results:
+            return False
+        await wire.answer(200, json.dumps(answer(message, results[message["method"]])).encode())
+        return True
+
+    async with HostileServer(manner) as server:
+        await attack.connect(server, [{"do": "list_tools"}, CALL])
+
+
+# A client that comes back at once does so thousands of times in that while.
+LOOP_SECONDS = 3
+MOST_RECONNECTIONS = 40
+
+
+@case("streams that end at once and say `retry: 0`")
+async def retry_loop(attack: ClientAttack) -> None:
+    async def listen(server: HostileServer, wire: Wire) -> None:
+        await wire.stream()
+        await wire.chunk(b"retry: 0\nid: %d\ndata: \n\n" % server.requests["GET"])
+        await wire.end()
+        wire.close()
+
+    async def manner(_server: HostileServer, wire: Wire, message: dict) -> None:
+        await asyncio.sleep(LOOP_SECONDS)
+        await wire.answer(200, json.dumps(answer(message, {"content": []})).encode())
+
+    async with HostileServer(on_call(manner), listen=listen) as server:
+        await attack.connect(server, [CALL])
+        opened = server.requests.get("GET", 0)
+    attack.expect(opened > 1, "the client did not come back to its stream")
+    attack.expect(opened <= MOST_RECONNECTIONS, f"the client came back {opened} times in {LOOP_SECONDS} s")
+
+
+ESCAPES = "\x1b]0;title\x07\x1b[31mred\nforged\x00\x9b2J\u202e"
+
+
+@case("terminal escapes in what a server says")
+async def escapes(attack: ClientAttack) -> None:
+    async def manner(server: HostileServer, wire: Wire, message: dict) -> None:
+        match server.requests["tools/call"]:
+            case 1:
+                await wire.answer(500, ESCAPES.encode(), kind="text/plain")
+            case 2:
+                error = {"code": -32000, "message": ESCAPES}
+                await wire.answer(200, json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode())
+            case _:
+                error = {"code": -32000, "message": ESCAPES}
+                await wire.answer(
+                    400, json.dumps({"jsonrpc": "2.0", "id": message["id"], "error": error}).encode())
+
+    async with HostileServer(on_call(manner)) as server:
+        report = await attack.connect(server, [CALL, CALL, CALL])
+    for step in report["steps"]:
+        text = step.get("error", {}).get("text", "")
+        attack.expect("red" in text, f"the error is {text!r}")
+        shown = [char for char in text if ord(char) < 32 or 0x7F <= ord(char) < 0xA0 or char == "\u202e"]
+        attack.expect(not shown, f"the error shows what acts on a terminal: {text!r}")
+
+
+@case("events, headers and chunks without an end")
+async def endless(attack: ClientAttack) -> None:
+    async def manner(server: HostileServer, wire: Wire, message: dict) -> None:
+        piece = b"x" * MIB
+        try:
+            if server.requests["tools/call"] == 1:
+                await wire.stream()
+                await wire.chunk(b"data: ")
+                for _ in range(200 * attack.scale):
+                    await wire.chunk(piece)
+            else:
+                await wire.raw(b"HTTP/1.1 200 OK\r\nx-a: ")
+                for _ in range(100 * attack.scale):
+                    await wire.raw(piece)
+        except OSError:
+            pass
+        wire.close()
+
+    async with HostileServer(on_call(manner)) as server:
+        await attack.connect(server, [CALL, CALL], attempts=1)
