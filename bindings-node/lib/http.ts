@@ -98,6 +98,7 @@ class Exchange {
    * their calls are drained at once, and their answers leave in one burst, which wakes a client once.
    */
   begin(
+    address: string | undefined,
     method: string,
     target: string,
     headers: string,
@@ -109,7 +110,8 @@ class Exchange {
     this.#rest = rest;
     hold();
     const more = rest !== undefined;
-    this.#start = () => hub.beginExchange(this.app, this.number, method, target, headers, body, more, texts);
+    this.#start = () =>
+      hub.beginExchange(this.app, this.number, address, method, target, headers, body, more, texts);
     if (begun.push(this) === 1) {
       setImmediate(beginAll);
     }
@@ -350,7 +352,8 @@ export class HttpApp {
         }
       };
       const begin = (body: Uint8Array | undefined, rest: Source | undefined) => {
-        exchange.begin(method, url.slice(start), lines.join("\n"), body, rest, { answered, failed, waits });
+        // A `Request` doesn't say where it comes from.
+        exchange.begin(undefined, method, url.slice(start), lines.join("\n"), body, rest, { answered, failed, waits });
       };
       if (request.body === null) {
         begin(undefined, undefined);
@@ -466,7 +469,8 @@ export class HttpApp {
     const exchange = new Exchange(this.#native, this.#open, request);
     const headers = request.rawHeaders.join("\n");
     const delivery = new Delivery(exchange, response, this.#writeTimeout);
-    exchange.begin(request.method ?? "GET", target, headers, body, rest, delivery);
+    const address = request.socket.remoteAddress;
+    exchange.begin(address, request.method ?? "GET", target, headers, body, rest, delivery);
   }
 }
 

@@ -25,6 +25,7 @@ export interface NativeHub {
   beginExchange(
     app: NativeHttpApp,
     exchange: number,
+    address: string | undefined,
     method: string,
     target: string,
     headers: string,

@@ -15,7 +15,7 @@ use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
 use http_body::Body as _;
 use mcpline::foreign::{BodyFeed, RequestBody};
-use mcpline::transport::http::{Body, HttpService};
+use mcpline::transport::http::{Body, HttpService, RemoteAddress};
 use napi::bindgen_prelude::{Array, Buffer, JsValue, Uint8ArraySlice};
 use napi::{Env, Result, sys};
 use napi_derive::napi;
@@ -152,8 +152,8 @@ impl HttpApp {
 
 #[napi]
 impl Hub {
-    /// Begins one exchange of an application: its number, the request's method, its path with the query, its headers
-    /// (names and values by turns, a line each) and its body as far as it is there, without `more` all of it. Returns as
+    /// Begins one exchange of an application: its number, the address that it comes from where that is known, the
+    /// request's method, its path with the query, its headers (names and values by turns, a line each) and its body as far as it is there, without `more` all of it. Returns as
     /// `poll_exchange` does.
     #[napi(catch_unwind)]
     #[allow(clippy::too_many_arguments, reason = "called in one place")]
@@ -162,6 +162,7 @@ impl Hub {
         env: Env,
         app: &HttpApp,
         number: u32,
+        address: Option<String>,
         method: String,
         target: String,
         headers: String,
@@ -173,6 +174,9 @@ impl Hub {
         let (body, feed) = begun_body(body, more);
         let mut request = request(&method, &target, headers, body)?;
         request.extensions_mut().insert(ExchangeNumber(number));
+        if let Some(address) = address.and_then(|address| address.parse().ok()) {
+            request.extensions_mut().insert(RemoteAddress(address));
+        }
         let service = app.service.clone();
         let waker = Arc::new(ExchangeWaker {
             number,
