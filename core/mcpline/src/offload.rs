@@ -66,7 +66,7 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
+    #[runtimes::test]
     async fn a_computation_runs_on_another_thread() {
         let here = std::thread::current().id();
         let there = compute(Arc::new(AtomicBool::new(false)), |_| {
@@ -75,7 +75,7 @@ mod tests {
         assert_ne!(there.await, Some(here));
     }
 
-    #[tokio::test]
+    #[runtimes::test]
     async fn a_dropped_future_interrupts_its_computation() {
         let (started, start) = tokio::sync::oneshot::channel();
         let (ended, end) = mpsc::channel();

@@ -58,7 +58,7 @@ fn now() -> i64 {
     since.expect("after 1970").as_secs() as i64
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_handler_knows_who_calls_and_never_the_token() {
     let rig = rig().await;
     let token = rig.token("mcp files:read");
@@ -78,7 +78,7 @@ async fn a_handler_knows_who_calls_and_never_the_token() {
     assert!(!seen.to_string().contains(&token));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn without_a_token_the_answer_is_401_and_says_where_to_get_one() {
     let rig = rig().await;
     let metadata = format!(
@@ -116,7 +116,7 @@ async fn without_a_token_the_answer_is_401_and_says_where_to_get_one() {
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_token_in_the_address_is_ignored_even_if_it_is_good() {
     let rig = rig().await;
     let path = format!("/mcp?access_token={}", rig.token("mcp"));
@@ -124,7 +124,7 @@ async fn a_token_in_the_address_is_ignored_even_if_it_is_good() {
     assert_eq!(rig.ask("POST", &path, &[], &body).await.status, 401);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn tokens_that_say_the_wrong_things_are_refused_with_what_is_wrong() {
     let rig = rig().await;
     let changed = |name: &str, value: Value| {
@@ -164,7 +164,7 @@ async fn tokens_that_say_the_wrong_things_are_refused_with_what_is_wrong() {
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn tokens_that_nobody_signed_are_refused() {
     let rig = rig().await;
     let good = rig.token("mcp");
@@ -233,7 +233,7 @@ async fn tokens_that_nobody_signed_are_refused() {
     assert_eq!(call(&rig, &good).await.status, 200);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_garbled_authorization_is_a_bad_request() {
     let rig = rig().await;
     let good = format!("Bearer {}", rig.token("mcp"));
@@ -254,7 +254,7 @@ async fn a_garbled_authorization_is_a_bad_request() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn nothing_that_a_token_says_gets_into_a_header() {
     let rig = rig().await;
     let evil = "x\r\nX-Injected: yes\", scope=\"admin";
@@ -268,7 +268,7 @@ async fn nothing_that_a_token_says_gets_into_a_header() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_a_callback_says_of_a_token_can_not_end_the_header_that_it_goes_out_in() {
     let rig = Rig::start(server(), |builder, issuer| {
         builder
@@ -286,7 +286,7 @@ async fn what_a_callback_says_of_a_token_can_not_end_the_header_that_it_goes_out
     assert!(!answer.head.contains("\nX-Injected"), "{}", answer.head);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_token_without_the_scope_that_everything_needs_is_answered_403() {
     let rig = rig().await;
     for scope in ["", "files:read", "MCP", "mcp2"] {
@@ -299,7 +299,7 @@ async fn a_token_without_the_scope_that_everything_needs_is_answered_403() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_standalone_server_tells_of_itself_at_the_place_of_its_resource() {
     let rig = rig().await;
     let path = "/.well-known/oauth-protected-resource/mcp";
@@ -331,7 +331,7 @@ async fn the_standalone_server_tells_of_itself_at_the_place_of_its_resource() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_callback_may_check_tokens_in_place_of_everything_else() {
     fn checked(builder: ResourceServerBuilder, issuer: &str) -> ResourceServerBuilder {
         builder
@@ -361,7 +361,7 @@ async fn a_callback_may_check_tokens_in_place_of_everything_else() {
     assert!(!down.head.contains("database") && down.challenges().is_empty());
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_good_token_needs_no_second_look_until_it_expires() {
     let rig = rig().await;
     let mut claims = rig.claims("mcp");

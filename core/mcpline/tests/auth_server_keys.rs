@@ -45,7 +45,7 @@ fn forced(status: u16, headers: &[(&str, &str)], body: impl Into<String>) -> For
 
 const JSON: (&str, &str) = ("content-type", "application/json");
 
-#[tokio::test]
+#[runtimes::test]
 async fn keys_are_found_wherever_the_metadata_may_be() {
     for (path, document) in [
         ("", Document::Oauth),
@@ -68,7 +68,7 @@ async fn keys_are_found_wherever_the_metadata_may_be() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn keys_are_fetched_once_for_many_requests_at_a_time() {
     let rig = signed(Config::default()).await;
     let held = rig.issuer.hold(Endpoint::Jwks);
@@ -102,7 +102,7 @@ async fn keys_are_fetched_once_for_many_requests_at_a_time() {
     assert_eq!(rig.issuer.requests().count(Endpoint::Jwks), 1);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn made_up_key_ids_do_not_have_the_keys_fetched_again_and_again() {
     let rig = signed(Config::default()).await;
     assert_eq!(list(&rig, &rig.token("mcp")).await.status, 200);
@@ -114,7 +114,7 @@ async fn made_up_key_ids_do_not_have_the_keys_fetched_again_and_again() {
     assert_eq!(rig.issuer.requests().count(Endpoint::Jwks), 1);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_server_whose_keys_can_not_be_had_is_no_reason_to_ask_the_user_again() {
     let many = json!({"keys": vec![json!({"kty": "OKP"}); 101]}).to_string();
     let padded = json!({"keys": [], "x": "x".repeat(600 * 1024)}).to_string();
@@ -145,7 +145,7 @@ async fn a_server_whose_keys_can_not_be_had_is_no_reason_to_ask_the_user_again()
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_keys_of_another_issuer_are_not_used() {
     let victim = AuthorizationServer::start(Config::default());
     let victim = victim.await.expect("a port");
@@ -161,7 +161,7 @@ async fn the_keys_of_another_issuer_are_not_used() {
     assert_eq!(victim.requests().count(Endpoint::Jwks), 0);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn keys_are_not_fetched_where_others_could_change_them_on_the_way() {
     for place in ["http://keys.example/jwks", "ftp://127.0.0.1/jwks", "jwks"] {
         let mut config = Config::default();
@@ -172,7 +172,7 @@ async fn keys_are_not_fetched_where_others_could_change_them_on_the_way() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn keys_may_be_named_by_their_url_without_metadata() {
     let rig = Rig::start(server(), |builder, issuer| {
         let keys = Keys::At(issuer.url("/jwks"));
@@ -215,7 +215,7 @@ async fn opaque(change: impl FnOnce(Introspection) -> Introspection) -> Rig {
     .await
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_issuer_is_asked_about_tokens_that_say_nothing_and_its_word_is_kept() {
     let rig = opaque(|how| how).await;
     let token = rig.issuer.issue("client", "mcp", &rig.resource);
@@ -237,7 +237,7 @@ async fn the_issuer_is_asked_about_tokens_that_say_nothing_and_its_word_is_kept(
     assert_eq!(rig.issuer.requests().count(Endpoint::Introspection), 2);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn whatever_a_token_looks_like_its_issuer_alone_is_asked_where_nothing_is_verified_here() {
     let rig = opaque(|how| how).await;
     let says = json!({"active": true, "aud": rig.resource, "scope": "mcp"});
@@ -251,7 +251,7 @@ async fn whatever_a_token_looks_like_its_issuer_alone_is_asked_where_nothing_is_
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_token_that_was_taken_back_is_refused_as_soon_as_the_issuer_is_asked_again() {
     let rig = opaque(|how| how.keep_for(Duration::ZERO)).await;
     let token = rig.issuer.issue("client", "mcp", &rig.resource);
@@ -260,7 +260,7 @@ async fn a_token_that_was_taken_back_is_refused_as_soon_as_the_issuer_is_asked_a
     assert_eq!(list(&rig, &token).await.status, 401);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn an_active_token_must_be_for_us_and_for_now_all_the_same() {
     let rig = opaque(|how| how.keep_for(Duration::ZERO)).await;
     let says = async |claims: Value| {
@@ -307,7 +307,7 @@ async fn an_active_token_must_be_for_us_and_for_now_all_the_same() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn an_issuer_may_be_trusted_to_call_active_only_what_is_for_us() {
     let rig = opaque(Introspection::knows_audience).await;
     let answer = forced(
@@ -319,7 +319,7 @@ async fn an_issuer_may_be_trusted_to_call_active_only_what_is_for_us() {
     assert_eq!(list(&rig, "opaque").await.status, 200);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn signed_tokens_are_verified_here_and_the_issuer_is_asked_about_others() {
     let mut config = Config::default();
     config.clients.push(Client {

@@ -72,7 +72,7 @@ impl Application {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_application_serves_the_document_at_its_place_and_the_challenge_leads_there() {
     let application = application(true, |builder, _| builder).await;
     let refused = application.begin(None).await;
@@ -92,7 +92,7 @@ async fn the_application_serves_the_document_at_its_place_and_the_challenge_lead
     assert_eq!(application.begin(Some(&token)).await.status, 200);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_mount_answers_under_its_own_prefix_where_the_challenge_may_lead_instead() {
     let application = application(false, |builder, origin| {
         builder.metadata_url(format!(
@@ -117,7 +117,7 @@ async fn a_mount_answers_under_its_own_prefix_where_the_challenge_may_lead_inste
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_host_of_the_resource_is_a_host_of_ours() {
     let auth = ResourceServer::builder("https://mcp.example.com/mcp")
         .issuer("https://auth.example.com")

@@ -108,7 +108,7 @@ async fn everything(rig: &Rig, token: &str, session: &str) -> Vec<Answer> {
     ]
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn somebody_elses_session_is_one_that_there_is_not() {
     let rig = rig().await;
     for revision in ["2025-03-26", "2025-06-18", "2025-11-25"] {
@@ -132,7 +132,7 @@ async fn somebody_elses_session_is_one_that_there_is_not() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_same_name_at_another_issuer_is_somebody_else() {
     let server = server_with(Settings::default());
     let other = authorization_server::AuthorizationServer::start(Default::default());
@@ -157,7 +157,7 @@ async fn the_same_name_at_another_issuer_is_somebody_else() {
     assert_eq!(answer.status, 401);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn somebody_elses_pair_of_endpoints_is_one_that_there_is_not() {
     let rig = rig().await;
     let (alice, mallory) = (rig.token("mcp"), rig.token_of("mallory", "mcp"));
@@ -196,7 +196,7 @@ async fn asked(rig: &Rig, token: &str, tool: &str) -> Value {
     retry
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_question_is_answered_by_whoever_was_asked_alone() {
     let rig = rig().await;
     let (alice, mallory) = (rig.token("mcp"), rig.token_of("mallory", "mcp"));
@@ -214,7 +214,7 @@ async fn a_question_is_answered_by_whoever_was_asked_alone() {
     assert_eq!(text, "Decline", "{answered:?}");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn whoever_may_no_longer_call_a_tool_may_not_go_on_with_it_either() {
     let rig = rig().await;
     let retry = asked(&rig, &rig.token("mcp write"), "asks_writers").await;
@@ -230,7 +230,7 @@ async fn whoever_may_no_longer_call_a_tool_may_not_go_on_with_it_either() {
     assert_eq!(text, "Decline", "{answered:?}");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_session_that_processes_share_is_its_owners_in_each_of_them() {
     let issuer = authorization_server::AuthorizationServer::start(Default::default());
     let issuer = issuer.await.expect("a port");
@@ -280,7 +280,7 @@ async fn a_session_that_processes_share_is_its_owners_in_each_of_them() {
     assert_eq!(ask(&other, &alice, Method::POST, list).await, 200);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn streams_that_belong_to_no_call_end_with_the_token_that_opened_them() {
     let rig = impatient(server_with(Settings::default())).await;
     // The connection ends with its stream.
@@ -313,7 +313,7 @@ async fn streams_that_belong_to_no_call_end_with_the_token_that_opened_them() {
     assert!(!listening.seen.contains("result"), "{}", listening.seen);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_stream_goes_on_with_a_later_token() {
     let server = server_with(Settings::default());
     let rig = impatient(server.clone()).await;
@@ -332,7 +332,7 @@ async fn a_stream_goes_on_with_a_later_token() {
         .await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_call_goes_on_though_its_token_has_expired_meanwhile() {
     let go_on = Arc::new(tokio::sync::Notify::new());
     let wait = go_on.clone();

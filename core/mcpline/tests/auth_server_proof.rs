@@ -102,7 +102,7 @@ fn dpop(answer: &Answer) -> mcpline::protocol::auth::Challenge {
     challenges.find(|one| one.is("DPoP")).expect("a challenge")
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_bound_token_is_accepted_with_a_proof_for_each_request() {
     let bound = Bound::start(false).await;
     for _ in 0..3 {
@@ -120,7 +120,7 @@ async fn a_bound_token_is_accepted_with_a_proof_for_each_request() {
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_proof_is_good_once() {
     let bound = Bound::start(false).await;
     let proof = bound.proof(|_| {});
@@ -135,7 +135,7 @@ async fn a_proof_is_good_once() {
     assert!(challenge.get("resource_metadata").is_some());
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_proof_for_something_else_is_refused() {
     let bound = Bound::start(false).await;
     let other = key();
@@ -169,7 +169,7 @@ async fn a_proof_for_something_else_is_refused() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_bound_token_is_of_no_use_as_a_plain_one() {
     let bound = Bound::start(false).await;
     let bearer = format!("Bearer {}", bound.token);
@@ -191,7 +191,7 @@ async fn a_bound_token_is_of_no_use_as_a_plain_one() {
     assert_eq!(challenge.get("error"), Some("invalid_token"));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn whoever_proves_possession_is_told_so_what_is_wrong_with_the_token() {
     let bound = Bound::start(false).await;
     let authorization = format!("DPoP {}x", bound.token);
@@ -203,7 +203,7 @@ async fn whoever_proves_possession_is_told_so_what_is_wrong_with_the_token() {
     assert_eq!(answer.challenges().len(), 1);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_server_may_demand_that_every_token_be_bound() {
     let bound = Bound::start(true).await;
     let plain = bound.rig.token("mcp");

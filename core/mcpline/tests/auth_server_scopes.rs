@@ -167,7 +167,7 @@ fn assert_step_up(answer: &Answer, scopes: &str) {
     assert_eq!(answer.body["id"], 1);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn lists_leave_out_what_the_caller_may_not_use_on_every_page() {
     let rig = rig().await;
     for revision in revisions() {
@@ -188,7 +188,7 @@ async fn lists_leave_out_what_the_caller_may_not_use_on_every_page() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn lists_tell_of_everything_that_the_caller_may_use() {
     let rig = rig().await;
     for revision in revisions() {
@@ -202,7 +202,7 @@ async fn lists_tell_of_everything_that_the_caller_may_use() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_list_that_not_everybody_is_told_all_of_is_private_on_every_page() {
     let rig = rig().await;
     for scope in ["mcp", "mcp files:admin"] {
@@ -226,7 +226,7 @@ async fn a_list_that_not_everybody_is_told_all_of_is_private_on_every_page() {
     assert_eq!(pages[0].body["result"]["cacheScope"], "public");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_is_hidden_is_refused_with_all_that_it_takes_in_one_challenge() {
     let rig = rig().await;
     for revision in revisions() {
@@ -268,7 +268,7 @@ async fn what_is_hidden_is_refused_with_all_that_it_takes_in_one_challenge() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_request_with_the_scopes_of_its_target_is_served() {
     let rig = rig().await;
     for revision in revisions() {
@@ -295,7 +295,7 @@ async fn a_request_with_the_scopes_of_its_target_is_served() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_scope_counts_for_those_that_it_implies_however_far() {
     let rig = rig().await;
     let caller = Caller::new(&rig, "2026-07-28", "mcp files:admin").await;
@@ -309,7 +309,7 @@ async fn a_scope_counts_for_those_that_it_implies_however_far() {
     assert_eq!(tools.len(), 3);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_callback_may_say_what_scopes_a_caller_has_beside() {
     let rig = Rig::start(server(), |builder, issuer| {
         builder.issuer(issuer.issuer()).expand(|granted| {
@@ -329,7 +329,7 @@ async fn a_callback_may_say_what_scopes_a_caller_has_beside() {
     assert_eq!(tools.len(), 3);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_handler_may_find_that_what_is_asked_for_takes_more() {
     let server = Server::new("dynamic", "1").tool(
         "open",
@@ -375,7 +375,7 @@ async fn a_handler_may_find_that_what_is_asked_for_takes_more() {
     assert!(client.call_modern("open", back).await.is_ok());
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn whoever_may_not_read_a_resource_is_not_told_of_its_changes() {
     let rig = rig().await;
     for revision in HANDSHAKES {
@@ -399,7 +399,7 @@ async fn whoever_may_not_read_a_resource_is_not_told_of_its_changes() {
     assert_step_up(&answer, "mcp files:read");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_batch_is_answered_request_by_request() {
     let rig = rig().await;
     let caller = Caller::new(&rig, "2025-03-26", "mcp").await;
@@ -426,7 +426,7 @@ async fn a_batch_is_answered_request_by_request() {
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn over_the_two_endpoints_of_2024_the_answer_on_the_stream_says_what_it_takes() {
     let rig = rig().await;
     let token = rig.token("mcp");
@@ -452,7 +452,7 @@ async fn over_the_two_endpoints_of_2024_the_answer_on_the_stream_says_what_it_ta
     assert!(!stream.seen.contains("audit"));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn without_authorization_nobody_has_scopes_over_http() {
     use mcpline::transport::http::HttpOptions;
     use support::requests::{body, request};
@@ -480,7 +480,7 @@ async fn without_authorization_nobody_has_scopes_over_http() {
     assert_eq!(refused.status(), 403);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_layer_in_front_may_say_who_calls_and_what_they_may_do() {
     use mcpline::auth::Authorized;
     use mcpline::transport::http::HttpOptions;
@@ -538,7 +538,7 @@ fn nothing_is_registered_with_less_protection_than_was_meant() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn whoever_runs_the_server_may_do_what_the_server_may() {
     let mut client = support::Client::modern(&server());
     let id = client.begin_modern("tools/list", json!({}));

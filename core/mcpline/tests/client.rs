@@ -219,7 +219,7 @@ fn host(revision: Revision) -> ClientBuilder {
     Client::builder("host", "1").configure(|settings| settings.revisions = vec![revision])
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn every_revision_is_spoken_and_every_request_answered() {
     for revision in Revision::ALL {
         let seen = Arc::new(Seen::default());
@@ -271,14 +271,14 @@ async fn every_revision_is_spoken_and_every_request_answered() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_newest_revision_of_both_is_spoken() {
     let server = server(&Arc::default());
     let client = Client::connect(&server).await.expect("connects");
     assert_eq!(client.revision(), Revision::V2026_07_28);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_same_handlers_answer_questions_of_every_revision_that_has_them() {
     for revision in [
         Revision::V2025_06_18,
@@ -310,7 +310,7 @@ async fn the_same_handlers_answer_questions_of_every_revision_that_has_them() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_question_without_a_handler_fails_nothing_but_the_tool() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let server = server(&Arc::default());
@@ -333,7 +333,7 @@ async fn a_question_without_a_handler_fails_nothing_but_the_tool() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn progress_is_heard_in_order_by_whoever_asked_for_it() {
     for revision in Revision::ALL {
         let server = server(&Arc::default());
@@ -362,7 +362,7 @@ async fn progress_is_heard_in_order_by_whoever_asked_for_it() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn dropping_a_call_cancels_it_at_the_server() {
     for revision in Revision::ALL {
         let seen = Arc::new(Seen::default());
@@ -408,7 +408,7 @@ async fn a_call_without_a_sign_of_life_times_out_and_is_cancelled() {
     seen.cancelled.notified().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn closing_fails_what_is_in_flight() {
     let seen = Arc::new(Seen::default());
     let server = server(&seen);
@@ -423,7 +423,7 @@ async fn closing_fails_what_is_in_flight() {
     seen.cancelled.notified().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_last_handle_ends_the_connection() {
     let seen = Arc::new(Seen::default());
     let server = server(&seen);
@@ -437,7 +437,7 @@ async fn the_last_handle_ends_the_connection() {
     drop(client);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn subscriptions_and_list_changes_are_heard_on_every_revision() {
     for revision in Revision::ALL {
         let server = Server::new("test", "1")
@@ -481,7 +481,7 @@ async fn subscriptions_and_list_changes_are_heard_on_every_revision() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn who_begins_to_listen_later_hears_what_comes_from_then_on() {
     for revision in Revision::ALL {
         let server =
@@ -515,7 +515,7 @@ async fn who_begins_to_listen_later_hears_what_comes_from_then_on() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn structured_content_that_does_not_fit_is_an_error() {
     let server = Server::new("test", "1").tool("sum", "Sum", |_: Nothing, _: Context| async {
         mcpline::Json(Sum { sum: 3 })
@@ -527,7 +527,7 @@ async fn structured_content_that_does_not_fit_is_an_error() {
     assert_eq!(result.structured_content, Some(json!({"sum": 3})));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn misuse_is_told_and_nothing_is_sent() {
     let server = server(&Arc::default());
     let client = Client::connect(&server).await.expect("connects");

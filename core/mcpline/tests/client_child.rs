@@ -139,7 +139,7 @@ async fn gone(pid: i32) {
     panic!("process {pid} is still there");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_child_answers_over_noise_and_is_gone_when_the_client_is_closed() {
     let client = Client::connect(serving()).await.expect("connects");
     let server = pid(&client).await;
@@ -148,7 +148,7 @@ async fn a_child_answers_over_noise_and_is_gone_when_the_client_is_closed() {
     assert!(!is_alive(server));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn dropping_the_client_ends_the_child() {
     let client = Client::connect(serving()).await.expect("connects");
     let server = pid(&client).await;
@@ -156,7 +156,7 @@ async fn dropping_the_client_ends_the_child() {
     gone(server).await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_the_child_started_goes_with_it_however_stubborn() {
     let (told, mut lines) = tokio::sync::mpsc::unbounded_channel();
     let command = stubborn().on_stderr(move |line| {
@@ -177,7 +177,7 @@ async fn what_the_child_started_goes_with_it_however_stubborn() {
     gone(grandchild).await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn everything_goes_when_the_host_is_killed() {
     let mut host = this("host")
         .stdout(Stdio::piped())
@@ -203,7 +203,7 @@ async fn everything_goes_when_the_host_is_killed() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_child_that_ends_says_how_and_its_last_words() {
     let command = Command::new("/bin/sh").args(["-c", "echo no configuration >&2; exit 3"]);
     let error = Client::connect(command).await.expect_err("it ends");
@@ -223,7 +223,7 @@ async fn a_child_that_ends_says_how_and_its_last_words() {
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_call_during_which_the_child_ends_fails_and_the_next_starts_it_anew() {
     let client = Client::connect(serving()).await.expect("connects");
     let first = pid(&client).await;
@@ -247,7 +247,7 @@ async fn a_call_during_which_the_child_ends_fails_and_the_next_starts_it_anew() 
     client.close().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn without_reconnecting_what_is_lost_stays_lost() {
     let client = Client::builder("host", "1")
         .configure(|settings| settings.reconnect = Reconnect::never())
@@ -265,7 +265,7 @@ async fn without_reconnecting_what_is_lost_stays_lost() {
     assert!(matches!(error, ClientError::Exited { .. }), "{error:?}");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn many_children_come_and_go_and_leave_nothing() {
     let descriptors = || std::fs::read_dir("/proc/self/fd").map_or(0, Iterator::count);
     let client = Client::connect(serving()).await.expect("connects");

@@ -55,7 +55,7 @@ impl Dial for Answers {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn an_answer_that_cant_be_read_is_invalid_and_not_a_lost_connection() {
     for members in [
         json!({"jsonrpc": "2.0"}),
@@ -144,7 +144,7 @@ async fn one(
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_an_endpoint_says_is_told_rather_than_that_it_has_no_stream() {
     let url = served(|what, _| match what {
         "POST /mcp" => Reply::Whole(
@@ -161,7 +161,7 @@ async fn what_an_endpoint_says_is_told_rather_than_that_it_has_no_stream() {
     assert_eq!((*status, body.as_str()), (400, "no such tenant"));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_refused_handshake_over_http_sse_is_told_and_not_what_was_tried_before() {
     let url = served(|what, message| match what {
         "GET /mcp" => Reply::Stream(

@@ -191,7 +191,7 @@ async fn a_server_that_says_nothing_at_all_is_given_up_within_the_stated_bound()
     assert!(began.elapsed() <= Duration::from_secs(3 + 3 * 30));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_a_server_spoke_the_last_time_is_tried_first() {
     let server = legacy(|_| unreachable!(), |_, _| vec![]);
     let client = Client::builder("host", "1")
@@ -203,7 +203,7 @@ async fn what_a_server_spoke_the_last_time_is_tried_first() {
     assert_eq!(server.count("server/discover"), 0);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn without_a_common_revision_nothing_is_opened() {
     let server = scripted(|_, to| match to["method"].as_str() {
         Some("initialize") => shake(to, "1999-01-01"),
@@ -218,7 +218,7 @@ async fn without_a_common_revision_nothing_is_opened() {
     assert_eq!(server, &["1999-01-01"]);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn any_text_is_a_cursor_and_cursors_in_a_circle_end_the_list() {
     let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
     let server = legacy(
@@ -248,7 +248,7 @@ async fn any_text_is_a_cursor_and_cursors_in_a_circle_end_the_list() {
     assert!(matches!(failed, ClientError::Invalid { .. }), "{failed:?}");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn results_that_break_the_protocol_are_told_from_those_that_do_not() {
     let server = legacy(
         |to| error(to, -32601),
@@ -270,7 +270,7 @@ async fn results_that_break_the_protocol_are_told_from_those_that_do_not() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn meta_may_be_given_in_the_parameters_or_beside_them() {
     let server = scripted(|_, to| match to["method"].as_str() {
         Some("server/discover") => discovered(to),
@@ -318,7 +318,7 @@ fn leaving() -> Arc<Scripted> {
     )
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_call_whose_outcome_is_unknown_is_sent_again_only_where_that_is_safe() {
     for (tool, reissue, again) in [
         ("read", Reissue::IfSafe, true),
@@ -372,7 +372,7 @@ async fn a_server_that_leaves_again_and_again_is_left_alone_for_a_while() {
     assert!(server.dialled.load(Ordering::Relaxed) > dialled);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn subscriptions_and_the_log_level_are_told_to_the_next_connection() {
     let server = legacy(
         |to| error(to, -32601),
@@ -405,7 +405,7 @@ fn asking() -> Arc<Scripted> {
     })
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_server_that_asks_without_end_is_answered_so_often_and_no_more() {
     let server = asking();
     let answers = Arc::new(AtomicUsize::new(0));
@@ -438,7 +438,7 @@ async fn a_server_that_asks_without_end_is_answered_so_often_and_no_more() {
     assert_eq!(answers.load(Ordering::Relaxed), 3);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_host_without_a_handler_fails_the_request_that_asks() {
     let server = asking();
     let client = Client::connect(server.address()).await.expect("connects");
@@ -452,7 +452,7 @@ async fn a_host_without_a_handler_fails_the_request_that_asks() {
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_list_is_asked_for_once_while_it_is_fresh_unless_it_must_be_fresher() {
     let server = scripted(|_, to| match to["method"].as_str() {
         Some("server/discover") => discovered(to),
@@ -474,7 +474,7 @@ async fn a_list_is_asked_for_once_while_it_is_fresh_unless_it_must_be_fresher() 
     assert_eq!(server.count("tools/list"), 2);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn lists_are_kept_for_as_long_as_their_server_says_and_until_it_tells_of_a_change() {
     let mut settings = Settings::default();
     settings.list_cache = CacheHints::new(60_000, CacheScope::Private);
@@ -512,7 +512,7 @@ impl Handler for Counting {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_header_that_no_longer_matches_has_the_tools_listed_anew_and_the_call_repeated() {
     let schema = |header: &str| json!({"type": "object", "properties": {"region": {"type": "string", "x-mcp-header": header}}});
     let calls = Arc::new(AtomicUsize::new(0));

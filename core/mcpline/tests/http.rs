@@ -113,7 +113,7 @@ fn progress(message: &Value) -> i64 {
         .unwrap_or_else(|| panic!("{message}"))
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_session_is_begun_used_ended_and_then_unknown() {
     let rig = Rig::new();
     let id = rig.session("2025-11-25").await;
@@ -133,7 +133,7 @@ async fn a_session_is_begun_used_ended_and_then_unknown() {
     assert_eq!(none.status(), StatusCode::BAD_REQUEST);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_session_belongs_to_the_principal_who_began_it() {
     let rig = Rig::new();
     let as_principal = |name: &str, headers: &[(&str, &str)], body: Value| {
@@ -159,7 +159,7 @@ async fn a_session_belongs_to_the_principal_who_began_it() {
     assert_eq!(own.status(), StatusCode::OK);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn malformed_requests_get_the_status_that_names_what_is_wrong() {
     let rig = Rig::with({
         let mut options = HttpOptions::default();
@@ -205,7 +205,7 @@ async fn malformed_requests_get_the_status_that_names_what_is_wrong() {
     assert_eq!(patched.headers()["allow"], "POST, GET, DELETE");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_batch_is_answered_as_one_where_the_revision_has_them() {
     let rig = Rig::new();
     let batch = json!([call(1, "plain"), {"jsonrpc": "2.0", "method": "notifications/x"}, call(2, "plain"), 7]);
@@ -229,7 +229,7 @@ async fn a_batch_is_answered_as_one_where_the_revision_has_them() {
     assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_lost_stream_is_resumed_without_loss_or_duplicates() {
     let rig = Rig::new();
     let id = rig.session("2025-11-25").await;
@@ -272,7 +272,7 @@ async fn a_lost_stream_is_resumed_without_loss_or_duplicates() {
     assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn streams_before_2025_11_25_begin_without_an_empty_event() {
     let rig = Rig::new();
     let id = rig.session("2025-06-18").await;
@@ -286,7 +286,7 @@ async fn streams_before_2025_11_25_begin_without_an_empty_event() {
     assert_eq!(progress(&seen[0].1), 1);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_get_stream_delivers_changes_once_however_often_it_is_opened() {
     let server = Server::new("http", "1").tool("a", "A", |_: Nothing, _: Context| async { "a" });
     let service = server.http_service(HttpOptions::default());
@@ -316,7 +316,7 @@ async fn the_get_stream_delivers_changes_once_however_often_it_is_opened() {
     assert_eq!(events(&mut second).await.expect("events").len(), 1);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_modern_client_that_disconnects_cancels_while_it_streams() {
     let rig = Rig::new();
     let mut stream = modern(&rig, "streams", &[]).await.into_body();
@@ -325,7 +325,7 @@ async fn a_modern_client_that_disconnects_cancels_while_it_streams() {
     assert!(rig.cancelled.load(Ordering::SeqCst));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_modern_client_that_disconnects_cancels_while_it_waits_for_json() {
     let cancelled = Arc::new(AtomicBool::new(false));
     let flag = cancelled.clone();
@@ -369,7 +369,7 @@ async fn a_silent_call_turns_into_a_stream_with_comments() {
     assert_eq!(seen[0].1["result"]["content"][0]["text"], "done");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn modern_requests_are_held_to_their_headers() {
     let rig = Rig::new();
     let ok = modern(&rig, "plain", &[]).await;
@@ -402,7 +402,7 @@ async fn modern_requests_are_held_to_their_headers() {
     assert_eq!(get.status(), StatusCode::METHOD_NOT_ALLOWED);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn refuses_events_that_were_never_sent() {
     let rig = Rig::new();
     let id = rig.session("2025-11-25").await;
@@ -423,7 +423,7 @@ async fn refuses_events_that_were_never_sent() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn sessions_are_bounded() {
     let rig = Rig::with({
         let mut options = HttpOptions::default();
@@ -488,7 +488,7 @@ async fn an_idle_session_is_closed() {
     assert_eq!(gone.status(), StatusCode::NOT_FOUND);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_listen_stream_tells_changes_and_is_ended_with_a_result() {
     let server = Server::new("http", "1").tool("a", "A", |_: Nothing, _: Context| async { "a" });
     let rig = Rig {
@@ -522,7 +522,7 @@ async fn a_listen_stream_tells_changes_and_is_ended_with_a_result() {
     assert!(events(&mut stream).await.is_none());
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn handlers_see_what_layers_in_front_put_among_the_extensions() {
     #[derive(Clone)]
     struct Tenant(&'static str);
@@ -554,7 +554,7 @@ async fn handlers_see_what_layers_in_front_put_among_the_extensions() {
     assert_eq!(answer["result"]["content"][0]["text"], "acme");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn an_idle_session_makes_room_and_one_in_use_does_not() {
     let rig = Rig::with({
         let mut options = HttpOptions::default();
@@ -578,7 +578,7 @@ async fn an_idle_session_makes_room_and_one_in_use_does_not() {
 }
 
 /// A stream is opened for the question while the session takes in `notifications/initialized`.
-#[tokio::test]
+#[runtimes::test]
 async fn a_question_asked_before_the_handshake_is_complete_goes_out_after_it() {
     let server = Server::new("http", "1").tool(
         "asks",

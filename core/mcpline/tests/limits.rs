@@ -15,7 +15,7 @@ fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_default()
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_tool_that_is_called_too_often_is_busy_and_the_session_lives_on() {
     let mut options = ToolOptions::default();
     options.rate = Some(Rate {
@@ -44,7 +44,7 @@ async fn a_tool_that_is_called_too_often_is_busy_and_the_session_lives_on() {
     assert_eq!(text(&result.expect("a result")), "done");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn more_candidates_than_may_be_sent_are_counted() {
     let server = Server::new("limits", "1")
         .prompt(Prompt::new("greet"), |_: Nothing, _: Context| async {
@@ -62,7 +62,7 @@ async fn more_candidates_than_may_be_sent_are_counted() {
     assert_eq!(completion["hasMore"], true);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_result_that_does_not_fit_its_schema_is_not_sent() {
     let server = |check: bool| {
         let mut settings = Settings::default();
@@ -92,7 +92,7 @@ async fn a_result_that_does_not_fit_its_schema_is_not_sent() {
     assert_eq!(result.expect("a result")["structuredContent"]["secret"], 1);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_server_takes_no_more_than_it_was_told_to() {
     let mut settings = Settings::default();
     settings.wire.line = 400;

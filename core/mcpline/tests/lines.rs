@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use support::Nothing;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
-#[tokio::test]
+#[runtimes::test]
 async fn indented_json_from_a_handler_stays_on_one_line() {
     let server =
         Server::new("lines", "1").tool("indented", "Indented", |_: Nothing, _: Context| async {

@@ -20,7 +20,7 @@ async fn start(options: HttpOptions) -> (SocketAddr, Stop) {
     (address, stop)
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn whoever_watches_the_process_is_told_that_it_lives() {
     let (address, _stop) = start(HttpOptions::default()).await;
     let mut connection = Connection::open(address).await;
@@ -29,7 +29,7 @@ async fn whoever_watches_the_process_is_told_that_it_lives() {
     assert!(connection.seen.starts_with("HTTP/1.1 200 OK"));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_path_that_does_not_exist_is_answered_with_the_one_that_does() {
     let mut options = HttpOptions::default();
     options.health_path = None;
@@ -42,7 +42,7 @@ async fn a_path_that_does_not_exist_is_answered_with_the_one_that_does() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_connection_too_many_waits_until_another_ends() {
     let mut options = HttpOptions::default();
     options.connections = 1;
@@ -65,7 +65,7 @@ async fn a_connection_too_many_waits_until_another_ends() {
     second.until(Some("protocolVersion")).await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn whoever_sends_too_much_gets_to_read_that_it_was() {
     const MIB: usize = 1024 * 1024;
     let mut options = HttpOptions::default();

@@ -40,7 +40,7 @@ async fn ask(client: &mut Client, method: &str, params: Value) -> Result<Value, 
     client.response(&id).await
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn more_uris_than_may_be_subscribed_to_are_refused_before_they_are_matched() {
     let mut client = Client::modern(&server("log://{host}-{day}-{name}"));
     let uri = format!("log://{}/", "-".repeat(8_000));
@@ -53,7 +53,7 @@ async fn more_uris_than_may_be_subscribed_to_are_refused_before_they_are_matched
     assert!(words.contains("max_subscription_bytes"), "{words}");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn uris_that_are_matched_slowly_use_up_one_budget() {
     let template = "log://{/all*}{/more*}{/rest*}!";
     let mut client = Client::modern(&server(template));
@@ -74,7 +74,7 @@ async fn uris_that_are_matched_slowly_use_up_one_budget() {
     assert!(read.is_ok(), "{read:?}");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn many_candidates_are_ranked_while_others_are_served() {
     let server = Server::new("completion", "1")
         .prompt(Prompt::new("greet"), |_: Nothing, _: Context| async {

@@ -61,7 +61,7 @@ async fn send(connection: &mut Connection, headers: &[(&str, String)], body: &Va
     connection.send("POST", "/tools/mcp", &headers, body).await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn both_eras_and_the_applications_own_pages_share_a_port() {
     let (address, _) = application().await;
     let mut connection = Connection::open(address).await;
@@ -78,7 +78,7 @@ async fn both_eras_and_the_applications_own_pages_share_a_port() {
     connection.until(Some("\r\n\r\nok")).await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn http_with_sse_names_an_address_below_the_mount() {
     let (address, _) = application().await;
     let mut connection = Connection::open(address).await;
@@ -90,7 +90,7 @@ async fn http_with_sse_names_an_address_below_the_mount() {
         .await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_modern_client_that_disconnects_cancels_here_too() {
     let (address, cancelled) = application().await;
     let mut connection = Connection::open(address).await;

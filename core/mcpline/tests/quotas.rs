@@ -77,7 +77,7 @@ async fn use_session(service: &HttpService, address: &str, id: &str) -> StatusCo
         .status()
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_flood_of_sessions_takes_none_of_another_client() {
     let mut options = HttpOptions::default();
     options.sessions = 40;
@@ -91,7 +91,7 @@ async fn a_flood_of_sessions_takes_none_of_another_client() {
     assert_eq!(use_session(&service, HONEST, &id).await, StatusCode::OK);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_flood_of_sessions_takes_none_that_is_used_even_behind_one_address() {
     let mut options = HttpOptions::default();
     options.sessions = 40;
@@ -104,7 +104,7 @@ async fn a_flood_of_sessions_takes_none_that_is_used_even_behind_one_address() {
     assert_eq!(use_session(&service, GREEDY, &id).await, StatusCode::OK);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_client_whose_sessions_are_all_in_use_is_refused_alone() {
     let mut options = HttpOptions::default();
     options.sessions = 8;
@@ -137,7 +137,7 @@ impl http_body::Body for Stalled {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn bodies_that_never_end_leave_room_for_those_of_others() {
     let mut settings = Settings::default();
     settings.max_peer_bytes = 400_000;
@@ -197,7 +197,7 @@ async fn post_to(service: &HttpService, address: &str, target: &str, body: Value
     service.handle(from(address, request)).await.status()
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_client_that_asks_and_never_reads_loses_its_stream() {
     let mut options = HttpOptions::default();
     options.max_unread_bytes = 5 * LARGE;
@@ -226,7 +226,7 @@ async fn a_client_that_asks_and_never_reads_loses_its_stream() {
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn answers_that_nobody_reads_are_replaced_by_errors_once_they_fill_a_clients_memory() {
     let mut settings = Settings::default();
     settings.max_peer_bytes = 20 * LARGE;
@@ -258,7 +258,7 @@ async fn answers_that_nobody_reads_are_replaced_by_errors_once_they_fill_a_clien
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn subscriptions_are_charged_to_their_client() {
     let mut settings = Settings::default();
     settings.max_peer_bytes = 200_000;

@@ -25,7 +25,7 @@ fn add(server: &Server, name: &str) {
         .tool(name, "A tool", |_: Nothing, _: Context| async { "done" });
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_list_that_was_asked_for_before_shows_what_changed_since() {
     let server = Server::new("registry", "1");
     add(&server, "one");
@@ -47,7 +47,7 @@ async fn a_list_that_was_asked_for_before_shows_what_changed_since() {
     assert_eq!(names(&list(&mut client, json!({})).await), ["two"]);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_client_that_pages_misses_nothing_that_was_there_all_the_time() {
     let mut settings = Settings::default();
     settings.page_size = 2;
@@ -75,7 +75,7 @@ async fn a_client_that_pages_misses_nothing_that_was_there_all_the_time() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn arguments_that_do_not_fit_are_a_tool_error_that_names_path_and_rule() {
     #[derive(serde::Deserialize, schemars::JsonSchema)]
     struct Days {

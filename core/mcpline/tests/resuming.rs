@@ -28,7 +28,7 @@ fn retry(result: &Value) -> Value {
     json!({"requestState": result["requestState"], "inputResponses": answers})
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_resumed_handler_has_the_token_the_log_level_and_the_capabilities_of_the_retry() {
     let server =
         Server::new("resuming", "1").tool("ask", "Asks", |_: Nothing, ctx: Context| async move {
@@ -66,7 +66,7 @@ async fn a_resumed_handler_has_the_token_the_log_level_and_the_capabilities_of_t
     assert!(result.to_string().contains("second"), "{result}");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_retry_that_can_not_be_asked_any_more_is_not_asked() {
     let server = Server::new("resuming", "1").tool(
         "ask",
@@ -97,7 +97,7 @@ impl Drop for Dropped {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_handler_that_nobody_comes_back_for_is_cancelled() {
     let (sender, mut dropped) = mpsc::unbounded_channel();
     let mut settings = Settings::default();
@@ -121,7 +121,7 @@ async fn a_handler_that_nobody_comes_back_for_is_cancelled() {
     assert_eq!(cancelled, Ok(Some(())));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_client_that_leaves_takes_nobody_elses_handlers_along() {
     let runs = Arc::new(AtomicU32::new(0));
     let counted = runs.clone();

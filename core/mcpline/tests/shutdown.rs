@@ -31,6 +31,13 @@ impl Handlers {
         self.0.load(Ordering::SeqCst)
     }
 
+    /// Resolves when none runs any more. A cancelled one is dropped by whichever thread has it.
+    async fn ended(&self) {
+        while self.running() > 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+
     fn enter(&self) -> Self {
         self.0.fetch_add(1, Ordering::SeqCst);
         self.clone()
@@ -176,7 +183,7 @@ async fn ended(running: Running) {
         .expect("in good order");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_server_with_a_hundred_open_streams_finishes_the_call_in_flight_and_ends() {
     let running = start(PATIENCE, HttpOptions::default()).await;
     let mut streams = Vec::new();
@@ -207,7 +214,7 @@ async fn a_server_with_a_hundred_open_streams_finishes_the_call_in_flight_and_en
 
 const GRACE: Duration = Duration::from_millis(10);
 
-#[tokio::test]
+#[runtimes::test]
 async fn answers_handshake_calls_that_outlive_the_grace_period() {
     let running = start(GRACE, HttpOptions::default()).await;
     let handlers = running.handlers.clone();
@@ -230,10 +237,10 @@ async fn answers_handshake_calls_that_outlive_the_grace_period() {
         assert_eq!(last_message(&calling.seen), shutting_down(id));
     }
     ended(running).await;
-    assert_eq!(handlers.running(), 0);
+    handlers.ended().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn answers_2026_07_28_calls_that_outlive_the_grace_period() {
     let running = start(GRACE, HttpOptions::default()).await;
     let handlers = running.handlers.clone();
@@ -261,10 +268,10 @@ async fn answers_2026_07_28_calls_that_outlive_the_grace_period() {
         "complete"
     );
     ended(running).await;
-    assert_eq!(handlers.running(), 0);
+    handlers.ended().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn waits_for_2026_07_28_calls_within_the_grace_period() {
     let running = start(PATIENCE, HttpOptions::default()).await;
     let mut calling = Connection::open(running.address).await;
@@ -279,7 +286,7 @@ async fn waits_for_2026_07_28_calls_within_the_grace_period() {
     ended(running).await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn answers_http_sse_calls_that_outlive_the_grace_period() {
     let running = start(GRACE, HttpOptions::default()).await;
     let mut stream = Connection::open(running.address).await;
@@ -300,10 +307,10 @@ async fn answers_http_sse_calls_that_outlive_the_grace_period() {
     assert_eq!(last_message(&stream.seen), shutting_down(1));
     let handlers = running.handlers.clone();
     ended(running).await;
-    assert_eq!(handlers.running(), 0);
+    handlers.ended().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn answers_calls_on_a_pipe_that_outlive_the_grace_period() {
     let (go_on, handlers, stop) = (Arc::new(Notify::new()), Handlers::default(), Stop::new());
     let server = server(GRACE, &go_on, &handlers);
@@ -338,10 +345,10 @@ async fn answers_calls_on_a_pipe_that_outlive_the_grace_period() {
     }
     assert_eq!(answers, [shutting_down(1), shutting_down(2)]);
     served.await.expect("no panic").expect("in good order");
-    assert_eq!(handlers.running(), 0);
+    handlers.ended().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn writes_the_rest_of_an_answer_that_was_begun_before_the_stop() {
     let (go_on, handlers, stop) = (Arc::new(Notify::new()), Handlers::default(), Stop::new());
     let server =
@@ -367,7 +374,7 @@ async fn writes_the_rest_of_an_answer_that_was_begun_before_the_stop() {
     served.await.expect("no panic").expect("in good order");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_client_that_never_ends_its_headers_is_let_go() {
     let mut options = HttpOptions::default();
     options.read_timeout = Duration::from_millis(10);
@@ -385,7 +392,7 @@ async fn a_client_that_never_ends_its_headers_is_let_go() {
     ended(running).await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_closed_service_refuses_requests() {
     let (go_on, handlers) = (Arc::new(Notify::new()), Handlers::default());
     let server = server(PATIENCE, &go_on, &handlers);
@@ -397,7 +404,7 @@ async fn a_closed_service_refuses_requests() {
     assert_eq!(body(response).await["error"]["code"], -31002);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn answers_calls_in_memory_that_outlive_the_grace_period() {
     let (go_on, handlers) = (Arc::new(Notify::new()), Handlers::default());
     let server = server(PATIENCE, &go_on, &handlers);

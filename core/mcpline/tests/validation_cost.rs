@@ -68,7 +68,7 @@ async fn host(server: &Server, idle: Duration) -> Host {
     host
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn other_servers_are_heard_while_a_result_is_validated() {
     let (hostile, honest) = (hostile(), honest());
     let misled = host(&hostile, Duration::from_secs(3_600)).await;
@@ -89,7 +89,7 @@ async fn other_servers_are_heard_while_a_result_is_validated() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_call_ends_in_time_while_its_result_is_validated() {
     let hostile = hostile();
     let misled = host(&hostile, Duration::from_millis(50)).await;
@@ -100,7 +100,7 @@ async fn a_call_ends_in_time_while_its_result_is_validated() {
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn other_calls_are_answered_while_arguments_are_validated() {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();
@@ -131,7 +131,7 @@ async fn other_calls_are_answered_while_arguments_are_validated() {
     assert_eq!(calls.load(Ordering::Relaxed), 0);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn large_arguments_that_match_reach_their_handler() {
     let server = honest();
     let schema =
@@ -156,7 +156,7 @@ async fn large_arguments_that_match_reach_their_handler() {
     assert_eq!(result["isError"], true);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn cancelling_a_call_interrupts_the_validation_of_its_arguments() {
     let server = honest();
     server
@@ -178,7 +178,7 @@ async fn cancelling_a_call_interrupts_the_validation_of_its_arguments() {
     assert_eq!(client.next().await["id"], ping);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn other_calls_are_answered_while_a_result_is_checked() {
     let server = honest();
     let tool = Tool::new("stall", json!({"type": "object"})).with_output_schema(expensive());

@@ -66,7 +66,7 @@ fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_default()
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_required_visit_is_an_error_of_its_own_on_2025_11_25_and_its_end_is_told_once() {
     let server = server();
     let mut other = Client::legacy(&server, "2025-11-25").await;
@@ -89,7 +89,7 @@ async fn a_required_visit_is_an_error_of_its_own_on_2025_11_25_and_its_end_is_to
     assert_eq!(other.next().await["id"], ping, "nobody else is told");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_required_visit_is_a_question_on_2026_07_28() {
     let server = server();
     let mut client = Client::modern(&server);
@@ -114,7 +114,7 @@ async fn a_required_visit_is_a_question_on_2026_07_28() {
     assert_eq!(client.try_next(), None);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn clients_that_know_no_visits_are_given_the_address_in_words() {
     let server = server();
     let old = Client::legacy(&server, "2025-06-18").await;
@@ -129,7 +129,7 @@ async fn clients_that_know_no_visits_are_given_the_address_in_words() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_question_for_a_visit_has_an_id_exactly_where_the_revision_has_them() {
     let server = server();
     let mut client = Client::legacy(&server, "2025-11-25").await;
@@ -155,7 +155,7 @@ async fn a_question_for_a_visit_has_an_id_exactly_where_the_revision_has_them() 
     assert_eq!(question["params"].get("elicitationId"), None);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_choice_is_asked_in_the_words_of_the_clients_revision() {
     let server = server();
     for (revision, words) in [
@@ -181,7 +181,7 @@ async fn a_choice_is_asked_in_the_words_of_the_clients_revision() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_a_revision_has_no_words_for_fails_where_it_is_asked() {
     let server = server();
     let mut client = Client::legacy(&server, "2025-06-18").await;

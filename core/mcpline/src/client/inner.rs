@@ -677,7 +677,7 @@ mod tests {
     use super::*;
     use crate::server::Server;
 
-    #[tokio::test]
+    #[runtimes::test]
     async fn the_future_of_a_request_stays_small() {
         let server = Server::new("test", "1");
         let client = super::super::Client::connect(&server)

@@ -223,7 +223,7 @@ mod tests {
         assert!(feed.push(Bytes::from_static(b"b"), true).is_none());
     }
 
-    #[tokio::test]
+    #[runtimes::test]
     async fn a_client_that_leaves_ends_it_with_an_error() {
         let (mut body, feed) = RequestBody::new(Some(2));
         let reading = tokio::spawn(async move { body.frame().await });

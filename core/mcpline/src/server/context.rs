@@ -66,7 +66,8 @@ impl Context {
     /// Toward a handshake-era client the question is sent and the answer awaited. On 2026-07-28 the
     /// request ends with `input_required`, the handler stays where it is, and the client's retry resumes
     /// it; if the retry reaches another process, the handler runs again from its start there and gets
-    /// the recorded answers. Questions that are asked at the same time share one round.
+    /// the recorded answers. Questions that are asked at the same time share one round; on a runtime with
+    /// several threads they may come in two.
     ///
     /// `sink` is called once, on any thread, with the client's result.
     pub fn ask_with(&self, ask: Ask, sink: impl FnOnce(Result<Raw, AskError>) + Send + 'static) {

@@ -12,7 +12,7 @@ async fn refused(world: &World, code: &str) {
     assert_eq!(world.issuer.requests().count(Endpoint::Token), 0);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn an_answer_of_another_issuer_is_not_redeemed() {
     let issuers = [
         (Some(true), IssParameter::Missing),
@@ -38,7 +38,7 @@ async fn an_answer_of_another_issuer_is_not_redeemed() {
     refused(&world, "response_not_accepted").await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn metadata_of_another_resource_leads_nowhere() {
     let metadata = json!({"resource": "https://evil.example/mcp"});
     let config = ResourceConfig {
@@ -50,7 +50,7 @@ async fn metadata_of_another_resource_leads_nowhere() {
     assert_eq!(world.issuer.requests().count(Endpoint::Metadata), 0);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn metadata_of_another_issuer_leads_nowhere() {
     let metadata = json!({"issuer": "https://honest.example"});
     let config = Config {
@@ -63,7 +63,7 @@ async fn metadata_of_another_issuer_leads_nowhere() {
     assert_eq!(world.issuer.requests().count(Endpoint::Registration), 0);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn endpoints_without_https_get_no_secrets() {
     for member in [
         "authorization_endpoint",
@@ -81,7 +81,7 @@ async fn endpoints_without_https_get_no_secrets() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn an_authorization_server_without_pkce_is_refused_unless_that_is_allowed() {
     let metadata = json!({"code_challenge_methods_supported": null});
     let config = Config {
@@ -97,7 +97,7 @@ async fn an_authorization_server_without_pkce_is_refused_unless_that_is_allowed(
     client.close().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn documents_that_lead_to_another_host_are_not_followed() {
     let elsewhere = authorization_server::AuthorizationServer::start(Config::default())
         .await
@@ -117,7 +117,7 @@ async fn documents_that_lead_to_another_host_are_not_followed() {
     assert_eq!(elsewhere.requests().count(Endpoint::Metadata), 0);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn documents_without_end_and_nonsense_are_refused() {
     for (body, code) in [
         ("x".repeat(2 * 1024 * 1024), "fetch_failed"),
@@ -136,7 +136,7 @@ async fn documents_without_end_and_nonsense_are_refused() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_redirect_that_answers_another_request_is_not_taken() {
     let world = World::exemplary().await;
     for change in [
@@ -153,7 +153,7 @@ async fn a_redirect_that_answers_another_request_is_not_taken() {
     assert_eq!(world.issuer.requests().count(Endpoint::Token), 0);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_redirect_is_taken_once() {
     let world = World::exemplary().await;
     let seen = std::sync::Arc::new(std::sync::Mutex::new(None::<String>));
@@ -174,7 +174,7 @@ async fn a_redirect_is_taken_once() {
     client.close().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_users_refusal_is_told() {
     let world = World::exemplary().await;
     world

@@ -15,7 +15,7 @@ use mcpline::auth::{Auth, Credentials, Enterprise, OAuth};
 use mcpline::client::Client;
 use world::{World, call, refusal};
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_user_is_asked_once_and_everything_works_after_that() {
     for revision in Revision::ALL {
         let world = World::exemplary().await;
@@ -46,7 +46,7 @@ async fn a_user_is_asked_once_and_everything_works_after_that() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn http_and_sse_is_authorized_too() {
     let config = ResourceConfig {
         path: "/sse".into(),
@@ -65,7 +65,7 @@ async fn http_and_sse_is_authorized_too() {
     assert_eq!(world.visits(), 1);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_resource_may_tell_nothing_but_its_well_known_place() {
     let config = ResourceConfig {
         names_metadata: None,
@@ -86,7 +86,7 @@ async fn a_resource_may_tell_nothing_but_its_well_known_place() {
     client.close().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn every_way_to_prove_who_one_is_is_taken_as_the_server_has_it() {
     for method in [AuthMethod::None, AuthMethod::Basic, AuthMethod::Post] {
         let config = Config {
@@ -107,7 +107,7 @@ async fn every_way_to_prove_who_one_is_is_taken_as_the_server_has_it() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_client_is_known_by_what_it_was_given_before_anything_else() {
     let known = Registered {
         client_id: "known".into(),
@@ -134,7 +134,7 @@ async fn a_client_is_known_by_what_it_was_given_before_anything_else() {
     assert_eq!(world.issuer.requests().count(Endpoint::Registration), 0);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_server_that_registers_nobody_for_a_resources_scopes_grants_them_all_the_same() {
     let config = Config {
         registration_scopes: false,
@@ -161,7 +161,7 @@ async fn a_server_that_registers_nobody_for_a_resources_scopes_grants_them_all_t
     assert_eq!(world.visits(), 1);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_client_with_metadata_of_its_own_registers_nowhere() {
     const URL: &str = "https://client.example/metadata.json";
     let document = serde_json::json!({
@@ -182,7 +182,7 @@ async fn a_client_with_metadata_of_its_own_registers_nowhere() {
     assert_eq!(world.visits(), 1);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn credentials_of_another_issuer_are_shown_to_nobody() {
     let config = Config {
         registration: false,
@@ -206,7 +206,7 @@ async fn credentials_of_another_issuer_are_shown_to_nobody() {
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_client_may_ask_for_itself_by_password_or_by_key() {
     let entropy = ring::rand::SystemRandom::new();
     let pkcs8 = ring::signature::EcdsaKeyPair::generate_pkcs8(
@@ -254,7 +254,7 @@ async fn a_client_may_ask_for_itself_by_password_or_by_key() {
     assert_eq!(world.grants("client_credentials"), 2);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn an_enterprise_may_decide_in_the_users_place() {
     let provider = authorization_server::AuthorizationServer::start(Config {
         clients: vec![Registered {
@@ -305,7 +305,7 @@ async fn an_enterprise_may_decide_in_the_users_place() {
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn tokens_bound_to_a_key_are_shown_with_a_fresh_proof_each_time() {
     for nonces in [false, true] {
         let config = Config {
@@ -335,7 +335,7 @@ async fn tokens_bound_to_a_key_are_shown_with_a_fresh_proof_each_time() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_tool_that_needs_more_has_the_user_asked_for_all_of_it_once() {
     let guarded = ResourceConfig {
         scope: Some("look".into()),
@@ -360,7 +360,7 @@ async fn a_tool_that_needs_more_has_the_user_asked_for_all_of_it_once() {
     assert_eq!(scopes, ["look", "look edit"]);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_server_that_is_never_content_is_given_up() {
     let guarded = ResourceConfig {
         scope: Some("look".into()),
@@ -385,14 +385,14 @@ async fn a_server_that_is_never_content_is_given_up() {
     assert_eq!(world.visits(), 2);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_client_with_nobody_to_ask_says_so() {
     let world = World::exemplary().await;
     let error = refusal(world.connect(OAuth::builder("a host").build()).await);
     assert_eq!(error.code(), "unattended");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_token_of_the_hosts_own_is_shown_as_it_is() {
     let world = World::exemplary().await;
     let token = world.issuer.issue("host", "", &world.resource.url());
@@ -406,7 +406,7 @@ async fn a_token_of_the_hosts_own_is_shown_as_it_is() {
     ));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_source_of_tokens_is_asked_again_when_the_server_refuses() {
     let world = World::exemplary().await;
     let asked = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));

@@ -72,7 +72,7 @@ async fn code(world: &World) -> &'static str {
     refusal(world.connect(world.oauth().build()).await).code()
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_code_of_an_honest_issuer_is_not_brought_to_the_one_who_mixed_it_up() {
     // The server trusts somebody hostile, whose users are sent to an honest authorization server in its stead.
     let honest = AuthorizationServer::start(Config::default())
@@ -88,7 +88,7 @@ async fn a_code_of_an_honest_issuer_is_not_brought_to_the_one_who_mixed_it_up() 
     assert_eq!(world.issuer.requests().count(Endpoint::Token), 0);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_no_token_can_be_is_none() {
     let world = World::exemplary().await;
     for answer in [
@@ -114,7 +114,7 @@ async fn what_no_token_can_be_is_none() {
     assert_eq!(shown.count(), 0);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_lifetime_that_makes_no_sense_does_no_harm() {
     let world = World::exemplary().await;
     for expires in [
@@ -136,7 +136,7 @@ async fn a_lifetime_that_makes_no_sense_does_no_harm() {
     assert!(world.visits() <= 12, "{}", world.visits());
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn an_answer_without_end_is_cut_off() {
     let body = format!("{{\"access_token\": \"{}\"}}", "x".repeat(4 * 1024 * 1024));
     for endpoint in [Endpoint::Token, Endpoint::Registration] {
@@ -146,7 +146,7 @@ async fn an_answer_without_end_is_cut_off() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn codes_and_names_are_not_carried_to_another_host() {
     let elsewhere = Listener::start(200, &[], "{}").await;
     for endpoint in [Endpoint::Token, Endpoint::Registration] {
@@ -167,7 +167,7 @@ async fn codes_and_names_are_not_carried_to_another_host() {
     assert!(elsewhere.heard().is_empty());
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn users_are_sent_to_web_addresses_only() {
     for endpoint in [
         "javascript:alert(1)",
@@ -190,7 +190,7 @@ async fn users_are_sent_to_web_addresses_only() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_challenge_does_not_lead_to_what_only_this_machine_reaches() {
     for url in [
         "http://169.254.169.254/latest/meta-data",
@@ -217,7 +217,7 @@ async fn a_challenge_does_not_lead_to_what_only_this_machine_reaches() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_resource_has_to_be_the_server_and_not_only_look_like_it() {
     for change in [
         |url: &str, _: &str| format!("{url}-evil"),
@@ -246,7 +246,7 @@ async fn a_resource_has_to_be_the_server_and_not_only_look_like_it() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_server_that_sends_its_clients_elsewhere_does_not_send_their_tokens() {
     let elsewhere =
         Listener::start(200, &[("content-type", "application/json".into())], "{}").await;
@@ -272,7 +272,7 @@ async fn a_server_that_sends_its_clients_elsewhere_does_not_send_their_tokens() 
     assert_eq!(carried.count(), 0);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn tokens_of_one_server_are_not_shown_to_another() {
     let world = World::exemplary().await;
     let oauth = world.oauth().store(MemoryStore::default()).build();
@@ -291,7 +291,7 @@ async fn tokens_of_one_server_are_not_shown_to_another() {
     client.close().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_servers_say_comes_into_errors_without_what_could_fool_a_reader() {
     let world = World::exemplary().await;
     let said = format!("\u{1b}[2J\r\nAll is well.\u{202e}{}", "x".repeat(10_000));
@@ -308,7 +308,7 @@ async fn what_servers_say_comes_into_errors_without_what_could_fool_a_reader() {
     assert!(error.len() < 2_000, "{}", error.len());
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn nothing_secret_is_in_what_is_shown_of_an_error_or_a_setting() {
     let world = World::exemplary().await;
     let secrets: Arc<Mutex<Vec<String>>> = Arc::default();
@@ -353,9 +353,11 @@ async fn nothing_secret_is_in_what_is_shown_of_an_error_or_a_setting() {
     assert!(!shown.contains("wonderland"), "{shown}");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_somebody_put_into_the_store_is_not_believed() {
-    let folder = std::env::temp_dir().join(format!("mcpline-misled-{}", std::process::id()));
+    let test = std::thread::current().id();
+    let name = format!("mcpline-misled-{}-{test:?}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
     let world = World::exemplary().await;
     let store = FileStore::new(&folder);
     let client = world

@@ -8,7 +8,7 @@ use mcpline::client::ClientError;
 
 use super::world::{World, call, refusal};
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_hundred_requests_with_a_lapsed_token_refresh_it_once() {
     let world = World::exemplary().await;
     let client = world
@@ -34,7 +34,7 @@ async fn a_hundred_requests_with_a_lapsed_token_refresh_it_once() {
     assert_eq!(world.visits(), 1);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_token_that_has_lapsed_is_renewed_before_the_server_sees_it() {
     let world = World::exemplary().await;
     let store = Arc::new(MemoryStore::default());
@@ -66,7 +66,7 @@ async fn a_token_that_has_lapsed_is_renewed_before_the_server_sees_it() {
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_is_in_the_store_asks_nobody_even_if_it_has_lapsed() {
     let folder = tempfile();
     let world = World::exemplary().await;
@@ -88,7 +88,7 @@ async fn what_is_in_the_store_asks_nobody_even_if_it_has_lapsed() {
     assert_eq!(world.issuer.requests().count(Endpoint::Registration), 1);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn tokens_that_are_taken_back_again_and_again_are_refreshed_each_time() {
     let world = World::exemplary().await;
     let client = world
@@ -104,7 +104,7 @@ async fn tokens_that_are_taken_back_again_and_again_are_refreshed_each_time() {
     assert_eq!(world.visits(), 1);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_refreshed_token_that_is_refused_at_once_leads_to_the_user() {
     let world = World::exemplary().await;
     let client = world
@@ -126,7 +126,7 @@ async fn a_refreshed_token_that_is_refused_at_once_leads_to_the_user() {
     assert_eq!(world.visits(), 2);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn those_who_share_nothing_but_a_store_refresh_once() {
     let folder = tempfile();
     let world = World::exemplary().await;
@@ -150,7 +150,7 @@ async fn those_who_share_nothing_but_a_store_refresh_once() {
     assert_eq!(world.visits(), 1);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_refresh_token_that_was_taken_back_leads_to_the_user() {
     let world = World::exemplary().await;
     let client = world
@@ -165,7 +165,7 @@ async fn a_refresh_token_that_was_taken_back_leads_to_the_user() {
     assert_eq!(world.issuer.requests().count(Endpoint::Registration), 1);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn an_outage_of_the_token_endpoint_asks_nobody_and_loses_nothing() {
     let world = World::exemplary().await;
     let client = world
@@ -188,7 +188,7 @@ async fn an_outage_of_the_token_endpoint_asks_nobody_and_loses_nothing() {
     assert_eq!(world.visits(), 1);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_client_that_was_forgotten_registers_again() {
     let world = World::exemplary().await;
     let store = Arc::new(MemoryStore::default());
@@ -208,7 +208,7 @@ async fn a_client_that_was_forgotten_registers_again() {
     assert_eq!(world.issuer.requests().count(Endpoint::Registration), 2);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn signing_out_gives_the_tokens_back_and_forgets_them() {
     let world = World::exemplary().await;
     let oauth = world.oauth().build();
@@ -230,7 +230,7 @@ async fn signing_out_gives_the_tokens_back_and_forgets_them() {
     assert_eq!(world.grants("refresh_token"), 0);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn another_authorization_server_gets_nothing_of_the_first_ones() {
     let world = World::exemplary().await;
     let other = authorization_server::AuthorizationServer::start(Config::default())
@@ -270,7 +270,7 @@ async fn another_authorization_server_gets_nothing_of_the_first_ones() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn closing_a_client_ends_its_users_visit() {
     let world = World::exemplary().await;
     let (opened, mut is_open) = tokio::sync::mpsc::unbounded_channel();

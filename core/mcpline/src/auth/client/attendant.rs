@@ -420,7 +420,7 @@ mod tests {
         outcome.map(|response| response.status)
     }
 
-    #[tokio::test]
+    #[runtimes::test]
     async fn a_public_server_can_not_have_this_machine_call_private_addresses() {
         let public = "https://93.184.216.34/mcp";
         let oauth = || OAuth::builder("a test");
@@ -431,7 +431,7 @@ mod tests {
         assert_eq!(fetched(allowed, public).await, Ok(404));
     }
 
-    #[tokio::test]
+    #[runtimes::test]
     async fn what_a_server_may_name_depends_on_where_it_answers_and_not_on_what_its_name_says() {
         let oauth = Auth::oauth(OAuth::builder("a test").build());
         let settings = HttpSettings::default();
@@ -447,7 +447,7 @@ mod tests {
         assert!(!attendant.may_name_private());
     }
 
-    #[tokio::test]
+    #[runtimes::test]
     async fn a_server_on_this_machine_may_name_others_on_it() {
         for server in ["http://127.0.0.1:1/mcp", "http://localhost:1/mcp"] {
             let oauth = OAuth::builder("a test").build();

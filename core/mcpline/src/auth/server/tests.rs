@@ -239,7 +239,7 @@ async fn the_same_keys_fetched_again_are_the_same() {
     assert!(cache.newer(&before).await.is_none());
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn keys_that_are_given_are_never_fetched() {
     let publisher = Publisher::of(&[]);
     let set = json!({ "keys": [public("given")] }).to_string();
@@ -250,7 +250,7 @@ async fn keys_that_are_given_are_never_fetched() {
     assert_eq!(publisher.fetched(), 0);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_token_is_taken_out_of_the_request() {
     let key = SigningKey::generate_es256(&SystemRandom::new()).expect("a key");
     let resource = "https://mcp.example.com/mcp";

@@ -90,7 +90,7 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
+    #[runtimes::test]
     async fn what_was_saved_is_loaded_until_it_is_removed() {
         let store = MemoryStore::new();
         assert_eq!(store.load("k").await.expect("loaded"), None);
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(store.load("k").await.expect("loaded"), None);
     }
 
-    #[tokio::test]
+    #[runtimes::test]
     async fn one_at_a_time_holds_the_lock_of_a_key() {
         let store = MemoryStore::new();
         let holders = Arc::new(AtomicUsize::new(0));
@@ -129,7 +129,7 @@ mod tests {
         let _other = store.lock("other").await.expect("not held up by another");
     }
 
-    #[tokio::test]
+    #[runtimes::test]
     async fn values_are_not_shown() {
         let store = MemoryStore::new();
         store.save("k", b"secret").await.expect("saved");

@@ -78,7 +78,7 @@ impl fmt::Debug for Callback {
 mod tests {
     use super::*;
 
-    #[tokio::test]
+    #[runtimes::test]
     async fn a_callback_is_given_the_url_and_gives_back_the_redirect() {
         let agent = Callback::new("https://host.example/back", |url: String| async move {
             assert_eq!(url, "https://as.example/authorize?state=s");
@@ -94,7 +94,7 @@ mod tests {
         redirected.verdict.accept();
     }
 
-    #[tokio::test]
+    #[runtimes::test]
     async fn a_callback_that_fails_says_so_in_its_own_words() {
         let agent = Callback::new("https://host.example/back", |_| async {
             Err(UserAgentError::other("the window was closed"))

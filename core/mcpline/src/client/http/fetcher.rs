@@ -157,7 +157,7 @@ mod tests {
     use super::super::settings::Proxy;
     use super::*;
 
-    #[tokio::test]
+    #[runtimes::test]
     async fn a_proxy_may_be_at_a_private_address_where_what_is_fetched_may_not() {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let port = listener.local_addr().expect("an address").port();

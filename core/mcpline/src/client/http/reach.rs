@@ -179,7 +179,7 @@ mod tests {
         }
     }
 
-    #[tokio::test]
+    #[runtimes::test]
     async fn a_name_of_a_private_address_is_refused_when_it_is_resolved() {
         let name = || "localhost".parse::<Name>().expect("a name");
         let error = Resolver::new(Reach::Public)

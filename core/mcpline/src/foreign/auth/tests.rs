@@ -57,7 +57,7 @@ fn keeping() -> impl Fn(&str, &Value) -> Result<Value, RpcError> + Send + Sync +
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_store_of_the_hosts_keeps_bytes() {
     let (answerers, mut asked) = host(keeping());
     let store = HostStore::new(Some(&answerers), true, None).expect("made");
@@ -74,7 +74,7 @@ async fn a_store_of_the_hosts_keeps_bytes() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_host_without_locks_still_has_one_at_a_time_refresh() {
     let (answerers, mut asked) = host(keeping());
     let group = || Some("a store of the test".to_owned());
@@ -95,7 +95,7 @@ async fn a_host_without_locks_still_has_one_at_a_time_refresh() {
     assert_eq!(asked.recv().await, None, "the host was not asked");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_lock_that_comes_when_nobody_waits_any_more_is_let_go_of() {
     let (answerers, mut asked) = host(keeping());
     let store = HostStore::new(Some(&answerers), true, None).expect("made");
@@ -112,7 +112,7 @@ async fn a_lock_that_comes_when_nobody_waits_any_more_is_let_go_of() {
     drop(store.lock("k").await.expect("free"));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_a_host_fails_with_is_told_in_its_words_and_its_answers_never() {
     let (answerers, _asked) = host(|method, _| match method {
         "auth/store/load" => Ok(json!({ "value": "not/base64/secret" })),

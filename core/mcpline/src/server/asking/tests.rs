@@ -1,3 +1,5 @@
+//! On one thread: the tests decide what happens before what.
+
 use std::sync::Mutex;
 
 use mcpline_protocol::session::Scope;

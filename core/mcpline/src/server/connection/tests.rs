@@ -47,7 +47,7 @@ fn http() -> Arc<HttpInfo> {
     Arc::new(HttpInfo::of(parts))
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_request_that_is_cancelled_before_its_call_is_attached_starts_no_handler() {
     let calls = Arc::new(AtomicUsize::new(0));
     let server = server(&calls);
@@ -72,7 +72,7 @@ async fn a_request_that_is_cancelled_before_its_call_is_attached_starts_no_handl
     assert!(connection.is_idle());
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_request_that_is_cancelled_while_it_is_refused_ends() {
     let server = server(&Arc::default());
     let connection = session(server.inner());
@@ -87,7 +87,7 @@ async fn a_request_that_is_cancelled_while_it_is_refused_ends() {
     assert_eq!(lane.abandoned(), 1);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_batch_completes_though_one_of_its_requests_is_cancelled_before_its_call_is_attached() {
     let server = server(&Arc::default());
     let connection = session(server.inner());
@@ -113,7 +113,7 @@ async fn a_batch_completes_though_one_of_its_requests_is_cancelled_before_its_ca
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_batch_with_an_unreadable_notification_answers_each_of_its_requests() {
     let server = server(&Arc::default());
     let connection = session(server.inner());

@@ -156,7 +156,7 @@ mod tests {
         collect(body, LIMIT, client).await
     }
 
-    #[tokio::test]
+    #[runtimes::test]
     async fn many_small_pieces_are_held_once_and_charged_until_they_are_dropped() {
         let client = client(LIMIT);
         let pieces = (0..LIMIT / 2).map(|_| Bytes::from_static(b"x"));
@@ -170,14 +170,14 @@ mod tests {
         assert_eq!(client.held_bytes(), 0);
     }
 
-    #[tokio::test]
+    #[runtimes::test]
     async fn a_body_that_came_whole_is_not_copied() {
         let whole = Bytes::from(vec![b'x'; 100_000]);
         let body = collect_pieces([whole.clone()], &client(LIMIT)).await;
         assert_eq!(body.ok().expect("fits").as_ptr(), whole.as_ptr());
     }
 
-    #[tokio::test]
+    #[runtimes::test]
     async fn a_client_whose_memory_is_used_up_is_refused_and_keeps_nothing() {
         let client = client(100_000);
         let pieces = (0..200).map(|_| Bytes::from(vec![b'x'; 1_000]));
@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(client.held_bytes(), 0);
     }
 
-    #[tokio::test]
+    #[runtimes::test]
     async fn a_body_past_the_limit_is_refused() {
         let pieces = (0..2).map(|_| Bytes::from(vec![b'x'; LIMIT / 2 + 1]));
         let refused = collect_pieces(pieces, &client(usize::MAX)).await;

@@ -51,7 +51,7 @@ fn code<T>(result: Result<T, StoreError>) -> &'static str {
     result.err().map_or("ok", |error| error.code())
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_was_saved_is_loaded_by_another_store_until_it_is_removed() {
     let scratch = Scratch::new();
     let store = scratch.store();
@@ -75,7 +75,7 @@ async fn what_was_saved_is_loaded_by_another_store_until_it_is_removed() {
     assert_eq!(store.load("k").await.expect("loaded"), Some(Vec::new()));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn nobody_but_the_owner_has_permissions() {
     let scratch = Scratch::new();
     let store = scratch.store();
@@ -90,7 +90,7 @@ async fn nobody_but_the_owner_has_permissions() {
     assert_eq!(files, 2, "a value and a lock, and nothing left over");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn keys_are_any_text_and_stay_apart() {
     let scratch = Scratch::new();
     let store = scratch.store();
@@ -122,7 +122,7 @@ async fn keys_are_any_text_and_stay_apart() {
     assert_eq!(files, keys.len());
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_file_that_others_can_read_is_refused() {
     let scratch = Scratch::new();
     let store = scratch.store();
@@ -140,7 +140,7 @@ async fn a_file_that_others_can_read_is_refused() {
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn symbolic_links_are_refused_and_never_written_through() {
     let scratch = Scratch::new();
     let store = scratch.store();
@@ -172,7 +172,7 @@ async fn symbolic_links_are_refused_and_never_written_through() {
     assert_eq!(code(through.save("k", b"v").await), "unsafe");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_directory_that_others_can_write_to_is_refused() {
     let scratch = Scratch::new();
     let store = scratch.store();
@@ -188,7 +188,7 @@ async fn a_directory_that_others_can_write_to_is_refused() {
     store.load("k").await.expect("others see names at most");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_belongs_to_another_user_is_refused() {
     if rustix::process::geteuid().is_root() {
         let scratch = Scratch::new();
@@ -203,7 +203,7 @@ async fn what_belongs_to_another_user_is_refused() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_is_no_file_is_refused_without_waiting_for_it() {
     let scratch = Scratch::new();
     let store = scratch.store();
@@ -220,7 +220,7 @@ async fn what_is_no_file_is_refused_without_waiting_for_it() {
     assert_eq!(code(store.load("k").await), "unsafe");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_part_of_a_value_is_not_taken_for_the_whole() {
     let scratch = Scratch::new();
     let store = scratch.store();
@@ -254,7 +254,7 @@ async fn a_part_of_a_value_is_not_taken_for_the_whole() {
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_a_process_left_in_the_middle_of_writing_is_swept_when_it_is_old() {
     let scratch = Scratch::new();
     let store = scratch.store();
@@ -303,7 +303,7 @@ async fn whoever_reads_while_many_write_reads_something_whole() {
     assert_eq!(files, 1, "nothing is left over");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn one_at_a_time_holds_the_lock_of_a_key() {
     let scratch = Scratch::new();
     let holders = Arc::new(AtomicUsize::new(0));
@@ -333,7 +333,7 @@ async fn one_at_a_time_holds_the_lock_of_a_key() {
     let _other = shared.lock("other").await.expect("not held up by another");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_lock_that_is_not_let_go_of_is_given_up_on() {
     let scratch = Scratch::new();
     let _held = scratch.store().lock("k").await.expect("locked");
@@ -373,6 +373,7 @@ fn another_process(test: &str, path: &Path) -> Child {
 
 const CHILD: &str = "MCPLINE_TEST_STORE";
 
+// By this name it is started as a process of its own.
 #[tokio::test]
 async fn processes_exclude_each_other() {
     if let Ok(path) = std::env::var(CHILD) {
@@ -390,6 +391,7 @@ async fn processes_exclude_each_other() {
     assert_eq!(counted.expect("read"), (3 * TIMES).to_string());
 }
 
+// By this name it is started as a process of its own.
 #[tokio::test]
 async fn the_lock_of_a_process_that_was_killed_is_free() {
     if let Ok(path) = std::env::var(CHILD) {
@@ -411,7 +413,7 @@ async fn the_lock_of_a_process_that_was_killed_is_free() {
     scratch.store().lock("k").await.expect("free");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn values_are_not_shown() {
     let scratch = Scratch::new();
     let store = scratch.store();

@@ -47,7 +47,7 @@ async fn load(store: &KeyringStore, key: &str) -> Option<Vec<u8>> {
     store.load(key).await.expect("loaded")
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_was_saved_is_loaded_until_it_is_removed() {
     let keyring = keyring();
     let first = store(&keyring, 10_000);
@@ -66,7 +66,7 @@ async fn what_was_saved_is_loaded_until_it_is_removed() {
     assert!(kept(&keyring).is_empty());
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_value_that_is_too_long_for_the_system_is_kept_in_pieces() {
     let keyring = keyring();
     let store = store(&keyring, 256);
@@ -90,7 +90,7 @@ async fn a_value_that_is_too_long_for_the_system_is_kept_in_pieces() {
     assert_eq!(failed.expect_err("too long").code(), "other");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn keys_are_any_text_and_stay_apart() {
     let keyring = keyring();
     let store = store(&keyring, 256);
@@ -121,7 +121,7 @@ async fn keys_are_any_text_and_stay_apart() {
     assert!(kept.keys().all(plain));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_part_of_a_value_is_not_taken_for_the_whole() {
     let keyring = keyring();
     let store = store(&keyring, 256);
@@ -145,7 +145,7 @@ async fn a_part_of_a_value_is_not_taken_for_the_whole() {
     assert_eq!(load(&store, "k").await.as_deref(), Some(&b"new"[..]));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_keyring_that_refuses_is_an_error_that_shows_no_value() {
     let keyring = keyring();
     let store = store(&keyring, 10_000);
@@ -161,7 +161,7 @@ async fn a_keyring_that_refuses_is_an_error_that_shows_no_value() {
     assert_eq!(load(&store, "k").await.as_deref(), Some(&b"secret"[..]));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_keyring_that_failed_is_connected_to_anew() {
     let keyring = keyring();
     let store = store(&keyring, 10_000);
@@ -171,7 +171,7 @@ async fn a_keyring_that_failed_is_connected_to_anew() {
     assert!(store.system.lock().expect("unpoisoned").is_none());
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_lock_of_a_key_excludes_other_stores_of_the_same_service() {
     let directory = std::env::temp_dir().join(format!("mcpline-keyring-{}", std::process::id()));
     let keyring = keyring();

@@ -99,7 +99,7 @@ fn status(answer: &str) -> &str {
     answer.split(' ').nth(1).unwrap_or_default()
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_authorization_servers_answer_ends_the_visit_and_is_handed_over_whole() {
     let under = Under::way(quiet()).await;
     assert!(under.redirect_uri.starts_with("http://127.0.0.1:"));
@@ -107,7 +107,7 @@ async fn the_authorization_servers_answer_ends_the_visit_and_is_handed_over_whol
     under.end().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_page_tells_what_the_client_made_of_the_answer() {
     let under = Under::way(quiet().client_name("Ink & Co")).await;
     let page = under.come_back();
@@ -129,7 +129,7 @@ async fn the_page_tells_what_the_client_made_of_the_answer() {
     assert!(head.contains("connection: close"), "{page}");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn an_answer_that_nobody_judges_is_no_success() {
     let under = Under::way(quiet()).await;
     let page = under.come_back();
@@ -141,7 +141,7 @@ async fn an_answer_that_nobody_judges_is_no_success() {
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn an_error_of_the_authorization_server_is_handed_over_too() {
     let under = Under::way(quiet()).await;
     let target = "/callback?error=access_denied&error_description=No&state=st%2Bate";
@@ -154,7 +154,7 @@ async fn an_error_of_the_authorization_server_is_handed_over_too() {
     page.await.expect("ran").expect("a page");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_is_not_the_answer_does_not_end_the_visit() {
     let under = Under::way(quiet()).await;
     let authority = under.authority.clone();
@@ -199,7 +199,7 @@ async fn what_is_not_the_answer_does_not_end_the_visit() {
     under.end().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn of_two_answers_the_first_counts_and_the_same_again_is_the_same() {
     let under = Under::way(quiet()).await;
     let page = under.come_back();
@@ -224,7 +224,7 @@ async fn of_two_answers_the_first_counts_and_the_same_again_is_the_same() {
     assert!(shown.contains("You are signed in"), "{shown}");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_client_that_says_nothing_or_too_much_holds_nobody_up() {
     let under = Under::way(quiet()).await;
     let mut silent = Vec::new();
@@ -250,7 +250,7 @@ async fn a_client_that_says_nothing_or_too_much_holds_nobody_up() {
     under.end().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn giving_up_closes_the_port() {
     let agent = quiet();
     let visit = agent.prepare(None).await.expect("prepared");
@@ -286,7 +286,7 @@ async fn giving_up_closes_the_port() {
         .expect_err("closed");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_port_is_closed_once_the_page_has_been_read() {
     let under = Under::way(quiet()).await;
     let port = under.port();
@@ -296,7 +296,7 @@ async fn the_port_is_closed_once_the_page_has_been_read() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_registered_redirect_uri_is_used_again() {
     let agent = quiet();
     let free = TcpListener::bind(("127.0.0.1", 0)).await.expect("bound");
@@ -315,7 +315,7 @@ async fn a_registered_redirect_uri_is_used_again() {
     page.await.expect("ran").expect("a page");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn where_the_registered_port_is_taken_another_is_used() {
     let taken = TcpListener::bind(("127.0.0.1", 0)).await.expect("bound");
     let port = taken.local_addr().expect("an address").port();
@@ -331,7 +331,7 @@ async fn where_the_registered_port_is_taken_another_is_used() {
     assert!(visit.redirect_uri().starts_with("http://127.0.0.1:"));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_port_that_the_host_insists_on_is_used_or_nothing() {
     let taken = TcpListener::bind(("127.0.0.1", 0)).await.expect("bound");
     let port = taken.local_addr().expect("an address").port();
@@ -353,7 +353,7 @@ async fn a_port_that_the_host_insists_on_is_used_or_nothing() {
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn localhost_is_listened_on_at_both_of_its_addresses_and_only_where_asked_for() {
     if TcpListener::bind(("::1", 0)).await.is_err() {
         // A machine without IPv6 has but one.
@@ -385,7 +385,7 @@ async fn localhost_is_listened_on_at_both_of_its_addresses_and_only_where_asked_
     assert_eq!(failed.code(), "listen");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_user_is_told_the_url_where_no_browser_can_be_opened_and_may_still_come_back() {
     let (told, heard) = oneshot::channel();
     let told = Mutex::new(Some(told));
@@ -402,7 +402,7 @@ async fn the_user_is_told_the_url_where_no_browser_can_be_opened_and_may_still_c
     under.end().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_browser_is_sent_to_the_url() {
     let (opened, heard) = oneshot::channel();
     let opened = Arc::new(Mutex::new(Some(opened)));
@@ -418,7 +418,7 @@ async fn the_browser_is_sent_to_the_url() {
     under.end().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn nothing_but_a_web_page_is_opened() {
     let agent = quiet().browser(|_| async { unreachable!("it is not opened") });
     let visit = agent.prepare(None).await.expect("prepared");
@@ -426,7 +426,7 @@ async fn nothing_but_a_web_page_is_opened() {
     assert_eq!(failed.expect_err("refused").code(), "url");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_user_who_stays_away_is_not_waited_for_for_ever() {
     let agent = quiet().timeout(Duration::from_millis(1));
     let visit = agent.prepare(None).await.expect("prepared");

@@ -26,7 +26,7 @@ async fn open(terminal: &Terminal) -> Result<Redirected, UserAgentError> {
     visit.open(URL.to_owned()).await
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_user_is_shown_the_url_and_pastes_the_redirect() {
     let (terminal, mut user, shown) = terminal();
     user.write_all(format!("{ANSWER}\r\n").as_bytes())
@@ -36,7 +36,7 @@ async fn the_user_is_shown_the_url_and_pastes_the_redirect() {
     assert!(shown.lock().expect("unpoisoned").contains(URL));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_is_no_answer_is_asked_for_again_but_not_for_ever() {
     let (terminal, mut user, shown) = terminal();
     user.write_all(b"nonsense\nc s\n").expect("entered");
@@ -54,7 +54,7 @@ async fn what_is_no_answer_is_asked_for_again_but_not_for_ever() {
     assert_eq!(failed.code(), "entered");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn an_empty_line_or_the_end_of_input_gives_up() {
     let (terminal, mut user, _) = terminal();
     user.write_all(b"\n").expect("entered");
@@ -65,7 +65,7 @@ async fn an_empty_line_or_the_end_of_input_gives_up() {
     assert_eq!(failed.code(), "cancelled");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_registered_redirect_uri_is_used_again() {
     let (terminal, mut user, _) = terminal();
     let wanted = "https://host.example/cb";
@@ -76,7 +76,7 @@ async fn a_registered_redirect_uri_is_used_again() {
     assert_eq!(redirected.url, "https://host.example/cb?code=c&state=s");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_process_without_a_terminal_says_so() {
     let terminal = Terminal::new()
         .reading(|| Err(io::ErrorKind::NotFound.into()))
@@ -85,7 +85,7 @@ async fn a_process_without_a_terminal_says_so() {
     assert_eq!(failed.code(), "unattended");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_user_who_says_nothing_is_not_waited_for_for_ever_and_no_line_is_taken_later() {
     let (terminal, mut user, _) = terminal();
     let impatient = terminal.clone().timeout(Duration::from_millis(1));
@@ -98,7 +98,7 @@ async fn a_user_who_says_nothing_is_not_waited_for_for_ever_and_no_line_is_taken
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn nothing_but_a_web_page_is_shown() {
     let (terminal, _user, shown) = terminal();
     let visit = terminal.prepare(None).await.expect("prepared");

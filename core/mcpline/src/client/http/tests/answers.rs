@@ -30,7 +30,7 @@ fn invalid(error: ClientError) -> String {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_json_body_is_the_answer() {
     let peer = Peer::always(json_answer(&result(1))).await;
     let (link, mut hearing) = link(&peer.url());
@@ -40,7 +40,7 @@ async fn a_json_body_is_the_answer() {
     assert_eq!(hearing.rest(), []);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_json_body_may_come_in_pieces_and_with_parameters_of_its_type() {
     let body = result(1);
     let (one, two) = body.split_at(7);
@@ -58,7 +58,7 @@ async fn a_json_body_may_come_in_pieces_and_with_parameters_of_its_type() {
     assert_eq!(hearing.next().await, Report::Message(body, Some(1)));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_modern_request_has_the_headers_of_its_own_revision_and_the_users() {
     let mut peer = Peer::always(json_answer(&result(1))).await;
     let mut settings = settings();
@@ -86,7 +86,7 @@ async fn a_modern_request_has_the_headers_of_its_own_revision_and_the_users() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn connections_are_used_again_also_by_the_next_conversation() {
     let mut peer = Peer::always(json_answer(&result(1))).await;
     let client = http_client(settings());
@@ -103,7 +103,7 @@ async fn connections_are_used_again_also_by_the_next_conversation() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_connection_that_the_server_closed_while_idle_costs_nothing() {
     let peer = Peer::new(|_, _| vec![Step::Send(json_answer(&result(1))), Step::Close]).await;
     let client = http_client(settings());
@@ -115,7 +115,7 @@ async fn a_connection_that_the_server_closed_while_idle_costs_nothing() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_status_is_told_with_its_body_its_challenge_and_the_error_in_it() {
     let error = r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}}"#;
     for status in [
@@ -162,7 +162,7 @@ async fn a_status_is_told_with_its_body_its_challenge_and_the_error_in_it() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn of_a_long_page_the_beginning_is_kept() {
     let page = "ä".repeat(50_000);
     match failure(answer(
@@ -181,7 +181,7 @@ async fn of_a_long_page_the_beginning_is_kept() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn an_answer_without_a_message_is_invalid() {
     for status in ["202 Accepted", "204 No Content", "200 OK"] {
         let reason = invalid(failure(answer(status, &[], "")).await);
@@ -191,7 +191,7 @@ async fn an_answer_without_a_message_is_invalid() {
     assert!(invalid(failure(empty).await).contains("no message"));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn another_content_type_is_invalid_and_named() {
     let page = answer(
         "200 OK",
@@ -203,7 +203,7 @@ async fn another_content_type_is_invalid_and_named() {
     assert!(invalid(failure(none).await).contains("content type"));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_body_that_is_no_answer_fails_the_request() {
     for body in [
         "{\"jsonrpc\":",
@@ -218,7 +218,7 @@ async fn a_body_that_is_no_answer_fails_the_request() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_body_beyond_the_limit_is_not_held() {
     let long = format!("{{\"a\":\"{}\"}}", "x".repeat(2_000));
     let chunked = [
@@ -238,7 +238,7 @@ async fn a_body_beyond_the_limit_is_not_held() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_server_that_is_not_there_is_unreachable_and_asking_again_is_safe() {
     let peer = Peer::always(Vec::new()).await;
     let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -254,7 +254,7 @@ async fn a_server_that_is_not_there_is_unreachable_and_asking_again_is_safe() {
     assert!(error.is_retry_safe());
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_connection_that_breaks_before_the_answer_leaves_the_outcome_unknown() {
     type Script = fn() -> Vec<Step>;
     let scripts: [Script; 4] = [
@@ -284,7 +284,7 @@ async fn a_connection_that_breaks_before_the_answer_leaves_the_outcome_unknown()
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_is_no_http_fails_the_request() {
     let error = failure("rubbish rubbish rubbish\r\n\r\n").await;
     assert!(
@@ -293,7 +293,7 @@ async fn what_is_no_http_fails_the_request() {
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn an_abandoned_request_closes_its_connection_and_reports_nothing() {
     let gone = Arc::new(Notify::new());
     let silence = gone.clone();
@@ -307,7 +307,7 @@ async fn an_abandoned_request_closes_its_connection_and_reports_nothing() {
     assert_eq!(hearing.rest(), []);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_modern_cancellation_is_the_closed_stream_and_no_message() {
     let gone = Arc::new(Notify::new());
     let silence = gone.clone();
@@ -322,7 +322,7 @@ async fn a_modern_cancellation_is_the_closed_stream_and_no_message() {
     assert_eq!(peer.rest(), []);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn closing_and_dropping_end_what_is_in_flight() {
     for drops in [false, true] {
         let gone = Arc::new(Notify::new());
@@ -344,7 +344,7 @@ async fn closing_and_dropping_end_what_is_in_flight() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_refused_notification_is_a_warning() {
     let peer = Peer::always(answer("400 Bad Request", &[], "what?")).await;
     let (link, mut hearing) = link(&peer.url());
@@ -376,7 +376,7 @@ async fn with_idle_connection() -> (Arc<HttpClient>, Arc<Notify>) {
     (client, gone)
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_client_that_is_closed_keeps_no_connection_though_it_is_held() {
     let (client, gone) = with_idle_connection().await;
     client.close();
@@ -384,7 +384,7 @@ async fn a_client_that_is_closed_keeps_no_connection_though_it_is_held() {
     assert_eq!(client.pool.open(), 0);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn connections_end_with_their_client() {
     let (client, gone) = with_idle_connection().await;
     drop(client);
@@ -399,7 +399,7 @@ async fn a_connection_is_not_idle_for_ever() {
     gone.notified().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_request_that_wants_a_fresh_connection_leaves_the_idle_one_open() {
     let peer = Peer::new(|_, _| {
         let silence = Arc::new(Notify::new());

@@ -49,7 +49,7 @@ async fn next(peer: &mut Peer, method: &str) -> Seen {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_session_is_named_in_all_that_follows_and_ended_by_delete() {
     let mut peer = Peer::new(session(refused)).await;
     let (link, mut hearing) = link(&peer.url());
@@ -71,7 +71,7 @@ async fn a_session_is_named_in_all_that_follows_and_ended_by_delete() {
     assert_eq!(hearing.rest(), []);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn each_revision_gets_the_headers_and_the_stream_that_it_has() {
     for (revision, names_itself) in [
         (Revision::V2025_03_26, false),
@@ -90,7 +90,7 @@ async fn each_revision_gets_the_headers_and_the_stream_that_it_has() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_session_id_that_a_modern_server_sends_is_ignored() {
     let mut peer = Peer::new(session(refused)).await;
     let (link, mut hearing) = link(&peer.url());
@@ -108,7 +108,7 @@ async fn a_session_id_that_a_modern_server_sends_is_ignored() {
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_request_waits_for_the_end_of_the_handshake() {
     let go_on = Arc::new(Notify::new());
     let wait = go_on.clone();
@@ -135,7 +135,7 @@ async fn a_request_waits_for_the_end_of_the_handshake() {
     hearing.message().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_stream_opens_also_if_the_handshake_ended_before_the_link_was_told_the_revision() {
     let mut peer = Peer::new(session(refused)).await;
     let (link, mut hearing) = link(&peer.url());
@@ -148,7 +148,7 @@ async fn the_stream_opens_also_if_the_handshake_ended_before_the_link_was_told_t
     hearing.message().await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_lost_session_fails_what_was_asked_as_certainly_not_done() {
     let not_found =
         r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32001,"message":"Session not found"}}"#;
@@ -172,7 +172,7 @@ async fn a_lost_session_fails_what_was_asked_as_certainly_not_done() {
     assert!(error.is_retry_safe());
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_the_server_says_unasked_is_heard() {
     let event = "event: message\ndata: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/tools/list_changed\"}\n\n";
     let peer = Peer::new(session(|seen| match seen.method.as_str() {
@@ -193,7 +193,7 @@ async fn what_the_server_says_unasked_is_heard() {
     close(&link).await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_sessions_stream_is_opened_again_after_its_last_event() {
     let mut gets = 0;
     let mut peer = Peer::new(session(move |seen| {
@@ -233,7 +233,7 @@ async fn the_sessions_stream_is_opened_again_after_its_last_event() {
     assert_eq!(hearing.rest(), []);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_server_without_a_stream_is_served_without_a_word_and_a_strange_one_with_a_warning() {
     for (status, warns) in [
         ("405 Method Not Allowed", false),
@@ -260,7 +260,7 @@ async fn a_server_without_a_stream_is_served_without_a_word_and_a_strange_one_wi
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_server_that_lets_get_wait_holds_up_nothing() {
     let peer = Peer::new(session(|seen| match seen.method.as_str() {
         "GET" => vec![Step::Silence(Arc::default())],
@@ -274,7 +274,7 @@ async fn a_server_that_lets_get_wait_holds_up_nothing() {
     close(&link).await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_server_that_ignores_the_farewell_is_left_all_the_same() {
     let peer = Peer::new(session(|_| vec![Step::Reset])).await;
     let (link, mut hearing) = link(&peer.url());
@@ -283,7 +283,7 @@ async fn a_server_that_ignores_the_farewell_is_left_all_the_same() {
     close(&link).await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_second_attempt_at_the_handshake_names_no_session() {
     let mut peer = Peer::new(session(refused)).await;
     let (link, mut hearing) = link(&peer.url());
@@ -294,7 +294,7 @@ async fn a_second_attempt_at_the_handshake_names_no_session() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_probe_that_is_given_up_is_not_taken_for_the_end_of_the_handshake() {
     let mut rest = session(refused);
     let mut peer = Peer::new(
@@ -314,7 +314,7 @@ async fn a_probe_that_is_given_up_is_not_taken_for_the_end_of_the_handshake() {
     assert_eq!(peer.seen().await.method, "GET");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_cancellation_within_a_session_is_a_message() {
     let mut peer = Peer::new(session(refused)).await;
     let (link, mut hearing) = link(&peer.url());

@@ -54,7 +54,7 @@ fn tool(number: u64, tool: &str, revision: Revision) -> Outgoing {
     with_head(head, "tools/call", params(tool, revision))
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_modern_call_is_answered_with_and_without_a_stream() {
     let (link, mut hearing) = link(&format!("http://{}/mcp", start().await));
     link.opened(MODERN);
@@ -70,7 +70,7 @@ async fn a_modern_call_is_answered_with_and_without_a_stream() {
     assert_eq!(hearing.rest(), []);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_session_is_opened_used_and_closed_for_good() {
     for revision in [
         Revision::V2025_03_26,
@@ -94,7 +94,7 @@ async fn a_session_is_opened_used_and_closed_for_good() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn http_with_sse_serves_a_whole_conversation() {
     let (recorder, mut hearing) = Hearing::new();
     let url = format!("http://{}/sse", start().await);

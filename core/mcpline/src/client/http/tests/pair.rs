@@ -35,7 +35,7 @@ fn silence() -> Reply {
     vec![Step::Silence(Arc::default())]
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn messages_go_to_the_endpoint_and_answers_come_by_the_stream() {
     for endpoint in ["/messages?session=1", "messages?session=1", "?session=1"] {
         let go_on = Arc::new(Notify::new());
@@ -66,7 +66,7 @@ async fn messages_go_to_the_endpoint_and_answers_come_by_the_stream() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn an_absolute_endpoint_of_the_same_origin_is_taken_and_of_another_refused() {
     let mut own = Peer::new(|_, seen: &Seen| {
         let host = seen.header("host").expect("a host");
@@ -97,7 +97,7 @@ async fn an_absolute_endpoint_of_the_same_origin_is_taken_and_of_another_refused
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_end_of_the_stream_is_the_end_of_the_conversation() {
     for end in [|| vec![Step::Close], || vec![Step::Reset]] {
         let peer = serving("/x", end).await;
@@ -114,7 +114,7 @@ async fn the_end_of_the_stream_is_the_end_of_the_conversation() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_server_that_has_no_stream_is_told_of_by_its_status_or_its_type() {
     let peer = Peer::always(answer("404 Not Found", &[], "no")).await;
     let (_link, mut hearing) = pair(&peer.url());
@@ -133,7 +133,7 @@ async fn a_server_that_has_no_stream_is_told_of_by_its_status_or_its_type() {
     ));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_refused_post_fails_its_request_and_no_other() {
     let peer = Peer::new(|_, seen: &Seen| {
         if seen.method == "POST" {
@@ -159,7 +159,7 @@ async fn a_refused_post_fails_its_request_and_no_other() {
     assert_eq!(hearing.rest(), []);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn closing_closes_the_stream() {
     let gone = Arc::new(Notify::new());
     let silence = gone.clone();

@@ -103,9 +103,8 @@ async fn serve(mut stream: TcpStream, mut answer: impl FnMut(Seen) -> Reply) {
         for step in answer(request) {
             match step {
                 Step::Send(bytes) => {
-                    if stream.write_all(&bytes).await.is_err() {
-                        return;
-                    }
+                    // The client may be gone, which is for the next step to tell.
+                    let _ = stream.write_all(&bytes).await;
                 }
                 Step::Wait(notify) => notify.notified().await,
                 Step::Close => return,

@@ -38,7 +38,7 @@ async fn refused(status: &'static str, location: &'static str) -> String {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_redirect_that_keeps_the_method_is_followed_with_body_and_headers() {
     for (status, location, path) in [
         ("307 Temporary Redirect", "/mcp/", "/mcp/"),
@@ -58,7 +58,7 @@ async fn a_redirect_that_keeps_the_method_is_followed_with_body_and_headers() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_permanent_redirect_is_remembered_and_a_temporary_one_is_not() {
     for (status, paths) in [
         (
@@ -82,14 +82,14 @@ async fn a_permanent_redirect_is_remembered_and_a_temporary_one_is_not() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_redirect_that_would_turn_the_post_into_a_get_is_an_error_that_says_so() {
     for status in ["301 Moved Permanently", "302 Found", "303 See Other"] {
         assert!(refused(status, "/other").await.contains("GET"));
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_redirect_to_another_origin_is_not_followed() {
     for location in [
         "http://example.invalid/mcp",
@@ -105,13 +105,13 @@ async fn a_redirect_to_another_origin_is_not_followed() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_redirect_to_what_is_no_url_is_an_error() {
     refused("307 Temporary Redirect", "ftp://127.0.0.1/mcp").await;
     refused("307 Temporary Redirect", "http://[/").await;
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn redirects_in_a_circle_end() {
     let mut peer = Peer::always(answer(
         "307 Temporary Redirect",
@@ -130,7 +130,7 @@ async fn redirects_in_a_circle_end() {
     assert_eq!(peer.rest().len(), 4);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_redirect_without_a_place_is_a_status_like_others() {
     let peer = Peer::always(answer("307 Temporary Redirect", &[], "where?")).await;
     let (link, mut hearing) = link(&peer.url());

@@ -13,7 +13,7 @@ fn misuse(settings: HttpSettings) -> String {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_is_no_header_or_belongs_to_the_transport_is_refused() {
     for name in [
         "",
@@ -34,7 +34,7 @@ async fn what_is_no_header_or_belongs_to_the_transport_is_refused() {
     assert!(!misuse(settings).contains("secret"));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_is_no_certificate_or_proxy_is_refused() {
     let mut roots = settings();
     roots.tls_roots = b"no PEM".to_vec();
@@ -49,7 +49,7 @@ async fn what_is_no_certificate_or_proxy_is_refused() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn what_is_no_url_is_refused_without_repeating_a_password() {
     let client = http_client(settings());
     for url in [
@@ -69,7 +69,7 @@ async fn what_is_no_url_is_refused_without_repeating_a_password() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn credentials_in_the_url_become_basic_authorization() {
     let mut peer = Peer::always(json_answer(&result(1))).await;
     let (link, mut hearing) = link(&format!("http://us%40er:pass@{}/mcp#x", peer.address));
@@ -81,7 +81,7 @@ async fn credentials_in_the_url_become_basic_authorization() {
     assert_eq!(seen.path, "/mcp");
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_proxy_gets_the_whole_url_and_its_own_credentials() {
     let mut peer = Peer::always(json_answer(&result(1))).await;
     let mut settings = settings();
@@ -101,7 +101,7 @@ async fn a_proxy_gets_the_whole_url_and_its_own_credentials() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn https_goes_through_a_tunnel_and_a_refused_tunnel_is_unreachable() {
     let mut peer = Peer::always(answer("407 Proxy Authentication Required", &[], "")).await;
     let mut settings = settings();
@@ -120,7 +120,7 @@ async fn https_goes_through_a_tunnel_and_a_refused_tunnel_is_unreachable() {
     );
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_server_that_never_ends_the_tls_handshake_is_unreachable_in_time() {
     let peer = Peer::new(|_, _: &Seen| vec![Step::Close]).await;
     let mut settings = settings();
@@ -133,7 +133,7 @@ async fn a_server_that_never_ends_the_tls_handshake_is_unreachable_in_time() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_socks_proxy_is_asked_for_the_server_by_name() {
     let peer = Peer::always(json_answer(&result(1))).await;
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");

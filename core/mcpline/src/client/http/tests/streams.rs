@@ -47,7 +47,7 @@ async fn failure(revision: Revision, script: impl Fn() -> Reply + Send + 'static
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn streams_are_read_to_the_letter_of_their_standard() {
     const STREAMS: [&str; 4] = [
         ": a comment\n\nid: 1\ndata:\n\ndata: {\"jsonrpc\": \"2.0\",\ndata: \"method\": \"x\"}\n\nevent: message\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}\n\n",
@@ -64,7 +64,7 @@ async fn streams_are_read_to_the_letter_of_their_standard() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn the_connection_of_a_stream_that_ends_with_its_answer_is_used_again() {
     let data = format!("data: {}\n\n", result(1));
     // The end comes by itself.
@@ -86,7 +86,7 @@ async fn the_connection_of_a_stream_that_ends_with_its_answer_is_used_again() {
     assert!(peer.rest().iter().all(|seen| seen.connection == 0));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_stream_that_goes_on_after_its_answer_is_left() {
     let gone = Arc::new(Notify::new());
     let silence = gone.clone();
@@ -106,7 +106,7 @@ async fn a_stream_that_goes_on_after_its_answer_is_left() {
     assert_eq!(hearing.rest(), []);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_stream_without_the_answer_leaves_the_outcome_unknown() {
     let other = || stream("data: {\"jsonrpc\":\"2.0\",\"id\":7,\"result\":{}}\n\n");
     for revision in [LEGACY, MODERN] {
@@ -143,7 +143,7 @@ async fn a_stream_without_the_answer_leaves_the_outcome_unknown() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_modern_stream_is_not_resumed_whatever_ids_it_has() {
     let mut peer = Peer::always(stream("id: 1\nretry: 1\ndata:\n\n")).await;
     let (link, mut hearing) = link(&peer.url());
@@ -170,7 +170,7 @@ async fn polled(mut get: impl FnMut(usize) -> Reply + Send + 'static) -> Peer {
     .await
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_lost_stream_is_resumed_after_its_last_event_until_the_answer_is_there() {
     let answer_event = format!("id: p-3\ndata: {}\n\n", result(1));
     let mut peer = polled(move |get| match get {
@@ -211,7 +211,7 @@ async fn a_lost_stream_is_resumed_after_its_last_event_until_the_answer_is_there
     assert!(seen[1..].iter().all(|seen| seen.method == "GET"));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_server_that_polls_may_close_as_often_as_it_likes() {
     let data = format!("data: {}\n\n", result(1));
     let peer = polled(move |get| {
@@ -226,7 +226,7 @@ async fn a_server_that_polls_may_close_as_often_as_it_likes() {
     assert_eq!(hearing.next().await, Report::Message(result(1), Some(1)));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn resuming_ends_after_the_attempts_that_the_settings_allow() {
     let mut peer = polled(|_| vec![Step::Send(answer("503 Service Unavailable", &[], ""))]).await;
     let mut settings = settings();
@@ -238,7 +238,7 @@ async fn resuming_ends_after_the_attempts_that_the_settings_allow() {
     assert_eq!(peer.rest().len(), 1 + 3);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_server_that_refuses_to_resume_leaves_the_outcome_unknown() {
     // A session that is gone by now may well have done what it was asked.
     for status in ["404 Not Found", "405 Method Not Allowed", "400 Bad Request"] {
@@ -254,7 +254,7 @@ async fn a_server_that_refuses_to_resume_leaves_the_outcome_unknown() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn an_event_beyond_the_limit_fails_the_request() {
     let long = format!("data: {}\n\n", "x".repeat(2_000));
     let peer = Peer::always(stream(&long)).await;
@@ -268,7 +268,7 @@ async fn an_event_beyond_the_limit_fails_the_request() {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_question_is_answered_while_its_stream_is_open() {
     let answered = Arc::new(Notify::new());
     let wait = answered.clone();
@@ -298,7 +298,7 @@ async fn a_question_is_answered_while_its_stream_is_open() {
     assert_eq!(hearing.next().await, Report::Message(result(1), Some(1)));
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn many_requests_are_in_flight_at_once() {
     let go_on = Arc::new(Notify::new());
     let wait = go_on.clone();

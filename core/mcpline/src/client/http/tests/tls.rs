@@ -71,7 +71,7 @@ fn untrusted(error: ClientError) {
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_certificate_of_a_given_root_is_believed_beside_the_systems_and_alone() {
     let peer = Peer::always(json_answer(&result(1))).await;
     let authority = authority();
@@ -88,7 +88,7 @@ async fn a_certificate_of_a_given_root_is_believed_beside_the_systems_and_alone(
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_certificate_of_an_unknown_root_or_for_another_name_is_not_believed() {
     let mut peer = Peer::always(json_answer(&result(1))).await;
     let known = authority();
@@ -108,7 +108,7 @@ async fn a_certificate_of_an_unknown_root_or_for_another_name_is_not_believed() 
     assert_eq!(peer.rest(), []);
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn a_redirect_to_https_on_the_same_host_is_followed_and_one_back_is_not() {
     let authority = authority();
     let inner = Peer::always(json_answer(&result(1))).await;
@@ -134,7 +134,7 @@ async fn a_redirect_to_https_on_the_same_host_is_followed_and_one_back_is_not() 
     }
 }
 
-#[tokio::test]
+#[runtimes::test]
 async fn https_through_a_tunnel_is_encrypted_to_the_end() {
     let authority = authority();
     let inner = Peer::always(json_answer(&result(1))).await;

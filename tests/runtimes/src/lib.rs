@@ -1,0 +1,41 @@
+//! `#[runtimes::test]` runs an async test twice: on a tokio runtime with one thread, and on one with four workers, where
+//! whatever is spawned meets the test on other threads. A test that pauses the clock is `#[tokio::test(start_paused = true)]`
+//! instead: only a runtime with one thread can.
+
+use proc_macro::{TokenStream, TokenTree};
+
+/// Makes of `async fn name()` the tests `name::on_one_thread` and `name::on_four_workers`.
+#[proc_macro_attribute]
+pub fn test(options: TokenStream, item: TokenStream) -> TokenStream {
+    let Some(name) = function_name(&item).filter(|_| options.is_empty()) else {
+        return "compile_error!(\"#[runtimes::test] takes no options, and stands before an async fn\");"
+            .parse()
+            .expect("Rust");
+    };
+    let tests: TokenStream = format!(
+        "mod {name} {{
+            #[test]
+            fn on_one_thread() {{
+                let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+                runtime.expect(\"a runtime\").block_on(super::{name}())
+            }}
+            #[test]
+            fn on_four_workers() {{
+                let mut runtime = tokio::runtime::Builder::new_multi_thread();
+                let runtime = runtime.worker_threads(4).enable_all().build();
+                runtime.expect(\"a runtime\").block_on(super::{name}())
+            }}
+        }}"
+    )
+    .parse()
+    .expect("Rust");
+    item.into_iter().chain(tests).collect()
+}
+
+fn function_name(item: &TokenStream) -> Option<String> {
+    let mut tokens = item.clone().into_iter();
+    let is_fn =
+        |token: &TokenTree| matches!(token, TokenTree::Ident(name) if name.to_string() == "fn");
+    tokens.find(is_fn)?;
+    Some(tokens.next()?.to_string())
+}
