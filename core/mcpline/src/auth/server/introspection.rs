@@ -256,7 +256,7 @@ mod tests {
         clients.client(ClientKey::of_address(address.parse().expect("an address")))
     }
 
-    #[runtimes::test]
+    #[tokio::test]
     async fn made_up_tokens_of_one_client_leave_room_for_good_ones_of_others() {
         let open = Arc::new(Semaphore::new(0));
         let gate = open.clone();

@@ -17,8 +17,8 @@ pub(super) struct Tasks {
 
 #[derive(Default)]
 struct Table {
-    /// The tasks that live. A task that begins is in here before its handle is.
-    open: HashMap<Key, Option<JoinHandle<()>>>,
+    /// The tasks that live, numbered. A task that begins is in here before its handle is.
+    open: HashMap<Key, (u64, Option<JoinHandle<()>>)>,
     next: u64,
     closed: bool,
 }
@@ -62,7 +62,7 @@ impl Tasks {
 
     /// Ends the exchange of a request.
     pub(super) fn abandon(&self, number: u64) {
-        if let Some(Some(task)) = self.lock().open.get(&Key::Exchange(number)) {
+        if let Some((_, Some(task))) = self.lock().open.get(&Key::Exchange(number)) {
             task.abort();
         }
     }
@@ -71,7 +71,11 @@ impl Tasks {
     pub(super) fn close(&self) -> Vec<JoinHandle<()>> {
         let mut table = self.lock();
         table.closed = true;
-        let tasks: Vec<_> = table.open.drain().filter_map(|(_, task)| task).collect();
+        let tasks: Vec<_> = table
+            .open
+            .drain()
+            .filter_map(|(_, (_, task))| task)
+            .collect();
         drop(table);
         tasks.iter().for_each(JoinHandle::abort);
         tasks
@@ -86,13 +90,15 @@ impl Tasks {
         if table.closed {
             return false;
         }
-        let key = exchange.map_or(Key::Other(table.next), Key::Exchange);
+        let task_number = table.next;
+        let key = exchange.map_or(Key::Other(task_number), Key::Exchange);
         table.next += 1;
-        table.open.insert(key, None);
+        table.open.insert(key, (task_number, None));
         drop(table);
         let entry = Entry {
             tasks: self.clone(),
             key,
+            task_number,
         };
         let handle = self.handle.spawn(async move {
             let _entry = entry;
@@ -100,9 +106,9 @@ impl Tasks {
         });
         let mut table = self.lock();
         match table.open.get_mut(&key) {
-            Some(place) => *place = Some(handle),
+            Some((number, place)) if *number == task_number => *place = Some(handle),
             // Closed in between, or over already.
-            None => handle.abort(),
+            _ => handle.abort(),
         }
         true
     }
@@ -116,10 +122,16 @@ impl Tasks {
 struct Entry {
     tasks: Arc<Tasks>,
     key: Key,
+    /// Tells it from a later task of the same key.
+    task_number: u64,
 }
 
 impl Drop for Entry {
     fn drop(&mut self) {
-        self.tasks.lock().open.remove(&self.key);
+        let mut table = self.tasks.lock();
+        let open = table.open.get(&self.key);
+        if open.is_some_and(|(number, _)| *number == self.task_number) {
+            table.open.remove(&self.key);
+        }
     }
 }
