@@ -33,7 +33,7 @@ class Bounds:
     peak: int = 128 * MIB
     """Resident bytes above the idle server, at any time."""
     growth: int = 24 * MIB
-    """Resident bytes above the second round, after the last: what each round leaves behind adds up."""
+    """Resident bytes that the second half of the rounds adds: by then a limit is reached; without one each adds as much."""
     neighbour_cpu: float = 2.0
     """Processor time of the server between a neighbour's call and its answer, in seconds."""
     releases_descriptors: bool = True
@@ -190,13 +190,14 @@ async def play(case: Case, target: Target, scratch: Path, *, scale: int) -> Outc
         problems = attack.problems + ([neighbour.problem] if neighbour.problem else [])
         left = await _settled_descriptors(meter, descriptors)
         peak = meter.peak_memory() - idle
-        growth = attack.rounds[-1] - attack.rounds[1] if len(attack.rounds) > 2 else None
+        middle = len(attack.rounds) // 2
+        growth = attack.rounds[-1] - attack.rounds[middle] if len(attack.rounds) > 2 else None
         neighbour.close()
     bounds = case.bounds
     if peak > bounds.peak:
         problems.append(f"memory rose by {mib(peak)} above the idle server, not at most {mib(bounds.peak)}")
     if growth is not None and growth > bounds.growth:
-        rounds = len(attack.rounds) - 2
+        rounds = len(attack.rounds) - 1 - middle
         problems.append(f"{rounds} rounds left {mib(growth)} behind, not at most {mib(bounds.growth)}")
     if neighbour.costliest > bounds.neighbour_cpu:
         problems.append(

@@ -64,7 +64,8 @@ async def long_listen_subscriptions(attack: Attack) -> None:
         attack.end_round()
 
 
-@case("1 large progress tokens of calls in flight")
+# A token is held with its call and repeated in the reports of its stream.
+@case("1 large progress tokens of calls in flight", bounds=Bounds(peak=256 * MIB))
 async def large_progress_tokens(attack: Attack) -> None:
     session = await attack.begin_session()
     for round_ in range(6):

@@ -10,6 +10,9 @@ from meter import MIB
 
 LARGE = 15 * MIB
 
+# The share of one client in what a server holds for all, and what is on its way.
+SHARE = Bounds(peak=192 * MIB)
+
 
 def _asks(answer: Answer | None) -> bool:
     if answer is None or answer.status != 200:
@@ -17,7 +20,7 @@ def _asks(answer: Answer | None) -> bool:
     return answer.message().get("result", {}).get("resultType") == "input_required"
 
 
-@case("3 questions with large bodies, whose clients are gone")
+@case("3 questions with large bodies, whose clients are gone", bounds=SHARE)
 async def large_suspensions(attack: Attack) -> None:
     body, headers = modern_call("test_elicitation", message="?", meta={"example.com/pad": "x" * LARGE})
     for _ in range(6):
@@ -26,7 +29,7 @@ async def large_suspensions(attack: Attack) -> None:
         attack.end_round()
 
 
-@case("3 questions with large arguments, whose clients are gone")
+@case("3 questions with large arguments, whose clients are gone", bounds=SHARE)
 async def large_arguments(attack: Attack) -> None:
     body, headers = modern_call("test_elicitation", message="x" * (4 * MIB))
     for _ in range(6):
@@ -63,7 +66,7 @@ async def default_suspensions(attack: Attack) -> None:
     attack.expect(_asks(answer), f"a neighbour's question is answered {answer.status}: {answer.body[:200]!r}")
 
 
-@case("3 handshake-era questions that nobody answers")
+@case("3 handshake-era questions that nobody answers", bounds=SHARE)
 async def unanswered_questions(attack: Attack) -> None:
     for _ in range(6):
         for _ in range(3 * attack.scale):

@@ -48,7 +48,11 @@ def client_of(job: dict[str, Any]) -> Client:
         options["revisions"] = given["revisions"]
     if "listener_pause" in given:
         pauses = [given["listener_pause"]]
-        options["on_notification"] = lambda _: asyncio.sleep(pauses.pop() if pauses else 0)
+
+        async def listen_slowly(_: Any) -> None:
+            await asyncio.sleep(pauses.pop() if pauses else 0)
+
+        options["on_notification"] = listen_slowly
     if given.get("answers"):
         options |= {"roots": ["file:///"], "on_elicit": lambda _: None, "on_sample": lambda _: "sampled"}
     if "url" in job["address"]:
