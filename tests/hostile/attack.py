@@ -33,7 +33,7 @@ class Bounds:
     peak: int = 128 * MIB
     """Resident bytes above the idle server, at any time."""
     growth: int = 24 * MIB
-    """Resident bytes that the second half of the rounds adds: by then a limit is reached; without one each adds as much."""
+    """Resident bytes that the second half of the rounds adds: a limit is reached by then, without one each adds."""
     neighbour_cpu: float = 2.0
     """Processor time of the server between a neighbour's call and its answer, in seconds."""
     releases_descriptors: bool = True

@@ -199,11 +199,14 @@ async def _flood(wire: Wire, message: dict, notification: dict, count: int) -> N
     await wire.end()
 
 
+# What waits for a listener: in the core as bytes, and once more as values of the language.
+FLOOD = ClientBounds(peak=224 * MIB)
+
 # How long a slow listener takes for its first notification, in seconds: what comes meanwhile waits for it.
 PAUSE = 8.0
 
 
-@case("11 a flood of log messages at a slow listener")
+@case("11 a flood of log messages at a slow listener", FLOOD)
 async def logs(attack: ClientAttack) -> None:
     params = {"level": "info", "data": "x" * (64 * 1024)}
     notification = {"jsonrpc": "2.0", "method": "notifications/message", "params": params}
@@ -215,7 +218,7 @@ async def logs(attack: ClientAttack) -> None:
         await attack.connect(server, [CALL | {"listener_pause": PAUSE}], listener_pause=PAUSE)
 
 
-@case("11 a flood of progress at a slow listener")
+@case("11 a flood of progress at a slow listener", FLOOD)
 async def progress(attack: ClientAttack) -> None:
     async def manner(_server: HostileServer, wire: Wire, message: dict) -> None:
         token = message["params"].get("_meta", {}).get("progressToken")
