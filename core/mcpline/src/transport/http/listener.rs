@@ -9,6 +9,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
 use tokio::sync::Semaphore;
+use tokio::task::JoinSet;
 
 use crate::background;
 use crate::error::Error;
@@ -89,11 +90,13 @@ impl Transport for Http {
         let connections = self.options.connections;
         let service = HttpService::new(server.clone(), self.options, bound, true);
         server.inner().start(&tokio::runtime::Handle::current());
-        let cut = Stop::new();
+        // Whatever is left of them ends with this set. To have each look for a signal would cost every request.
+        let mut open_connections = JoinSet::new();
         loop {
             let permit = permits.clone().acquire_owned();
             let stream = tokio::select! {
                 () = stop.stopped() => break,
+                Some(_) = open_connections.join_next() => continue,
                 accepted = async {
                     // Never closed while we hold it.
                     let permit = permit.await.ok();
@@ -113,14 +116,10 @@ impl Transport for Http {
                     };
                     let service = service.for_connection(client);
                     let served = serve_connection(stream, service, stop.clone(), timeouts);
-                    let cut = cut.clone();
-                    background::spawn_here(async move {
-                        tokio::select! {
-                            () = served => {}
-                            () = cut.stopped() => {}
-                        }
+                    open_connections.spawn(background::task(async move {
+                        served.await;
                         drop((permit, open));
-                    });
+                    }));
                 }
                 (_, Err(error)) => {
                     tracing::warn!(%error, "a connection could not be accepted");
@@ -133,7 +132,6 @@ impl Transport for Http {
         service.shut_down(grace).await;
         // Everything is answered. A client that doesn't read its answer is cut off.
         let _ = tokio::time::timeout(LAST_ANSWERS, permits.acquire_many(all)).await;
-        cut.stop();
         Ok(())
     }
 }

@@ -90,12 +90,15 @@ fn printable(text: &str) -> String {
 }
 
 fn allows(name: &str, options: &HttpOptions, bound: Option<IpAddr>) -> bool {
+    if name.eq_ignore_ascii_case("localhost") {
+        return true;
+    }
     let is_listed = options
         .allowed_hosts
         .iter()
         .filter_map(|allowed| host_name(allowed))
         .any(|allowed| allowed != "*" && allowed.eq_ignore_ascii_case(name));
-    if is_listed || name.eq_ignore_ascii_case("localhost") {
+    if is_listed {
         return true;
     }
     match name.parse::<IpAddr>() {
@@ -112,13 +115,11 @@ fn host_name(authority: &str) -> Option<&str> {
         let is_port = after.is_empty() || after.strip_prefix(':').is_some_and(is_port);
         return (is_port && address.parse::<Ipv6Addr>().is_ok()).then_some(address);
     }
-    // Configured addresses may come without brackets; a `Host` never does.
-    if authority.parse::<Ipv6Addr>().is_ok() {
-        return Some(authority);
-    }
     let name = match authority.split_once(':') {
-        Some((name, port)) => is_port(port).then_some(name)?,
         None => authority,
+        Some((name, port)) if is_port(port) => name,
+        // Configured addresses may come without brackets; a `Host` never does.
+        Some(_) => return authority.parse::<Ipv6Addr>().ok().map(|_| authority),
     };
     let is_host =
         |byte: u8| !matches!(byte, b'/' | b'?' | b'#' | b'@' | b'[' | b']' | b'\\' | b' ');
