@@ -53,8 +53,8 @@ class ServerSettings(TypedDict, total=False):
     state_lifetime: float
     """How long a question may stay open on 2026-07-28. 600 by default; replays are possible for as long."""
     suspended: int
-    """Handlers that may wait for answers at once. 10,000 by default, because each holds its memory. Past it the oldest one
-    of the client that has most is cancelled; its client's retry runs it again from its start."""
+    """Handlers that may wait for answers at once. 10,000 by default, because each holds its memory. Past it the oldest
+    one of the client that has most is cancelled; its client's retry runs it again from its start."""
     max_peer_bytes: int
     """Bytes held on behalf of all peers together: bodies and their calls, unread answers, events kept for clients that
     come back, sessions. 512 MiB by default; what would exceed it is refused as busy (HTTP 503)."""
@@ -62,8 +62,9 @@ class ServerSettings(TypedDict, total=False):
     """Calls in flight in all sessions together. 10,000 by default; more are refused as busy."""
     client_share: float
     """The largest part of each limit that one client may use, above 0 and at most 1: of `max_peer_bytes`, `max_calls`,
-    `suspended`, and over HTTP of connections and sessions. A client is a principal where requests are authenticated, else
-    an address. 0.25 by default; past it the client is refused as busy (HTTP 429) and others are served as before."""
+    `suspended`, and over HTTP of connections and sessions. A client is a principal where requests are authenticated,
+    else an address. 0.25 by default; past it the client is refused as busy (HTTP 429) and others are served as
+    before."""
     rounds: int
     """Rounds of questions that a request may take. 16 by default, so that nobody goes round in circles."""
     state_size: int
@@ -81,8 +82,8 @@ class ServerSettings(TypedDict, total=False):
     subscriptions: int
     """Resources that one session may subscribe to. 1,024 by default, because each is memory."""
     max_client_info_bytes: int
-    """Bytes of JSON that `clientInfo` and `capabilities` of a session may have together. 64 KiB by default: they are kept
-    for as long as the session."""
+    """Bytes of JSON that `clientInfo` and `capabilities` of a session may have together. 64 KiB by default: they are
+    kept for as long as the session."""
     max_subscription_bytes: int
     """Bytes that the URIs of one session's subscriptions may have together. 256 KiB by default."""
     progress_rate: tuple[int, int]
@@ -184,7 +185,8 @@ class ClientSettings(TypedDict, total=False):
     max_rounds: int
     """How often a server may ask for input in the course of one request. 10 by default."""
     max_list_bytes: int
-    """How many bytes the pages of one list may have together. 32 MiB by default; past that, `InvalidAnswer` is raised."""
+    """How many bytes the pages of one list may have together. 32 MiB by default; past that, `InvalidAnswer` is
+    raised."""
     check_output: bool
     """Whether structured content is held against the output schema of its tool. It is by default."""
     cache: bool
