@@ -110,8 +110,7 @@ class Exchange {
     this.#rest = rest;
     hold();
     const more = rest !== undefined;
-    this.#start = () =>
-      hub.beginExchange(this.app, this.number, address, method, target, headers, body, more, texts);
+    this.#start = () => hub.beginExchange(this.app, this.number, address, method, target, headers, body, more, texts);
     if (begun.push(this) === 1) {
       setImmediate(beginAll);
     }

@@ -30,8 +30,8 @@ SPARE_DESCRIPTORS = 3
 class Bounds:
     """What an attack may cost the server."""
 
-    peak: int = 128 * MIB
-    """Resident bytes above the idle server, at any time."""
+    peak: int = 160 * MIB
+    """Resident bytes above the idle server, at any time: a client's share of 128 MiB, and what the allocator adds."""
     growth: int = 24 * MIB
     """Resident bytes that the second half of the rounds adds: a limit is reached by then, without one each adds."""
     neighbour_cpu: float = 2.0

@@ -29,7 +29,8 @@ async def large_suspensions(attack: Attack) -> None:
         attack.end_round()
 
 
-@case("3 questions with large arguments, whose clients are gone", bounds=SHARE)
+# A handler's own copies of what it was given come on top of what is held for its client.
+@case("3 questions with large arguments, whose clients are gone", bounds=Bounds(peak=320 * MIB))
 async def large_arguments(attack: Attack) -> None:
     body, headers = modern_call("test_elicitation", message="x" * (4 * MIB))
     for _ in range(6):

@@ -18,7 +18,8 @@ pub(super) struct SuspendedCall {
 }
 
 impl SuspendedCall {
-    /// Charges the client of this seat. The parameters, if they are long, were charged when they arrived.
+    /// Charges the client of this seat for what the call holds: the headers of its request, and its questions. The
+    /// request's parameters, if they are long, were charged when they arrived.
     pub(super) fn new(call: Arc<CallState>, seat: &Seat) -> Result<Self, Exceeded> {
         let headers = seat.http.as_ref().map_or(0, |http| {
             let pairs = http.headers.iter();
@@ -26,10 +27,9 @@ impl SuspendedCall {
                 .map(|(name, value)| name.as_str().len() + value.len())
                 .sum()
         });
-        let charge = seat
-            .connection
-            .client()
-            .hold_bytes(SUSPENDED_BYTES + headers)?;
+        let questions = call.lock_book().pending_bytes();
+        let client = seat.connection.client();
+        let charge = client.hold_bytes(SUSPENDED_BYTES + headers + questions)?;
         Ok(Self {
             call,
             _charge: charge,

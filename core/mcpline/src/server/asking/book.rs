@@ -39,6 +39,15 @@ impl Book {
         }
     }
 
+    /// How many bytes the parameters of open questions have: what the handler asks may repeat what it was given.
+    pub(in crate::server) fn pending_bytes(&self) -> usize {
+        let params = self
+            .pending
+            .iter()
+            .filter_map(|asked| asked.params.as_ref());
+        params.map(|params| params.as_bytes().len()).sum()
+    }
+
     /// A key that this run has not used: the author's, numbered from the second use on, or the number
     /// of the question. A replay that asks in the same order arrives at the same keys.
     pub(super) fn key_for(&mut self, author: Option<String>) -> String {

@@ -154,7 +154,6 @@ async fn serve_connection(stream: TcpStream, service: HttpService, stop: Stop, t
         .timer(TokioTimer::new())
         .header_read_timeout(timeouts.read)
         .max_header_size(MAX_HEADER_BYTES)
-        .pipeline_flush(true)
         .serve_connection(TokioIo::new(Patient::new(stream, timeouts.write)), handler);
     let mut connection = std::pin::pin!(connection);
     let served = tokio::select! {
