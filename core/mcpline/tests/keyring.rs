@@ -24,7 +24,7 @@ async fn the_systems_keyring_keeps_what_it_is_given() {
     assert_eq!(store.load(key).await.expect("loaded"), None);
 }
 
-#[runtimes::test]
+#[tokio::test]
 async fn many_at_a_time_are_served_from_a_runtime_of_one_thread() {
     let store = KeyringStore::new("mcpline's own tests");
     let tasks: Vec<_> = (0..10)

@@ -171,7 +171,8 @@ async fn a_keyring_that_failed_is_connected_to_anew() {
     assert!(store.system.lock().expect("unpoisoned").is_none());
 }
 
-#[runtimes::test]
+// On one runtime: the directory is named after the process.
+#[tokio::test]
 async fn the_lock_of_a_key_excludes_other_stores_of_the_same_service() {
     let directory = std::env::temp_dir().join(format!("mcpline-keyring-{}", std::process::id()));
     let keyring = keyring();
