@@ -5,7 +5,10 @@ mod support;
 use std::convert::Infallible;
 use std::net::IpAddr;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context as TaskContext, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
@@ -119,8 +122,11 @@ async fn a_client_whose_sessions_are_all_in_use_is_refused_alone() {
     assert_eq!(begin(&service, HONEST).await.status(), StatusCode::OK);
 }
 
-/// A body that arrives in part and then not at all.
-struct Stalled(Option<Bytes>);
+/// A body that arrives in part and then not at all. Counts itself once it is waited for.
+struct Stalled {
+    piece: Option<Bytes>,
+    waited_for: Arc<AtomicUsize>,
+}
 
 impl http_body::Body for Stalled {
     type Data = Bytes;
@@ -130,9 +136,12 @@ impl http_body::Body for Stalled {
         mut self: Pin<&mut Self>,
         _: &mut TaskContext<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        match self.0.take() {
+        match self.piece.take() {
             Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
-            None => Poll::Pending,
+            None => {
+                self.waited_for.fetch_add(1, Ordering::SeqCst);
+                Poll::Pending
+            }
         }
     }
 }
@@ -142,18 +151,28 @@ async fn bodies_that_never_end_leave_room_for_those_of_others() {
     let mut settings = Settings::default();
     settings.max_peer_bytes = 400_000;
     let service = service(settings, HttpOptions::default());
+    let waited_for = Arc::new(AtomicUsize::new(0));
     let mut stalled = Vec::new();
     for _ in 0..20 {
         let piece = Bytes::from(vec![b' '; 20_000]);
         let (parts, _) = from(GREEDY, request(Method::POST, &[], json!({}))).into_parts();
         let service = service.clone();
-        let request = Request::from_parts(parts, Stalled(Some(piece)));
+        let body = Stalled {
+            piece: Some(piece),
+            waited_for: waited_for.clone(),
+        };
+        let request = Request::from_parts(parts, body);
         stalled.push(tokio::spawn(async move {
             service.handle(request).await.status()
         }));
     }
-    for _ in 0..100 {
-        tokio::task::yield_now().await;
+    // Each is held by now, or refused because the others are.
+    loop {
+        let refused = stalled.iter().filter(|task| task.is_finished()).count();
+        if waited_for.load(Ordering::SeqCst) + refused >= stalled.len() {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(1)).await;
     }
     let mut large = initialize("2025-11-25");
     large["params"]["padding"] = "x".repeat(50_000).into();
