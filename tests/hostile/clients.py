@@ -256,13 +256,16 @@ async def pages(attack: ClientAttack) -> None:
 
 @case("6 an output schema that is costly to check")
 async def costly_schema(attack: ClientAttack) -> None:
-    schema: dict = {"maxLength": 10**9}
-    for _ in range(18):
-        schema = {"anyOf": [schema, schema]}
+    # Each level tries the one below it twice, so that 18 of them try the innermost 262,144 times.
+    levels: dict = {"0": {"maxLength": 10**9}}
+    for level in range(1, 19):
+        lower = {"$ref": f"#/$defs/{level - 1}"}
+        levels[str(level)] = {"anyOf": [{"allOf": [lower]}, {"allOf": [lower]}]}
+    costly = {"allOf": [{"$ref": "#/$defs/18"}, {"type": "integer"}]}
     tool = {
         "name": "tool",
         "inputSchema": {"type": "object"},
-        "outputSchema": {"type": "object", "properties": {"v": {"allOf": [schema, {"type": "integer"}]}}},
+        "outputSchema": {"type": "object", "$defs": levels, "properties": {"v": costly}},
     }
     result = {"content": [], "structuredContent": {"v": "x" * (4 * MIB)}}
 
