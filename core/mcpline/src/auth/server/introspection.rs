@@ -18,13 +18,15 @@ use crate::quota::ClientQuota;
 
 use super::Fetch;
 use super::refused::Refused;
+use super::remembered::Digest;
 
 /// How many questions are put at once, so that whoever sends made-up tokens doesn't have us overrun the authorization
 /// server. More wait.
 const AT_ONCE: usize = 16;
 
-/// How many requests may wait for an answer, of which one client may have its share: those that send made-up tokens fill
-/// their own part of the queue, and a token that is good waits for a bounded number of others.
+/// How many tokens may wait for an answer, of which one client may have its share: those that send made-up tokens fill their
+/// own part of the queue, and a token that is good waits for a bounded number of others. Requests with the same token wait
+/// as one.
 const MAX_WAITING: usize = 128;
 
 /// How to ask an authorization server about tokens (RFC 7662).
@@ -128,24 +130,31 @@ pub(super) struct Introspector {
     pub(super) how: Introspection,
     fetch: Fetch,
     places: Semaphore,
-    /// How many requests of each client wait for an answer.
-    waiting: Mutex<HashMap<u64, usize>>,
+    /// The tokens of each client that wait for an answer, and how many requests with each.
+    waiting: Mutex<HashMap<u64, HashMap<Digest, usize>>>,
 }
 
 /// A request that waits for an answer.
 struct Waiting<'a> {
     introspector: &'a Introspector,
     client: u64,
+    digest: Digest,
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut waiting = self.introspector.lock_waiting();
-        if let Some(count) = waiting.get_mut(&self.client) {
-            *count -= 1;
-            if *count == 0 {
-                waiting.remove(&self.client);
+        let Some(tokens) = waiting.get_mut(&self.client) else {
+            return;
+        };
+        if let Some(requests) = tokens.get_mut(&self.digest) {
+            *requests -= 1;
+            if *requests == 0 {
+                tokens.remove(&self.digest);
             }
+        }
+        if tokens.is_empty() {
+            waiting.remove(&self.client);
         }
     }
 }
@@ -160,21 +169,22 @@ impl Introspector {
         }
     }
 
-    fn lock_waiting(&self) -> MutexGuard<'_, HashMap<u64, usize>> {
+    fn lock_waiting(&self) -> MutexGuard<'_, HashMap<u64, HashMap<Digest, usize>>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a request of this client, unless too many of it wait.
-    fn wait(&self, client: &ClientQuota) -> Option<Waiting<'_>> {
+    /// Counts a request of this client, unless too many tokens of it wait.
+    fn wait(&self, client: &ClientQuota, digest: &Digest) -> Option<Waiting<'_>> {
         let mut waiting = self.lock_waiting();
-        let count = waiting.entry(client.number).or_default();
-        if *count >= client.share_of(MAX_WAITING) {
+        let tokens = waiting.entry(client.number).or_default();
+        if tokens.len() >= client.share_of(MAX_WAITING) && !tokens.contains_key(digest) {
             return None;
         }
-        *count += 1;
+        *tokens.entry(*digest).or_default() += 1;
         Some(Waiting {
             introspector: self,
             client: client.number,
+            digest: *digest,
         })
     }
 
@@ -182,14 +192,14 @@ impl Introspector {
     pub(super) async fn ask<T>(
         &self,
         client: &ClientQuota,
-        token: &str,
+        (token, digest): (&str, &Digest),
         expected: &Expected<'_>,
-        known: impl FnOnce() -> Option<T>,
+        known: impl FnOnce() -> Option<Result<T, Refused>>,
         learn: impl FnOnce(Claims) -> T,
     ) -> Result<T, Refused> {
         let unavailable =
             |reason: String| Refused::Unavailable(format!("the introspection endpoint {reason}"));
-        let Some(_waiting) = self.wait(client) else {
+        let Some(_waiting) = self.wait(client, digest) else {
             return Err(Refused::Unavailable(
                 "too many tokens of this client wait for the introspection endpoint".into(),
             ));
@@ -197,7 +207,7 @@ impl Introspector {
         // Never closed.
         let _place = self.places.acquire().await.ok();
         if let Some(known) = known() {
-            return Ok(known);
+            return known;
         }
         let response = (self.fetch)(self.how.request(token))
             .await
@@ -248,6 +258,7 @@ mod tests {
     use std::sync::Arc;
 
     use mcpline_protocol::auth::fetch::FetchResponse;
+    use sha2::{Digest as _, Sha256};
 
     use super::*;
     use crate::quota::{ClientKey, ClientTable};
@@ -285,8 +296,9 @@ mod tests {
                     skew: 60,
                     now: 0,
                 };
+                let digest = Sha256::digest(&token).into();
                 introspector
-                    .ask(&client, &token, &expected, || None, |_| ())
+                    .ask(&client, (&token, &digest), &expected, || None, |_| ())
                     .await
             })
         };
@@ -295,10 +307,15 @@ mod tests {
             .collect();
         tokio::task::yield_now().await;
         let good = ask("192.0.2.2", "good".into());
+        // As many requests with one token as there may be wait together.
+        let together: Vec<_> = (0..100).map(|_| ask("192.0.2.3", "good".into())).collect();
         tokio::task::yield_now().await;
         // As many answers as the made-up tokens may wait for, and one more.
-        open.add_permits(MAX_WAITING / 4 + 1);
+        open.add_permits(MAX_WAITING / 4 + 1 + together.len());
         assert!(good.await.expect("no panic").is_ok());
+        for task in together {
+            assert!(task.await.expect("no panic").is_ok());
+        }
         let mut refused_at_once = 0;
         for task in made_up {
             match task.await.expect("no panic") {

@@ -325,14 +325,22 @@ impl ResourceServer {
             return Err(Refused::InvalidToken(why));
         }
         let expected = self.expected(&self.policy.issuers, now);
-        let known = || self.recall(digest, now);
+        let known = || match self.recall(digest, now) {
+            Some(authorized) => Some(Ok(authorized)),
+            None => {
+                let why = self.lock_refused_tokens().get(digest, now)?;
+                Some(Err(Refused::InvalidToken(why)))
+            }
+        };
         let learn = |claims| {
             let authorized = self.complete(Authorized::of(claims), digest);
             let keep = opaque.how.keep_for.as_secs();
             self.remember(*digest, &authorized, now.saturating_add(keep), None);
             authorized
         };
-        let asked = opaque.ask(client, token, &expected, known, learn).await;
+        let asked = opaque
+            .ask(client, (token, digest), &expected, known, learn)
+            .await;
         if let Err(Refused::InvalidToken(why)) = &asked {
             let keep = opaque.how.keep_for.as_secs();
             self.lock_refused_tokens().put(*digest, why, keep, now);
