@@ -98,6 +98,8 @@ impl HttpApp {
         let Some(response) = response else {
             return Ok((None, Some(exchange(Waiting::Answer(answering)))));
         };
+        // A stream that is silent sets a timer.
+        let _entered = runtime.handle().enter();
         let mut cx = Context::from_waker(Waker::noop());
         let (answer, rest) = Answer::of(response, feed.is_unread(), &mut cx);
         let rest = rest.map(|body| exchange(Waiting::Rest(body)));
@@ -127,6 +129,7 @@ impl HttpApp {
             *lock(&exchange.waiting) = Some(Waiting::Answer(answering));
             return Ok(None);
         };
+        let _entered = runtime.handle().enter();
         let mut cx = Context::from_waker(Waker::noop());
         let (answer, rest) = Answer::of(response, exchange.feed.is_unread(), &mut cx);
         *lock(&exchange.waiting) = rest.map(Waiting::Rest);

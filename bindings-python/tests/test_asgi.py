@@ -222,6 +222,23 @@ def test_answers_with_more_to_say_are_streams():
     run(main())
 
 
+def test_a_stream_that_is_silent_stays_open():
+    app = make().asgi()
+
+    async def main() -> None:
+        async with app.lifespan():
+            headers = [(b"host", b"localhost"), (b"accept", b"text/event-stream")]
+            exchange = Exchange(app, "", method="GET", path="/sse", headers=headers)
+            while not any(b"event: endpoint" in message.get("body", b"") for message in exchange.sent):
+                assert not exchange.task.done(), exchange.task
+                await asyncio.sleep(0)
+            assert not exchange.task.done(), exchange.task
+            exchange.disconnect()
+            await exchange.task
+
+    run(main())
+
+
 @pytest.mark.parametrize("streams", [False, True])
 def test_a_client_that_disconnects_cancels(streams):
     server = make()
