@@ -137,7 +137,7 @@ export interface HttpSettings {
   maxUnreadBytes?: number;
   /**
    * The header in which a reverse proxy in front names the address of the client, `X-Forwarded-For` for instance; the last
-   * address in it counts. Tells clients apart where nobody is authenticated (`clientShare`). Without a proxy leave it out:
+   * address in it counts. Tells clients apart where requests are not authenticated (`clientShare`). Without a proxy leave it out:
    * a client could write there whatever it likes.
    */
   clientAddressHeader?: string;

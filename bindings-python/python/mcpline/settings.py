@@ -153,7 +153,7 @@ class HttpSettings(TypedDict, total=False):
     notifications are dropped, and a stream whose responses alone exceed it ends."""
     client_address_header: str
     """The header in which a reverse proxy in front names the address of the client, `X-Forwarded-For` for instance; the
-    last address in it counts. Tells clients apart where nobody is authenticated (`client_share`). None by default:
+    last address in it counts. Tells clients apart where requests are anonymous (`client_share`). None by default:
     without a proxy a client could write there whatever it likes."""
 
 

@@ -133,7 +133,7 @@ impl Budget {
     }
 }
 
-/// The share of a limit that one client may use: at least 1, so that a small limit locks nobody out.
+/// The share of a limit that one client may use: at least 1, so that a small limit excludes no client.
 pub(crate) fn share_of(limit: usize, share: f64) -> usize {
     if share >= 1.0 {
         return limit;

@@ -1,7 +1,7 @@
 //! What peers may use of this process, counted: bytes that are held for them, calls, connections.
 //!
 //! Everything that is kept on behalf of a peer is charged to a [`Budget`]: one per client, within one per server. A
-//! client that exceeds its own is refused, and nobody else notices; [`Settings::client_share`] says how much of the
+//! client that exceeds its own is refused, others are served as before; [`Settings::client_share`] says how much of the
 //! whole one client may use. A client is a principal where requests are authenticated, else the address that they come
 //! from ([`ClientTable`]).
 //!

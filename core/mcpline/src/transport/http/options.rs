@@ -61,7 +61,7 @@ pub struct HttpOptions {
     /// would otherwise fill our memory. 16 MiB by default, as long as the longest message.
     pub max_unread_bytes: usize,
     /// The header in which a reverse proxy in front names the address of the client, `X-Forwarded-For` for instance;
-    /// the last address in it counts, which is the proxy's own word. Tells clients apart where nobody is authenticated
+    /// the last address in it counts, which is the proxy's own word. Tells clients apart where requests are not authenticated
     /// ([`Settings::client_share`](crate::server::Settings::client_share)). `None` by default: without a proxy a
     /// client could write there whatever it likes.
     pub client_address_header: Option<http::HeaderName>,

@@ -388,8 +388,8 @@ impl Shared {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal(pub String);
 
-/// Where a request comes from, for a layer in front of [`HttpService`] to put among a request's extensions. Requests that
-/// nobody authenticated count for the client at this address
+/// Where a request comes from, for a layer in front of [`HttpService`] to put among a request's extensions. Requests
+/// without authentication count for the client at this address
 /// ([`Settings::client_share`](crate::server::Settings::client_share)); without it nothing tells them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RemoteAddress(pub IpAddr);

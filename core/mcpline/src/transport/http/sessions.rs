@@ -54,7 +54,7 @@ struct Streams {
 /// All sessions of one HTTP service.
 pub(super) struct Sessions {
     live: Mutex<HashMap<String, Arc<Session>, RandomState>>,
-    /// The sessions of each client, for whom to take room from.
+    /// The sessions of each client, to decide which one makes room.
     by_client: Mutex<SessionsByClient>,
     /// Where there are other processes: by the key that they call them.
     by_shared_key: Mutex<HashMap<String, Weak<Session>>>,

@@ -1,5 +1,5 @@
-//! The sessions of each client, in about the order in which they were last used: whom to take room from when there are
-//! too many.
+//! The sessions of each client, in about the order in which they were last used, to decide which one makes room when
+//! there are too many.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Weak};
