@@ -227,3 +227,10 @@ def test_an_icon_that_is_none_spoils_no_list():
 def test_a_list_that_is_none_is_an_invalid_answer(page: bytes):
     with pytest.raises(InvalidAnswer):
         TOOLS.read(page)
+
+
+def test_what_a_peer_says_does_not_act_on_a_terminal():
+    for error in (ServerError(-32000, "\x1b]0;title\x07red\u202e"), mcpline.Refused(-32000, "\x1b[31mred\n")):
+        assert error.message.startswith("\x1b")
+        assert str(error).isprintable()
+        assert "red" in str(error)

@@ -40,6 +40,13 @@ class McplineError(Exception):
     """The base of every exception that mcpline raises on its own."""
 
 
+def _printable(text: str) -> str:
+    """What a peer said, without characters that act on a terminal or turn a text around, in one line."""
+    return "".join(
+        character if character.isprintable() else " " if character in "\n\r\t" else "\ufffd" for character in text
+    )
+
+
 class Error(McplineError):
     """A JSON-RPC error.
 
@@ -63,7 +70,7 @@ class Refused(Error):
     """
 
     def __str__(self) -> str:
-        return f"the client answered with an error: {super().__str__()}"
+        return f"the client answered with an error: {_printable(self.message)} ({self.code})"
 
 
 class ToolError(McplineError):
@@ -147,7 +154,7 @@ class ServerError(ClientError, Error):
         Error.__init__(self, code, message, data)
 
     def __str__(self) -> str:
-        return f"the server answered with an error: {self.message} ({self.code})"
+        return f"the server answered with an error: {_printable(self.message)} ({self.code})"
 
 
 class RequestTimedOut(ClientError, TimedOut):
