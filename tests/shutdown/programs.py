@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,12 @@ class Program:
     deaf: tuple[str, ...] = ()
     # Ways whose outer server gives itself the signal again when it is done.
     killed: tuple[str, ...] = ()
+    # What a machine must have to build it, where that isn't what everything else needs.
+    needs: tuple[str, ...] = ()
+
+    def missing(self) -> list[str]:
+        """The tools to build it that the machine lacks."""
+        return [tool for tool in self.needs if not shutil.which(tool)]
 
     @property
     def tools(self) -> tuple[str, ...]:
@@ -61,6 +68,6 @@ PROGRAMS = {
         ("http", "handler", "fetch"),
         deaf=("ignores",),
     ),
-    "c": Program(lambda: _made("c"), ("http",)),
-    "cpp": Program(lambda: _made("cpp"), ("http",)),
+    "c": Program(lambda: _made("c"), ("http",), needs=("make",)),
+    "cpp": Program(lambda: _made("cpp"), ("http",), needs=("make", "g++")),
 }
