@@ -8,6 +8,7 @@
 #![no_main]
 
 use std::collections::HashSet;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -116,11 +117,17 @@ impl Driver {
         {
             sent(page.as_bytes());
         }
-        // Either verdict will do.
-        let _ = self.tools.check_output("x", result);
+        if let Some(check) = self.tools.output_check("x", result)
+            && let Some(inline) = check.run_inline()
+        {
+            // Either verdict will do, but where both ways of checking come to one, it is the same.
+            let whole = check.run(&AtomicBool::new(false));
+            assert_eq!(inline.is_ok(), whole.is_ok());
+        }
         drop(self.tools.headers("x", Some(result)));
         let generation = self.cache.generation();
-        self.cache.keep(&Method::ToolsList, None, result, generation, self.now);
+        self.cache
+            .keep(&Method::ToolsList, None, result, generation, self.now);
         drop(self.cache.get(&Method::ToolsList, None, self.now));
     }
 
