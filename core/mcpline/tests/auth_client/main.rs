@@ -2,6 +2,7 @@
 
 mod hostile;
 mod misled;
+mod store_faults;
 mod tokens;
 mod world;
 

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use mcpline_protocol::auth::token::Tokens;
 use mcpline_protocol::auth::{AuthError, Challenge, Scopes};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
@@ -35,6 +36,10 @@ struct State {
     record: Option<Arc<Record>>,
     /// Whether the record's tokens are worth showing: those that can't be renewed aren't, but tell what was asked for.
     usable: bool,
+    /// What the store held when it was last used.
+    in_store: Option<Tokens>,
+    /// What the store may hold still because it failed to save newer tokens, or to remove these: never taken up again.
+    outdated: Option<Tokens>,
     /// Counts the tokens, so that whoever is refused knows whether there are newer ones.
     generation: u64,
     flight: Option<Flight>,
@@ -230,7 +235,7 @@ impl Account {
             attendant,
         };
         let before = self.lock().record.clone();
-        let stored = flow.load().await?;
+        let stored = self.stored(&flow).await?;
         if self.adopt(stored, before.as_deref(), &want) {
             return Ok(Did::Looked);
         }
@@ -253,6 +258,14 @@ impl Account {
         let record = flow.authorize(challenge, before.as_deref(), more).await?;
         self.keep(&flow, record).await;
         Ok(Did::Authorized)
+    }
+
+    /// What is in the store, unless it is older than what is known here.
+    async fn stored(&self, flow: &Flow<'_>) -> Result<Option<Record>, AuthError> {
+        let stored = flow.load().await?;
+        let mut state = self.lock();
+        state.in_store = stored.as_ref().map(|stored| stored.tokens.clone());
+        Ok(stored.filter(|stored| state.outdated.as_ref() != Some(&stored.tokens)))
     }
 
     /// Takes what is in the store, if it does what is wanted.
@@ -288,7 +301,7 @@ impl Account {
         };
         let held = flow.lock().await?;
         // Whoever held it before may have done it for us all.
-        let stored = flow.load().await?;
+        let stored = self.stored(flow).await?;
         if self.adopt(stored, Some(&record), want) {
             return Ok(true);
         }
@@ -313,8 +326,14 @@ impl Account {
 
     async fn keep(&self, flow: &Flow<'_>, record: Record) {
         // First in the store: who is killed in between would have lost the only refresh token.
-        flow.save(&record).await;
-        self.lock().take(record);
+        let mut issued = Issued {
+            account: self,
+            record: Some(record),
+            is_saved: false,
+        };
+        if let Some(record) = &issued.record {
+            issued.is_saved = flow.save(record).await;
+        }
     }
 
     /// Gives the tokens back, and forgets them.
@@ -326,12 +345,13 @@ impl Account {
         };
         let own = self.lock().record.clone();
         let record = match own {
-            Some(record) => Some(record),
-            None => flow.load().await?.map(Arc::new),
+            Some(record) => Ok(Some(record)),
+            None => flow.load().await.map(|stored| stored.map(Arc::new)),
         };
         let given_back = match record {
-            Some(record) => flow.give_back(&record).await,
-            None => Ok(()),
+            Ok(Some(record)) => flow.give_back(&record).await,
+            Ok(None) => Ok(()),
+            Err(error) => Err(error),
         };
         self.forget().await?;
         given_back
@@ -347,6 +367,7 @@ impl Account {
             state.generation += 1;
         }
         let removed = self.oauth.0.store.remove(&key).await;
+        self.lock().note_stored(None, removed.is_ok());
         removed.map_err(|error| AuthError::Store(error.to_string()))
     }
 }
@@ -356,6 +377,16 @@ impl State {
         Snapshot {
             generation: self.generation,
             record: self.record.clone().filter(|_| self.usable),
+        }
+    }
+
+    /// The store was to hold these tokens, or none, and does or failed.
+    fn note_stored(&mut self, tokens: Option<&Tokens>, succeeded: bool) {
+        if succeeded {
+            self.in_store = tokens.cloned();
+            self.outdated = None;
+        } else {
+            self.outdated.clone_from(&self.in_store);
         }
     }
 
@@ -386,6 +417,23 @@ fn is_passing(error: &str) -> bool {
         error,
         "server_error" | "temporarily_unavailable" | "slow_down"
     )
+}
+
+/// Tokens that were just issued. However saving them ends, also with its flight, they are the account's.
+struct Issued<'a> {
+    account: &'a Account,
+    record: Option<Record>,
+    is_saved: bool,
+}
+
+impl Drop for Issued<'_> {
+    fn drop(&mut self) {
+        if let Some(record) = self.record.take() {
+            let mut state = self.account.lock();
+            state.note_stored(Some(&record.tokens), self.is_saved);
+            state.take(record);
+        }
+    }
 }
 
 /// Takes a flight off the board, in whatever way it ends.

@@ -334,12 +334,14 @@ impl Flow<'_> {
         }
     }
 
-    /// Keeps a record. What can't be kept is used as long as the process lives.
-    pub(super) async fn save(&self, record: &Record) {
+    /// Saves a record, and says whether that succeeded. What can't be saved is used as long as the process lives.
+    pub(super) async fn save(&self, record: &Record) -> bool {
         let key = self.oauth.token_key(self.server);
-        if let Err(error) = self.oauth.store.save(&key, &record.to_bytes()).await {
+        let saved = self.oauth.store.save(&key, &record.to_bytes()).await;
+        if let Err(error) = &saved {
             tracing::warn!(%error, "tokens can't be kept beyond this process");
         }
+        saved.is_ok()
     }
 
     pub(super) async fn forget(&self) {

@@ -1,0 +1,225 @@
+//! A token store that fails, at whichever use: the client gets a typed error or goes on without storing, and keeps
+//! every token that was issued to it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use authorization_server::{Config, ResourceConfig};
+use mcpline::auth::{AuthError, BoxFuture, MemoryStore, StoreError, TokenStore};
+use mcpline::client::{ClientError, HttpSettings};
+use tokio::sync::Notify;
+
+use super::world::{World, call};
+
+/// Fails at the use with this number, and at those behind it as long as it lasts.
+struct Fault {
+    at: usize,
+    lasts: bool,
+    uses: AtomicUsize,
+    mended_at: AtomicUsize,
+}
+
+impl Fault {
+    fn strikes(&self) -> bool {
+        let number = self.uses.fetch_add(1, Ordering::SeqCst);
+        match self.lasts {
+            true => (self.at..self.mended_at.load(Ordering::SeqCst)).contains(&number),
+            false => number == self.at,
+        }
+    }
+
+    fn was_reached(&self) -> bool {
+        self.uses.load(Ordering::SeqCst) > self.at
+    }
+
+    fn mend(&self) {
+        self.mended_at.store(0, Ordering::SeqCst);
+    }
+}
+
+struct FaultyStore {
+    sound: MemoryStore,
+    fault: Arc<Fault>,
+}
+
+impl FaultyStore {
+    fn unless_it_fails<'a, T: Send + 'a>(
+        &self,
+        sound: BoxFuture<'a, Result<T, StoreError>>,
+    ) -> BoxFuture<'a, Result<T, StoreError>> {
+        match self.fault.strikes() {
+            true => Box::pin(async { Err(StoreError::other("the disk is full")) }),
+            false => sound,
+        }
+    }
+}
+
+impl TokenStore for FaultyStore {
+    fn load<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
+        self.unless_it_fails(self.sound.load(key))
+    }
+
+    fn save<'a>(&'a self, key: &'a str, value: &'a [u8]) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.unless_it_fails(self.sound.save(key, value))
+    }
+
+    fn remove<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.unless_it_fails(self.sound.remove(key))
+    }
+
+    fn lock<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Box<dyn Send>, StoreError>> {
+        self.unless_it_fails(self.sound.lock(key))
+    }
+}
+
+/// Attempts something, and once more if the store failed: then it works.
+async fn attempt<T, E: std::fmt::Debug>(
+    fault: &Fault,
+    what: &str,
+    attempt: impl AsyncFn() -> Result<T, E>,
+    is_of_store: impl Fn(&E) -> bool,
+) -> T {
+    let named = format!("use {}, {what}", fault.at);
+    let in_time = async || {
+        tokio::time::timeout(Duration::from_secs(60), attempt())
+            .await
+            .unwrap_or_else(|_| panic!("{named}: it hangs"))
+    };
+    match in_time().await {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            assert!(
+                fault.was_reached() && is_of_store(&error),
+                "{named}: {error:?}"
+            );
+            fault.mend();
+            let again = in_time().await;
+            again.unwrap_or_else(|error| panic!("{named}, again: {error:?}"))
+        }
+    }
+}
+
+fn is_of_store(error: &ClientError) -> bool {
+    matches!(error, ClientError::Authorization(error) if is_store_error(error))
+}
+
+fn is_store_error(error: &AuthError) -> bool {
+    matches!(error, AuthError::Store(_))
+}
+
+/// Signs in, refreshes twice, steps up, refreshes, signs out and in again. Users are asked where they would be asked
+/// with a sound store, and nowhere else.
+async fn play(fault: &Arc<Fault>) {
+    let guarded = ResourceConfig {
+        scope: Some("look".into()),
+        needed: [("tools/call edit".to_owned(), "edit".to_owned())].into(),
+        ..ResourceConfig::default()
+    };
+    let world = World::start(Config::default(), guarded).await;
+    let store = FaultyStore {
+        sound: MemoryStore::new(),
+        fault: fault.clone(),
+    };
+    let oauth = world.oauth().store(store).build();
+    let connect = async || world.connect(oauth.clone()).await;
+    let client = attempt(fault, "sign-in", connect, is_of_store).await;
+    let asked = |visits: usize, what: &str| {
+        assert_eq!(world.visits(), visits, "use {}, {what}", fault.at);
+    };
+    let calls = async |tool: &str, what: &str| {
+        attempt(fault, what, async || call(&client, tool).await, is_of_store).await;
+    };
+    calls("look", "first call").await;
+    asked(1, "sign-in");
+    for what in ["first refresh", "second refresh"] {
+        world.issuer.revoke_access_tokens();
+        calls("look", what).await;
+        asked(1, what);
+    }
+    calls("edit", "step-up").await;
+    asked(2, "step-up");
+    world.issuer.revoke_access_tokens();
+    calls("edit", "refresh after step-up").await;
+    asked(2, "refresh after step-up");
+    let settings = HttpSettings::default();
+    let url = world.resource.url();
+    let sign_out = async || oauth.sign_out(&url, &settings).await;
+    attempt(fault, "sign-out", sign_out, is_store_error).await;
+    calls("look", "sign-in after sign-out").await;
+    asked(3, "sign-in after sign-out");
+    client.close().await;
+}
+
+async fn play_with_every_fault(lasts: bool) {
+    let mut at = 0;
+    loop {
+        let fault = Arc::new(Fault {
+            at,
+            lasts,
+            uses: AtomicUsize::new(0),
+            mended_at: AtomicUsize::new(usize::MAX),
+        });
+        play(&fault).await;
+        if !fault.was_reached() {
+            break;
+        }
+        at += 1;
+    }
+    assert!(at > 20, "{at} uses were made to fail");
+}
+
+#[runtimes::test]
+async fn no_token_is_lost_by_a_store_that_fails_once() {
+    play_with_every_fault(false).await;
+}
+
+#[runtimes::test]
+async fn no_token_is_lost_by_a_store_that_fails_for_a_while() {
+    play_with_every_fault(true).await;
+}
+
+/// Never finishes saving the first tokens.
+struct HangingStore {
+    sound: MemoryStore,
+    saving: Arc<Notify>,
+    hangs: AtomicBool,
+}
+
+impl TokenStore for HangingStore {
+    fn load<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
+        self.sound.load(key)
+    }
+
+    fn save<'a>(&'a self, key: &'a str, value: &'a [u8]) -> BoxFuture<'a, Result<(), StoreError>> {
+        if key.starts_with("tokens") && self.hangs.swap(false, Ordering::SeqCst) {
+            self.saving.notify_one();
+            return Box::pin(std::future::pending());
+        }
+        self.sound.save(key, value)
+    }
+
+    fn remove<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.sound.remove(key)
+    }
+}
+
+#[runtimes::test]
+async fn tokens_outlive_the_client_that_is_given_up_while_they_are_saved() {
+    let world = Arc::new(World::exemplary().await);
+    let saving = Arc::new(Notify::new());
+    let store = HangingStore {
+        sound: MemoryStore::new(),
+        saving: saving.clone(),
+        hangs: AtomicBool::new(true),
+    };
+    let oauth = world.oauth().store(store).build();
+    let (server, account) = (world.clone(), oauth.clone());
+    let connecting = tokio::spawn(async move { server.connect(account).await.map(drop) });
+    saving.notified().await;
+    connecting.abort();
+    let client = world.connect(oauth).await.expect("connected");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    assert_eq!(world.visits(), 1);
+}
