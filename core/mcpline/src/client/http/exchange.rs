@@ -13,7 +13,9 @@ use crate::header::SESSION_ID;
 
 use super::answer::{Answer, BodyError, Media};
 use super::events::{End, Memory, Owner, pump};
+use super::one_way::OneWayMessage;
 use super::refusal::refusal;
+use super::repeats::Repeats;
 use super::streamable::Conversation;
 
 /// Sends a request and sees to it that it is answered or fails.
@@ -33,9 +35,21 @@ impl Patience for Waiting<'_> {
     }
 }
 
-/// Sends what asks for no answer. That the server refuses it is told, and fails nothing: what it was about shows
-/// sooner or later in a request.
-pub(super) async fn tell(talk: &Conversation, message: Bytes) {
+/// Sends what asks for no answer, again if the connection fails. That the server refuses it is told, and fails nothing:
+/// what it was about shows sooner or later in a request.
+pub(super) async fn tell(talk: &Conversation, message: OneWayMessage) {
+    let mut repeats = Repeats::new(&talk.client.settings, message.repeat);
+    while let Err(error) = try_tell(talk, &message.bytes).await {
+        if !repeats.again(&error).await {
+            talk.sink.warning(format!(
+                "a message without an answer was not taken: {error}"
+            ));
+            return;
+        }
+    }
+}
+
+async fn try_tell(talk: &Conversation, message: &Bytes) -> Result<(), ClientError> {
     let view = talk.view();
     let sent = talk
         .client
@@ -43,18 +57,15 @@ pub(super) async fn tell(talk: &Conversation, message: Bytes) {
             Method::POST,
             &talk.target,
             &|| (*view.heads.post).clone(),
-            &message,
+            message,
             &(),
         )
-        .await;
-    let error = match sent {
-        Ok(answer) if answer.head.status.is_success() => return answer.drain().await,
-        Ok(answer) => refusal(answer, view.in_session).await,
-        Err(error) => error,
-    };
-    talk.sink.warning(format!(
-        "a message without an answer was not taken: {error}"
-    ));
+        .await?;
+    if sent.head.status.is_success() {
+        sent.drain().await;
+        return Ok(());
+    }
+    Err(refusal(sent, view.in_session).await)
 }
 
 async fn try_exchange(

@@ -21,6 +21,7 @@ mod pair;
 mod pool;
 mod reach;
 mod refusal;
+mod repeats;
 mod settings;
 mod streamable;
 mod target;

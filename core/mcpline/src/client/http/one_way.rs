@@ -7,6 +7,8 @@ use bytes::Bytes;
 
 use crate::client::error::ClientError;
 
+use super::repeats::Repeat;
+
 /// How many are posted at once. Each takes a connection, and with it a descriptor of the host's.
 const MAX_POSTS: usize = 16;
 
@@ -26,15 +28,22 @@ pub(super) struct OneWay {
 struct State {
     /// How many tasks post.
     posting: usize,
-    waiting: VecDeque<Bytes>,
+    waiting: VecDeque<OneWayMessage>,
     bytes: usize,
+}
+
+/// A message that has no answer.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct OneWayMessage {
+    pub(super) bytes: Bytes,
+    pub(super) repeat: Repeat,
 }
 
 /// What becomes of a message.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     /// A task has to post it, and then whatever [`next`](OneWay::next) gives.
-    Post(Bytes),
+    Post(OneWayMessage),
     /// One of the tasks will post it.
     Waits,
     /// The server makes the client send more than it takes.
@@ -43,28 +52,30 @@ pub(super) enum Admission {
 
 impl OneWay {
     /// Takes a message.
-    pub(super) fn admit(&self, message: Bytes) -> Admission {
+    pub(super) fn admit(&self, message: OneWayMessage) -> Admission {
         let mut state = self.lock();
         if state.posting < MAX_POSTS {
             state.posting += 1;
             return Admission::Post(message);
         }
-        if state.waiting.len() >= MAX_WAITING || state.bytes + message.len() > MAX_WAITING_BYTES {
+        if state.waiting.len() >= MAX_WAITING
+            || state.bytes + message.bytes.len() > MAX_WAITING_BYTES
+        {
             return Admission::Full;
         }
-        state.bytes += message.len();
+        state.bytes += message.bytes.len();
         state.waiting.push_back(message);
         Admission::Waits
     }
 
     /// The next message for a task that has posted one; `None` ends the task.
-    pub(super) fn next(&self) -> Option<Bytes> {
+    pub(super) fn next(&self) -> Option<OneWayMessage> {
         let mut state = self.lock();
         let Some(message) = state.waiting.pop_front() else {
             state.posting -= 1;
             return None;
         };
-        state.bytes -= message.len();
+        state.bytes -= message.bytes.len();
         Some(message)
     }
 
@@ -87,46 +98,51 @@ impl OneWay {
 mod tests {
     use super::*;
 
-    const MESSAGE: Bytes = Bytes::from_static(b"{}");
+    fn message(bytes: impl Into<Bytes>) -> OneWayMessage {
+        OneWayMessage {
+            bytes: bytes.into(),
+            repeat: Repeat::IfLost,
+        }
+    }
 
     #[test]
     fn posts_a_few_at_once_and_keeps_the_rest_in_order() {
         let one_way = OneWay::default();
         for _ in 0..MAX_POSTS {
-            assert_eq!(one_way.admit(MESSAGE), Admission::Post(MESSAGE));
+            assert_eq!(one_way.admit(message("{}")), Admission::Post(message("{}")));
         }
         for number in 0..3u8 {
-            assert_eq!(one_way.admit(vec![number].into()), Admission::Waits);
+            assert_eq!(one_way.admit(message(vec![number])), Admission::Waits);
         }
         for number in 0..3u8 {
-            assert_eq!(one_way.next().as_deref(), Some(&[number][..]));
+            assert_eq!(one_way.next(), Some(message(vec![number])));
         }
         for _ in 0..MAX_POSTS {
             assert_eq!(one_way.next(), None);
         }
-        assert_eq!(one_way.admit(MESSAGE), Admission::Post(MESSAGE));
+        assert_eq!(one_way.admit(message("{}")), Admission::Post(message("{}")));
     }
 
     #[test]
     fn is_full_by_number_and_by_bytes() {
         let one_way = OneWay::default();
         for _ in 0..MAX_POSTS {
-            let _ = one_way.admit(MESSAGE);
+            let _ = one_way.admit(message("{}"));
         }
         for _ in 0..MAX_WAITING {
-            assert_eq!(one_way.admit(MESSAGE), Admission::Waits);
+            assert_eq!(one_way.admit(message("{}")), Admission::Waits);
         }
-        assert_eq!(one_way.admit(MESSAGE), Admission::Full);
+        assert_eq!(one_way.admit(message("{}")), Admission::Full);
 
         let one_way = OneWay::default();
         for _ in 0..MAX_POSTS {
-            let _ = one_way.admit(MESSAGE);
+            let _ = one_way.admit(message("{}"));
         }
-        let half = Bytes::from(vec![0; MAX_WAITING_BYTES / 2]);
-        assert_eq!(one_way.admit(half.clone()), Admission::Waits);
-        assert_eq!(one_way.admit(half), Admission::Waits);
-        assert_eq!(one_way.admit(MESSAGE), Admission::Full);
+        let half = || message(vec![0; MAX_WAITING_BYTES / 2]);
+        assert_eq!(one_way.admit(half()), Admission::Waits);
+        assert_eq!(one_way.admit(half()), Admission::Waits);
+        assert_eq!(one_way.admit(message("{}")), Admission::Full);
         assert!(one_way.next().is_some());
-        assert_eq!(one_way.admit(MESSAGE), Admission::Waits);
+        assert_eq!(one_way.admit(message("{}")), Admission::Waits);
     }
 }

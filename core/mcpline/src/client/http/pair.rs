@@ -18,8 +18,9 @@ use super::exchange::{Waiting, too_large};
 use super::gate::Gate;
 use super::headers::Heads;
 use super::http_client::HttpClient;
-use super::one_way::{Admission, OneWay};
+use super::one_way::{Admission, OneWay, OneWayMessage};
 use super::refusal::refusal;
+use super::repeats::{Repeat, Repeats};
 use super::target::Target;
 use super::tasks::Tasks;
 
@@ -108,7 +109,7 @@ impl Link for PairLink {
                     if let Some(gate) = before {
                         gate.passed().await;
                     }
-                    if let Err(error) = pair.post(message, Some(number)).await {
+                    if let Err(error) = pair.post(&message, Some(number)).await {
                         pair.sink.failed(number, error);
                     }
                 };
@@ -127,12 +128,20 @@ impl Link for PairLink {
                     opener
                 });
                 drop(state);
+                let repeat = match first || about.is_some() {
+                    true => Repeat::IfLost,
+                    false => Repeat::IfUnsent,
+                };
+                let bytes = message;
                 self.tasks.spawn(async move {
-                    pair.tell(message).await;
+                    pair.tell(OneWayMessage { bytes, repeat }).await;
                     drop(opener);
                 });
             }
-            Purpose::Answer => match self.one_way.admit(message) {
+            Purpose::Answer => match self.one_way.admit(OneWayMessage {
+                bytes: message,
+                repeat: Repeat::IfLost,
+            }) {
                 Admission::Post(message) => {
                     let one_way = self.one_way.clone();
                     self.tasks.spawn(async move {
@@ -239,16 +248,21 @@ impl Pair {
         Ok(endpoint)
     }
 
-    /// Sends what asks for no answer.
-    async fn tell(&self, message: Bytes) {
-        if let Err(error) = self.post(message, None).await {
-            self.sink.warning(format!(
-                "a message without an answer was not taken: {error}"
-            ));
+    /// Sends what asks for no answer, again if the connection fails.
+    async fn tell(&self, message: OneWayMessage) {
+        let mut repeats = Repeats::new(&self.client.settings, message.repeat);
+        while let Err(error) = self.post(&message.bytes, None).await {
+            let is_over = matches!(self.lock().way, Way::Ended(_));
+            if is_over || !repeats.again(&error).await {
+                self.sink.warning(format!(
+                    "a message without an answer was not taken: {error}"
+                ));
+                return;
+            }
         }
     }
 
-    async fn post(&self, message: Bytes, number: Option<u64>) -> Result<(), ClientError> {
+    async fn post(&self, message: &Bytes, number: Option<u64>) -> Result<(), ClientError> {
         let endpoint = self.way().await?;
         let heads = self.lock().heads.clone();
         let headers = || (*heads.post).clone();
@@ -259,7 +273,7 @@ impl Pair {
         };
         let answer = self
             .client
-            .request(Method::POST, &endpoint, &headers, &message, patience)
+            .request(Method::POST, &endpoint, &headers, message, patience)
             .await?;
         if answer.head.status.is_success() {
             answer.drain().await;

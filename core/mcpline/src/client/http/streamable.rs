@@ -15,7 +15,8 @@ use super::exchange::{exchange, tell};
 use super::gate::Gate;
 use super::headers::Heads;
 use super::http_client::HttpClient;
-use super::one_way::{Admission, OneWay};
+use super::one_way::{Admission, OneWay, OneWayMessage};
+use super::repeats::Repeat;
 use super::target::Target;
 use super::tasks::Tasks;
 
@@ -93,8 +94,8 @@ impl HttpLink {
     }
 
     /// Sends a notification or an answer.
-    fn tell(&self, message: Bytes) {
-        match self.one_way.admit(message) {
+    fn tell(&self, bytes: Bytes, repeat: Repeat) {
+        match self.one_way.admit(OneWayMessage { bytes, repeat }) {
             Admission::Post(message) => {
                 let (talk, one_way) = (self.talk.clone(), self.one_way.clone());
                 self.tasks.spawn(async move {
@@ -128,8 +129,9 @@ impl HttpLink {
             if let Some(gate) = before {
                 gate.passed().await;
             }
-            if let Some(message) = initialized {
-                tell(&talk, message).await;
+            if let Some(bytes) = initialized {
+                let repeat = Repeat::IfLost;
+                tell(&talk, OneWayMessage { bytes, repeat }).await;
             }
             if listens {
                 let (answered, opener) = Gate::shut();
@@ -168,10 +170,11 @@ impl Link for HttpLink {
                     // a handshake is never cancelled.
                     Some(number) if !in_handshake_era => self.tasks.abandon(number),
                     _ if first => self.greet(Some(message)),
-                    _ => self.tell(message),
+                    Some(_) => self.tell(message, Repeat::IfLost),
+                    None => self.tell(message, Repeat::IfUnsent),
                 }
             }
-            Purpose::Answer => self.tell(message),
+            Purpose::Answer => self.tell(message, Repeat::IfLost),
         }
     }
 

@@ -1,0 +1,353 @@
+//! Connections of a client over HTTP that fail, at whichever byte or connection: every request ends with an answer or a
+//! typed error, the client can be used afterwards, and nothing is left of it once it is closed.
+//!
+//! Client and server talk through a proxy on this machine that cuts one connection: after so many bytes in one
+//! direction, or as soon as it is accepted. Each scenario is played once for each place of the cut, until it is over
+//! before the cut is reached.
+
+mod support;
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use mcpline::client::{Address, Client, ClientError, HttpSettings, Proxy as ProxySetting};
+use mcpline::protocol::Raw;
+use mcpline::protocol::vocabulary::{ElicitAction, ElicitResult};
+use mcpline::transport::http::{HttpOptions, http};
+use mcpline::{Ask, AskMethod, Context, HandlerError, Revision, Server};
+use support::Nothing;
+use support::connection::PATIENCE;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::{Handle, Runtime};
+use tokio::sync::Notify;
+
+/// What is no part of the client runs here, so that the runtime of a test has tasks of the client alone.
+static ELSEWHERE: LazyLock<Runtime> = LazyLock::new(|| {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_all().build();
+    runtime.expect("a runtime")
+});
+
+/// Bytes between one place of a cut and the next: no divisor of anything, so that cuts fall everywhere.
+const STEP: usize = 67;
+
+/// The most that the proxy hands on at once, so that messages arrive in pieces.
+const PIECE: usize = 199;
+
+#[derive(Debug, Clone, Copy)]
+enum Place {
+    /// Behind so many bytes, of all connections together.
+    ToServer(usize),
+    ToClient(usize),
+    /// When the connection with this number is accepted.
+    Accept(usize),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Cut {
+    place: Place,
+    /// By a reset, else by an orderly end.
+    resets: bool,
+}
+
+/// Hands on what comes, but for one cut.
+struct Proxy {
+    server: SocketAddr,
+    cut: Cut,
+    accepted: AtomicUsize,
+    to_server: AtomicUsize,
+    to_client: AtomicUsize,
+    has_cut: AtomicBool,
+    open: AtomicUsize,
+    closed: Notify,
+}
+
+impl Proxy {
+    async fn start(server: SocketAddr, cut: Cut) -> (Arc<Self>, SocketAddr) {
+        let proxy = Arc::new(Self {
+            server,
+            cut,
+            accepted: AtomicUsize::new(0),
+            to_server: AtomicUsize::new(0),
+            to_client: AtomicUsize::new(0),
+            has_cut: AtomicBool::new(false),
+            open: AtomicUsize::new(0),
+            closed: Notify::new(),
+        });
+        let (accepting, place) = (proxy.clone(), ("127.0.0.1", 0));
+        let listening = ELSEWHERE.spawn(async move {
+            let listener = TcpListener::bind(place).await.expect("a free port");
+            let address = listener.local_addr().expect("an address");
+            ELSEWHERE.spawn(async move { accepting.accept(listener).await });
+            address
+        });
+        (proxy, listening.await.expect("it listens"))
+    }
+
+    async fn accept(self: Arc<Self>, listener: TcpListener) {
+        // Over when the test is.
+        while Arc::strong_count(&self) > 1 {
+            let accepted = tokio::time::timeout(Duration::from_millis(50), listener.accept());
+            let Ok(Ok((client, _))) = accepted.await else {
+                continue;
+            };
+            self.open.fetch_add(1, Ordering::SeqCst);
+            let proxy = self.clone();
+            ELSEWHERE.spawn(async move {
+                proxy.carry(client).await;
+                proxy.open.fetch_sub(1, Ordering::SeqCst);
+                proxy.closed.notify_waiters();
+            });
+        }
+    }
+
+    /// One connection, from its beginning to its end.
+    async fn carry(&self, mut client: TcpStream) {
+        let number = self.accepted.fetch_add(1, Ordering::SeqCst);
+        if matches!(self.cut.place, Place::Accept(at) if at == number) {
+            return self.cut(&client);
+        }
+        let mut server = TcpStream::connect(self.server).await.expect("a server");
+        server.set_nodelay(true).expect("a socket");
+        client.set_nodelay(true).expect("a socket");
+        let (mut asked, mut answered) = ([0; PIECE], [0; PIECE]);
+        loop {
+            let goes_on = tokio::select! {
+                read = client.read(&mut asked) => {
+                    self.hand_on(&asked, read, true, &mut server).await
+                }
+                read = server.read(&mut answered) => {
+                    self.hand_on(&answered, read, false, &mut client).await
+                }
+            };
+            match goes_on {
+                Some(true) => {}
+                Some(false) => return,
+                None => return self.cut(&client),
+            }
+        }
+    }
+
+    /// Whether the connection goes on; none if it is to be cut.
+    async fn hand_on(
+        &self,
+        buffer: &[u8],
+        read: std::io::Result<usize>,
+        is_asked: bool,
+        to: &mut TcpStream,
+    ) -> Option<bool> {
+        let Ok(read @ 1..) = read else {
+            return Some(false);
+        };
+        let (passed, at) = match (is_asked, self.cut.place) {
+            (true, Place::ToServer(at)) => (&self.to_server, Some(at)),
+            (true, _) => (&self.to_server, None),
+            (false, Place::ToClient(at)) => (&self.to_client, Some(at)),
+            (false, _) => (&self.to_client, None),
+        };
+        let before = passed.fetch_add(read, Ordering::SeqCst);
+        let left = at.and_then(|at| at.checked_sub(before));
+        if let Some(left) = left.filter(|left| *left < read) {
+            // Whether that arrives doesn't matter.
+            let _ = to.write_all(&buffer[..left]).await;
+            return None;
+        }
+        Some(to.write_all(&buffer[..read]).await.is_ok())
+    }
+
+    fn cut(&self, client: &TcpStream) {
+        self.has_cut.store(true, Ordering::SeqCst);
+        if self.cut.resets {
+            let linger = Some(Duration::ZERO);
+            rustix::net::sockopt::set_socket_linger(client, linger).expect("a socket");
+        }
+    }
+
+    fn has_cut(&self) -> bool {
+        self.has_cut.load(Ordering::SeqCst)
+    }
+
+    /// Waits until the client has closed all of its connections.
+    async fn all_closed(&self) {
+        loop {
+            let closed = self.closed.notified();
+            if self.open.load(Ordering::SeqCst) == 0 {
+                return;
+            }
+            // Whoever closes between the two lines above is not noticed otherwise.
+            let _ = tokio::time::timeout(Duration::from_millis(20), closed).await;
+        }
+    }
+}
+
+/// A server for all scenarios, and its address.
+async fn serve() -> SocketAddr {
+    let serving = ELSEWHERE.spawn(async {
+        let mut options = HttpOptions::default();
+        options.retry = Duration::from_millis(1);
+        options.connections = 10_000;
+        let http = http(("127.0.0.1", 0), options).await.expect("a free port");
+        let address = http.address();
+        let server = Server::builder("faults", "1")
+            .declare_resources()
+            .build()
+            .expect("a server");
+        let plain = |_: Nothing, _: Context| async { "done" };
+        let reports = |_: Nothing, ctx: Context| async move {
+            ctx.progress(1.0, None, None);
+            "done"
+        };
+        let asks = |_: Nothing, ctx: Context| async move {
+            let form = serde_json::json!({"message": "Sure?", "requestedSchema": {
+                "type": "object", "properties": {}}});
+            ctx.ask(Ask::new(AskMethod::Elicit, Raw::from_serialize(&form).ok()))
+                .await?;
+            Ok::<_, HandlerError>("asked")
+        };
+        let announcer = server.clone();
+        let announces = move |_: Nothing, _: Context| {
+            announcer.notify_resource_updated("test://x");
+            async { "done" }
+        };
+        let server = server
+            .tool("plain", "Answers", plain)
+            .tool("reports", "Reports, answers", reports)
+            .tool("asks", "Asks, answers", asks)
+            .tool("announces", "Announces a change, answers", announces);
+        ELSEWHERE.spawn(async move { server.serve(http).await });
+        address
+    });
+    serving.await.expect("it listens")
+}
+
+/// Whether this is how a client says that a connection failed.
+fn is_of_connection(error: &ClientError) -> bool {
+    matches!(
+        error,
+        ClientError::Unreachable { .. } | ClientError::ConnectionLost { .. }
+    )
+}
+
+/// Attempts something, and once more if the connection was cut: then it works.
+async fn attempt<T>(
+    proxy: &Proxy,
+    what: &str,
+    attempt: impl AsyncFn() -> Result<T, ClientError>,
+) -> T {
+    let in_time = async || {
+        tokio::time::timeout(PATIENCE, attempt())
+            .await
+            .unwrap_or_else(|_| panic!("{:?}, {what}: it hangs", proxy.cut))
+    };
+    match in_time().await {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            assert!(
+                proxy.has_cut() && is_of_connection(&error),
+                "{:?}, {what}: {error:?}",
+                proxy.cut
+            );
+            let again = in_time().await;
+            again.unwrap_or_else(|error| panic!("{:?}, {what}, again: {error:?}", proxy.cut))
+        }
+    }
+}
+
+/// Connects, calls, subscribes, hears of a change, lists, closes. Whether the cut was reached.
+async fn play(server: SocketAddr, revision: Revision, cut: Cut) -> bool {
+    let (proxy, address) = Proxy::start(server, cut).await;
+    let heard = Arc::new(Notify::new());
+    let connect = async || {
+        let mut http = HttpSettings::default();
+        http.proxy = ProxySetting::Direct;
+        http.reconnect_first = Duration::from_millis(1);
+        http.reconnect_cap = Duration::from_millis(10);
+        let hearing = heard.clone();
+        Client::builder("host", "1")
+            .configure(|settings| {
+                settings.revisions = vec![revision];
+                settings.reconnect.first_delay = Duration::from_millis(1);
+                settings.reconnect.max_delay = Duration::from_millis(5);
+            })
+            .on_notification(move |notification| {
+                if notification.method.as_str() == "notifications/resources/updated" {
+                    hearing.notify_one();
+                }
+            })
+            .on_elicit(|_| async { Ok(ElicitResult::new(ElicitAction::Accept)) })
+            .connect(Address::Url(format!("http://{address}/mcp"), http))
+            .await
+    };
+    let client = attempt(&proxy, "opening", connect).await;
+    let call = async |tool: &str| {
+        let call = async || client.call_tool(tool, serde_json::json!({})).await;
+        attempt(&proxy, tool, call).await;
+    };
+    call("plain").await;
+    call("reports").await;
+    call("asks").await;
+    let subscribe = async || client.subscribe("test://x").await;
+    attempt(&proxy, "subscribing", subscribe).await;
+    // Streams come back by themselves, though what was said meanwhile may be lost.
+    let told = async {
+        loop {
+            call("announces").await;
+            let heard = tokio::time::timeout(Duration::from_millis(20), heard.notified());
+            if heard.await.is_ok() {
+                break;
+            }
+        }
+    };
+    let told = tokio::time::timeout(PATIENCE, told).await;
+    told.unwrap_or_else(|_| panic!("{cut:?}: the stream never came back"));
+    let list = async || client.list_tools().await;
+    assert_eq!(attempt(&proxy, "listing", list).await.len(), 4);
+    let closing = tokio::time::timeout(PATIENCE, client.close()).await;
+    closing.unwrap_or_else(|_| panic!("{cut:?}: it can't be closed"));
+    drop(client);
+    let left = async {
+        proxy.all_closed().await;
+        while Handle::current().metrics().num_alive_tasks() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let left = tokio::time::timeout(PATIENCE, left).await;
+    left.unwrap_or_else(|_| panic!("{cut:?}: tasks or connections are left"));
+    proxy.has_cut()
+}
+
+async fn play_with_every_cut(revision: Revision) {
+    let server = serve().await;
+    let places: [(fn(usize) -> Place, usize, usize); 3] = [
+        (Place::ToServer, STEP, 20),
+        (Place::ToClient, STEP, 20),
+        (Place::Accept, 1, 1),
+    ];
+    for (place, step, least) in places {
+        let mut number = 0;
+        loop {
+            let cut = Cut {
+                place: place(number * step),
+                resets: number % 2 == 1,
+            };
+            if !play(server, revision, cut).await {
+                break;
+            }
+            number += 1;
+        }
+        assert!(number > least, "{number} cuts were made");
+    }
+}
+
+#[runtimes::test]
+async fn a_session_of_2025_11_25_survives_a_cut_connection_anywhere() {
+    play_with_every_cut(Revision::V2025_11_25).await;
+}
+
+#[runtimes::test]
+async fn exchanges_of_2026_07_28_survive_a_cut_connection_anywhere() {
+    play_with_every_cut(Revision::V2026_07_28).await;
+}
