@@ -54,6 +54,10 @@ pub const MAX_URI: usize = 8 * 1024;
 /// is an end of a value that is tried; most templates need as many as the URI has bytes. It takes a millisecond or two.
 pub const MAX_MATCH_STEPS: usize = 100_000;
 
+/// Most steps of matching URIs that a request takes on a thread that serves connections: a tenth of a millisecond or two.
+/// The longest URI and a few plain templates are within it. What takes more is done on a thread of its own.
+pub const MAX_INLINE_MATCH_STEPS: usize = 10_000;
+
 /// Steps of matching all URIs that one request subscribes to, for each of their bytes, beside [`MAX_MATCH_STEPS`]: most
 /// are matched by templates in as many steps as they have bytes.
 pub const MATCH_STEPS_PER_BYTE: usize = 4;

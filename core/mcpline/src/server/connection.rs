@@ -6,21 +6,21 @@
 //! step alone, never while a handler runs.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcpline_protocol::auth::Scopes;
-use mcpline_protocol::limits::{MATCH_STEPS_PER_BYTE, MAX_MATCH_STEPS};
-use mcpline_protocol::schema::Budget;
 use mcpline_protocol::session::{
     AskError, Change, Outgoing, Peer, Received, RequestKey, Scope, ServerSession, SessionLimits,
-    SessionState, TimedOut, subscribed_uris,
+    SessionState, TimedOut,
 };
 use mcpline_protocol::wire::{
-    Incoming, Message, Method, Params, Raw, ReadError, Request, RequestId, encode,
+    Incoming, Message, Method, Params, ReadError, Request, RequestId, encode,
 };
 use mcpline_protocol::{ErrorCode, RpcError};
+use tokio::sync::Notify;
 
+use crate::background;
 use crate::clock;
 use crate::lane::{self, BatchLane, Kind, Lane, Status};
 use crate::quota::{Charge, ClientQuota, Exceeded};
@@ -30,6 +30,7 @@ use super::Inner;
 use super::asking::AskSink;
 use super::call::CallState;
 use super::dispatch;
+use super::matching::{InterruptOnDrop, SubscribedUris};
 use super::permission;
 use super::request_info::HttpInfo;
 
@@ -48,6 +49,8 @@ pub(crate) struct Served {
     lane: Arc<dyn Lane>,
     /// Keeps what the request held charged, where the session keeps a copy of it.
     _params: Option<Params>,
+    /// Ends what is computed for the request before its call is attached.
+    _interrupt: Option<InterruptOnDrop>,
 }
 
 /// About what a session takes that has just shaken hands, beside what its client says of itself.
@@ -72,6 +75,9 @@ pub(crate) struct Connection {
     kept: Mutex<Option<Charge>>,
     alarm: Alarm,
     on_dead: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    /// How many subscriptions wait until it is known whether they are permitted.
+    undecided: AtomicUsize,
+    decided: Notify,
 }
 
 /// How a connection comes to be.
@@ -88,6 +94,34 @@ pub(crate) struct Opening {
 /// Which of a server's transports a connection came over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct TransportId(pub(crate) u64);
+
+impl Served {
+    fn of(lane: &Arc<dyn Lane>) -> Self {
+        Self {
+            call: None,
+            lane: lane.clone(),
+            _params: None,
+            _interrupt: None,
+        }
+    }
+}
+
+/// A subscription of which it isn't known yet whether it is permitted.
+struct Undecided(Arc<Connection>);
+
+impl Undecided {
+    fn new(connection: &Arc<Connection>) -> Self {
+        connection.undecided.fetch_add(1, Ordering::Relaxed);
+        Self(connection.clone())
+    }
+}
+
+impl Drop for Undecided {
+    fn drop(&mut self) {
+        self.0.undecided.fetch_sub(1, Ordering::Release);
+        self.0.decided.notify_waiters();
+    }
+}
 
 /// An answer that is being written. See [`Connection::answering`].
 pub(crate) struct Answering<'a>(&'a AtomicUsize);
@@ -126,6 +160,8 @@ impl Connection {
             kept: Mutex::new(None),
             alarm: Alarm::default(),
             on_dead: Mutex::new(None),
+            undecided: AtomicUsize::new(0),
+            decided: Notify::new(),
         })
     }
 
@@ -273,20 +309,114 @@ impl Connection {
         lane: &Arc<dyn Lane>,
         http: Option<&Arc<HttpInfo>>,
     ) {
-        if let Message::Request(request) = &message
-            && let Err(error) = self.permit_subscribing(request, lane, http)
-        {
-            let ErrorCode(code) = error.code;
-            let status = match error.code {
-                ErrorCode::INSUFFICIENT_SCOPE => Status::Forbidden(code),
-                _ => Status::Refused(code),
+        if let Message::Request(request) = &message {
+            let limits = &self.server.settings.session;
+            let permitted = match SubscribedUris::of(request, || self.server.registry(), limits) {
+                Ok(None) => Ok(()),
+                Ok(Some(uris)) => match uris.scopes_inline() {
+                    Some(scopes) => permission::check(http.map(|http| &**http), &**lane, &scopes),
+                    None => {
+                        let request = request.clone();
+                        return self.permit_elsewhere(uris, request, in_batch, lane, http);
+                    }
+                },
+                Err(error) => Err(error),
             };
-            lane.write(Kind::Response(status), 192, &mut |out| {
-                encode::error(out, Some(&request.id), &error)
-            });
-            return;
+            if let Err(error) = permitted {
+                return refuse_subscribing(&**lane, &request.id, &error);
+            }
         }
-        match self.admit(message, in_batch, lane) {
+        let received = self.admit(message, in_batch, lane);
+        self.follow(received, lane, http);
+    }
+
+    /// Finds out on another thread which scopes the URIs need that a request subscribes to, and goes on with the request.
+    /// Meanwhile it is in flight: cancelling it ends that.
+    fn permit_elsewhere(
+        self: &Arc<Self>,
+        uris: SubscribedUris,
+        request: Request,
+        in_batch: bool,
+        lane: &Arc<dyn Lane>,
+        http: Option<&Arc<HttpInfo>>,
+    ) {
+        let interrupt = Arc::new(AtomicBool::new(false));
+        let reserved = self.client.begin_call().map_err(RpcError::from);
+        let reserved = reserved.and_then(|call| {
+            let mut session = self.lock_session();
+            let key = session.reserve(&request.id)?;
+            let served = Served {
+                _interrupt: Some(InterruptOnDrop(interrupt.clone())),
+                ..Served::of(lane)
+            };
+            session.attach(key, served);
+            Ok((call, key))
+        });
+        let (call, key) = match reserved {
+            Ok(reserved) => reserved,
+            Err(error) => return refuse(&**lane, &request.id, &error),
+        };
+        let undecided = Undecided::new(self);
+        let (lane, http) = (lane.clone(), http.cloned());
+        background::spawn(&self.runtime, async move {
+            let scopes = uris.scopes(interrupt).await;
+            drop(call);
+            let connection = &undecided.0;
+            connection.receive_reserved(key, request, in_batch, scopes, &lane, http.as_ref());
+        });
+    }
+
+    /// Goes on with a request that was reserved, unless it was cancelled meanwhile.
+    fn receive_reserved(
+        self: &Arc<Self>,
+        key: RequestKey,
+        request: Request,
+        in_batch: bool,
+        scopes: Result<Scopes, RpcError>,
+        lane: &Arc<dyn Lane>,
+        http: Option<&Arc<HttpInfo>>,
+    ) {
+        let _answering = self.answering();
+        let permitted =
+            scopes.and_then(|scopes| permission::check(http.map(|http| &**http), &**lane, &scopes));
+        let mut session = self.lock_session();
+        let Some((served, _)) = session.cancel(key) else {
+            return;
+        };
+        let received = match permitted {
+            Ok(()) => {
+                Ok(self.admit_locked(&mut session, Message::Request(request), in_batch, lane))
+            }
+            Err(error) => Err((request.id, error)),
+        };
+        drop(session);
+        // What it lets go of may want the session.
+        drop(served);
+        match received {
+            Ok(received) => self.follow(received, lane, http),
+            Err((id, error)) => refuse_subscribing(&**lane, &id, &error),
+        }
+    }
+
+    /// Waits until it is known of every subscription whether it is permitted.
+    pub(crate) async fn subscriptions_decided(&self) {
+        loop {
+            let decided = self.decided.notified();
+            if self.undecided.load(Ordering::Acquire) == 0 {
+                return;
+            }
+            decided.await;
+        }
+    }
+
+    /// What is done with a message after the session's step.
+    fn follow(
+        self: &Arc<Self>,
+        received: Received<Served, AskSink>,
+        lane: &Arc<dyn Lane>,
+        http: Option<&Arc<HttpInfo>>,
+    ) {
+        match received {
             Received::Request(admitted) => dispatch::dispatch(self, admitted, lane, http),
             Received::Reply { id, outcome } => answer(&**lane, &id, outcome),
             Received::Listen(_) => self.server.list_connection(self.number, self),
@@ -333,6 +463,16 @@ impl Connection {
         in_batch: bool,
         lane: &Arc<dyn Lane>,
     ) -> Received<Served, AskSink> {
+        self.admit_locked(&mut self.lock_session(), message, in_batch, lane)
+    }
+
+    fn admit_locked(
+        &self,
+        session: &mut Session,
+        message: Message,
+        in_batch: bool,
+        lane: &Arc<dyn Lane>,
+    ) -> Received<Served, AskSink> {
         // What a subscription is to, for as long as it is charged or may have to be taken back.
         let params = match &message {
             Message::Request(request)
@@ -347,12 +487,10 @@ impl Connection {
         };
         let subscribed = params.clone();
         let served = || Served {
-            call: None,
-            lane: lane.clone(),
             _params: params,
+            ..Served::of(lane)
         };
         let profile = self.server.profile();
-        let mut session = self.lock_session();
         let mut received = session.receive(message, in_batch, &profile, clock::now());
         match &mut received {
             Received::Request(admitted) => session.attach(admitted.key, served()),
@@ -363,11 +501,11 @@ impl Connection {
             Received::Ready(held) => {
                 session.start_pings(clock::now());
                 for outgoing in held.drain(..) {
-                    self.send(&mut session, Kind::Request, &outgoing);
+                    self.send(session, Kind::Request, &outgoing);
                 }
             }
             Received::Initialized { id, .. } => {
-                if let Err(exceeded) = self.charge_kept(&session) {
+                if let Err(exceeded) = self.charge_kept(session) {
                     session.undo_handshake();
                     received = Received::Reply {
                         id: id.clone(),
@@ -377,7 +515,7 @@ impl Connection {
             }
             Received::Reply { outcome, .. } if outcome.is_ok() => {
                 if let Some(subscribed) = subscribed
-                    && let Err(exceeded) = self.charge_kept(&session)
+                    && let Err(exceeded) = self.charge_kept(session)
                 {
                     session.unsubscribe(&subscribed.get_str("uri").unwrap_or_default());
                     *outcome = Err(exceeded.into());
@@ -400,39 +538,14 @@ impl Connection {
         Ok(())
     }
 
-    /// Whoever may not read a resource is not told of its changes either.
-    fn permit_subscribing(
-        &self,
-        request: &Request,
-        lane: &Arc<dyn Lane>,
-        http: Option<&Arc<HttpInfo>>,
-    ) -> Result<(), RpcError> {
-        let Some(params) = &request.params else {
-            return Ok(());
+    /// Has `interrupt` set when the request ends before a call is attached to it. `false` if that has happened already.
+    pub(super) fn interrupt_at_end(&self, key: RequestKey, interrupt: &Arc<AtomicBool>) -> bool {
+        let mut session = self.lock_session();
+        let Some(served) = session.handle_mut(key) else {
+            return false;
         };
-        // Before anything else is done with them.
-        let uris = match request.method {
-            Method::ResourcesSubscribe => params.get("uri").into_iter().collect(),
-            Method::SubscriptionsListen => subscribed_uris(params, &self.server.settings.session)?,
-            _ => return Ok(()),
-        };
-        let registry = self.server.registry();
-        if uris.is_empty() || !registry.has_resource_scopes() {
-            return Ok(());
-        }
-        let bytes: usize = uris.iter().map(|uri| uri.as_bytes().len()).sum();
-        let steps = MAX_MATCH_STEPS + bytes.saturating_mul(MATCH_STEPS_PER_BYTE);
-        let mut budget = Budget::new(steps, None);
-        let mut needed = Scopes::new();
-        for uri in uris.iter().filter_map(Raw::string_value) {
-            let scopes = registry
-                .resource_scopes(&uri, &mut budget)
-                .map_err(|limit| RpcError::invalid_params(format!("the URIs: {limit}")))?;
-            if let Some(scopes) = scopes {
-                needed = needed.union(scopes);
-            }
-        }
-        permission::check(http.map(|http| &**http), &**lane, &needed)
+        served._interrupt = Some(InterruptOnDrop(interrupt.clone()));
+        true
     }
 
     /// Hands a call to the session, which gives it back when the client cancels or the server shuts down. `false` if that
@@ -650,6 +763,18 @@ fn answer(lane: &dyn Lane, id: &RequestId, outcome: Result<Vec<u8>, RpcError>) {
         ),
         Err(error) => refuse(lane, id, &error),
     }
+}
+
+/// Refuses a request that subscribes to what its client may not read, or that can't be told.
+fn refuse_subscribing(lane: &dyn Lane, id: &RequestId, error: &RpcError) {
+    let ErrorCode(code) = error.code;
+    let status = match error.code {
+        ErrorCode::INSUFFICIENT_SCOPE => Status::Forbidden(code),
+        _ => Status::Refused(code),
+    };
+    lane.write(Kind::Response(status), 192, &mut |out| {
+        encode::error(out, Some(id), error);
+    });
 }
 
 /// Refuses a request before anything was dispatched.

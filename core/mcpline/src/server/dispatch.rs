@@ -1,15 +1,17 @@
 //! From an admitted request to the feature that answers it.
 
+use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::auth::Scopes;
-use mcpline_protocol::limits::MAX_MATCH_STEPS;
-use mcpline_protocol::schema::{Budget, CompiledSchema};
+use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::Admitted;
 use mcpline_protocol::wire::header::Field;
 use mcpline_protocol::wire::{Kind, Method, Params, Raw};
 
+use crate::background;
 use crate::clock;
 use crate::lane::{Lane, Status};
 
@@ -19,6 +21,7 @@ use super::checking;
 use super::completing::{respond, respond_error};
 use super::connection::Connection;
 use super::listing;
+use super::matching::{self, Matched};
 use super::permission;
 use super::registry::{ListKind, Registry, ToolEntry};
 use super::reply::{Envelope, ToolReply, write_tool};
@@ -109,7 +112,7 @@ fn refuse(seat: &Seat, refusal: Refusal) {
 }
 
 fn call(
-    registry: &Registry,
+    registry: &Arc<Registry>,
     seat: &Arc<Seat>,
     method: Method,
     params: Option<Params>,
@@ -120,9 +123,26 @@ fn call(
     let (target, arguments) = match method {
         Method::ToolsCall => tool(registry, seat, &params)?,
         Method::PromptsGet => prompt(registry, seat, &params)?,
-        Method::ResourcesRead => resource(registry, seat, &params)?,
+        Method::ResourcesRead => match resource(registry, seat, &params)? {
+            Some(found) => found,
+            None => {
+                read_elsewhere(registry, seat, params)?;
+                return Ok(());
+            }
+        },
         _ => completion(registry, seat, &params)?,
     };
+    begin(seat, method, params, target, arguments)
+}
+
+/// Starts the handler of what was found.
+fn begin(
+    seat: &Arc<Seat>,
+    method: Method,
+    params: Params,
+    target: Target,
+    arguments: Raw,
+) -> Result<(), Refusal> {
     let unchecked = match &target {
         Target::Tool(entry) => check_arguments(entry, seat, &arguments)?,
         _ => None,
@@ -255,24 +275,68 @@ fn prompt(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, 
     Ok((Target::Prompt(entry.clone()), arguments))
 }
 
-fn resource(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Raw), Refusal> {
-    let uri = params
-        .get_str("uri")
-        .ok_or_else(|| RpcError::invalid_params("params.uri must be a string"))?;
+/// The resource with this URI; `None` if it takes long to tell which template makes it.
+fn resource(
+    registry: &Registry,
+    seat: &Seat,
+    params: &Params,
+) -> Result<Option<(Target, Raw)>, Refusal> {
+    let uri = read_uri(params)?;
     if let Some(entry) = registry.resources.get(uri.as_ref()) {
         permit(seat, &entry.options.scopes)?;
-        return Ok((Target::Resource(entry.clone()), Raw::EMPTY_OBJECT));
+        return Ok(Some((Target::Resource(entry.clone()), Raw::EMPTY_OBJECT)));
     }
-    let matched = registry
-        .template(&uri, &mut Budget::new(MAX_MATCH_STEPS, None))
-        .map_err(|limit| RpcError::invalid_params(format!("params.uri: {limit}")))?;
+    match matching::template_inline(registry, &uri) {
+        Some(matched) => template(seat, &uri, matched).map(Some),
+        None => Ok(None),
+    }
+}
+
+/// Finds the template of a URI on another thread, then starts its handler. Cancelling the request interrupts that.
+fn read_elsewhere(
+    registry: &Arc<Registry>,
+    seat: &Arc<Seat>,
+    params: Params,
+) -> Result<(), Refusal> {
+    let uri = read_uri(&params)?.into_owned();
+    let interrupt = Arc::new(AtomicBool::new(false));
+    let goes_on = seat
+        .key
+        .is_some_and(|key| seat.connection.interrupt_at_end(key, &interrupt));
+    if !goes_on {
+        return Ok(());
+    }
+    let (registry, seat) = (registry.clone(), seat.clone());
+    let runtime = seat.connection.runtime().clone();
+    background::spawn(&runtime, async move {
+        let matched = matching::template_elsewhere(registry, &uri, interrupt).await;
+        let begun = matched
+            .map_err(Refusal::from)
+            .and_then(|matched| template(&seat, &uri, matched))
+            .and_then(|(target, variables)| {
+                begin(&seat, Method::ResourcesRead, params, target, variables)
+            });
+        if let Err(refusal) = begun {
+            refuse(&seat, refusal);
+        }
+    });
+    Ok(())
+}
+
+fn read_uri(params: &Params) -> Result<Cow<'_, str>, Refusal> {
+    let uri = params.get_str("uri");
+    Ok(uri.ok_or_else(|| RpcError::invalid_params("params.uri must be a string"))?)
+}
+
+/// What is called by the template that was found for a URI.
+fn template(seat: &Seat, uri: &str, matched: Matched) -> Result<(Target, Raw), Refusal> {
     let Some((entry, variables)) = matched else {
-        return Err(RpcError::resource_not_found(seat.peer.revision, &uri).into());
+        return Err(RpcError::resource_not_found(seat.peer.revision, uri).into());
     };
     permit(seat, &entry.options.scopes)?;
     let variables = Raw::from_serialize(&variables)
         .map_err(|error| RpcError::internal_error(error.to_string()))?;
-    Ok((Target::Template(entry.clone()), variables))
+    Ok((Target::Template(entry), variables))
 }
 
 fn completion(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Raw), Refusal> {

@@ -17,6 +17,7 @@ mod dispatch;
 mod handler;
 mod inner;
 mod listing;
+mod matching;
 mod permission;
 mod questions;
 mod registry;

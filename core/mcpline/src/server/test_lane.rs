@@ -43,6 +43,11 @@ impl TestLane {
         responses.map(|(_, message)| message.clone()).collect()
     }
 
+    /// How many messages were written.
+    pub(super) fn written(&self) -> usize {
+        lock(&self.written).len()
+    }
+
     /// How often no response was promised any more.
     pub(super) fn abandoned(&self) -> usize {
         self.abandoned.load(Ordering::SeqCst)

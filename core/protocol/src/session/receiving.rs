@@ -58,6 +58,25 @@ impl<C, A> ServerSession<C, A> {
         }
     }
 
+    /// Enters a request that the driver has to look into before [`receive`](Self::receive) takes it in: meanwhile it is in
+    /// flight, and can be cancelled. [`cancel`](Self::cancel) takes it out again.
+    ///
+    /// # Errors
+    ///
+    /// As for any request: too many are in flight, its id is one of theirs, or the server shuts down.
+    pub fn reserve(&mut self, id: &RequestId) -> Result<RequestKey, RpcError> {
+        self.table(Entry {
+            id: id.clone(),
+            progress_token: None,
+            log_level: None,
+            modern: true,
+            last_progress: None,
+            progress: Thinner::default(),
+            log: None,
+            handle: None,
+        })
+    }
+
     fn receive_request(
         &mut self,
         request: Request,

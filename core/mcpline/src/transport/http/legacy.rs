@@ -120,6 +120,7 @@ async fn serve(
     let shareable = replicas.map(|_| Shareable::of(&incoming));
     session.connection.receive(Ok(incoming), &lane, Some(&http));
     if let (Some(replicas), Some(shareable)) = (replicas, shareable) {
+        session.connection.subscriptions_decided().await;
         replicas.share(session, shareable).await;
     }
     if !awaits {

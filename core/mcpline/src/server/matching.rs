@@ -1,0 +1,167 @@
+//! URIs compared with the templates of a server: at once if that takes next to no time, else away from the threads that
+//! serve connections.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use mcpline_protocol::RpcError;
+use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::limits::{MATCH_STEPS_PER_BYTE, MAX_INLINE_MATCH_STEPS, MAX_MATCH_STEPS};
+use mcpline_protocol::schema::Budget;
+use mcpline_protocol::session::{SessionLimits, subscribed_uris};
+use mcpline_protocol::uri_template::{MatchLimit, Variables};
+use mcpline_protocol::wire::{Method, Raw, Request};
+
+use crate::offload;
+
+use super::registry::{Registry, TemplateEntry};
+
+/// The template that makes a URI, and its variables; `None` if there is none.
+pub(super) type Matched = Option<(Arc<TemplateEntry>, Variables)>;
+
+/// Sets its flag when it is dropped: kept with a request, it interrupts what is computed for it once the request has ended,
+/// in whatever way.
+#[derive(Debug)]
+pub(super) struct InterruptOnDrop(pub(super) Arc<AtomicBool>);
+
+impl Drop for InterruptOnDrop {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The template that makes this URI; `None` if telling takes more than next to no time.
+pub(super) fn template_inline(registry: &Registry, uri: &str) -> Option<Matched> {
+    let mut budget = Budget::new(MAX_INLINE_MATCH_STEPS, None);
+    template(registry, uri, &mut budget).ok()
+}
+
+/// The same, once it is known on another thread. Setting `interrupt`, or dropping the future, ends that.
+///
+/// # Errors
+/// When it takes more steps than a request may.
+pub(super) async fn template_elsewhere(
+    registry: Arc<Registry>,
+    uri: &str,
+    interrupt: Arc<AtomicBool>,
+) -> Result<Matched, RpcError> {
+    let uri = uri.to_owned();
+    let matching = offload::compute(interrupt, move |interrupt| {
+        let mut budget = Budget::new(MAX_MATCH_STEPS, Some(interrupt));
+        template(&registry, &uri, &mut budget)
+            .map_err(|limit| RpcError::invalid_params(format!("params.uri: {limit}")))
+    });
+    matching.await.unwrap_or_else(|| Err(not_compared()))
+}
+
+fn template(
+    registry: &Registry,
+    uri: &str,
+    budget: &mut Budget<'_>,
+) -> Result<Matched, MatchLimit> {
+    let matched = registry.template(uri, budget);
+    #[cfg(test)]
+    steps::count(budget.spent());
+    Ok(matched?.map(|(entry, variables)| (entry.clone(), variables)))
+}
+
+fn not_compared() -> RpcError {
+    RpcError::internal_error("the URIs could not be compared with the templates of the server")
+}
+
+/// The URIs that a request subscribes to, on a server where some resources need scopes: whoever may not read a resource is
+/// not told of its changes either.
+pub(super) struct SubscribedUris {
+    registry: Arc<Registry>,
+    uris: Vec<Raw>,
+}
+
+impl SubscribedUris {
+    /// Those of a request; `None` if no scopes can be needed for it.
+    ///
+    /// # Errors
+    /// When they are too many or too long.
+    pub(super) fn of(
+        request: &Request,
+        registry: impl FnOnce() -> Arc<Registry>,
+        limits: &SessionLimits,
+    ) -> Result<Option<Self>, RpcError> {
+        let Some(params) = &request.params else {
+            return Ok(None);
+        };
+        // Before anything else is done with them.
+        let uris: Vec<Raw> = match request.method {
+            Method::ResourcesSubscribe => params.get("uri").into_iter().collect(),
+            Method::SubscriptionsListen => subscribed_uris(params, limits)?,
+            _ => return Ok(None),
+        };
+        let registry = registry();
+        let needs = !uris.is_empty() && registry.has_resource_scopes();
+        Ok(needs.then_some(Self { registry, uris }))
+    }
+
+    /// The scopes that they need; `None` if telling takes more than next to no time.
+    pub(super) fn scopes_inline(&self) -> Option<Scopes> {
+        self.scopes_within(&mut Budget::new(MAX_INLINE_MATCH_STEPS, None))
+            .ok()
+    }
+
+    /// The same, once they are known on another thread. Setting `interrupt`, or dropping the future, ends that.
+    ///
+    /// # Errors
+    /// When it takes more steps than a request with so many bytes may.
+    pub(super) async fn scopes(self, interrupt: Arc<AtomicBool>) -> Result<Scopes, RpcError> {
+        let matching = offload::compute(interrupt, move |interrupt| {
+            let bytes: usize = self.uris.iter().map(|uri| uri.as_bytes().len()).sum();
+            let steps = MAX_MATCH_STEPS + bytes.saturating_mul(MATCH_STEPS_PER_BYTE);
+            self.scopes_within(&mut Budget::new(steps, Some(interrupt)))
+                .map_err(|limit| RpcError::invalid_params(format!("the URIs: {limit}")))
+        });
+        matching.await.unwrap_or_else(|| Err(not_compared()))
+    }
+
+    fn scopes_within(&self, budget: &mut Budget<'_>) -> Result<Scopes, MatchLimit> {
+        let needed = self.add_scopes(budget);
+        #[cfg(test)]
+        steps::count(budget.spent());
+        needed
+    }
+
+    fn add_scopes(&self, budget: &mut Budget<'_>) -> Result<Scopes, MatchLimit> {
+        let mut needed = Scopes::new();
+        for uri in &self.uris {
+            // A URI that is found by its name costs its bytes, too.
+            budget
+                .charge_bytes(uri.as_bytes().len())
+                .ok_or(MatchLimit)?;
+            let Some(uri) = uri.string_value() else {
+                continue;
+            };
+            if let Some(scopes) = self.registry.resource_scopes(&uri, budget)? {
+                needed = needed.union(scopes);
+            }
+        }
+        Ok(needed)
+    }
+}
+
+/// The steps that the calling thread has taken.
+#[cfg(test)]
+pub(super) mod steps {
+    use std::cell::Cell;
+
+    thread_local! {
+        static COUNTED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(in crate::server) fn count(steps: usize) {
+        COUNTED.set(COUNTED.get() + steps);
+    }
+
+    pub(in crate::server) fn counted() -> usize {
+        COUNTED.get()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+use std::sync::Mutex;
+
+use mcpline_protocol::limits::MAX_URI;
+use mcpline_protocol::session::Scope;
+use mcpline_protocol::uri_template::UriTemplate;
+use mcpline_protocol::vocabulary::{Resource, ResourceTemplate};
+use serde_json::{Value, json};
+
+use crate::lane::Lane;
+use crate::server::connection::Connection;
+use crate::server::test_lane::{TestLane, With, connection, read, receive, session};
+use crate::server::{Call, HttpInfo, Reply, ResourceOptions, ResourceReply, Server};
+
+use super::*;
+
+const SLOW: &str = "slow://{/all*}{/more*}/b{/rest*}!";
+
+/// A URI that `SLOW` makes, in more steps than a request may take on the thread that receives it.
+fn slow_uri() -> String {
+    let uri = format!("slow:///x/b{}!", "/a".repeat(200));
+    let template = UriTemplate::parse(SLOW).expect("a template");
+    let mut budget = Budget::new(MAX_MATCH_STEPS, None);
+    let matched = template.matches_within(&uri, &mut budget);
+    assert!(matches!(matched, Ok(Some(_))));
+    assert!(budget.spent() > MAX_INLINE_MATCH_STEPS);
+    uri
+}
+
+/// A server whose templates need a scope, but for `plain://{name}`; and the URIs that were read.
+fn server() -> (Server, Arc<Mutex<Vec<String>>>) {
+    let server = Server::builder("test", "1")
+        .declare_resources()
+        .build()
+        .expect("a server");
+    let uris = Arc::new(Mutex::new(Vec::new()));
+    let recorded = uris.clone();
+    let reads = Arc::new(With(move |call: Call| {
+        recorded.lock().expect("not poisoned").push(call.name());
+        call.reply(Ok(Reply::Resource(ResourceReply {
+            contents: Raw::EMPTY_ARRAY,
+            cache: None,
+            meta: None,
+        })));
+    }));
+    let plain = ResourceTemplate::new("plain://{name}", "plain");
+    server
+        .add_resource_template(plain, reads.clone())
+        .expect("a template");
+    let slow = ResourceTemplate::new(SLOW, "slow");
+    let scoped = ResourceOptions::default().with_scopes(["logs:read"]);
+    server
+        .add_resource_template_with(slow, scoped, reads.clone())
+        .expect("a template");
+    let open = Resource::new("log://open", "open");
+    server.add_resource(open, reads).expect("a resource");
+    (server, uris)
+}
+
+fn request(id: u64, method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+}
+
+fn modern(id: u64, method: &str, params: &Value) -> Value {
+    let mut params = params.clone();
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    request(id, method, &params)
+}
+
+fn listening(id: u64, uris: &[&str]) -> Value {
+    let wanted = json!({"notifications": {"resourceSubscriptions": uris}});
+    modern(id, "subscriptions/listen", &wanted)
+}
+
+/// The HTTP side of a request without a token.
+fn http() -> Arc<HttpInfo> {
+    let request = http::Request::post("/mcp").body(()).expect("a request");
+    Arc::new(HttpInfo::of(request.into_parts().0))
+}
+
+async fn answered(lane: &TestLane, messages: usize) {
+    while lane.written() < messages {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Hands over a message, and says how many steps the thread took that did so, and its neighbour's after it.
+async fn steps_here(connection: &Arc<Connection>, message: &Value) -> (usize, Arc<TestLane>) {
+    let (lane, neighbour) = (Arc::new(TestLane::default()), Arc::new(TestLane::default()));
+    let before = steps::counted();
+    receive(connection, &lane, message);
+    let spent = steps::counted() - before;
+    let ping = match message["params"].get("_meta") {
+        Some(_) => modern(99, "resources/read", &json!({"uri": "log://open"})),
+        None => request(99, "ping", &json!({})),
+    };
+    receive(connection, &neighbour, &ping);
+    assert_eq!(neighbour.responses().len(), 1, "{message} held it up");
+    answered(&lane, 1).await;
+    (spent, lane)
+}
+
+#[runtimes::test]
+async fn slow_matching_takes_few_steps_of_the_thread_that_receives_requests() {
+    let (server, _) = server();
+    let uri = slow_uri();
+    let session = session(server.inner());
+    let pipe = connection(server.inner(), Scope::Connection);
+    for (connection, message) in [
+        (&session, request(1, "resources/read", &json!({"uri": uri}))),
+        (
+            &session,
+            request(2, "resources/subscribe", &json!({"uri": uri})),
+        ),
+        (&pipe, modern(3, "resources/read", &json!({"uri": uri}))),
+        (&pipe, listening(4, &[&uri, "plain://x", &uri])),
+    ] {
+        let (spent, lane) = steps_here(connection, &message).await;
+        assert!(spent <= MAX_INLINE_MATCH_STEPS, "{spent}: {message}");
+        for response in lane.responses() {
+            assert!(response["error"].is_null(), "{response}");
+        }
+    }
+}
+
+#[runtimes::test]
+async fn plain_templates_are_matched_where_the_request_is_received() {
+    let (server, uris) = server();
+    let session = session(server.inner());
+    let longest = format!("plain://{}", "x".repeat(MAX_URI - 8));
+    for uri in ["plain://x", &longest] {
+        let lane = Arc::new(TestLane::default());
+        receive(
+            &session,
+            &lane,
+            &request(1, "resources/read", &json!({"uri": uri})),
+        );
+        assert_eq!(lane.responses().len(), 1, "{uri}");
+    }
+    assert_eq!(uris.lock().expect("not poisoned").len(), 2);
+}
+
+#[runtimes::test]
+async fn scopes_are_needed_whichever_thread_finds_the_template() {
+    let (server, uris) = server();
+    let uri = slow_uri();
+    let session = session(server.inner());
+    for method in ["resources/read", "resources/subscribe"] {
+        let lane = Arc::new(TestLane::default());
+        let to: Arc<dyn Lane> = lane.clone();
+        let message = request(1, method, &json!({"uri": uri}));
+        session.receive(read(&message), &to, Some(&http()));
+        answered(&lane, 1).await;
+        assert_eq!(lane.responses()[0]["error"]["code"], -31001, "{method}");
+    }
+    assert!(uris.lock().expect("not poisoned").is_empty());
+    let state = serde_json::to_value(session.lock_session().state()).expect("JSON");
+    assert_eq!(state["subscribed"], json!([]));
+}
+
+#[runtimes::test]
+async fn a_request_that_is_cancelled_while_it_is_matched_is_not_answered_as_well() {
+    let (server, uris) = server();
+    let uri = slow_uri();
+    let session = session(server.inner());
+    for method in ["resources/read", "resources/subscribe"] {
+        let before = uris.lock().expect("not poisoned").len();
+        let lane = Arc::new(TestLane::default());
+        receive(&session, &lane, &request(1, method, &json!({"uri": uri})));
+        let cancelled = json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                               "params": {"requestId": 1}});
+        receive(&session, &Arc::new(TestLane::default()), &cancelled);
+        session.subscriptions_decided().await;
+        while !session.is_idle() {
+            tokio::task::yield_now().await;
+        }
+        // Unless it was answered before.
+        assert_eq!(lane.abandoned() + lane.responses().len(), 1, "{method}");
+        let after = uris.lock().expect("not poisoned").len();
+        assert!(lane.abandoned() == 0 || after == before, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_is_in_flight_while_it_is_matched() {
+    let (server, _) = server();
+    let uri = slow_uri();
+    let pipe = connection(server.inner(), Scope::Connection);
+    let (lane, second) = (Arc::new(TestLane::default()), Arc::new(TestLane::default()));
+    receive(&pipe, &lane, &listening(1, &[&uri]));
+    assert!(!pipe.is_idle());
+    receive(&pipe, &second, &listening(1, &[&uri]));
+    let refused = second.responses();
+    assert!(
+        refused[0]["error"]["message"]
+            .as_str()
+            .is_some_and(|words| words.contains("in flight")),
+        "{refused:?}"
+    );
+    answered(&lane, 1).await;
+    assert_eq!(lane.responses(), Vec::<Value>::new());
+}
+
+#[runtimes::test]
+async fn an_interrupt_ends_matching() {
+    let (server, _) = server();
+    let registry = server.inner().registry();
+    let flag = Arc::new(AtomicBool::new(false));
+    drop(InterruptOnDrop(flag.clone()));
+    let outcome = template_elsewhere(registry.clone(), &slow_uri(), flag.clone()).await;
+    assert!(outcome.is_err());
+    let Ok(message) = read(&listening(1, &[&slow_uri()])) else {
+        panic!("a message");
+    };
+    let mcpline_protocol::wire::Incoming::Single(mcpline_protocol::wire::Message::Request(request)) =
+        message
+    else {
+        panic!("a request");
+    };
+    let limits = SessionLimits::default();
+    let uris = SubscribedUris::of(&request, || registry, &limits).expect("few");
+    let uris = uris.expect("scopes may be needed");
+    assert!(uris.scopes_inline().is_none());
+    assert!(uris.scopes(flag).await.is_err());
+}
