@@ -86,6 +86,10 @@ pub const MAX_ANSWER_STEPS: usize = 2_000_000;
 /// Largest schema that is compiled on a thread that serves connections, in bytes: decoding it takes some microseconds.
 pub const MAX_INLINE_SCHEMA_BYTES: usize = 16 * 1024;
 
+/// Most bytes of a list, a result or a request that a client decodes on a thread that serves connections: fifty tools of a
+/// kilobyte; it takes a fraction of a millisecond. Larger ones are decoded on a thread of their own.
+pub const MAX_INLINE_DECODED_BYTES: usize = 64 * 1024;
+
 /// Most questions of a server that wait for an answer at once, in one conversation or one result: each may stand
 /// for a dialogue with the user.
 pub const MAX_QUESTIONS: usize = 64;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline_protocol::client::{
-    Ask, Cache, CallError, CallKey, Conversation, Heard, InputNeeded, Opened, ToolBook,
+    Ask, Cache, CallError, CallKey, Conversation, Heard, InputNeeded, Opened, ToolBook, ToolPage,
 };
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, ElicitationCapability, Implementation, LoggingLevel, RootsCapability,
@@ -355,6 +355,32 @@ fn tools_whose_headers_break_a_rule_are_left_out_where_headers_are_sent() {
     // Elsewhere the annotation means nothing.
     let learnt = ToolBook::new().learn(&page, false).expect("a page");
     assert_eq!(learnt, mcpline_protocol::client::Learnt::default());
+}
+
+#[test]
+fn few_of_the_tools_that_are_left_out_are_named() {
+    let schema =
+        json!({"type": "object", "properties": {"a": {"type": "string", "x-mcp-header": "a b"}}});
+    let tools: Vec<Value> = (0..1_000)
+        .map(|number| json!({"name": format!("{number}{}", "x".repeat(1_000)), "inputSchema": schema}))
+        .collect();
+    let learnt = ToolBook::new().learn(&raw(&json!({"tools": tools})), true);
+    let warnings = learnt.expect("a page").warnings;
+    assert_eq!(warnings.len(), 17);
+    assert_eq!(warnings[16], "984 more tools are left out");
+    assert!(warnings.iter().all(|warning| warning.len() < 500));
+}
+
+#[test]
+fn a_large_page_is_not_read_inline_and_reading_it_can_be_interrupted() {
+    let tool =
+        json!({"name": "x", "inputSchema": {"type": "object"}, "description": "d".repeat(100_000)});
+    let page = raw(&json!({"tools": [tool]}));
+    assert!(ToolPage::read_inline(&page, false).is_none());
+    assert!(ToolPage::read(&page, false, &AtomicBool::new(true)).is_err());
+    assert!(ToolPage::read(&page, false, &AtomicBool::new(false)).is_ok());
+    let small = raw(&json!({"tools": []}));
+    assert!(matches!(ToolPage::read_inline(&small, false), Some(Ok(_))));
 }
 
 #[test]

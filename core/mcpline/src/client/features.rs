@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use mcpline_protocol::Raw;
+use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
 use mcpline_protocol::vocabulary::{
     CallToolResult, CompleteParams, CompleteResult, GetPromptResult, ListPromptsResult,
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel, Prompt,
@@ -14,6 +15,7 @@ use serde_json::json;
 
 use super::Client;
 use super::cursors::Cursors;
+use super::decoding::decode_elsewhere;
 use super::error::ClientError;
 use super::settings::RequestOptions;
 
@@ -219,7 +221,7 @@ impl Client {
     }
 
     /// A request with typed parameters and result.
-    pub(super) async fn typed<R: DeserializeOwned>(
+    pub(super) async fn typed<R: DeserializeOwned + Send + 'static>(
         &self,
         method: &str,
         params: Option<&impl Serialize>,
@@ -228,7 +230,13 @@ impl Client {
         let params = params.map(Raw::from_serialize).transpose();
         let params = params.map_err(|error| ClientError::Misuse(error.to_string()))?;
         let result = self.request(method, params.as_ref(), options).await?;
-        result.decode().map_err(|error| ClientError::Invalid {
+        let decoded = match result.as_bytes().len() <= MAX_INLINE_DECODED_BYTES {
+            true => result.decode(),
+            false => Box::pin(decode_elsewhere(result))
+                .await
+                .ok_or(ClientError::Closed)?,
+        };
+        decoded.map_err(|error| ClientError::Invalid {
             reason: format!("the result of {method}: {error}"),
         })
     }

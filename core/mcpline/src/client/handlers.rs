@@ -6,7 +6,9 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
+use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, JsonObject, ListRootsResult, LogMessage, Root,
 };
@@ -17,6 +19,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::background;
+use crate::offload;
+
+use super::decoding::decode_elsewhere;
 
 /// An answer on its way. Dropped when the server withdraws the question or the caller gives the request up.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
@@ -59,7 +64,18 @@ impl Handlers {
                 Err(_) => return Err(RpcError::internal_error("the handler of the host failed")),
             };
             Ok(match params {
-                Some(params) if elicits => with_defaults(&params, answer),
+                Some(params) if elicits => {
+                    let bytes = params.as_bytes().len() + answer.as_bytes().len();
+                    match bytes <= MAX_INLINE_DECODED_BYTES {
+                        true => with_defaults(&params, answer),
+                        false => {
+                            let never = Arc::new(AtomicBool::new(false));
+                            let filled =
+                                offload::compute(never, move |_| with_defaults(&params, answer));
+                            filled.await.ok_or_else(ending)?
+                        }
+                    }
+                }
                 _ => answer,
             })
         })
@@ -132,14 +148,20 @@ where
         let handler = handler.clone();
         Box::pin(async move {
             let params = params.unwrap_or_else(|| Raw::from_trusted("{}"));
-            let params = params
-                .decode()
-                .map_err(|error| RpcError::invalid_params(error.to_string()))?;
+            let params = match params.as_bytes().len() <= MAX_INLINE_DECODED_BYTES {
+                true => params.decode(),
+                false => decode_elsewhere(params).await.ok_or_else(ending)?,
+            };
+            let params = params.map_err(|error| RpcError::invalid_params(error.to_string()))?;
             let result = handler(params).await?;
             Raw::from_serialize(&result)
                 .map_err(|error| RpcError::internal_error(error.to_string()))
         })
     })
+}
+
+fn ending() -> RpcError {
+    RpcError::internal_error("the client is closing")
 }
 
 /// Answers with these roots.

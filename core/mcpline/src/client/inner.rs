@@ -6,12 +6,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use mcpline_protocol::client::{
-    Ask, Cache, InputNeeded, OutputCheck, ToolBook, is_cacheable, is_header_mismatch,
+    Ask, Cache, CallTimeouts, InputNeeded, OutputCheck, ToolBook, ToolPage, is_cacheable,
+    is_header_mismatch,
 };
 use mcpline_protocol::vocabulary::{Implementation, LoggingLevel};
 use mcpline_protocol::wire::header::standard_headers;
 use mcpline_protocol::wire::{Kind, Method, Notification, Params, Raw};
-use mcpline_protocol::{Era, ErrorCode};
+use mcpline_protocol::{Era, ErrorCode, Printable};
 
 use crate::background;
 use crate::clock;
@@ -47,6 +48,8 @@ pub(super) struct Inner {
     turn: tokio::sync::Mutex<()>,
     cache: Mutex<Cache>,
     tools: Mutex<ToolBook>,
+    /// Held while a page of tools is learnt from, so that none overtakes another.
+    learning: tokio::sync::Mutex<()>,
     sizes: Mutex<ListSizes>,
     pub(super) this: Weak<Inner>,
 }
@@ -92,6 +95,7 @@ impl Inner {
             turn: tokio::sync::Mutex::new(()),
             cache: Mutex::new(Cache::new()),
             tools: Mutex::new(ToolBook::new()),
+            learning: tokio::sync::Mutex::new(()),
             sizes: Mutex::default(),
             this: this.clone(),
         })
@@ -315,12 +319,26 @@ impl Inner {
                         false => None,
                     };
                     let Some(needed) = needed else {
+                        let timeouts = options.timeouts.unwrap_or(self.settings.timeouts);
                         if let Some(check) = self.check_output(&name, params, &result)? {
-                            Box::pin(self.check_elsewhere(check, started, options)).await?;
+                            let check = move |interrupt: &AtomicBool| check.run(interrupt);
+                            Box::pin(self.compute(check, started, timeouts))
+                                .await?
+                                .map_err(|reason| ClientError::Invalid { reason })?;
                         }
+                        self.accept(&name, params, &result)?;
+                        let result = match name {
+                            Method::ToolsList => {
+                                Box::pin(self.learn(result, started, timeouts)).await?
+                            }
+                            _ => result,
+                        };
                         // What depended on answers is nobody else's.
-                        let keep = cached && rounds == 0;
-                        return self.finish(&name, params, result, (keep, generation));
+                        if cached && rounds == 0 {
+                            let now = clock::now();
+                            self.cache().keep(&name, params, &result, generation, now);
+                        }
+                        return Ok(result);
                     };
                     rounds += 1;
                     if rounds > self.settings.max_rounds {
@@ -409,21 +427,20 @@ impl Inner {
         }
     }
 
-    /// Checks a result on another thread, for no longer than a call may take.
-    async fn check_elsewhere(
+    /// Computes something on another thread, for no longer than a call that was `started` then may take.
+    async fn compute<T: Send + 'static>(
         &self,
-        check: OutputCheck,
+        work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
         started: Duration,
-        options: &RequestOptions,
-    ) -> Result<(), ClientError> {
-        let timeouts = options.timeouts.unwrap_or(self.settings.timeouts);
+        timeouts: CallTimeouts,
+    ) -> Result<T, ClientError> {
         let left = timeouts
             .total
             .saturating_sub(clock::now().saturating_sub(started));
         let interrupt = Arc::new(AtomicBool::new(false));
-        let checking = offload::compute(interrupt, move |interrupt| check.run(interrupt));
-        match tokio::time::timeout(left.min(timeouts.idle), checking).await {
-            Ok(Some(outcome)) => outcome.map_err(|reason| ClientError::Invalid { reason }),
+        let computing = offload::compute(interrupt, work);
+        match tokio::time::timeout(left.min(timeouts.idle), computing).await {
+            Ok(Some(outcome)) => Ok(outcome),
             Ok(None) => Err(ClientError::Closed),
             Err(_) => {
                 let in_all = left < timeouts.idle;
@@ -437,51 +454,53 @@ impl Inner {
         }
     }
 
-    /// What is learnt from a result before its caller gets it.
-    fn finish(
+    /// Whether a result is one of this method, and no page too many.
+    fn accept(
         &self,
         method: &Method,
         params: Option<&Raw>,
-        result: Raw,
-        (keep, generation): (bool, u64),
-    ) -> Result<Raw, ClientError> {
-        let mut result = result;
+        result: &Raw,
+    ) -> Result<(), ClientError> {
         match method {
             // Nothing is read of these: a server may say what it wants.
             Method::Ping
             | Method::LoggingSetLevel
             | Method::ResourcesSubscribe
-            | Method::ResourcesUnsubscribe => {}
+            | Method::ResourcesUnsubscribe => Ok(()),
             _ if result.kind() != Kind::Object => {
                 let reason = format!("the result of {} is no object", method.as_str());
-                return Err(ClientError::Invalid { reason });
+                Err(ClientError::Invalid { reason })
             }
-            Method::ResourcesList | Method::ResourcesTemplatesList | Method::PromptsList => {
-                self.add_page(method, params, &result)?;
-            }
-            Method::ToolsList => {
-                self.add_page(method, params, &result)?;
-                let mirrored = self.open_session()?.is_some_and(|session| {
-                    session.revision().features().param_headers && session.link.has_headers()
-                });
-                let learnt = self
-                    .tools()
-                    .learn(&result, mirrored)
-                    .map_err(|reason| ClientError::Invalid { reason })?;
-                for warning in learnt.warnings {
-                    tracing::warn!("{warning}");
-                }
-                if let Some(page) = learnt.page {
-                    result = page;
-                }
-            }
-            _ => {}
+            _ => self.add_page(method, params, result),
         }
-        if keep {
-            self.cache()
-                .keep(method, params, &result, generation, clock::now());
+    }
+
+    /// What a page of `tools/list` tells before its caller gets it, without the tools that are left out. Large pages are
+    /// read on another thread.
+    async fn learn(
+        &self,
+        page: Raw,
+        started: Duration,
+        timeouts: CallTimeouts,
+    ) -> Result<Raw, ClientError> {
+        let mirrored = self.open_session()?.is_some_and(|session| {
+            session.revision().features().param_headers && session.link.has_headers()
+        });
+        let _turn = self.learning.lock().await;
+        let read = match ToolPage::read_inline(&page, mirrored) {
+            Some(read) => read,
+            None => {
+                let page = page.clone();
+                let read = move |interrupt: &AtomicBool| ToolPage::read(&page, mirrored, interrupt);
+                self.compute(read, started, timeouts).await?
+            }
+        };
+        let read = read.map_err(|reason| ClientError::Invalid { reason })?;
+        let learnt = self.tools().enter(read);
+        for warning in learnt.warnings {
+            tracing::warn!("{}", Printable(warning));
         }
-        Ok(result)
+        Ok(learnt.page.unwrap_or(page))
     }
 
     /// Adds a page to the size of its list; nothing else is a page.
@@ -594,7 +613,10 @@ impl Inner {
             let Ok(page) = page else {
                 return Err(as_rpc(error));
             };
-            let page = self.finish(&Method::ToolsList, params.as_ref(), page, (false, 0))?;
+            self.accept(&Method::ToolsList, params.as_ref(), &page)?;
+            let page = self
+                .learn(page, clock::now(), self.settings.timeouts)
+                .await?;
             cursor = page.member("nextCursor").filter(|cursor| !cursor.is_null());
             let text = cursor.as_ref().and_then(Raw::string_value);
             match cursors.follow(text.as_deref()) {

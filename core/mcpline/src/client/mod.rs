@@ -14,6 +14,7 @@ mod child;
 mod closing;
 mod connect;
 mod cursors;
+mod decoding;
 mod error;
 mod features;
 mod handlers;

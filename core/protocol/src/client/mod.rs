@@ -22,4 +22,4 @@ pub use conversation::{Ask, Conversation, Heard, is_header_mismatch};
 pub use opening::{OpenError, OpenTimeouts, Opened, Opening, Plan, Step};
 pub use output::OutputCheck;
 pub use rounds::{InputNeeded, InputQuestion};
-pub use tools::{Learnt, MAX_KNOWN_TOOLS, MAX_KNOWN_TOOLS_BYTES, ToolBook};
+pub use tools::{Learnt, MAX_KNOWN_TOOLS, MAX_KNOWN_TOOLS_BYTES, ToolBook, ToolPage};

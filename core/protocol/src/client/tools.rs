@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
+use crate::limits::MAX_INLINE_DECODED_BYTES;
 use crate::vocabulary::ToolAnnotations;
 use crate::wire::Raw;
 use crate::wire::header::ParamHeaders;
@@ -16,6 +18,10 @@ pub const MAX_KNOWN_TOOLS: usize = 10_000;
 
 /// Most bytes of names, schemas and headers remembered of them, for the same reason: as many as a client takes of a list.
 pub const MAX_KNOWN_TOOLS_BYTES: usize = 32 * 1024 * 1024;
+
+/// Most tools of one page that are named as left out in warnings, and most characters of each name: a log is for people.
+const MAX_NAMED: usize = 16;
+const MAX_SHOWN_NAME: usize = 200;
 
 /// The tools of one server, by name.
 #[derive(Debug, Default)]
@@ -46,23 +52,42 @@ pub struct Learnt {
     pub warnings: Vec<String>,
 }
 
-impl ToolBook {
-    /// Nothing known.
-    pub fn new() -> Self {
-        Self::default()
+/// A page of `tools/list` that was read: what is to be remembered of its tools.
+///
+/// It is read apart from the [`ToolBook`], so that no lock is held meanwhile.
+#[derive(Debug, Default)]
+pub struct ToolPage {
+    /// The tools by name, in the order of the page; nothing is known of those that are left out.
+    tools: Vec<(String, Option<KnownTool>)>,
+    learnt: Learnt,
+    left_out: usize,
+}
+
+impl ToolPage {
+    /// Reads a page if that takes next to no time; `None` if it may take more. With `mirrored`, where parameters are
+    /// repeated as headers, tools whose `x-mcp-header` breaks a rule are left out (2026-07-28,
+    /// `basic/transports/streamable-http`).
+    ///
+    /// # Errors
+    /// As for [`read`](Self::read).
+    pub fn read_inline(page: &Raw, mirrored: bool) -> Option<Result<Self, String>> {
+        let is_small = page.as_bytes().len() <= MAX_INLINE_DECODED_BYTES;
+        is_small.then(|| Self::read(page, mirrored, &AtomicBool::new(false)))
     }
 
-    /// Learns from a page of `tools/list`. With `mirrored`, where parameters are repeated as headers, tools whose
-    /// `x-mcp-header` breaks a rule are left out (2026-07-28, `basic/transports/streamable-http`).
+    /// Reads a page. Once `interrupt` is set, that ends with an error.
     ///
     /// # Errors
     /// What is wrong with a page that is none.
-    pub fn learn(&mut self, page: &Raw, mirrored: bool) -> Result<Learnt, String> {
+    pub fn read(page: &Raw, mirrored: bool, interrupt: &AtomicBool) -> Result<Self, String> {
+        let mut read = Self::default();
         let tools = page.member("tools").ok_or("it has no tools")?;
         let tools: Vec<Raw> = tools.elements().ok_or("tools is no array")?.collect();
-        let mut learnt = Learnt::default();
         let mut kept = Vec::with_capacity(tools.len());
         for tool in &tools {
+            if interrupt.load(Ordering::Relaxed) {
+                return Err("reading it was given up".to_owned());
+            }
             let name = tool.member("name");
             let Some(name) = name.as_ref().and_then(Raw::string_value) else {
                 return Err("a tool has no name".to_owned());
@@ -74,25 +99,45 @@ impl ToolBook {
             let headers = match headers_of(&schema, mirrored) {
                 Ok(headers) => headers,
                 Err(problem) => {
-                    let warning = format!("the tool {name:?} is left out: {problem}");
-                    learnt.warnings.push(warning);
-                    self.forget(&name);
+                    read.leave_out(name.into_owned(), &problem);
                     continue;
                 }
             };
             kept.push(tool);
-            self.enter(name.into_owned(), tool, headers);
+            // What follows is more than is remembered of a server.
+            if read.tools.len() < MAX_KNOWN_TOOLS {
+                let known = KnownTool::new(&name, tool, headers);
+                read.tools.push((name.into_owned(), Some(known)));
+            }
         }
         if kept.len() < tools.len() {
-            learnt.page = Some(with_tools(page, &kept));
+            read.learnt.page = Some(with_tools(page, &kept));
         }
-        Ok(learnt)
+        if read.left_out > MAX_NAMED {
+            let more = read.left_out - MAX_NAMED;
+            read.learnt
+                .warnings
+                .push(format!("{more} more tools are left out"));
+        }
+        Ok(read)
     }
 
-    fn enter(&mut self, name: String, tool: &Raw, headers: ParamHeaders) {
-        if self.tools.len() >= MAX_KNOWN_TOOLS && !self.tools.contains_key(&name) {
-            return;
+    fn leave_out(&mut self, name: String, problem: &str) {
+        self.left_out += 1;
+        if self.left_out <= MAX_NAMED {
+            let shown: String = name.chars().take(MAX_SHOWN_NAME).collect();
+            let problem: String = problem.chars().take(MAX_SHOWN_NAME).collect();
+            let warning = format!("the tool {shown:?} is left out: {problem}");
+            self.learnt.warnings.push(warning);
         }
+        if self.tools.len() < MAX_KNOWN_TOOLS {
+            self.tools.push((name, None));
+        }
+    }
+}
+
+impl KnownTool {
+    fn new(name: &str, tool: &Raw, headers: ParamHeaders) -> Self {
         let mut kept = name.len();
         let output = tool
             .member("outputSchema")
@@ -105,14 +150,47 @@ impl ToolBook {
         kept += annotations
             .as_ref()
             .map_or(0, |annotations| annotations.as_bytes().len());
-        let known = KnownTool {
+        Self {
             headers,
             output,
             annotations: annotations
                 .and_then(|annotations| annotations.decode().ok())
                 .unwrap_or_default(),
             bytes: KNOWN_TOOL_BYTES + kept,
-        };
+        }
+    }
+}
+
+impl ToolBook {
+    /// Nothing known.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Reads a page of `tools/list` and remembers its tools.
+    ///
+    /// # Errors
+    /// As for [`ToolPage::read`].
+    pub fn learn(&mut self, page: &Raw, mirrored: bool) -> Result<Learnt, String> {
+        let page = ToolPage::read(page, mirrored, &AtomicBool::new(false))?;
+        Ok(self.enter(page))
+    }
+
+    /// Remembers the tools of a page.
+    pub fn enter(&mut self, page: ToolPage) -> Learnt {
+        for (name, known) in page.tools {
+            match known {
+                Some(known) => self.enter_tool(name, known),
+                None => self.forget(&name),
+            }
+        }
+        page.learnt
+    }
+
+    fn enter_tool(&mut self, name: String, known: KnownTool) {
+        if self.tools.len() >= MAX_KNOWN_TOOLS && !self.tools.contains_key(&name) {
+            return;
+        }
         self.forget(&name);
         let bytes = known.bytes;
         if self.bytes + bytes <= MAX_KNOWN_TOOLS_BYTES {
