@@ -20,12 +20,19 @@ export class RpcError extends McplineError {
   override readonly code: string = "RPC_ERROR";
   /** The code on the wire. */
   readonly rpcCode: number;
+  /**
+   * The message on the wire. In the `message` of an error that a peer sent, and so in its stack, terminal escapes and
+   * characters that control or reorder text are left out or replaced.
+   */
+  readonly rpcMessage: string;
   /** Whatever else the error says: any JSON value. */
   readonly data: unknown;
 
-  constructor(rpcCode: number, message: string, data?: unknown) {
-    super(message);
+  /** `shown` is what `message` is to be, if it is another text than on the wire. */
+  constructor(rpcCode: number, message: string, data?: unknown, shown = message) {
+    super(shown);
     this.rpcCode = rpcCode;
+    this.rpcMessage = message;
     this.data = data;
   }
 }
@@ -117,7 +124,11 @@ type Maker = (message: string, members: Record<string, unknown>) => Error;
 
 const makers = new Map<string, Maker>([
   ["McplineError", (message) => new McplineError(message)],
-  ["RefusedError", (message, { rpcCode, data }) => new RefusedError(rpcCode as number, message, data)],
+  [
+    "RefusedError",
+    (message, { rpcCode, rpcMessage, data }) =>
+      new RefusedError(rpcCode as number, rpcMessage as string, data, message),
+  ],
   ["UnsupportedError", (message, { required }) => new UnsupportedError(message, required as Record<string, unknown>)],
   ["TimedOutError", (message) => new TimedOutError(message)],
   ["ClosedError", (message) => new ClosedError(message)],

@@ -93,8 +93,8 @@ export function finishFailed(call: number, error: unknown): void {
   } else if (error instanceof UnsupportedError) {
     finish(call, Kind.Unsupported, JSON.stringify({ message: error.message, required: error.required }));
   } else if (error instanceof RpcError) {
-    const { rpcCode, message, data } = error;
-    finish(call, Kind.RpcFailure, JSON.stringify({ code: rpcCode, message, data: jsonable(data) }));
+    const { rpcCode, rpcMessage, data } = error;
+    finish(call, Kind.RpcFailure, JSON.stringify({ code: rpcCode, message: rpcMessage, data: jsonable(data) }));
   } else {
     // The core tells the developer of it, by a warning; the client must not learn about internals.
     const trace = error instanceof Error ? (error.stack ?? error.message) : String(error);

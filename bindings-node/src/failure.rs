@@ -1,5 +1,6 @@
 //! From the core's failures to JavaScript's errors: described as JSON, made into objects by `lib/errors.ts`.
 
+use mcpline::protocol::Printable;
 use mcpline::protocol::session::AskError;
 use mcpline::{ErrorKind, RpcError};
 use napi::{Error, Status};
@@ -70,7 +71,10 @@ impl Failure {
 
     /// An error of JSON-RPC, as an error of this class.
     pub(crate) fn rpc(class: &'static str, error: &RpcError) -> Self {
-        let mut failure = Self::new(class, error.message.to_string()).with("rpcCode", error.code.0);
+        let shown = Printable(&error.message).to_string();
+        let mut failure = Self::new(class, shown)
+            .with("rpcCode", error.code.0)
+            .with("rpcMessage", error.message.to_string());
         if let Some(data) = &error.data {
             let data = data.decode::<Value>().unwrap_or_default();
             failure = failure.with("data", data);

@@ -103,6 +103,26 @@ for (const way of ["memory", "http", "program"]) {
   });
 }
 
+test("what a peer says does not act on a terminal", async (t) => {
+  const said = "\u001b]0;title\u0007\u001b[31mred\n\u202e";
+  const client = await scripted(t, (response, id) => {
+    const error = { code: -32000, message: said };
+    response.setHeader("content-type", "application/json").end(JSON.stringify({ jsonrpc: "2.0", id, error }));
+  });
+  const server = await client.callTool("any").catch((error) => error);
+  const refused = errorOf(
+    JSON.stringify({ class: "RefusedError", message: "red", members: { rpcCode: 1, rpcMessage: said } }),
+  );
+  for (const error of [server, refused]) {
+    assert.equal(error.rpcMessage, said);
+    assert.match(error.message, /^red/);
+    for (const text of [error.message, String(error), error.stack.split("\n    at ")[0]]) {
+      // eslint-disable-next-line no-control-regex
+      assert.doesNotMatch(text, /[\u0000-\u001f\u007f-\u009f\u202e]/);
+    }
+  }
+});
+
 test("a question without a handler ends the request (2026-07-28), or is answered with an error", async (t) => {
   const modern = await reach(t, "memory", { revision: MODERN, capabilities: { elicitation: {} } });
   await assert.rejects(modern.callTool("elicits"), { code: "QUESTION_UNANSWERED" });

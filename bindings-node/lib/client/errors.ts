@@ -8,6 +8,8 @@ interface Known {
   outcomeUnknown: boolean;
   reason?: string;
   error?: { code: number; message: string; data?: unknown };
+  /** The message of `error`, fit to be shown. */
+  shown?: string;
 }
 
 /** Something that was asked of a server has no result; its subclasses say why. */
@@ -46,7 +48,7 @@ export class ServerError extends RpcError {
 
   /** @internal */
   constructor(rpcCode: number, message: string, data?: unknown, known: Partial<Known> = {}) {
-    super(rpcCode, message, data);
+    super(rpcCode, message, data, known.shown ?? message);
     this.retrySafe = known.retrySafe ?? false;
     this.outcomeUnknown = known.outcomeUnknown ?? false;
   }
@@ -178,8 +180,8 @@ export class ClientClosedError extends ClientError {
   override readonly code: string = "CLIENT_CLOSED";
 }
 
-function rpcError({ error }: Partial<Known>): RpcError | undefined {
-  return error === undefined ? undefined : new RpcError(error.code, error.message, error.data);
+function rpcError({ error, shown }: Partial<Known>): RpcError | undefined {
+  return error && new RpcError(error.code, error.message, error.data, shown ?? error.message);
 }
 
 for (const [name, made] of Object.entries({

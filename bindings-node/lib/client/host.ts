@@ -193,7 +193,7 @@ export class Host {
       }
       if (error instanceof RpcError) {
         const data = error.data === undefined ? undefined : JSON.stringify(error.data);
-        this.native.refuse(number, error.rpcCode, error.message, data);
+        this.native.refuse(number, error.rpcCode, error.rpcMessage, data);
       } else {
         warn("a handler of the host failed", error);
         this.native.refuse(number, INTERNAL_ERROR, "the handler of the host failed");

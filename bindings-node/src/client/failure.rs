@@ -2,6 +2,7 @@
 
 use mcpline::client::ClientError;
 use mcpline::foreign::{Failure as Described, FailureClass, FailureDetails, failure_examples};
+use mcpline::protocol::Printable;
 use napi_derive::napi;
 use serde_json::{Value, json};
 
@@ -34,7 +35,9 @@ pub(super) fn failure(error: &ClientError) -> Failure {
         _ => failure,
     };
     match members.error {
-        Some(error) => failure.with("error", serde_json::to_value(error).unwrap_or(Value::Null)),
+        Some(error) => failure
+            .with("error", serde_json::to_value(error).unwrap_or(Value::Null))
+            .with("shown", Printable(&error.message).to_string()),
         None => failure,
     }
 }
