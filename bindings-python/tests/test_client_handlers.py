@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
 import pytest
 from mcpline import (
+    Client,
     ClientError,
+    Context,
     ElicitParams,
     ElicitResult,
     Error,
@@ -20,6 +24,8 @@ from mcpline import (
     Root,
     SampleAnswer,
     SampleParams,
+    Server,
+    ServerError,
     SyncClient,
     TextContent,
 )
@@ -133,6 +139,46 @@ def test_a_handler_that_fails_fails_the_question_alone(reach: Reach, kind: str, 
     assert isinstance(caught.value, ClientError)
     assert caught.value.error is not None
     assert caught.value.error.code == -32603
+
+
+def test_what_failed_leaves_nothing_for_the_garbage_collector():
+    class Large:
+        pass
+
+    held: list[weakref.ref[Large]] = []
+    server = Server("test")
+
+    @server.tool
+    async def asks(ctx: Context) -> str:
+        large = Large()
+        held.append(weakref.ref(large))
+        return str(await ctx.elicit("?"))
+
+    def refuse(_: ElicitParams) -> Any:
+        raise Error(-1, "not now")
+
+    async def call(client: Client, tool: str) -> None:
+        large = Large()
+        held.append(weakref.ref(large))
+        with pytest.raises(ServerError):
+            await client.call_tool(tool)
+        with pytest.raises(ServerError):
+            await client.read_resource(tool)
+
+    async def main() -> None:
+        async with Client.memory(server, revisions=[LEGACY], on_elicit=refuse) as client:
+            assert (await client.call_tool("asks")).is_error
+            await call(client, "unknown")
+            # What a call leaves in the loop is gone with its turn.
+            await client.ping()
+
+    gc.collect()
+    gc.disable()
+    try:
+        run(main())
+        assert [reference() for reference in held] == [None, None]
+    finally:
+        gc.enable()
 
 
 @kinds

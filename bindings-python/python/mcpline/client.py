@@ -255,6 +255,9 @@ class Client:
             if not future.done() or future.cancelled():
                 handle.cancel(port, number)
             raise
+        finally:
+            # A failure's traceback leads to this frame: the parameters would be held until a collection.
+            del future
         if reports is not None:
             await reports.heard()
         return result
@@ -400,6 +403,8 @@ class Client:
             if not answered.done() or answered.cancelled():
                 handle.cancel(port, number)
             raise
+        finally:
+            del answered
         return results.read(results.CALL, raw)
 
     async def read_resource(

@@ -353,8 +353,12 @@ class Context(_Base):
 
         answer = get_running_loop().create_future()
         self._call.ask_into(method, params, key, answer)
-        result: bytes = await answer
-        return result
+        try:
+            result: bytes = await answer
+            return result
+        finally:
+            # A failure's traceback leads to this frame: all that the call has would be held until a collection.
+            del answer
 
     @typing.overload
     async def elicit(self, message: str, schema: type[T], *, key: str | None = None) -> ElicitResult[T]: ...
