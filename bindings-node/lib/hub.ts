@@ -15,6 +15,9 @@ const COLUMNS = 4;
 /** How long, in ms, results may wait for handlers that run after them in the same turn. */
 const PATIENCE = 0.5;
 
+/** How long, in characters, the results of one turn may be together before they are sent off: each is in memory twice. */
+const MOST_WAITING = 256 * 1024;
+
 /** What a row is about; as in `src/hub.rs`. */
 const enum Row {
   Call = 0,
@@ -176,11 +179,13 @@ export function leave(exchange: number): void {
 const outNumbers: number[] = [];
 const outKinds: Kind[] = [];
 const outTexts: string[] = [];
+/** How long the texts are together. */
+let outLength = 0;
 let isFlushScheduled = false;
 let waitsForFlush = false;
 let firstWaits = 0;
 
-/** Ends a call, at the end of this turn. */
+/** Ends a call, at the end of this turn, or at once if much waits for that. */
 export function finish(call: number, kind: Kind, text: string): void {
   if (cancellations.size > 0) {
     cancellations.delete(call);
@@ -188,7 +193,12 @@ export function finish(call: number, kind: Kind, text: string): void {
   outNumbers.push(call);
   outKinds.push(kind);
   outTexts.push(text);
-  scheduleFlush();
+  outLength += text.length;
+  if (outLength > MOST_WAITING) {
+    flush();
+  } else {
+    scheduleFlush();
+  }
 }
 
 /** Asks the client of a call, at the end of this turn; returns the promise of the answer, as JSON. */
@@ -235,6 +245,7 @@ export function flush(): void {
   isFlushScheduled = false;
   while (outNumbers.length > 0 || waitsForFlush) {
     waitsForFlush = false;
+    outLength = 0;
     const numbers = outNumbers.splice(0, ROWS);
     const kinds = outKinds.splice(0, ROWS);
     const results = outTexts.splice(0, ROWS);
