@@ -3,12 +3,13 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 
 import { FetchBody, IncomingBody, type Source } from "./bodies.js";
+import { Delivery, ROOM, streamOf } from "./deliveries.js";
 import { attempt, ClosedError } from "./errors.js";
 import { answers, attend, disown, drain, hold, hub, leave, nextNumber, promised, release } from "./hub.js";
 import type { NativeHttpApp } from "./native.js";
 
-/** The head of an answer, and its body as far as it is there. */
-interface Answer {
+/** The head of an answer, and its body as far as it is there and fits its recipient's room. */
+export interface Answer {
   status: number;
   /** Names and values by turns. */
   headers: string[];
@@ -21,7 +22,9 @@ interface Answer {
 const texts: string[] = ["", ""];
 
 /** Hears of an answer: its head is there, or it failed. */
-interface Recipient {
+export interface Recipient {
+  /** As many bytes of the body as are taken with the head, in one string; the others come in pieces. */
+  readonly room: number;
   answered(answer: Answer): void;
   failed(error: unknown): void;
   /** The answer isn't there yet: it is time to look out for the client's end. */
@@ -33,9 +36,6 @@ const LAST_ANSWERS = 750;
 
 /** The longest time that a timer can wait, in ms. */
 const LONGEST = 0x7fff_ffff;
-
-/** Responses of more bytes are watched over: whether their clients read them. Less fits the buffers of every system. */
-const WATCHED = 16 * 1024;
 
 /** The exchanges of an application that are open, by their numbers. */
 class OpenExchanges {
@@ -75,7 +75,7 @@ class OpenExchanges {
 }
 
 /** One exchange, from the request to the end of its answer. */
-class Exchange {
+export class Exchange {
   readonly number = nextNumber();
   #start: (() => number) | undefined;
   #isAnswered = false;
@@ -109,8 +109,10 @@ class Exchange {
     this.#recipient = recipient;
     this.#rest = rest;
     hold();
+    const { app, number } = this;
     const more = rest !== undefined;
-    this.#start = () => hub.beginExchange(this.app, this.number, address, method, target, headers, body, more, texts);
+    this.#start = () =>
+      hub.beginExchange(app, number, address, method, target, headers, body, more, recipient.room, texts);
     if (begun.push(this) === 1) {
       setImmediate(beginAll);
     }
@@ -183,6 +185,10 @@ class Exchange {
     }
   }
 
+  get #room(): number {
+    return this.#recipient?.room ?? 0;
+  }
+
   /** The answer isn't there: reads on if that is what the core waits for. Returns whether there are calls to drain. */
   #pending(): boolean {
     const [hasCalls, wantsBody] = answers;
@@ -200,7 +206,7 @@ class Exchange {
       this.#rest = undefined;
     }
     try {
-      const status = hub.feedExchange(this.number, piece, more, texts);
+      const status = hub.feedExchange(this.number, piece, more, this.#room, texts);
       if (status !== 0) {
         this.#take(status);
       } else if (this.#pending()) {
@@ -219,7 +225,7 @@ class Exchange {
       return;
     }
     try {
-      const status = hub.pollExchange(this.number, texts);
+      const status = hub.pollExchange(this.number, this.#room, texts);
       if (status !== 0) {
         this.#take(status);
       } else if (this.#pending()) {
@@ -352,7 +358,8 @@ export class HttpApp {
       };
       const begin = (body: Uint8Array | undefined, rest: Source | undefined) => {
         // A `Request` doesn't say where it comes from.
-        exchange.begin(undefined, method, url.slice(start), lines.join("\n"), body, rest, { answered, failed, waits });
+        const recipient = { room: ROOM, answered, failed, waits };
+        exchange.begin(undefined, method, url.slice(start), lines.join("\n"), body, rest, recipient);
       };
       if (request.body === null) {
         begin(undefined, undefined);
@@ -471,127 +478,4 @@ export class HttpApp {
     const address = request.socket.remoteAddress;
     exchange.begin(address, request.method ?? "GET", target, headers, body, rest, delivery);
   }
-}
-
-/** The answer's way to a client of `node:http`. */
-class Delivery implements Recipient {
-  #isSettled = false;
-
-  constructor(
-    private readonly exchange: Exchange,
-    private readonly response: ServerResponse,
-    private readonly writeTimeout: number,
-  ) {}
-
-  answered({ status, headers, body, isComplete, isRead }: Answer): void {
-    this.#isSettled = true;
-    const { response } = this;
-    if (response.destroyed) {
-      if (!isComplete) {
-        this.exchange.close();
-      }
-      return;
-    }
-    if (!isRead && response.req.httpVersionMajor === 1) {
-      // What is left of the body would have to be read before the next request.
-      headers.push("connection", "close");
-    }
-    response.writeHead(status, headers);
-    if (!isComplete || body.length > WATCHED) {
-      this.#watch();
-    }
-    if (isComplete) {
-      response.end(body);
-      return;
-    }
-    response.flushHeaders();
-    if (body !== "") {
-      response.write(body);
-    }
-    response.once("close", () => {
-      this.exchange.close();
-    });
-    void stream(response, this.exchange);
-  }
-
-  /** Ends the connection of a client that reads nothing for too long. */
-  #watch(): void {
-    const { response } = this;
-    response.setTimeout(this.writeTimeout, () => {
-      if (response.writableLength > 0 || (response.socket?.writableLength ?? 0) > 0) {
-        response.destroy();
-      }
-    });
-  }
-
-  /** A request that isn't HTTP as the core reads it, or a client that is gone. */
-  failed(error: unknown): void {
-    this.#isSettled = true;
-    const { response } = this;
-    if (!response.headersSent && !response.destroyed) {
-      response.writeHead(error instanceof ClosedError ? 503 : 400, { "content-type": "text/plain" });
-      response.end(error instanceof Error ? error.message : String(error));
-    }
-  }
-
-  waits(): void {
-    const closed = () => {
-      if (!this.#isSettled) {
-        this.exchange.close();
-      }
-    };
-    if (this.response.destroyed) {
-      closed();
-    } else {
-      this.response.once("close", closed);
-    }
-  }
-}
-
-async function stream(response: ServerResponse, exchange: Exchange): Promise<void> {
-  for await (const piece of exchange.pieces()) {
-    if (response.destroyed) {
-      break;
-    }
-    if (!response.write(piece)) {
-      await new Promise<void>((resolve) => {
-        response.once("drain", resolve).once("close", resolve);
-      });
-    }
-  }
-  response.end();
-}
-
-/** The body of a response. One whose next piece isn't taken for `timeout` ms is given up. */
-function streamOf(exchange: Exchange, begun: string, timeout: number): ReadableStream<Uint8Array> {
-  const pieces = exchange.pieces();
-  let rest = begun;
-  let timer: NodeJS.Timeout | undefined;
-  const give = (controller: ReadableStreamDefaultController<Uint8Array>, piece: Uint8Array) => {
-    controller.enqueue(piece);
-    timer = setTimeout(() => {
-      exchange.close();
-      controller.error(new Error("the client does not read the response"));
-    }, timeout).unref();
-  };
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      clearTimeout(timer);
-      if (rest !== "") {
-        give(controller, Buffer.from(rest));
-        rest = "";
-        return;
-      }
-      const { value, done } = await pieces.next();
-      if (done === true) {
-        controller.close();
-      } else {
-        give(controller, value);
-      }
-    },
-    cancel() {
-      clearTimeout(timer);
-      exchange.close();
-    },
-  });
 }

@@ -31,10 +31,11 @@ export interface NativeHub {
     headers: string,
     body: Uint8Array | undefined,
     more: boolean,
+    room: number,
     texts: string[],
   ): number;
-  feedExchange(exchange: number, piece: Uint8Array | undefined, more: boolean, texts: string[]): number;
-  pollExchange(exchange: number, texts: string[]): number;
+  feedExchange(exchange: number, piece: Uint8Array | undefined, more: boolean, room: number, texts: string[]): number;
+  pollExchange(exchange: number, room: number, texts: string[]): number;
   pollBody(exchange: number): Buffer | null;
   dropExchange(exchange: number): void;
 }

@@ -13,8 +13,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
-use http_body::Body as _;
-use mcpline::foreign::{BodyFeed, RequestBody};
+use mcpline::foreign::{BodyFeed, RequestBody, ResponseBody};
 use mcpline::transport::http::{Body, HttpService, RemoteAddress};
 use napi::bindgen_prelude::{Array, Buffer, JsValue, Uint8ArraySlice};
 use napi::{Env, Result, sys};
@@ -61,7 +60,7 @@ struct Exchange {
 
 enum State {
     Answering(Answering),
-    Body(Body),
+    Body(ResponseBody),
 }
 
 type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
@@ -153,8 +152,8 @@ impl HttpApp {
 #[napi]
 impl Hub {
     /// Begins one exchange of an application: its number, the address that it comes from where that is known, the
-    /// request's method, its path with the query, its headers (names and values by turns, a line each) and its body as far as it is there, without `more` all of it. Returns as
-    /// `poll_exchange` does.
+    /// request's method, its path with the query, its headers (names and values by turns, a line each) and its body as far
+    /// as it is there, without `more` all of it. Returns as `poll_exchange` does.
     #[napi(catch_unwind)]
     #[allow(clippy::too_many_arguments, reason = "called in one place")]
     pub fn begin_exchange(
@@ -168,6 +167,7 @@ impl Hub {
         headers: String,
         body: Option<Uint8ArraySlice<'_>>,
         more: bool,
+        room: u32,
         texts: Array<'_>,
     ) -> Result<u32> {
         let body = body.map_or_else(Bytes::new, |body| Bytes::copy_from_slice(&body));
@@ -185,7 +185,7 @@ impl Hub {
             woken: AtomicBool::new(false),
         });
         let answering: Answering = Box::pin(async move { service.handle(request).await });
-        self.poll_answer(env, number, answering, waker, feed, texts)
+        self.poll_answer(env, number, answering, (waker, feed), room, texts)
     }
 
     /// Hands over a piece of the body of a request that wants it; without `more` it is the last. Returns as `poll_exchange`
@@ -197,6 +197,7 @@ impl Hub {
         number: u32,
         piece: Option<Uint8ArraySlice<'_>>,
         more: bool,
+        room: u32,
         texts: Array<'_>,
     ) -> Result<u32> {
         let Some(exchange) = self.take(number) else {
@@ -208,21 +209,23 @@ impl Hub {
         let piece = piece.map_or_else(Bytes::new, |piece| Bytes::copy_from_slice(&piece));
         // It is polled right here.
         let _ = exchange.feed.push(piece, more);
-        self.poll_answer(env, number, answering, exchange.waker, exchange.feed, texts)
+        let parts = (exchange.waker, exchange.feed);
+        self.poll_answer(env, number, answering, parts, room, texts)
     }
 
     /// Looks whether the head of an answer is there. Returns its status, or 0. Then `texts` has the headers, as in
-    /// `begin_exchange`, and the body as far as it is there; the first number says whether that is all of it. With a 0
-    /// it says whether there are calls to drain, and the second whether the core waits for the next piece of the body.
+    /// `begin_exchange`, and the body as far as it is there and fits the room, in bytes; the first number says whether that
+    /// is all of it. With a 0 it says whether there are calls to drain, and the second whether the core waits for the next piece of the body.
     #[napi(catch_unwind)]
-    pub fn poll_exchange(&self, env: Env, number: u32, texts: Array<'_>) -> Result<u32> {
+    pub fn poll_exchange(&self, env: Env, number: u32, room: u32, texts: Array<'_>) -> Result<u32> {
         let Some(exchange) = self.take(number) else {
             return Err(Failure::closed("the exchange has ended").into());
         };
         let State::Answering(answering) = exchange.state else {
             return Err(Failure::misuse("the exchange has been answered").into());
         };
-        self.poll_answer(env, number, answering, exchange.waker, exchange.feed, texts)
+        let parts = (exchange.waker, exchange.feed);
+        self.poll_answer(env, number, answering, parts, room, texts)
     }
 
     /// The next piece of a body; `null` if it isn't there yet, and nothing at all after the last: then the table's first
@@ -240,25 +243,16 @@ impl Hub {
             return Err(Failure::misuse("the exchange has no answer yet").into());
         };
         let (waker, feed) = (exchange.waker, exchange.feed);
-        loop {
-            match poll(&waker, |context| Pin::new(&mut body).poll_frame(context)) {
-                Poll::Pending => {
-                    self.put(number, State::Body(body), waker, feed);
-                    return Ok(None);
-                }
-                Poll::Ready(None) => {
-                    self.set(0, 1.0);
-                    return Ok(None);
-                }
-                Poll::Ready(Some(Ok(frame))) => {
-                    if let Ok(piece) = frame.into_data() {
-                        self.put(number, State::Body(body), waker, feed);
-                        return Ok(Some(Buffer::from(Vec::from(piece))));
-                    }
-                }
-                Poll::Ready(Some(Err(never))) => match never {},
+        let piece = match poll(&waker, |context| body.poll_piece(context)) {
+            Poll::Ready(None) => {
+                self.set(0, 1.0);
+                return Ok(None);
             }
-        }
+            Poll::Ready(Some(piece)) => Some(Buffer::from(Vec::from(piece))),
+            Poll::Pending => None,
+        };
+        self.put(number, State::Body(body), waker, feed);
+        Ok(piece)
     }
 
     /// Says that a client disconnected, or that nothing more of an answer is needed.
@@ -278,8 +272,8 @@ impl Hub {
         env: Env,
         number: u32,
         mut answering: Answering,
-        waker: Arc<ExchangeWaker>,
-        feed: BodyFeed,
+        (waker, feed): (Arc<ExchangeWaker>, BodyFeed),
+        room: u32,
         texts: Array<'_>,
     ) -> Result<u32> {
         let runtime = self.shared.runtime()?;
@@ -298,24 +292,13 @@ impl Hub {
             return Ok(0);
         };
         drop(gathering);
-        let (head, mut body) = response.into_parts();
-        let mut begun = Vec::new();
-        let is_complete = loop {
-            match poll(&waker, |context| Pin::new(&mut body).poll_frame(context)) {
-                Poll::Pending => break false,
-                Poll::Ready(None) => break true,
-                Poll::Ready(Some(Ok(frame))) => {
-                    if let Ok(piece) = frame.into_data() {
-                        begun.push(piece);
-                    }
-                }
-                // A body of the core never fails.
-                Poll::Ready(Some(Err(never))) => match never {},
-            }
-        };
-        let begun = match begun.len() {
-            1 => begun.swap_remove(0),
-            _ => begun.concat().into(),
+        let (head, body) = response.into_parts();
+        let mut body = ResponseBody::new(body);
+        let length = body.length();
+        let (begun, is_complete) = poll(&waker, |context| body.begin(room as usize, context));
+        let length = match is_complete {
+            true => Some(begun.len() as u64),
+            false => length,
         };
         let mut lines = String::with_capacity(128);
         for (name, value) in &head.headers {
@@ -324,10 +307,12 @@ impl Hub {
             lines.extend(value.as_bytes().iter().map(|byte| *byte as char));
             lines.push('\n');
         }
-        if is_complete && head.status != StatusCode::NO_CONTENT {
+        if let Some(length) = length
+            && head.status != StatusCode::NO_CONTENT
+        {
             // Without it the outer server would send the body in chunks.
             lines.push_str("content-length\n");
-            lines.push_str(itoa::Buffer::new().format(begun.len()));
+            lines.push_str(itoa::Buffer::new().format(length));
             lines.push('\n');
         }
         for (index, bytes) in [lines.as_bytes(), &begun].into_iter().enumerate() {
@@ -352,7 +337,7 @@ impl Hub {
     }
 }
 
-fn poll<T>(waker: &Arc<ExchangeWaker>, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
+fn poll<T>(waker: &Arc<ExchangeWaker>, poll: impl FnOnce(&mut Context<'_>) -> T) -> T {
     waker.woken.store(false, Ordering::Release);
     let waker = Waker::from(waker.clone());
     poll(&mut Context::from_waker(&waker))

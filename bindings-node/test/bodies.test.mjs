@@ -1,6 +1,6 @@
 // Bodies of a mounted server: how much of a request is read, and what becomes of a response that isn't.
 import assert from "node:assert/strict";
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { createServer } from "node:http";
 import { connect } from "node:net";
 import { test } from "node:test";
@@ -111,23 +111,147 @@ for (const way of ["handler", "fetch"]) {
   });
 }
 
-test("handler: a client that reads nothing is given up after the write timeout", async () => {
-  const { port, close } = await mounted("handler", { writeTimeout: 200 });
-  const params = {
-    name: "large",
-    arguments: {},
-    _meta: {
-      "io.modelcontextprotocol/protocolVersion": MODERN,
-      "io.modelcontextprotocol/clientCapabilities": {},
-    },
+/** A call of a tool without arguments, as headers and body. */
+function call(name) {
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": MODERN,
+    "io.modelcontextprotocol/clientCapabilities": {},
   };
+  const params = { name, arguments: {}, _meta };
   const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params });
-  const socket = await post(port, {
+  const headers = {
+    "content-type": "application/json",
+    accept: "application/json, text/event-stream",
     "content-length": body.length,
     "mcp-protocol-version": MODERN,
     "mcp-method": "tools/call",
-    "mcp-name": "large",
+    "mcp-name": name,
+  };
+  return { headers, body };
+}
+
+/** Calls a tool so many times on one connection, without waiting for answers. */
+async function callInARow(port, name, times) {
+  const socket = connect(port, "127.0.0.1");
+  socket.on("error", () => undefined);
+  const { headers, body } = call(name);
+  const lines = Object.entries({ host: `127.0.0.1:${port}`, ...headers }).map(
+    ([name, value]) => `${name}: ${value}\r\n`,
+  );
+  socket.pause();
+  socket.write(`POST /mcp HTTP/1.1\r\n${lines.join("")}\r\n${body}`.repeat(times));
+  return socket;
+}
+
+/** The bodies of so many responses. */
+async function bodiesOf(socket, count) {
+  const bodies = [];
+  let received = Buffer.alloc(0);
+  for await (const piece of socket) {
+    received = Buffer.concat([received, piece]);
+    for (;;) {
+      const end = received.indexOf("\r\n\r\n");
+      const length = Number(/content-length: (\d+)/i.exec(received.subarray(0, Math.max(end, 0)).toString())?.[1]);
+      if (end < 0 || received.length < end + 4 + length) {
+        break;
+      }
+      bodies.push(JSON.parse(received.subarray(end + 4, end + 4 + length).toString()));
+      received = received.subarray(end + 4 + length);
+    }
+    if (bodies.length === count) {
+      return bodies;
+    }
+  }
+  throw new Error(`the connection ended after ${bodies.length} responses`);
+}
+
+/** A server whose clients may have it hold 20 MiB, and what to wait for until its tool has run so often. */
+function bounded() {
+  const settings = { maxPeerBytes: 20 << 20, clientShare: 1 };
+  const server = new Server({ name: "test", version: "1", settings });
+  let calls = 0;
+  let onCall;
+  server.tool("large", {}, () => {
+    calls += 1;
+    onCall?.();
+    return "x".repeat(8 << 20);
   });
+  const called = (count) =>
+    new Promise((resolve) => {
+      onCall = () => calls >= count && resolve();
+      onCall();
+    });
+  return { server, called };
+}
+
+const BUSY = -31000;
+
+test("handler: answers in a row that nobody has read yet are counted", async () => {
+  const { server, called } = bounded();
+  const app = createServer(server.handler).listen(0, "127.0.0.1");
+  await once(app, "listening");
+  const socket = await callInARow(app.address().port, "large", 4);
+  await called(4);
+  const answers = await bodiesOf(socket, 4);
+  assert.deepEqual(
+    answers.map(({ result, error }) => result?.content[0].text.length ?? error.code),
+    [8 << 20, 8 << 20, BUSY, BUSY],
+  );
+  // What was read no longer counts.
+  socket.destroy();
+  const again = await callInARow(app.address().port, "large", 1);
+  assert.ok((await bodiesOf(again, 1))[0].result);
+  again.destroy();
+  await server.close();
+  app.close();
+});
+
+test("fetch: bodies that nobody has read yet are counted", async () => {
+  const { server } = bounded();
+  const { headers, body } = call("large");
+  const fetched = () => server.fetch(new Request("http://localhost/mcp", { method: "POST", headers, body }));
+  const [first, second] = [await fetched(), await fetched()];
+  assert.equal((await (await fetched()).json()).error.code, BUSY);
+  for (const response of [first, second]) {
+    const text = await response.text();
+    assert.equal(Number(response.headers.get("content-length")), Buffer.byteLength(text));
+    assert.equal(JSON.parse(text).result.content[0].text.length, 8 << 20);
+  }
+  assert.equal((await (await fetched()).json()).error, undefined);
+  await server.close();
+});
+
+test("handler: calls in a row are all aborted when their client leaves", async () => {
+  const server = new Server({ name: "test", version: "1" });
+  const count = 5;
+  let begun = 0;
+  let aborted = 0;
+  const events = new EventEmitter();
+  const [allBegun, allAborted] = [once(events, "begun"), once(events, "aborted")];
+  server.tool("waits", {}, async (_, ctx) => {
+    if (++begun === count) {
+      events.emit("begun");
+    }
+    await new Promise((resolve) => ctx.signal.addEventListener("abort", resolve));
+    if (++aborted === count) {
+      events.emit("aborted");
+    }
+    return "too late";
+  });
+  const app = createServer(server.handler).listen(0, "127.0.0.1");
+  await once(app, "listening");
+  const socket = await callInARow(app.address().port, "waits", count);
+  await allBegun;
+  socket.destroy();
+  await allAborted;
+  await server.close();
+  app.close();
+});
+
+test("handler: a client that reads nothing is given up after the write timeout", async () => {
+  const { port, close } = await mounted("handler", { writeTimeout: 200 });
+  const { headers, body } = call("large");
+  const socket = await post(port, headers);
   socket.pause();
   socket.write(body);
   // A connection that is given up is reset: writing to it fails sooner or later.

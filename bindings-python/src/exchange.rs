@@ -12,10 +12,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use http::{HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri};
-use http_body::Body as _;
-use http_body_util::BodyExt;
 use mcpline::foreign::options::HttpServingOptions;
-use mcpline::foreign::{BodyFeed, RequestBody};
+use mcpline::foreign::{BodyFeed, MAX_PIECE_BYTES, RequestBody, ResponseBody};
 use mcpline::transport::http::{Body, HttpOptions, HttpService, RemoteAddress};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
@@ -263,7 +261,7 @@ impl Feed {
 /// What an exchange waits for.
 enum Waiting {
     Answer(Answering),
-    Rest(Body),
+    Rest(ResponseBody),
 }
 
 #[pymethods]
@@ -342,10 +340,12 @@ impl Exchange {
     }
 }
 
-/// The head of a response, and as much of its body as is there.
+/// The head of a response, and as much of its body as is there and as the outer server gets at once.
 pub(crate) struct Answer {
     head: http::response::Parts,
     body: Bytes,
+    /// The length of the whole body, if it is known.
+    length: Option<u64>,
     is_complete: bool,
     closes: bool,
 }
@@ -353,24 +353,20 @@ pub(crate) struct Answer {
 impl Answer {
     /// Takes what is there of a response; the rest is the caller's, if there is any. `closes` says that the connection can't
     /// be used for more.
-    fn of(response: Response<Body>, closes: bool, cx: &mut Context<'_>) -> (Self, Option<Body>) {
-        let (head, mut body) = response.into_parts();
-        let mut begun = Bytes::new();
-        let is_complete = loop {
-            let Poll::Ready(frame) = Pin::new(&mut body).poll_frame(cx) else {
-                break false;
-            };
-            let Some(frame) = frame else { break true };
-            let Ok(frame) = frame;
-            let Ok(piece) = frame.into_data() else {
-                continue;
-            };
-            begun = match begun.is_empty() {
-                true => piece,
-                false => [begun, piece].concat().into(),
-            };
-        };
+    fn of(
+        response: Response<Body>,
+        closes: bool,
+        cx: &mut Context<'_>,
+    ) -> (Self, Option<ResponseBody>) {
+        let (head, body) = response.into_parts();
+        let mut body = ResponseBody::new(body);
+        let length = body.length();
+        let (begun, is_complete) = body.begin(MAX_PIECE_BYTES, cx);
         let answer = Self {
+            length: match is_complete {
+                true => Some(begun.len() as u64),
+                false => length,
+            },
             head,
             body: begun,
             is_complete,
@@ -386,9 +382,11 @@ impl Answer {
             let name = PyBytes::new(py, name.as_str().as_bytes());
             headers.append((name, PyBytes::new(py, value.as_bytes())))?;
         }
-        if self.is_complete && self.head.status != StatusCode::NO_CONTENT {
+        if let Some(length) = self.length
+            && self.head.status != StatusCode::NO_CONTENT
+        {
             // Without it the outer server would send the body in chunks.
-            let length = self.body.len().to_string();
+            let length = length.to_string();
             let name = PyBytes::new(py, b"content-length");
             headers.append((name, PyBytes::new(py, length.as_bytes())))?;
         }
@@ -429,19 +427,20 @@ async fn answer(
 }
 
 /// Hands a body over as it is wanted.
-async fn pump(hub: Arc<Hub>, mut body: Body, mut wanted: mpsc::UnboundedReceiver<Py<PyAny>>) {
+async fn pump(
+    hub: Arc<Hub>,
+    mut body: ResponseBody,
+    mut wanted: mpsc::UnboundedReceiver<Py<PyAny>>,
+) {
     while let Some(want) = wanted.recv().await {
         let chunk = tokio::select! {
-            chunk = body.frame() => chunk,
+            chunk = poll_fn(|cx| body.poll_piece(cx)) => chunk,
             // Nothing is wanted twice, so this is the channel's end.
             _ = wanted.recv() => {
                 hub.post(Event::Resolve(want, Value::Chunk(None)));
                 return;
             }
         };
-        let chunk = chunk
-            .and_then(Result::ok)
-            .and_then(|frame| frame.into_data().ok());
         let ended = chunk.is_none();
         hub.post(Event::Resolve(want, Value::Chunk(chunk)));
         if ended {

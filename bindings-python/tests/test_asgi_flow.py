@@ -152,6 +152,60 @@ def test_a_client_that_reads_nothing_is_given_up_after_the_write_timeout():
     run(main())
 
 
+def test_responses_that_nobody_has_read_yet_are_counted():
+    server = Server("test", max_peer_bytes=5 << 20, client_share=1)
+
+    @server.tool
+    async def large() -> str:
+        return "x" * (2 << 20)
+
+    app = server.asgi()
+    params = {"name": "large", "arguments": {}, "_meta": META}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).encode()
+
+    class Caller(Client):
+        def __init__(self) -> None:
+            super().__init__({b"mcp-name": b"large", b"content-length": b"%d" % len(body)})
+            self.begun = asyncio.Event()
+            self.takes.clear()
+
+        async def receive(self) -> dict[str, Any]:
+            if self.received:
+                await asyncio.Event().wait()
+            self.received += 1
+            return {"type": "http.request", "body": body}
+
+        async def send(self, message: dict[str, Any]) -> None:
+            self.begun.set()
+            await super().send(message)
+
+        @property
+        def answer(self) -> Any:
+            whole = b"".join(message.get("body", b"") for message in self.sent)
+            assert (b"content-length", b"%d" % len(whole)) in self.sent[0]["headers"]
+            return json.loads(whole)
+
+    async def main() -> None:
+        async with app.lifespan():
+            callers = [Caller() for _ in range(3)]
+            tasks = []
+            for caller in callers:
+                tasks.append(asyncio.ensure_future(caller.play(app)))
+                await caller.begun.wait()
+            for caller in callers:
+                caller.takes.set()
+            await asyncio.gather(*tasks)
+            assert ["result" in caller.answer for caller in callers] == [True, True, False]
+            assert callers[2].answer["error"]["code"] == -31000
+            # What was read no longer counts.
+            again = Caller()
+            again.takes.set()
+            await again.play(app)
+            assert "result" in again.answer
+
+    run(main())
+
+
 def test_a_cancelled_request_stays_cancelled():
     app = make().asgi()
 

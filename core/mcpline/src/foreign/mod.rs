@@ -12,7 +12,8 @@
 //!
 //! A host's part of authorization is asked in the same way as it is asked a server's questions: [`auth`].
 //!
-//! A mount's own HTTP server receives a body only as the core reads it: [`RequestBody`].
+//! A mount's own HTTP server receives a body only as the core reads it: [`RequestBody`]. It is given
+//! a response only as its client takes it: [`ResponseBody`].
 //!
 //! What foreign code says and is told is read and written here too, so that it is the same in every language:
 //! [`options`] and [`results`] are read from JSON, a [`Failure`] is written as JSON, [`diagnostics`] are
@@ -27,6 +28,7 @@ mod failure;
 pub mod options;
 mod queue;
 mod request_body;
+mod response_body;
 pub mod results;
 
 pub use backlog::{Backlog, MAX_WAITING_NOTIFICATION_BYTES, MAX_WAITING_NOTIFICATIONS, Place};
@@ -35,3 +37,4 @@ pub use deed::Deed;
 pub use failure::{Failure, FailureClass, FailureDetails, FailureMembers, failure_examples};
 pub use queue::{CallQueue, Gathering, QueueFull};
 pub use request_body::{BodyFeed, ClientLeft, RequestBody};
+pub use response_body::{MAX_PIECE_BYTES, ResponseBody};

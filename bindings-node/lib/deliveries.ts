@@ -1,0 +1,195 @@
+/** The way of an answer to its client: as fast as that reads it, and no longer than it does. */
+
+import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
+
+import { ClosedError } from "./errors.js";
+import type { Answer, Exchange, Recipient } from "./http.js";
+
+/** As much of an answer is written at once, in bytes. Of longer ones the rest stays in the core, which counts it. */
+export const ROOM = 64 * 1024;
+
+/** The same for an answer that waits for others of its connection: what the core doesn't count anyway. */
+const QUEUED_ROOM = 4 * 1024 - 1;
+
+/** Responses of more bytes are watched over: whether their clients read them. Less fits the buffers of every system. */
+const WATCHED = 16 * 1024;
+
+/** Answers of each connection that wait for those before them: `node:http` doesn't tell of its end. */
+const queues = new WeakMap<Socket, Set<Delivery>>();
+
+function queueOf(socket: Socket): Set<Delivery> {
+  let queue = queues.get(socket);
+  if (queue === undefined) {
+    const queued = new Set<Delivery>();
+    queues.set(socket, queued);
+    socket.once("close", () => {
+      for (const delivery of queued) {
+        delivery.lost();
+      }
+    });
+    queue = queued;
+  }
+  return queue;
+}
+
+/** The answer's way to a client of `node:http`. */
+export class Delivery implements Recipient {
+  #isSettled = false;
+  #isLost = false;
+  #onTurn: (() => void) | undefined;
+
+  constructor(
+    private readonly exchange: Exchange,
+    private readonly response: ServerResponse,
+    private readonly writeTimeout: number,
+  ) {
+    if (this.#isQueued) {
+      const queue = queueOf(response.req.socket);
+      queue.add(this);
+      response.once("socket", () => {
+        queue.delete(this);
+        this.#onTurn?.();
+      });
+    }
+  }
+
+  /** Whether the connection is still taken by the answers to earlier requests, which the client sent without waiting. */
+  get #isQueued(): boolean {
+    const { response } = this;
+    return response.socket === null && response.req.httpVersionMajor === 1 && !response.destroyed;
+  }
+
+  get room(): number {
+    return this.#isQueued ? QUEUED_ROOM : ROOM;
+  }
+
+  answered({ status, headers, body, isComplete, isRead }: Answer): void {
+    this.#isSettled = true;
+    const { response } = this;
+    if (response.destroyed || this.#isLost) {
+      if (!isComplete) {
+        this.exchange.close();
+      }
+      return;
+    }
+    if (!isRead && response.req.httpVersionMajor === 1) {
+      // What is left of the body would have to be read before the next request.
+      headers.push("connection", "close");
+    }
+    response.writeHead(status, headers);
+    if (!isComplete || body.length > WATCHED || this.#isQueued) {
+      this.#watch();
+    }
+    if (isComplete) {
+      response.end(body);
+      return;
+    }
+    response.once("close", () => {
+      this.exchange.close();
+    });
+    void this.#stream(body);
+  }
+
+  async #stream(begun: string): Promise<void> {
+    const { response, exchange } = this;
+    if (this.#isQueued) {
+      await new Promise<void>((resolve) => {
+        this.#onTurn = resolve;
+      });
+    }
+    response.flushHeaders();
+    if (begun !== "") {
+      response.write(begun);
+    }
+    for await (const piece of exchange.pieces()) {
+      if (response.destroyed) {
+        break;
+      }
+      if (!response.write(piece)) {
+        await new Promise<void>((resolve) => {
+          const goOn = () => {
+            response.off("drain", goOn).off("close", goOn);
+            resolve();
+          };
+          response.on("drain", goOn).on("close", goOn);
+        });
+      }
+    }
+    response.end();
+  }
+
+  /** Ends the connection of a client that reads nothing for too long. */
+  #watch(): void {
+    const { response } = this;
+    response.setTimeout(this.writeTimeout, () => {
+      if (response.writableLength > 0 || (response.socket?.writableLength ?? 0) > 0) {
+        response.destroy();
+      }
+    });
+  }
+
+  /** The connection has ended before it was this answer's turn. */
+  lost(): void {
+    this.#isLost = true;
+    this.exchange.close();
+    this.#onTurn?.();
+  }
+
+  /** A request that isn't HTTP as the core reads it, or a client that is gone. */
+  failed(error: unknown): void {
+    this.#isSettled = true;
+    const { response } = this;
+    if (!response.headersSent && !response.destroyed && !this.#isLost) {
+      response.writeHead(error instanceof ClosedError ? 503 : 400, { "content-type": "text/plain" });
+      response.end(error instanceof Error ? error.message : String(error));
+    }
+  }
+
+  waits(): void {
+    const closed = () => {
+      if (!this.#isSettled) {
+        this.exchange.close();
+      }
+    };
+    if (this.response.destroyed) {
+      closed();
+    } else {
+      this.response.once("close", closed);
+    }
+  }
+}
+
+/** The body of a response. One whose next piece isn't taken for `timeout` ms is given up. */
+export function streamOf(exchange: Exchange, begun: string, timeout: number): ReadableStream<Uint8Array> {
+  const pieces = exchange.pieces();
+  let rest = begun;
+  let timer: NodeJS.Timeout | undefined;
+  const give = (controller: ReadableStreamDefaultController<Uint8Array>, piece: Uint8Array) => {
+    controller.enqueue(piece);
+    timer = setTimeout(() => {
+      exchange.close();
+      controller.error(new Error("the client does not read the response"));
+    }, timeout).unref();
+  };
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      clearTimeout(timer);
+      if (rest !== "") {
+        give(controller, Buffer.from(rest));
+        rest = "";
+        return;
+      }
+      const { value, done } = await pieces.next();
+      if (done === true) {
+        controller.close();
+      } else {
+        give(controller, value);
+      }
+    },
+    cancel() {
+      clearTimeout(timer);
+      exchange.close();
+    },
+  });
+}

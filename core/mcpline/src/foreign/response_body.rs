@@ -1,0 +1,136 @@
+//! The body of a response, for a binding whose HTTP server writes it: handed over in pieces, as the client takes them.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::Body as _;
+
+use crate::transport::http::Body;
+
+/// The longest piece that an outer server is given, in bytes. What a client doesn't read stays here, charged to it, and not
+/// in a buffer of that server, where nobody counts it.
+pub const MAX_PIECE_BYTES: usize = 64 * 1024;
+
+/// A body that is handed over in pieces.
+#[derive(Debug)]
+pub struct ResponseBody {
+    body: Body,
+    /// What was taken of the body and not handed over yet. It keeps its charge.
+    rest: Bytes,
+}
+
+impl ResponseBody {
+    /// The body of a response.
+    pub fn new(body: Body) -> Self {
+        Self {
+            body,
+            rest: Bytes::new(),
+        }
+    }
+
+    /// The length of the whole body in bytes, if it is known. Asked before anything is handed over.
+    pub fn length(&self) -> Option<u64> {
+        self.body.size_hint().exact()
+    }
+
+    /// What is there now, if it has at most `max_bytes`, and whether that is the whole body. It never ends within a
+    /// character. Registers the waker if it is not the whole.
+    pub fn begin(&mut self, max_bytes: usize, cx: &mut Context<'_>) -> (Bytes, bool) {
+        let mut begun = Bytes::new();
+        loop {
+            if !self.rest.is_empty() {
+                if begun.len() + self.rest.len() > max_bytes {
+                    return (begun, false);
+                }
+                let piece = std::mem::take(&mut self.rest);
+                begun = match begun.is_empty() {
+                    true => piece,
+                    false => [begun, piece].concat().into(),
+                };
+            }
+            match self.poll_rest(cx) {
+                Poll::Pending => return (begun, false),
+                Poll::Ready(true) => {}
+                Poll::Ready(false) => return (begun, true),
+            }
+        }
+    }
+
+    /// The next piece, of at most [`MAX_PIECE_BYTES`]; none after the last.
+    pub fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+        if self.rest.is_empty() && !ready!(self.poll_rest(cx)) {
+            return Poll::Ready(None);
+        }
+        let length = self.rest.len().min(MAX_PIECE_BYTES);
+        Poll::Ready(Some(self.rest.split_to(length)))
+    }
+
+    /// Takes the next frame that has bytes; returns whether there is one.
+    fn poll_rest(&mut self, cx: &mut Context<'_>) -> Poll<bool> {
+        loop {
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                None => return Poll::Ready(false),
+                Some(Ok(frame)) => match frame.into_data() {
+                    Ok(bytes) if !bytes.is_empty() => {
+                        self.rest = bytes;
+                        return Poll::Ready(true);
+                    }
+                    _ => {}
+                },
+                Some(Err(never)) => match never {},
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::task::Waker;
+
+    use super::*;
+    use crate::quota::{self, ClientTable};
+
+    fn context() -> Context<'static> {
+        Context::from_waker(Waker::noop())
+    }
+
+    #[test]
+    fn a_short_body_is_handed_over_at_once() {
+        let mut body = ResponseBody::new(Body::full("short"));
+        assert_eq!(body.length(), Some(5));
+        assert_eq!(body.begin(5, &mut context()), ("short".into(), true));
+    }
+
+    #[test]
+    fn a_long_body_is_handed_over_in_pieces() {
+        let whole = vec![b'x'; 2 * MAX_PIECE_BYTES + 1];
+        let mut body = ResponseBody::new(Body::full(whole.clone()));
+        assert_eq!(body.length(), Some(whole.len() as u64));
+        assert_eq!(body.begin(100, &mut context()), (Bytes::new(), false));
+        let mut taken = Vec::new();
+        while let Poll::Ready(Some(piece)) = body.poll_piece(&mut context()) {
+            assert!(piece.len() <= MAX_PIECE_BYTES, "{}", piece.len());
+            taken.extend_from_slice(&piece);
+        }
+        assert_eq!(taken, whole);
+    }
+
+    #[test]
+    fn what_is_not_handed_over_stays_charged() {
+        let client = ClientTable::new(1.0, usize::MAX, usize::MAX).sole_client();
+        let length = 3 * MAX_PIECE_BYTES;
+        let charge = client.hold_bytes(length).expect("there is room");
+        let bytes = quota::charged(vec![b'x'; length].into(), charge);
+        let mut body = ResponseBody::new(Body::full(bytes));
+        let _ = body.begin(100, &mut context());
+        for _ in 0..3 {
+            assert_eq!(client.held_bytes(), length);
+            assert!(matches!(
+                body.poll_piece(&mut context()),
+                Poll::Ready(Some(_))
+            ));
+        }
+        assert_eq!(client.held_bytes(), 0);
+    }
+}
