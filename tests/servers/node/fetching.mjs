@@ -7,7 +7,12 @@ export function fetching(server) {
   return async (incoming, outgoing) => {
     const gone = new AbortController();
     outgoing.once("close", () => gone.abort());
-    const request = new Request(`http://${incoming.headers.host}${incoming.url}`, {
+    const url = `http://${incoming.headers.host}${incoming.url}`;
+    if (!URL.canParse(url)) {
+      outgoing.writeHead(400, { connection: "close" }).end();
+      return;
+    }
+    const request = new Request(url, {
       method: incoming.method,
       headers: Object.entries(incoming.headers),
       body: incoming.method === "POST" ? Readable.toWeb(incoming) : null,

@@ -11,7 +11,7 @@ const mcp = Object.keys(http).length === 0 ? server : server.httpApp(http);
 
 const mounted = positionals[0] === "fetch" ? fetching(mcp) : mcp.handler;
 const app = createServer((incoming, outgoing) => {
-  if (incoming.url === "/mcp") {
+  if (["/mcp", "/sse", "/messages"].includes(incoming.url.split("?")[0])) {
     void mounted(incoming, outgoing);
   } else {
     outgoing.writeHead(404).end();

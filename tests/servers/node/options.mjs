@@ -15,6 +15,7 @@ export function readOptions() {
       http: NUMBER,
       "page-size": NUMBER,
       suspended: NUMBER,
+      "peer-bytes": NUMBER,
       sessions: NUMBER,
       "read-timeout": NUMBER,
       "write-timeout": NUMBER,
@@ -24,7 +25,11 @@ export function readOptions() {
   const number = (name, unit = 1) => (values[name] === undefined ? undefined : Number(values[name]) * unit);
   return {
     port: number("http"),
-    settings: given({ pageSize: number("page-size"), suspended: number("suspended") }),
+    settings: given({
+      pageSize: number("page-size"),
+      suspended: number("suspended"),
+      maxPeerBytes: number("peer-bytes"),
+    }),
     http: given({
       sessions: number("sessions"),
       readTimeout: number("read-timeout", 1000),

@@ -4,11 +4,12 @@ use std::io;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use mcpline::Server;
 use mcpline::transport::Stop;
-use mcpline::transport::http::HttpOptions;
+use mcpline::transport::http::{HttpOptions, RemoteAddress};
 use tokio::net::TcpListener;
 
 /// How long calls may take once the server is told to stop.
@@ -24,11 +25,17 @@ pub(crate) async fn serve(
     let listener = TcpListener::bind(("127.0.0.1", port)).await?;
     let service = server.http_service(options);
     loop {
-        let stream = tokio::select! {
+        let (stream, address) = tokio::select! {
             () = stop.stopped() => break,
-            accepted = listener.accept() => accepted?.0,
+            accepted = listener.accept() => accepted?,
         };
         let mounted = TowerToHyperService::new(service.clone());
+        // Without it all clients would share what one may use.
+        let mounted = service_fn(move |mut request: hyper::Request<_>| {
+            let address = RemoteAddress(address.ip());
+            request.extensions_mut().insert(address);
+            mounted.call(request)
+        });
         tokio::spawn(
             http1::Builder::new()
                 .timer(TokioTimer::new())
