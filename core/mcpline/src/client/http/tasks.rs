@@ -17,8 +17,8 @@ pub(super) struct Tasks {
 
 #[derive(Default)]
 struct Table {
-    /// The tasks that live, numbered. A task that begins is in here before its handle is.
-    open: HashMap<Key, (u64, Option<JoinHandle<()>>)>,
+    /// The tasks that live, numbered. A task is in here before it is spawned.
+    open: HashMap<Key, (u64, Task)>,
     next: u64,
     closed: bool,
 }
@@ -28,6 +28,15 @@ enum Key {
     /// The exchange of the request with this number.
     Exchange(u64),
     Other(u64),
+}
+
+/// How far a task is.
+enum Task {
+    /// It is being spawned: nothing can abort it yet.
+    Starting,
+    /// It was abandoned while it was being spawned.
+    Abandoned,
+    Running(JoinHandle<()>),
 }
 
 impl Tasks {
@@ -62,8 +71,10 @@ impl Tasks {
 
     /// Ends the exchange of a request.
     pub(super) fn abandon(&self, number: u64) {
-        if let Some((_, Some(task))) = self.lock().open.get(&Key::Exchange(number)) {
-            task.abort();
+        match self.lock().open.get_mut(&Key::Exchange(number)) {
+            Some((_, Task::Running(task))) => task.abort(),
+            Some((_, task)) => *task = Task::Abandoned,
+            None => {}
         }
     }
 
@@ -74,7 +85,11 @@ impl Tasks {
         let tasks: Vec<_> = table
             .open
             .drain()
-            .filter_map(|(_, (_, task))| task)
+            .filter_map(|(_, (_, task))| match task {
+                Task::Running(task) => Some(task),
+                // Whoever spawns it finds that it is gone from the table.
+                Task::Starting | Task::Abandoned => None,
+            })
             .collect();
         drop(table);
         tasks.iter().for_each(JoinHandle::abort);
@@ -86,31 +101,48 @@ impl Tasks {
         exchange: Option<u64>,
         task: impl Future<Output = ()> + Send + 'static,
     ) -> bool {
-        let mut table = self.lock();
-        if table.closed {
+        let Some(entry) = self.enter(exchange) else {
             return false;
-        }
-        let task_number = table.next;
-        let key = exchange.map_or(Key::Other(task_number), Key::Exchange);
-        table.next += 1;
-        table.open.insert(key, (task_number, None));
-        drop(table);
-        let entry = Entry {
-            tasks: self.clone(),
-            key,
-            task_number,
         };
+        let (key, task_number) = (entry.key, entry.task_number);
+        // Not with the table locked: a runtime that ends drops the task, and its entry with it, at once.
         let handle = self.handle.spawn(async move {
             let _entry = entry;
             task.await;
         });
+        self.started(key, task_number, handle);
+        true
+    }
+
+    /// Enters a task that is to be spawned; `None` if the link is closed.
+    fn enter(self: &Arc<Self>, exchange: Option<u64>) -> Option<Entry> {
         let mut table = self.lock();
-        match table.open.get_mut(&key) {
-            Some((number, place)) if *number == task_number => *place = Some(handle),
+        if table.closed {
+            return None;
+        }
+        let task_number = table.next;
+        let key = exchange.map_or(Key::Other(task_number), Key::Exchange);
+        table.next += 1;
+        table.open.insert(key, (task_number, Task::Starting));
+        Some(Entry {
+            tasks: self.clone(),
+            key,
+            task_number,
+        })
+    }
+
+    /// The task was spawned.
+    fn started(&self, key: Key, task_number: u64, handle: JoinHandle<()>) {
+        match self.lock().open.get_mut(&key) {
+            Some((number, task)) if *number == task_number => {
+                if matches!(task, Task::Abandoned) {
+                    handle.abort();
+                }
+                *task = Task::Running(handle);
+            }
             // Closed in between, or over already.
             _ => handle.abort(),
         }
-        true
     }
 
     fn lock(&self) -> MutexGuard<'_, Table> {
@@ -133,5 +165,76 @@ impl Drop for Entry {
         if open.is_some_and(|(number, _)| *number == self.task_number) {
             table.open.remove(&self.key);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::time::Duration;
+
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    fn tasks() -> Arc<Tasks> {
+        Tasks::new(Handle::current())
+    }
+
+    /// Waits until a task has ended that has the other end of this channel.
+    async fn is_dropped(ended: oneshot::Receiver<()>) {
+        let ended = tokio::time::timeout(Duration::from_secs(60), ended).await;
+        assert!(ended.expect("it goes on").is_err(), "nothing is sent");
+    }
+
+    #[runtimes::test]
+    async fn an_exchange_that_is_abandoned_while_it_is_spawned_ends() {
+        let tasks = tasks();
+        let entry = tasks.enter(Some(1)).expect("open");
+        let (key, task_number) = (entry.key, entry.task_number);
+        let (ends, ended) = oneshot::channel::<()>();
+        let task = tasks.handle.spawn(async move {
+            let _alive = (entry, ends);
+            pending::<()>().await;
+        });
+        tasks.abandon(1);
+        tasks.started(key, task_number, task);
+        is_dropped(ended).await;
+    }
+
+    #[runtimes::test]
+    async fn a_task_that_is_spawned_while_the_link_closes_ends() {
+        let tasks = tasks();
+        let entry = tasks.enter(None).expect("open");
+        let (key, task_number) = (entry.key, entry.task_number);
+        let (ends, ended) = oneshot::channel::<()>();
+        let task = tasks.handle.spawn(async move {
+            let _alive = (entry, ends);
+            pending::<()>().await;
+        });
+        assert!(tasks.close().is_empty());
+        tasks.started(key, task_number, task);
+        is_dropped(ended).await;
+        assert!(!tasks.spawn(pending()));
+    }
+
+    #[runtimes::test]
+    async fn exchanges_that_abandon_themselves_at_once_end() {
+        let tasks = tasks();
+        let mut dropped = Vec::new();
+        for number in 0..1_000 {
+            let (ends, ended) = oneshot::channel::<()>();
+            let abandoning = tasks.clone();
+            tasks.exchange(number, async move {
+                let _alive = ends;
+                abandoning.abandon(number);
+                pending::<()>().await;
+            });
+            dropped.push(ended);
+        }
+        for ended in dropped {
+            is_dropped(ended).await;
+        }
+        assert!(tasks.lock().open.is_empty());
     }
 }
