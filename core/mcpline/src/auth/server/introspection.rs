@@ -17,8 +17,8 @@ use tokio::sync::Semaphore;
 use crate::quota::ClientQuota;
 
 use super::Fetch;
+use super::recent_tokens::Digest;
 use super::refused::Refused;
-use super::remembered::Digest;
 
 /// How many questions are put at once, so that whoever sends made-up tokens doesn't have us overrun the authorization
 /// server. More wait.

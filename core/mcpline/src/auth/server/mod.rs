@@ -10,6 +10,7 @@ mod builder;
 mod introspection;
 mod keys;
 mod proofs;
+mod recent_tokens;
 mod refused;
 mod refused_tokens;
 mod remembered;

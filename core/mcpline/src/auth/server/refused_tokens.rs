@@ -1,26 +1,17 @@
 //! Tokens that their issuer has called bad lately, so that a client that goes on sending one doesn't have the issuer asked
 //! each time.
 
-use std::collections::HashMap;
-
-use super::remembered::Digest;
-
-/// The most tokens that are remembered. About 100 bytes each.
-const MOST: usize = 10_000;
+use super::recent_tokens::{Digest, RecentTokens};
 
 /// For how long a refusal is believed, in seconds, if not shorter by
 /// [`Introspection::keep_for`](super::Introspection::keep_for): a token that is not good yet, by clocks that differ, is
 /// soon.
 const BELIEVED: u64 = 30;
 
-/// Tokens that were refused lately. When there are too many, those that were not sent for longest go first.
+/// Tokens that were refused lately. About 100 bytes each.
 #[derive(Default)]
-pub(super) struct RefusedTokens {
-    lately: HashMap<Digest, Entry>,
-    before: HashMap<Digest, Entry>,
-}
+pub(super) struct RefusedTokens(RecentTokens<Entry>);
 
-#[derive(Clone)]
 struct Entry {
     why: String,
     /// Until when, in seconds since 1970.
@@ -30,11 +21,8 @@ struct Entry {
 impl RefusedTokens {
     /// Why the token was refused, if that was lately.
     pub(super) fn get(&mut self, digest: &Digest, now: u64) -> Option<String> {
-        let entry = match self.lately.get(digest) {
-            Some(entry) => entry.clone(),
-            None => self.before.get(digest)?.clone(),
-        };
-        (now < entry.until).then_some(entry.why)
+        let entry = self.0.get(digest)?;
+        (now < entry.until).then(|| entry.why.clone())
     }
 
     /// Remembers a refusal for `keep_for` seconds at the most.
@@ -42,14 +30,11 @@ impl RefusedTokens {
         if keep_for == 0 {
             return;
         }
-        if self.lately.len() >= MOST / 2 {
-            self.before = std::mem::take(&mut self.lately);
-        }
         let entry = Entry {
             why: why.to_owned(),
             until: now.saturating_add(keep_for.min(BELIEVED)),
         };
-        self.lately.insert(digest, entry);
+        self.0.put(digest, entry);
     }
 }
 
@@ -73,14 +58,5 @@ mod tests {
         assert_eq!(refused.get(&digest(1), 130), None);
         assert_eq!(refused.get(&digest(2), 105), None);
         assert_eq!(refused.get(&digest(3), 100), None);
-    }
-
-    #[test]
-    fn a_bounded_number_is_remembered() {
-        let mut refused = RefusedTokens::default();
-        for number in 0..3 * MOST {
-            refused.put(digest(number), "not active", 60, 0);
-        }
-        assert!(refused.lately.len() + refused.before.len() <= MOST);
     }
 }

@@ -1,24 +1,15 @@
 //! Tokens that were checked lately, so that a conversation needn't verify the same signature with every request.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use mcpline_protocol::auth::jose::JwkSet;
 
 use super::authorized::Authorized;
+use super::recent_tokens::{Digest, RecentTokens};
 
-/// The most tokens that are remembered, because each costs memory. Some kilobytes each.
-const MOST: usize = 10_000;
-
-/// What a token is remembered by: its SHA-256. The token itself isn't kept.
-pub(super) type Digest = [u8; 32];
-
-/// Tokens that were checked lately. When there are too many, those that were not asked for lately go first.
+/// Tokens that were checked lately. Some kilobytes each.
 #[derive(Default)]
-pub(super) struct Remembered {
-    lately: HashMap<Digest, Entry>,
-    before: HashMap<Digest, Entry>,
-}
+pub(super) struct Remembered(RecentTokens<Entry>);
 
 /// One token.
 #[derive(Clone)]
@@ -32,22 +23,12 @@ pub(super) struct Entry {
 
 impl Remembered {
     pub(super) fn get(&mut self, digest: &Digest, now: u64) -> Option<Entry> {
-        if let Some(entry) = self.lately.get(digest) {
-            return (now < entry.until).then(|| entry.clone());
-        }
-        let entry = self.before.remove(digest)?;
-        if now >= entry.until {
-            return None;
-        }
-        self.put(*digest, entry.clone());
-        Some(entry)
+        let entry = self.0.get(digest)?;
+        (now < entry.until).then(|| entry.clone())
     }
 
     pub(super) fn put(&mut self, digest: Digest, entry: Entry) {
-        if self.lately.len() >= MOST / 2 {
-            self.before = std::mem::take(&mut self.lately);
-        }
-        self.lately.insert(digest, entry);
+        self.0.put(digest, entry);
     }
 }
 
@@ -76,19 +57,5 @@ mod tests {
         assert!(remembered.get(&digest(1), 9).is_some());
         assert!(remembered.get(&digest(1), 10).is_none());
         assert!(remembered.get(&digest(2), 0).is_none());
-    }
-
-    #[test]
-    fn there_are_never_more_than_so_many_and_those_in_use_stay() {
-        let mut remembered = Remembered::default();
-        remembered.put(digest(0), entry(10));
-        for number in 1..=3 * MOST {
-            remembered.put(digest(number), entry(10));
-            assert!(remembered.lately.len() + remembered.before.len() <= MOST);
-            if number % 1_000 == 0 {
-                assert!(remembered.get(&digest(0), 0).is_some(), "{number}");
-            }
-        }
-        assert!(remembered.get(&digest(1), 0).is_none());
     }
 }

@@ -22,9 +22,10 @@ use super::builder::{Expand, ResourceServerBuilder, Verifier, VerifyError};
 use super::introspection::Introspector;
 use super::keys::KeyCache;
 use super::proofs::{self, Proofs};
+use super::recent_tokens::Digest;
 use super::refused::Refused;
 use super::refused_tokens::RefusedTokens;
-use super::remembered::{Digest, Entry, Remembered};
+use super::remembered::{Entry, Remembered};
 
 /// An MCP server as a protected resource: whose tokens it accepts, and for what.
 ///
