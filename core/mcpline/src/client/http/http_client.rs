@@ -270,9 +270,7 @@ impl HttpClient {
         body: &Bytes,
         reuse: bool,
     ) -> Result<Answer, ClientError> {
-        let mut request = Request::new(Full::new(body.clone()));
-        *request.method_mut() = method.clone();
-        *request.headers_mut() = headers;
+        let mut request = request(method, headers, body);
         loop {
             let idle = match reuse {
                 true => self.pool.take(&target.origin),
@@ -286,20 +284,23 @@ impl HttpClient {
                 },
             };
             address(&mut request, target, wire.proxied.as_ref());
+            let repeatable = (used && is_idempotent(method)).then(|| request.headers().clone());
             match wire.sender.try_send_request(request).await {
                 Ok(response) => {
                     let origin = target.origin.clone();
                     return Ok(Answer::new(response, wire, origin, self.pool.clone()));
                 }
-                Err(mut error) => match error.take_message() {
+                Err(mut error) => match (error.take_message(), repeatable) {
                     // The server had closed it; nothing was written.
-                    Some(unsent) if used => request = unsent,
-                    Some(_) => {
+                    (Some(unsent), _) if used => request = unsent,
+                    (Some(_), _) => {
                         return Err(ClientError::Unreachable {
                             reason: reason(error.error()),
                         });
                     }
-                    None => return Err(ClientError::lost(reason(error.error()))),
+                    // The server was just closing it; whether it read the request makes no difference.
+                    (None, Some(headers)) => request = self::request(method, headers, body),
+                    (None, None) => return Err(ClientError::lost(reason(error.error()))),
                 },
             }
         }
@@ -313,6 +314,18 @@ impl Drop for HttpClient {
             attendant.close();
         }
     }
+}
+
+fn request(method: &Method, headers: HeaderMap, body: &Bytes) -> Request<Full<Bytes>> {
+    let mut request = Request::new(Full::new(body.clone()));
+    *request.method_mut() = method.clone();
+    *request.headers_mut() = headers;
+    request
+}
+
+/// Whether a request that may have been received can be sent again (RFC 9110, section 9.2.2).
+fn is_idempotent(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::DELETE)
 }
 
 /// The form of the request line: an HTTP proxy wants the whole URL, and credentials of its own.

@@ -115,6 +115,39 @@ async fn a_connection_that_the_server_closed_while_idle_costs_nothing() {
     }
 }
 
+/// What comes of a request by a connection that was used before and that the server closes when it comes.
+async fn by_closing_connection(method: Method) -> Result<u16, ClientError> {
+    let peer = Peer::new(|count, seen| match (count, seen.connection) {
+        (1, 0) => vec![Step::Close],
+        _ => vec![Step::Send(json_answer(&result(1)))],
+    })
+    .await;
+    let client = http_client(settings());
+    let target = Target::parse(&peer.url()).expect("a URL");
+    let send = async |method| {
+        let body = Bytes::new();
+        let sent = client.send(method, &target, &HeaderMap::new, &body, true);
+        let answer = guarded(sent).await?;
+        let status = answer.head.status.as_u16();
+        answer.drain().await;
+        Ok(status)
+    };
+    assert_eq!(send(Method::POST).await, Ok(200));
+    send(method).await
+}
+
+#[runtimes::test]
+async fn what_may_be_asked_twice_is_if_a_used_connection_closes_without_an_answer() {
+    for method in [Method::GET, Method::DELETE] {
+        assert_eq!(by_closing_connection(method).await, Ok(200));
+    }
+    let lost = by_closing_connection(Method::POST).await;
+    assert!(
+        matches!(lost, Err(ClientError::ConnectionLost { .. })),
+        "{lost:?}"
+    );
+}
+
 #[runtimes::test]
 async fn a_status_is_told_with_its_body_its_challenge_and_the_error_in_it() {
     let error = r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}}"#;
