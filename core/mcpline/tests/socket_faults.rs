@@ -34,6 +34,9 @@ static ELSEWHERE: LazyLock<Runtime> = LazyLock::new(|| {
 /// Bytes between one place of a cut and the next: no divisor of anything, so that cuts fall everywhere.
 const STEP: usize = 67;
 
+/// Where HTTP+SSE of 2024-11-05 is served.
+const SSE_PATH: &str = "/sse";
+
 /// The most that the proxy hands on at once, so that messages arrive in pieces.
 const PIECE: usize = 199;
 
@@ -114,24 +117,27 @@ impl Proxy {
         server.set_nodelay(true).expect("a socket");
         client.set_nodelay(true).expect("a socket");
         let (mut asked, mut answered) = ([0; PIECE], [0; PIECE]);
-        loop {
+        let (mut asks, mut answers) = (true, true);
+        while asks || answers {
             let goes_on = tokio::select! {
-                read = client.read(&mut asked) => {
-                    self.hand_on(&asked, read, true, &mut server).await
+                read = client.read(&mut asked), if asks => {
+                    let goes_on = self.hand_on(&asked, read, true, &mut server).await;
+                    asks = goes_on == Some(true);
+                    goes_on
                 }
-                read = server.read(&mut answered) => {
-                    self.hand_on(&answered, read, false, &mut client).await
+                read = server.read(&mut answered), if answers => {
+                    let goes_on = self.hand_on(&answered, read, false, &mut client).await;
+                    answers = goes_on == Some(true);
+                    goes_on
                 }
             };
-            match goes_on {
-                Some(true) => {}
-                Some(false) => return,
-                None => return self.cut(&client),
+            if goes_on.is_none() {
+                return self.cut(&client);
             }
         }
     }
 
-    /// Whether the connection goes on; none if it is to be cut.
+    /// Whether this direction of the connection goes on; none if the connection is to be cut.
     async fn hand_on(
         &self,
         buffer: &[u8],
@@ -140,6 +146,8 @@ impl Proxy {
         to: &mut TcpStream,
     ) -> Option<bool> {
         let Ok(read @ 1..) = read else {
+            // An end in one direction only, so that the other side can read what is on its way.
+            let _ = to.shutdown().await;
             return Some(false);
         };
         let (passed, at) = match (is_asked, self.cut.place) {
@@ -189,6 +197,7 @@ async fn serve() -> SocketAddr {
         let mut options = HttpOptions::default();
         options.retry = Duration::from_millis(1);
         options.connections = 10_000;
+        options.sse_paths = Some((SSE_PATH.to_owned(), "/messages".to_owned()));
         let http = http(("127.0.0.1", 0), options).await.expect("a free port");
         let address = http.address();
         let server = Server::builder("faults", "1")
@@ -259,6 +268,10 @@ async fn attempt<T>(
 /// Connects, calls, subscribes, hears of a change, lists, closes. Whether the cut was reached.
 async fn play(server: SocketAddr, revision: Revision, cut: Cut) -> bool {
     let (proxy, address) = Proxy::start(server, cut).await;
+    let path = match revision {
+        Revision::V2024_11_05 => SSE_PATH,
+        _ => "/mcp",
+    };
     let heard = Arc::new(Notify::new());
     let connect = async || {
         let mut http = HttpSettings::default();
@@ -278,7 +291,7 @@ async fn play(server: SocketAddr, revision: Revision, cut: Cut) -> bool {
                 }
             })
             .on_elicit(|_| async { Ok(ElicitResult::new(ElicitAction::Accept)) })
-            .connect(Address::Url(format!("http://{address}/mcp"), http))
+            .connect(Address::Url(format!("http://{address}{path}"), http))
             .await
     };
     let client = attempt(&proxy, "opening", connect).await;
@@ -288,7 +301,10 @@ async fn play(server: SocketAddr, revision: Revision, cut: Cut) -> bool {
     };
     call("plain").await;
     call("reports").await;
-    call("asks").await;
+    if revision != Revision::V2024_11_05 {
+        // It knows no elicitation.
+        call("asks").await;
+    }
     let subscribe = async || client.subscribe("test://x").await;
     attempt(&proxy, "subscribing", subscribe).await;
     // Streams come back by themselves, though what was said meanwhile may be lost.
@@ -351,4 +367,9 @@ async fn a_session_of_2025_11_25_survives_a_cut_connection_anywhere() {
 #[runtimes::test]
 async fn exchanges_of_2026_07_28_survive_a_cut_connection_anywhere() {
     play_with_every_cut(Revision::V2026_07_28).await;
+}
+
+#[runtimes::test]
+async fn http_and_sse_of_2024_11_05_survives_a_cut_connection_anywhere() {
+    play_with_every_cut(Revision::V2024_11_05).await;
 }
