@@ -2,12 +2,16 @@
 
 mod support;
 
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::Poll;
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
+use http_body::Frame;
 use http_body_util::{BodyExt, Full};
 use mcpline::transport::http::{Body, HttpOptions, HttpService, Principal};
 use mcpline::{Ask, AskMethod, Context, Server};
@@ -618,4 +622,46 @@ async fn a_question_asked_before_the_handshake_is_complete_goes_out_after_it() {
         }
     }
     assert_eq!(question["method"], "roots/list");
+}
+
+/// A body in pieces, which counts those that are left.
+struct Pieces(Arc<AtomicUsize>);
+
+impl http_body::Body for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let left = self.0.load(Ordering::SeqCst);
+        if left == 0 {
+            return Poll::Ready(None);
+        }
+        self.0.store(left - 1, Ordering::SeqCst);
+        if left.is_multiple_of(2) {
+            // It has yet to arrive.
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"{}")))))
+    }
+}
+
+#[runtimes::test]
+async fn the_body_of_a_refused_request_is_read_so_that_its_connection_can_be_used_again() {
+    let rig = Rig::new();
+    for (method, path, status) in [
+        (Method::POST, "/sse", StatusCode::METHOD_NOT_ALLOWED),
+        (Method::PUT, "/mcp", StatusCode::METHOD_NOT_ALLOWED),
+        (Method::PUT, "/messages", StatusCode::METHOD_NOT_ALLOWED),
+    ] {
+        let left = Arc::new(AtomicUsize::new(10));
+        let request = Request::builder().method(&method).uri(path);
+        let request = request.header("host", "localhost:8000");
+        let request = request.body(Pieces(left.clone())).expect("a request");
+        assert_eq!(rig.service.handle(request).await.status(), status);
+        assert_eq!(left.load(Ordering::SeqCst), 0, "{method} {path}");
+    }
 }

@@ -153,6 +153,7 @@ impl HttpService {
             return well_known.answer(&parts.method);
         }
         if endpoint == Endpoint::Nothing {
+            discard(pin!(body), DRAINED).await;
             return refusal(
                 StatusCode::NOT_FOUND,
                 &format!(
@@ -189,11 +190,18 @@ impl HttpService {
             (Endpoint::Mcp, &Method::DELETE) if !modern::is_named(&parts.headers) => {
                 legacy::delete(shared, &parts, &self.client_of(&parts)).await
             }
-            (Endpoint::Mcp, _) => not_allowed(&parts.method, "POST, GET, DELETE"),
+            (Endpoint::Mcp, _) => {
+                discard(pin!(body), DRAINED).await;
+                not_allowed(&parts.method, "POST, GET, DELETE")
+            }
             (Endpoint::SseStream, &Method::GET) => {
                 pair::open(shared, &parts, &self.client_of(&parts))
             }
-            (Endpoint::SseStream, _) => not_allowed(&parts.method, "GET"),
+            // Clients that look for another transport POST first.
+            (Endpoint::SseStream, _) => {
+                discard(pin!(body), DRAINED).await;
+                not_allowed(&parts.method, "GET")
+            }
             (_, &Method::POST) => {
                 let client = self.client_of(&parts);
                 match self.read(&parts, body, &client).await {
@@ -201,7 +209,10 @@ impl HttpService {
                     Err(refusal) => refusal.response(),
                 }
             }
-            (_, _) => not_allowed(&parts.method, "POST"),
+            (_, _) => {
+                discard(pin!(body), DRAINED).await;
+                not_allowed(&parts.method, "POST")
+            }
         }
     }
 
