@@ -54,7 +54,6 @@ pub enum CallKind {
 }
 
 /// Where a call sits: the request that it serves at the moment.
-#[derive(Clone)]
 pub(crate) struct Seat {
     pub(crate) connection: Arc<Connection>,
     pub(crate) lane: Arc<dyn Lane>,
@@ -65,7 +64,7 @@ pub(crate) struct Seat {
     pub(crate) http: Option<Arc<HttpInfo>>,
     pub(crate) meta: Option<Raw>,
     /// Counts the call among those of its client that are in flight; `None` while it is suspended.
-    pub(crate) in_flight: Option<Arc<Charge>>,
+    pub(crate) in_flight: Option<Charge>,
 }
 
 /// Answers that a client sent to questions which a handler returned.
@@ -170,6 +169,20 @@ impl Seat {
         self.key
             .is_some_and(|key| self.connection.attach(key, call.clone()))
     }
+
+    /// The same between a round and the client's retry: no request, and nothing that counts as in flight.
+    fn suspended(&self) -> Self {
+        Self {
+            connection: self.connection.clone(),
+            lane: self.lane.clone(),
+            key: None,
+            id: self.id.clone(),
+            peer: self.peer.clone(),
+            http: self.http.clone(),
+            meta: self.meta.clone(),
+            in_flight: None,
+        }
+    }
 }
 
 impl CallState {
@@ -270,9 +283,7 @@ impl CallState {
             return None;
         }
         let seat = current.clone();
-        let suspended = Arc::make_mut(&mut current);
-        suspended.key = None;
-        suspended.in_flight = None;
+        *current = Arc::new(seat.suspended());
         Some(seat)
     }
 

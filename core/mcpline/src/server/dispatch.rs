@@ -78,7 +78,7 @@ pub(super) fn dispatch(
         Method::PromptsList => ListKind::Prompts,
         _ => {
             match connection.client().begin_call() {
-                Ok(in_flight) => seat.in_flight = Some(Arc::new(in_flight)),
+                Ok(in_flight) => seat.in_flight = Some(in_flight),
                 Err(exceeded) => {
                     refuse(&seat, Refusal::Request(exceeded.into()));
                     return;
