@@ -102,7 +102,7 @@ async fn serve(
     };
     let opener = Arc::downgrade(session);
     let options = shared.options.clone();
-    let primes = primes(session);
+    let primes = session.primes();
     let id = match &incoming {
         Incoming::Single(Message::Request(request)) => Some(request.id.clone()),
         _ => None,
@@ -133,13 +133,6 @@ fn is_request_after_handshake(message: &Message) -> bool {
     matches!(message, Message::Request(request) if request.method != Method::Initialize)
 }
 
-/// Whether the client's streams begin with an event that it can come back with: from 2025-11-25 on. Older clients would
-/// choke on an event without a message.
-fn primes(session: &Session) -> bool {
-    let peer = session.connection.peer();
-    peer.is_some_and(|peer| peer.revision.features().sse_priming)
-}
-
 /// A stream for the answer to one POST. It is opened where the connection's session may be locked, so it must not lock it.
 fn open_stream(session: &Session, primes: bool) -> Arc<Stream> {
     let stream = session.open_stream();
@@ -168,7 +161,7 @@ pub(super) async fn listen(
     if let Some(id) = parts.headers.get(LAST_EVENT_ID) {
         return resume(shared, &session, id).await;
     }
-    if primes(&session) {
+    if session.primes() {
         session.general.prime();
     }
     events(shared, &session.general, None)

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 use foldhash::quality::RandomState;
@@ -39,6 +39,8 @@ pub(super) struct Session {
     last_used: Mutex<Duration>,
     /// It had a request after the handshake.
     is_used: AtomicBool,
+    /// What [`primes`](Self::primes) tells, once the handshake told.
+    primes: OnceLock<bool>,
     alarm: Alarm,
     options: Arc<HttpOptions>,
     sessions: Weak<Sessions>,
@@ -276,6 +278,7 @@ impl Sessions {
             }),
             last_used: Mutex::new(clock::now()),
             is_used: AtomicBool::new(false),
+            primes: OnceLock::new(),
             alarm: Alarm::default(),
             options: options.clone(),
             sessions: Arc::downgrade(self),
@@ -382,6 +385,20 @@ impl Session {
     pub(super) fn leave_if_idle(&self) {
         if self.connection.is_idle() {
             self.leave();
+        }
+    }
+
+    /// Whether the client's streams begin with an event that it can come back with: from 2025-11-25 on. Older clients would
+    /// choke on an event without a message.
+    pub(super) fn primes(&self) -> bool {
+        if let Some(primes) = self.primes.get() {
+            return *primes;
+        }
+        match self.connection.peer() {
+            Some(peer) => *self
+                .primes
+                .get_or_init(|| peer.revision.features().sse_priming),
+            None => false,
         }
     }
 
