@@ -1,14 +1,40 @@
 //! Whether a request may be served at all: the host it is for, and the page it comes from.
 
 use std::net::{IpAddr, Ipv6Addr};
+use std::sync::OnceLock;
 
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::options::HttpOptions;
 
+/// The longest `Host` that [`KnownHost`] remembers: no name of DNS is longer (RFC 1035, section 2.3.4).
+const MAX_KNOWN_HOST_BYTES: usize = 255;
+
+/// The host that an earlier request of the same connection was allowed for. Most connections name one only, so that the
+/// others need no parsing.
+#[derive(Default)]
+pub(super) struct KnownHost(OnceLock<Box<[u8]>>);
+
+impl KnownHost {
+    fn is(&self, host: &HeaderValue) -> bool {
+        self.0
+            .get()
+            .is_some_and(|known| **known == *host.as_bytes())
+    }
+
+    fn remember(&self, host: &HeaderValue) {
+        if host.len() <= MAX_KNOWN_HOST_BYTES {
+            // A copy: the header is a slice of the connection's buffer. The first one stays.
+            let _ = self.0.set(host.as_bytes().into());
+        }
+    }
+}
+
 /// Refuses a request that a page of another site could have made by rebinding a name to this machine
 /// (every revision with HTTP, `basic/transports`, security warning).
+///
+/// `known` is the host of earlier requests of the same connection, where the service serves one.
 ///
 /// # Errors
 ///
@@ -18,18 +44,18 @@ pub(super) fn check(
     authority: Option<&str>,
     options: &HttpOptions,
     bound: Option<IpAddr>,
+    known: Option<&KnownHost>,
 ) -> Result<(), String> {
-    let host = match (authority, headers.get(HOST)) {
-        (Some(authority), _) => authority,
-        (None, Some(host)) => ascii(host).ok_or("Host is not ASCII")?,
+    match (authority, headers.get(HOST)) {
+        (Some(authority), _) => check_host(authority, options, bound)?,
+        (None, Some(host)) if known.is_some_and(|known| known.is(host)) => {}
+        (None, Some(host)) => {
+            check_host(ascii(host).ok_or("Host is not ASCII")?, options, bound)?;
+            if let Some(known) = known {
+                known.remember(host);
+            }
+        }
         (None, None) => return Err("the request names no Host".into()),
-    };
-    let is_any = options.allowed_hosts.iter().any(|allowed| allowed == "*");
-    if !is_any && !host_name(host).is_some_and(|name| allows(name, options, bound)) {
-        return Err(format!(
-            "Host {} is not allowed: add it to the option allowed_hosts",
-            printable(host)
-        ));
     }
     let Some(origin) = headers.get(ORIGIN) else {
         return Ok(());
@@ -47,6 +73,17 @@ pub(super) fn check(
             printable(origin)
         ))
     }
+}
+
+fn check_host(host: &str, options: &HttpOptions, bound: Option<IpAddr>) -> Result<(), String> {
+    let is_any = options.allowed_hosts.iter().any(|allowed| allowed == "*");
+    if is_any || host_name(host).is_some_and(|name| allows(name, options, bound)) {
+        return Ok(());
+    }
+    Err(format!(
+        "Host {} is not allowed: add it to the option allowed_hosts",
+        printable(host)
+    ))
 }
 
 /// Whether a page of this origin is one of the hosts that requests may be for. Only pages of the web are: an extension of a
@@ -140,7 +177,34 @@ mod tests {
         if let Some(origin) = origin {
             headers.insert(ORIGIN, origin.parse().expect("a header"));
         }
-        check(&headers, None, options, None)
+        check(&headers, None, options, None, None)
+    }
+
+    #[test]
+    fn a_connection_whose_host_is_known_may_name_no_other() {
+        let options = HttpOptions::default();
+        let known = KnownHost::default();
+        let verdict = |host: &str, origin: Option<&str>| {
+            let mut headers = HeaderMap::new();
+            headers.insert(HOST, host.parse().expect("a header"));
+            if let Some(origin) = origin {
+                headers.insert(ORIGIN, origin.parse().expect("a header"));
+            }
+            check(&headers, None, &options, None, Some(&known))
+        };
+        assert!(verdict("evil.example.com", None).is_err());
+        assert!(verdict("evil.example.com", None).is_err(), "not remembered");
+        assert_eq!(verdict("localhost:8000", None), Ok(()));
+        assert_eq!(verdict("localhost:8000", None), Ok(()));
+        assert_eq!(
+            verdict("127.0.0.1:8000", None),
+            Ok(()),
+            "another that may be"
+        );
+        for host in ["localhost:8000.evil.example.com", "evil.example.com"] {
+            assert!(verdict(host, None).is_err(), "{host}");
+        }
+        assert!(verdict("localhost:8000", Some("http://evil.example.com")).is_err());
     }
 
     #[test]

@@ -50,8 +50,15 @@ const DRAINED: usize = 64 * 1024;
 #[derive(Clone)]
 pub struct HttpService {
     pub(super) shared: Arc<Shared>,
-    /// The client at the other end of the connection, where the service serves one connection.
-    client: Option<Arc<ClientQuota>>,
+    /// Where the service serves one connection only.
+    connection: Option<Arc<OneConnection>>,
+}
+
+/// What requests of one connection have in common.
+struct OneConnection {
+    /// Who is at the other end.
+    client: Arc<ClientQuota>,
+    host: security::KnownHost,
 }
 
 /// What all requests of one service share.
@@ -103,7 +110,7 @@ impl HttpService {
         }
         let transport = server.inner().next_transport();
         Self {
-            client: None,
+            connection: None,
             shared: Arc::new(Shared {
                 unknown_clients: server.inner().clients().unknown_clients(),
                 sessions: Sessions::new(&server, options.sessions, transport),
@@ -163,9 +170,15 @@ impl HttpService {
             );
         }
         let authority = parts.uri.authority().map(http::uri::Authority::as_str);
-        if let Err(reason) =
-            security::check(&parts.headers, authority, &shared.options, shared.bound)
-        {
+        let known = self.connection.as_ref().map(|connection| &connection.host);
+        let checked = security::check(
+            &parts.headers,
+            authority,
+            &shared.options,
+            shared.bound,
+            known,
+        );
+        if let Err(reason) = checked {
             tracing::warn!(reason, "a request was refused");
             discard(pin!(body), DRAINED).await;
             return refusal(StatusCode::FORBIDDEN, &reason);
@@ -265,7 +278,10 @@ impl HttpService {
     pub(super) fn for_connection(&self, client: Arc<ClientQuota>) -> Self {
         Self {
             shared: self.shared.clone(),
-            client: Some(client),
+            connection: Some(Arc::new(OneConnection {
+                client,
+                host: security::KnownHost::default(),
+            })),
         }
     }
 
@@ -281,8 +297,8 @@ impl HttpService {
         {
             return clients.client(ClientKey::of_address(address));
         }
-        if let Some(client) = &self.client {
-            return client.clone();
+        if let Some(connection) = &self.connection {
+            return connection.client.clone();
         }
         match parts.extensions.get::<RemoteAddress>() {
             Some(RemoteAddress(address)) => clients.client(ClientKey::of_address(*address)),
