@@ -13,11 +13,12 @@ use tokio::task::JoinSet;
 
 use crate::background;
 use crate::error::Error;
-use crate::quota::ClientKey;
+use crate::quota::{ClientKey, ClientQuota};
 use crate::server::Server;
 use crate::transport::{LAST_ANSWERS, Stop, Transport};
 
 use super::options::HttpOptions;
+use super::outgoing::{BUFFERED_BYTES, Outgoing, Pieces};
 use super::patience::Patient;
 use super::service::HttpService;
 
@@ -114,8 +115,8 @@ impl Transport for Http {
                         );
                         continue;
                     };
-                    let service = service.for_connection(client);
-                    let served = serve_connection(stream, service, stop.clone(), timeouts);
+                    let service = service.clone();
+                    let served = serve_connection(stream, service, client, stop.clone(), timeouts);
                     open_connections.spawn(background::task(async move {
                         served.await;
                         drop((permit, open));
@@ -143,20 +144,38 @@ struct Timeouts {
     write: Duration,
 }
 
-async fn serve_connection(stream: TcpStream, service: HttpService, stop: Stop, timeouts: Timeouts) {
+async fn serve_connection(
+    stream: TcpStream,
+    service: HttpService,
+    client: Arc<ClientQuota>,
+    stop: Stop,
+    timeouts: Timeouts,
+) {
     // Answers are written whole; waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
+    let outgoing = Outgoing::new(client.clone());
+    let service = service.for_connection(client);
+    let patient = Patient::new(stream, timeouts.write, outgoing.clone());
     let handler = hyper::service::service_fn(move |request| {
         let service = service.clone();
-        async move { Ok::<_, Infallible>(service.handle(request).await) }
+        let outgoing = outgoing.clone();
+        async move {
+            outgoing.flowing().await;
+            let response = service.handle(request).await;
+            Ok::<_, Infallible>(response.map(|body| Pieces::of(body, outgoing)))
+        }
     });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(timeouts.read)
         .max_header_size(MAX_HEADER_BYTES)
-        .serve_connection(TokioIo::new(Patient::new(stream, timeouts.write)), handler);
+        .max_buf_size(BUFFERED_BYTES)
+        // One buffer, see `outgoing`.
+        .writev(false)
+        .serve_connection(TokioIo::new(patient), handler);
     let mut connection = std::pin::pin!(connection);
     let served = tokio::select! {
+        biased;
         served = connection.as_mut() => served,
         () = stop.stopped() => {
             connection.as_mut().graceful_shutdown();

@@ -13,6 +13,7 @@ mod legacy;
 mod listener;
 mod modern;
 mod options;
+mod outgoing;
 mod pair;
 mod patience;
 mod post;

@@ -2,11 +2,14 @@
 
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep};
+
+use super::outgoing::Outgoing;
 
 /// A stream that fails when its other end reads nothing for as long as `patience`. A timer is only made once a write
 /// had to wait.
@@ -16,22 +19,27 @@ pub(super) struct Patient<S> {
     timer: Option<Pin<Box<Sleep>>>,
     /// A write waits, and since when is in the timer.
     waiting: bool,
+    /// Is told when a write waits, and when no longer.
+    outgoing: Arc<Outgoing>,
 }
 
 impl<S> Patient<S> {
-    pub(super) fn new(stream: S, patience: Duration) -> Self {
+    pub(super) fn new(stream: S, patience: Duration, outgoing: Arc<Outgoing>) -> Self {
         Self {
             stream,
             patience,
             timer: None,
             waiting: false,
+            outgoing,
         }
     }
 
     /// What a write came to, unless it has waited for too long.
     fn timed<T>(&mut self, cx: &mut Context<'_>, poll: Poll<io::Result<T>>) -> Poll<io::Result<T>> {
         if poll.is_ready() {
-            self.waiting = false;
+            if std::mem::take(&mut self.waiting) {
+                self.outgoing.set_blocked(false);
+            }
             return poll;
         }
         let timer = self
@@ -39,6 +47,7 @@ impl<S> Patient<S> {
             .get_or_insert_with(|| Box::pin(tokio::time::sleep(self.patience)));
         if !self.waiting {
             self.waiting = true;
+            self.outgoing.set_blocked(true);
             timer.as_mut().reset(Instant::now() + self.patience);
         }
         ready!(timer.as_mut().poll(cx));
@@ -69,19 +78,6 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
         self.timed(cx, poll)
     }
 
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let poll = Pin::new(&mut self.stream).poll_write_vectored(cx, slices);
-        self.timed(cx, poll)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let poll = Pin::new(&mut self.stream).poll_flush(cx);
         self.timed(cx, poll)
@@ -98,12 +94,19 @@ mod tests {
 
     use super::*;
 
+    use crate::quota::ClientTable;
+
     const PATIENCE: Duration = Duration::from_secs(30);
+
+    fn patient(stream: tokio::io::DuplexStream) -> Patient<tokio::io::DuplexStream> {
+        let client = ClientTable::new(1.0, 1_000, 8).unknown_clients();
+        Patient::new(stream, PATIENCE, Outgoing::new(client))
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_nothing_is_given_up() {
         let (ours, _theirs) = tokio::io::duplex(8);
-        let mut ours = Patient::new(ours, PATIENCE);
+        let mut ours = patient(ours);
         let begun = Instant::now();
         let failed = ours.write_all(&[0; 100]).await.expect_err("nobody reads");
         assert_eq!(failed.kind(), io::ErrorKind::TimedOut);
@@ -113,7 +116,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_reads_slowly_gets_everything() {
         let (ours, mut theirs) = tokio::io::duplex(8);
-        let mut ours = Patient::new(ours, PATIENCE);
+        let mut ours = patient(ours);
         let reader = async {
             let mut read = 0;
             let mut buffer = [0; 8];
