@@ -1,13 +1,20 @@
 //! Tasks that are started rarely: with a connection, a lost one, a question.
 //!
 //! The runtime's part in a task is compiled for each kind of future that is given to it. These are given as one kind, at
-//! the price of an allocation; what is started with each call is spawned on the runtime itself.
+//! the price of an allocation, but for those that are started with each call.
+//!
+//! In a model all of them are shuttle's ([`sync`](crate::sync)).
 
 use std::pin::Pin;
 
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
+
+#[cfg(not(all(test, mcpline_models)))]
+pub(crate) use tokio::task::{AbortHandle, JoinHandle};
+
+#[cfg(all(test, mcpline_models))]
+pub(crate) use shuttle::future::{AbortHandle, JoinHandle};
 
 /// What the runtime is given.
 pub(crate) type Task<T> = Pin<Box<dyn Future<Output = T> + Send>>;
@@ -22,7 +29,21 @@ pub(crate) fn spawn<T: Send + 'static>(
     runtime: &Handle,
     task: impl Future<Output = T> + Send + 'static,
 ) -> JoinHandle<T> {
-    runtime.spawn(self::task(task))
+    spawn_unboxed(runtime, self::task(task))
+}
+
+/// Starts a task that is started so often that an allocation for each costs more than code for this kind of future.
+pub(crate) fn spawn_unboxed<F>(runtime: &Handle, task: F) -> JoinHandle<F::Output>
+where
+    F: Future<Output: Send> + Send + 'static,
+{
+    #[cfg(not(all(test, mcpline_models)))]
+    return runtime.spawn(task);
+    #[cfg(all(test, mcpline_models))]
+    return {
+        let _ = runtime;
+        crate::models::spawn(task)
+    };
 }
 
 /// Starts a task on the runtime that the caller runs on.

@@ -1,8 +1,8 @@
 //! Where the messages of one exchange go: a pipe's outbox, an HTTP response, a queue in memory.
 
-use std::sync::{Arc, Mutex, PoisonError};
-
 use mcpline_protocol::auth::Scopes;
+
+use crate::sync::{Arc, Mutex, PoisonError};
 
 /// Appends a message to a buffer.
 pub(crate) type Encode<'a> = &'a mut dyn FnMut(&mut Vec<u8>);

@@ -38,10 +38,13 @@ mod error;
 pub mod foreign;
 mod header;
 mod lane;
+#[cfg(all(test, mcpline_models))]
+mod models;
 mod offload;
 mod quota;
 pub mod server;
 pub mod sharing;
+mod sync;
 mod timers;
 pub mod transport;
 

@@ -1,14 +1,14 @@
 //! One task that calls back when something falls due, for all connections of a server.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::Notify;
 
 use crate::background;
 use crate::clock;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Something with deadlines of its own.
 pub(crate) trait Timed: Send + Sync {

@@ -83,7 +83,7 @@ impl Handlers {
 }
 
 /// Ends its task when it is dropped: nobody waits for the answer any more.
-struct Running(tokio::task::JoinHandle<Result<Raw, RpcError>>);
+struct Running(background::JoinHandle<Result<Raw, RpcError>>);
 
 impl Drop for Running {
     fn drop(&mut self) {

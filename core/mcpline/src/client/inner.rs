@@ -2,7 +2,6 @@
 //! the connection is lost.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use mcpline_protocol::client::{
@@ -17,6 +16,7 @@ use mcpline_protocol::{Era, ErrorCode, Printable};
 use crate::background;
 use crate::clock;
 use crate::offload;
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::timers::Timers;
 
 use super::connect::{self, Dialler};
@@ -538,7 +538,10 @@ impl Inner {
             let answer = self
                 .handlers
                 .answer(&question.method, question.params.clone());
-            answering.push((question.key.clone(), self.runtime.spawn(answer)));
+            answering.push((
+                question.key.clone(),
+                background::spawn_unboxed(&self.runtime, answer),
+            ));
         }
         let mut aborting = Abort(
             answering
@@ -661,7 +664,7 @@ impl Attempt {
 }
 
 /// Ends tasks when it is dropped.
-struct Abort(Vec<tokio::task::AbortHandle>);
+struct Abort(Vec<background::AbortHandle>);
 
 impl Drop for Abort {
     fn drop(&mut self) {

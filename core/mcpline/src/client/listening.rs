@@ -5,7 +5,6 @@
 //! is lost (`basic/patterns/subscriptions`).
 
 use std::collections::{BTreeSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use mcpline_protocol::client::{Ask, CallTimeouts};
@@ -14,6 +13,7 @@ use mcpline_protocol::wire::{Method, Notification, Params, Raw, RequestId};
 use tokio::sync::{Notify, watch};
 
 use crate::background;
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::error::ClientError;
 use super::handlers::Listener;
@@ -46,7 +46,7 @@ struct State {
     uris: BTreeSet<String>,
     /// Counts the changes of the wishes.
     version: u64,
-    task: Option<tokio::task::AbortHandle>,
+    task: Option<background::AbortHandle>,
     /// The latest listen requests that were replaced.
     retired: VecDeque<u64>,
 }

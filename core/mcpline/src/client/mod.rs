@@ -24,6 +24,8 @@ mod link;
 mod list_sizes;
 mod listening;
 mod memory;
+#[cfg(all(test, mcpline_models))]
+mod models;
 mod pipe;
 mod session;
 mod settings;

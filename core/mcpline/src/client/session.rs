@@ -2,7 +2,6 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -15,6 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::background;
 use crate::clock;
+use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use crate::timers::{Alarm, Timed, Timers};
 
 use super::error::ClientError;
@@ -51,7 +51,7 @@ struct State {
     /// Whether a request was answered, which tells a server that works from one that ends again and again.
     answered: bool,
     /// What answers the server's questions.
-    answering: Vec<(RequestId, tokio::task::AbortHandle)>,
+    answering: Vec<(RequestId, background::AbortHandle)>,
 }
 
 impl Session {

@@ -1,14 +1,13 @@
 //! Work on its way back from foreign threads to the I/O thread.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
 use mcpline_protocol::session::AskError;
 use mcpline_protocol::wire::Raw;
 use tokio::sync::Notify;
 
 use crate::background;
 use crate::server::{Ask, Call, Context, HandlerError, Reply};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// One thing that a foreign thread has done or wants done.
 pub enum Completion {

@@ -25,6 +25,8 @@ mod completions;
 mod deed;
 pub mod diagnostics;
 mod failure;
+#[cfg(all(test, mcpline_models))]
+mod models;
 pub mod options;
 mod queue;
 mod request_body;

@@ -1,11 +1,12 @@
 //! Calls on their way to a foreign event loop.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcpline_protocol::RpcError;
 
+use crate::background;
 use crate::server::{Call, Handler, HandlerError};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Calls that wait for a foreign loop to drain them.
 ///
@@ -143,7 +144,7 @@ impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
         let shared = self.shared.clone();
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => {
-                runtime.spawn(async move {
+                background::spawn_unboxed(&runtime, async move {
                     tokio::task::yield_now().await;
                     (shared.wake)();
                 });

@@ -1,8 +1,6 @@
 //! Making a server with more than a name.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, Mutex, RwLock, Weak};
 
 use mcpline_protocol::mrtr::Suspended;
 use mcpline_protocol::session::ServerProfile;
@@ -11,6 +9,8 @@ use mcpline_protocol::vocabulary::{Implementation, JsonObject};
 use crate::error::Error;
 use crate::quota::ClientTable;
 use crate::sharing::{Bus, Exchange, News};
+use crate::sync::atomic::AtomicU64;
+use crate::sync::{Arc, Mutex, RwLock, Weak};
 use crate::timers::{Alarm, Timers};
 
 use super::inner::Inner;

@@ -4,8 +4,6 @@
 //! the client's retry, another request on perhaps another connection, takes the [`Seat`] over.
 
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcpline_protocol::RequestId;
 use mcpline_protocol::session::{AskError, Peer, RequestKey};
@@ -13,6 +11,8 @@ use mcpline_protocol::wire::{Method, Params, Raw};
 
 use crate::lane::Lane;
 use crate::quota::Charge;
+use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::{self, Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Inner;
 use super::asking::Book;
@@ -92,7 +92,8 @@ pub(crate) struct CallState {
     seat: Mutex<Arc<Seat>>,
     /// How the handler ended while the call was suspended: the client's retry gets this. Locked within `seat`.
     outcome: Mutex<Option<Outcome>>,
-    cancelled: AtomicBool,
+    /// Of `std`, because checks of large values are given it.
+    cancelled: std::sync::atomic::AtomicBool,
     on_cancel: Mutex<Vec<CancelCallback>>,
     done: AtomicBool,
 }
@@ -205,7 +206,7 @@ impl CallState {
             book: Mutex::new(book),
             seat: Mutex::new(seat),
             outcome: Mutex::new(None),
-            cancelled: AtomicBool::new(false),
+            cancelled: std::sync::atomic::AtomicBool::new(false),
             on_cancel: Mutex::new(Vec::new()),
             done: AtomicBool::new(false),
         })
@@ -312,16 +313,18 @@ impl CallState {
     }
 
     /// The flag that is set once the call is cancelled.
-    pub(crate) fn cancellation(&self) -> &AtomicBool {
+    pub(crate) fn cancellation(&self) -> &std::sync::atomic::AtomicBool {
         &self.cancelled
     }
 
     pub(crate) fn is_cancelled(&self) -> bool {
+        sync::switch();
         self.cancelled.load(Ordering::Acquire)
     }
 
     /// Cancels the call: the handler is told, its open questions fail, its result will be dropped.
     pub(crate) fn cancel(&self) {
+        sync::switch();
         // First, because the check of a result that is done looks at it.
         if self.cancelled.swap(true, Ordering::AcqRel) || self.is_done() {
             return;

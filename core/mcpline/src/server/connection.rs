@@ -6,8 +6,7 @@
 //! step alone, never while a handler runs.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::AtomicBool;
 
 use mcpline_protocol::auth::Scopes;
 use mcpline_protocol::session::{
@@ -24,6 +23,8 @@ use crate::background;
 use crate::clock;
 use crate::lane::{self, BatchLane, Kind, Lane, Status};
 use crate::quota::{Charge, ClientQuota, Exceeded};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::timers::{Alarm, Timed};
 
 use super::Inner;

@@ -6,6 +6,10 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Poll, Waker};
 
+use tokio::runtime::Handle;
+
+use crate::background;
+
 use super::call::Call;
 use super::context::Context;
 use super::reply::{HandlerError, Reply};
@@ -54,7 +58,7 @@ fn spawn(call: Call, context: Context, mut answer: Answer) {
         // The handler may have ended already.
         let _ = cancel.send(());
     });
-    tokio::spawn(async move {
+    background::spawn_unboxed(&Handle::current(), async move {
         let outcome = tokio::select! {
             biased;
             Ok(()) = cancelled => return,

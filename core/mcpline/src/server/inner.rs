@@ -1,8 +1,6 @@
 //! The server that handlers, connections and transports share: registry, suspended handlers, connections.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use mcpline_protocol::mrtr::{Holder, KeyRing, Resumption, Suspended};
@@ -15,6 +13,8 @@ use mcpline_protocol::wire::Raw;
 use crate::clock;
 use crate::quota::{ClientTable, Exceeded};
 use crate::sharing::{Exchange, News};
+use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use crate::timers::{Alarm, Timed, Timers};
 
 use super::builder::Declared;
@@ -118,13 +118,13 @@ impl Inner {
         connections
     }
 
-    fn lock_connections(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Weak<Connection>>> {
+    fn lock_connections(&self) -> crate::sync::MutexGuard<'_, HashMap<u64, Weak<Connection>>> {
         self.connections
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock_suspended(&self) -> std::sync::MutexGuard<'_, Suspended<SuspendedCall>> {
+    fn lock_suspended(&self) -> crate::sync::MutexGuard<'_, Suspended<SuspendedCall>> {
         self.suspended
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

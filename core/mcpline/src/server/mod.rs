@@ -18,6 +18,8 @@ mod handler;
 mod inner;
 mod listing;
 mod matching;
+#[cfg(all(test, mcpline_models))]
+pub(crate) mod models;
 mod permission;
 mod questions;
 mod registry;
@@ -34,7 +36,6 @@ mod typed;
 mod visits;
 
 use std::future::Future;
-use std::sync::{Arc, Mutex};
 
 use mcpline_protocol::adapt;
 use mcpline_protocol::schema::CompiledSchema;
@@ -47,6 +48,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::sync::{Arc, Mutex};
 
 pub use asking::Ask;
 pub use builder::ServerBuilder;

@@ -4,7 +4,6 @@
 //! never waits for a call, and lists are rendered once per revision and snapshot.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use foldhash::quality::RandomState;
@@ -19,6 +18,7 @@ use mcpline_protocol::wire::Raw;
 use mcpline_protocol::wire::header::ParamHeaders;
 
 use crate::error::Error;
+use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::handler::Handler;
 

@@ -1,13 +1,12 @@
 //! For tests: a lane that records what is written to it, and does something at a moment that only another thread would hit.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-
 use mcpline_protocol::auth::Scopes;
 use mcpline_protocol::session::{Scope, SessionLimits};
 use serde_json::{Value, json};
 
 use crate::lane::{Encode, Kind, Lane};
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Arc, Mutex, PoisonError};
 
 use super::connection::{Connection, Opening};
 use super::{Call, Handler, Inner};
@@ -143,6 +142,6 @@ pub(super) fn modern_call(id: u64, tool: &str, more: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params})
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock<T>(mutex: &Mutex<T>) -> crate::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

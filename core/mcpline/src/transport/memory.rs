@@ -2,7 +2,6 @@
 //! inner end of a custom transport.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use mcpline_protocol::session::Scope;
@@ -12,6 +11,7 @@ use tokio::sync::Notify;
 use crate::lane::{Kind, Lane};
 use crate::server::Server;
 use crate::server::connection::{Connection, Opening};
+use crate::sync::{Arc, Mutex, PoisonError};
 
 /// The client's end of a connection to a server in this process.
 ///

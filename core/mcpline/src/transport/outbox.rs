@@ -1,11 +1,10 @@
 //! What waits to be written to a pipe: one buffer that everybody appends to and the pipe's task drains.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use mcpline_protocol::wire::encode::one_line;
 use tokio::sync::Notify;
 
 use crate::lane::{Kind, Lane};
+use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// While more than this waits, a pipe reads no further: its client does not read our answers, and each
 /// message that we took in would make us hold more of them.

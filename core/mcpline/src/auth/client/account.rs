@@ -8,9 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use mcpline_protocol::auth::token::Tokens;
 use mcpline_protocol::auth::{AuthError, Challenge, Scopes};
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 
-use crate::background;
+use crate::background::{self, AbortHandle};
 use crate::clock;
 
 use super::attendant::Attendant;

@@ -11,9 +11,8 @@ use mcpline_protocol::auth::url::Url;
 use mcpline_protocol::auth::well_known;
 use mcpline_protocol::wire::Raw;
 use tokio::sync::OwnedMutexGuard;
-use tokio::task::JoinHandle;
 
-use crate::background;
+use crate::background::{self, JoinHandle};
 use crate::clock;
 
 use super::Fetch;

@@ -21,7 +21,7 @@ const KEPT_LINE: usize = 2 * 1024;
 /// The last lines of a child's stderr.
 pub(super) struct LastLines {
     lines: Arc<Mutex<VecDeque<String>>>,
-    reading: Option<tokio::task::JoinHandle<()>>,
+    reading: Option<background::JoinHandle<()>>,
 }
 
 impl LastLines {

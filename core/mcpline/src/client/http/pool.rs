@@ -3,10 +3,9 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use crate::background;
+use crate::background::{self, AbortHandle};
 
 use super::connector::Wire;
 use super::target::Origin;

@@ -5,9 +5,8 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::runtime::Handle;
-use tokio::task::JoinHandle;
 
-use crate::background;
+use crate::background::{self, JoinHandle};
 
 /// The tasks of one link.
 pub(super) struct Tasks {
@@ -106,7 +105,7 @@ impl Tasks {
         };
         let (key, task_number) = (entry.key, entry.task_number);
         // Not with the table locked: a runtime that ends drops the task, and its entry with it, at once.
-        let handle = self.handle.spawn(async move {
+        let handle = background::spawn_unboxed(&self.handle, async move {
             let _entry = entry;
             task.await;
         });
@@ -193,7 +192,7 @@ mod tests {
         let entry = tasks.enter(Some(1)).expect("open");
         let (key, task_number) = (entry.key, entry.task_number);
         let (ends, ended) = oneshot::channel::<()>();
-        let task = tasks.handle.spawn(async move {
+        let task = background::spawn(&tasks.handle, async move {
             let _alive = (entry, ends);
             pending::<()>().await;
         });
@@ -208,7 +207,7 @@ mod tests {
         let entry = tasks.enter(None).expect("open");
         let (key, task_number) = (entry.key, entry.task_number);
         let (ends, ended) = oneshot::channel::<()>();
-        let task = tasks.handle.spawn(async move {
+        let task = background::spawn(&tasks.handle, async move {
             let _alive = (entry, ends);
             pending::<()>().await;
         });

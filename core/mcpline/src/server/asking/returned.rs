@@ -1,7 +1,5 @@
 //! Questions that a handler returns instead of a result, toward clients of every revision.
 
-use std::sync::Arc;
-
 use mcpline_protocol::RpcError;
 use mcpline_protocol::mrtr::Asked;
 use mcpline_protocol::session::{AskError, Need};
@@ -11,6 +9,7 @@ use crate::lane::Status;
 use crate::server::call::{AuthorInput, CallState, Seat, Target};
 use crate::server::completing::{self, respond_error};
 use crate::server::reply::{HandlerError, InputRequired};
+use crate::sync::Arc;
 
 use super::{ask_on_stream, respond_input_required, seal};
 
@@ -84,7 +83,7 @@ fn gather_answers(call: &Arc<CallState>, seat: &Seat, questions: InputRequired, 
         state: Option<String>,
         round: u32,
     }
-    let gathering = Arc::new(std::sync::Mutex::new(Some(Gathering {
+    let gathering = Arc::new(crate::sync::Mutex::new(Some(Gathering {
         call: call.clone(),
         open: questions.requests.len(),
         answers: Vec::new(),
@@ -114,7 +113,7 @@ fn gather_answers(call: &Arc<CallState>, seat: &Seat, questions: InputRequired, 
     if questions.requests.is_empty() {
         let mut slot = gathering
             .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
+            .unwrap_or_else(crate::sync::PoisonError::into_inner);
         if let Some(gathering) = slot.take() {
             drop(slot);
             finish(gathering);
@@ -131,7 +130,7 @@ fn gather_answers(call: &Arc<CallState>, seat: &Seat, questions: InputRequired, 
             Box::new(move |outcome| {
                 let mut slot = gathering
                     .lock()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner);
+                    .unwrap_or_else(crate::sync::PoisonError::into_inner);
                 let Some(mut open) = slot.take() else { return };
                 match outcome {
                     Ok(answer) => {

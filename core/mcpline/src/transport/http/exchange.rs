@@ -1,7 +1,6 @@
 //! The answer to one POST: a single JSON body, or an event stream from the moment that there is more to
 //! say than the response, or nothing to say for too long.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
@@ -11,6 +10,7 @@ use mcpline_protocol::{RequestId, RpcError};
 
 use crate::lane::{Kind, Lane, Status};
 use crate::quota::{self, ClientQuota, Exceeded, UNCHARGED_BYTES};
+use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::stream::Stream;
 
@@ -71,7 +71,7 @@ impl Exchange {
         self.demanded.get()
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock(&self) -> crate::sync::MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

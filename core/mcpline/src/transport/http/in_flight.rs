@@ -1,11 +1,11 @@
 //! 2026-07-28 requests in flight over HTTP: each is an exchange with a connection of its own, which nothing else lists.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use foldhash::quality::RandomState;
 
 use crate::server::connection::Connection;
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The requests of one service that weren't answered at once. There are no more than the HTTP server in front reads at
 /// the same time: the option `connections` bounds that of the standalone one.

@@ -11,6 +11,8 @@ mod exchange;
 mod in_flight;
 mod legacy;
 mod listener;
+#[cfg(all(test, mcpline_models))]
+mod models;
 mod modern;
 mod options;
 mod outgoing;

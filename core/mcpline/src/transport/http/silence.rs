@@ -3,12 +3,12 @@
 //! Most calls are answered at once, and a timer for each would cost more than some of them. One task looks after
 //! all that wait; it ends when none does.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
 
 use crate::background;
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::exchange::Exchange;
 

@@ -6,7 +6,6 @@
 
 use std::collections::VecDeque;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
@@ -16,6 +15,7 @@ use crate::clock;
 use crate::lane::{Kind, Lane};
 use crate::quota::{self, Charge, ClientQuota, Exceeded, Reclaim, UNCHARGED_BYTES};
 use crate::sharing::EventLog;
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::options::HttpOptions;
 

@@ -1,0 +1,23 @@
+//! Locks and atomics: `std::sync`, or shuttle's of the same names where the crate's models are built (`tools/models`).
+//!
+//! A model runs the real code on threads that shuttle switches between, at every lock and atomic that it knows of. Whatever
+//! several threads meet at and a model goes through takes its locks from here: one that shuttle doesn't know and that is held
+//! at a switch would stop the whole model. What is only counted, or not modelled, may use `std::sync`.
+//!
+//! `Arc` is the standard library's in both. So are tokio's channels and `Notify`, each of whose operations is one step to
+//! shuttle; tasks come from [`background`](crate::background), which starts them as shuttle's.
+
+#[cfg(not(all(test, mcpline_models)))]
+pub(crate) use std::sync::{Mutex, MutexGuard, RwLock, atomic};
+
+#[cfg(all(test, mcpline_models))]
+pub(crate) use shuttle::sync::{Mutex, MutexGuard, RwLock, atomic};
+
+pub(crate) use std::sync::{Arc, OnceLock, PoisonError, Weak};
+
+/// A moment at which another thread may run, where a flag has to be of `std::sync` because others are given it.
+#[inline]
+pub(crate) fn switch() {
+    #[cfg(all(test, mcpline_models))]
+    atomic::AtomicBool::new(false).load(atomic::Ordering::SeqCst);
+}
