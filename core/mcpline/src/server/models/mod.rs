@@ -1,0 +1,206 @@
+//! Models of a server's calls: requests, their ends, and what meets them on other threads.
+
+mod cancelling;
+mod ending;
+mod rounds;
+
+use mcpline_protocol::Raw;
+use mcpline_protocol::session::{AskError, Scope};
+use mcpline_protocol::vocabulary::Tool;
+use serde_json::{Value, json};
+use shuttle::thread::{self, JoinHandle};
+
+use crate::lane::{Encode, Kind, Lane};
+use crate::models::Record;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Arc, Mutex};
+
+use super::connection::Connection;
+use super::test_lane::{self, With};
+use super::{Ask, AskMethod, Call, Reply, Server, ToolOptions, ToolReply};
+
+/// The client's end of an exchange: what it was answered.
+#[derive(Default)]
+pub(crate) struct Client {
+    pub(crate) responses: Record<Value>,
+    requests: Record<Value>,
+    abandoned: AtomicUsize,
+}
+
+impl Client {
+    pub(crate) fn new() -> Arc<Self> {
+        Arc::default()
+    }
+
+    fn abandoned(&self) -> usize {
+        self.abandoned.load(Ordering::SeqCst)
+    }
+
+    /// Asserts that its one request has ended, and not twice. Returns whether it was answered.
+    pub(crate) fn ended_once(&self) -> bool {
+        let answers = self.responses.all().len();
+        assert_eq!(
+            answers + self.abandoned(),
+            1,
+            "{answers} answers, abandoned {} times",
+            self.abandoned()
+        );
+        answers == 1
+    }
+}
+
+impl Lane for Client {
+    fn write(&self, kind: Kind, hint: usize, encode: Encode<'_>) {
+        let mut message = Vec::with_capacity(hint);
+        encode(&mut message);
+        let message = serde_json::from_slice(&message).expect("JSON");
+        match kind {
+            Kind::Response(_) => self.responses.add(message),
+            Kind::Request => self.requests.add(message),
+            Kind::Notification => {}
+        }
+    }
+
+    fn abandon(&self) {
+        self.abandoned.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+/// A server whose tool `tool` hands its calls to `run`.
+pub(crate) fn server(run: impl Fn(Call) + Send + Sync + 'static) -> Server {
+    server_with(super::Settings::default(), run)
+}
+
+fn server_with(settings: super::Settings, run: impl Fn(Call) + Send + Sync + 'static) -> Server {
+    let server = Server::builder("test", "1")
+        .settings(settings)
+        .build()
+        .expect("builds");
+    let tool = Tool::new("tool", json!({"type": "object"}));
+    server
+        .add_tool(tool, ToolOptions::default(), Arc::new(With(run)))
+        .expect("a tool");
+    server
+}
+
+/// An exchange of 2026-07-28.
+fn exchange(server: &Server) -> Arc<Connection> {
+    test_lane::connection(server.inner(), Scope::Exchange)
+}
+
+/// A session of 2025-03-26.
+pub(crate) fn session(server: &Server) -> Arc<Connection> {
+    test_lane::session(server.inner())
+}
+
+/// A session of 2025-06-18 with a client that answers questions.
+fn session_with_questions(server: &Server) -> Arc<Connection> {
+    let connection = test_lane::connection(server.inner(), Scope::Session);
+    for message in [
+        json!({"jsonrpc": "2.0", "id": "handshake", "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {"elicitation": {}},
+            "clientInfo": {"name": "test", "version": "1"}}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+    ] {
+        receive(&connection, &Client::new(), &message);
+    }
+    connection
+}
+
+/// How many calls wait for their clients' retries.
+fn suspended(server: &Server) -> usize {
+    server.inner().suspended.lock().expect("no panic").len()
+}
+
+pub(crate) fn receive(connection: &Arc<Connection>, client: &Arc<Client>, message: &Value) {
+    let lane: Arc<dyn Lane> = client.clone();
+    connection.receive(test_lane::read(message), &lane, None);
+}
+
+/// What a thread does that receives `message`.
+pub(crate) fn receiving(
+    connection: &Arc<Connection>,
+    client: &Arc<Client>,
+    message: Value,
+) -> impl FnOnce() + Send + use<> {
+    let (connection, client) = (connection.clone(), client.clone());
+    move || receive(&connection, &client, &message)
+}
+
+fn modern_call(id: u64) -> Value {
+    test_lane::modern_call(id, "tool", &json!({}))
+}
+
+pub(crate) fn legacy_call(id: u64) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "tool"}})
+}
+
+pub(crate) fn cancellation(id: u64) -> Value {
+    json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
+}
+
+/// The client's retry of a request that ended with this, with an answer to the question `key`.
+fn retry(id: u64, round: &Value, key: &str) -> Value {
+    let state = round["result"]["requestState"].clone();
+    assert!(state.is_string(), "{round}");
+    let more = json!({"requestState": state, "inputResponses": {key: {"action": "decline"}}});
+    test_lane::modern_call(id, "tool", &more)
+}
+
+fn asks(response: &Value) -> bool {
+    response["result"]["resultType"] == "input_required"
+}
+
+pub(crate) fn text(response: &Value) -> &str {
+    let text = response["result"]["content"][0]["text"].as_str();
+    text.unwrap_or_else(|| panic!("no text in {response}"))
+}
+
+fn question() -> Ask {
+    let params =
+        json!({"message": "Name?", "requestedSchema": {"type": "object", "properties": {}}});
+    Ask::new(AskMethod::Elicit, Raw::from_serialize(&params).ok())
+}
+
+pub(crate) fn done(text: &str) -> Result<Reply, super::HandlerError> {
+    Ok(Reply::Tool(ToolReply::text(text)))
+}
+
+/// The threads that a model has started.
+#[derive(Clone, Default)]
+pub(crate) struct Threads(Arc<Mutex<Vec<JoinHandle<()>>>>);
+
+impl Threads {
+    pub(crate) fn start(&self, act: impl FnOnce() + Send + 'static) {
+        let thread = thread::spawn(act);
+        self.0.lock().expect("no panic").push(thread);
+    }
+
+    /// Waits until all of them have ended, and every task.
+    pub(crate) fn join(&self) {
+        self.join_threads();
+        crate::models::settle();
+    }
+
+    /// Waits until all of them have ended.
+    pub(crate) fn join_threads(&self) {
+        loop {
+            let thread = self.0.lock().expect("no panic").pop();
+            match thread {
+                Some(thread) => thread.join().expect("no panic"),
+                None => break,
+            }
+        }
+    }
+}
+
+/// How a handler's questions ended.
+type Outcomes = Arc<Record<Result<(), AskError>>>;
+
+/// Puts a question whose end is recorded.
+fn ask(call: &super::Context, outcomes: &Outcomes) {
+    let outcomes = outcomes.clone();
+    call.ask_with(question(), move |outcome| {
+        outcomes.add(outcome.map(|_| ()));
+    });
+}
