@@ -1,0 +1,243 @@
+//! Models of what crosses between a foreign loop and the runtime: completions on their way in, calls on their way out. Threads
+//! that hand over, the task or thread that does what was handed over, and the end of either side meet. What was handed over is
+//! done once and in order, or dropped where the runtime has ended; a task ends with the last handle; each call is drained once.
+
+use shuttle::sync::Condvar;
+use shuttle::thread;
+
+use crate::models::{Record, check, end_runtime, settle};
+use crate::server::models::{Client, Threads, done, legacy_call, receiving, server, session, text};
+use crate::server::{Call, ToolOptions};
+use crate::sync::{Arc, Mutex};
+
+use super::completions::{Completion, Completions};
+use super::queue::CallQueue;
+
+/// Who handed it over, and as which of what he did.
+type Done = Arc<Record<(usize, usize)>>;
+
+fn completions() -> Completions {
+    Completions::start(&tokio::runtime::Handle::current())
+}
+
+fn noting(done: &Done, thread: usize, number: usize) -> Completion {
+    let done = done.clone();
+    Completion::Run(Box::new(move || done.add((thread, number))))
+}
+
+/// What each of the threads handed over is there, in its order.
+fn assert_all_done(done: &Done, threads: usize, each: usize) {
+    let done = done.all();
+    for thread in 0..threads {
+        let numbers = done.iter().filter(|(by, _)| *by == thread);
+        let numbers: Vec<usize> = numbers.map(|(_, number)| *number).collect();
+        assert_eq!(numbers, (0..each).collect::<Vec<_>>(), "of {thread}");
+    }
+    assert_eq!(done.len(), threads * each);
+}
+
+/// The last two handles are dropped at once, one of them just after it was used.
+#[test]
+fn the_task_ends_with_handles_that_are_dropped_together() {
+    check(|| {
+        let done = Done::default();
+        let first = completions();
+        let second = first.clone();
+        let completion = noting(&done, 0, 0);
+        let threads = [
+            thread::spawn(move || {
+                first.push(completion);
+                drop(first);
+            }),
+            thread::spawn(move || drop(second)),
+        ];
+        for thread in threads {
+            thread.join().expect("no panic");
+        }
+        settle();
+        assert_all_done(&done, 1, 1);
+    });
+}
+
+/// Threads hand over by each of the ways, one of them is in the runtime itself.
+#[test]
+fn what_is_handed_over_is_done_once_and_in_order() {
+    check(|| {
+        let done = Done::default();
+        let queue = completions();
+        let threads = Threads::default();
+        let (pushing, noted) = (queue.clone(), done.clone());
+        threads.start(move || {
+            pushing.push(noting(&noted, 0, 0));
+            pushing.push_all(&mut vec![noting(&noted, 0, 1), noting(&noted, 0, 2)]);
+        });
+        let (leaving, noted) = (queue.clone(), done.clone());
+        threads.start(move || {
+            (0..3).for_each(|number| leaving.leave(noting(&noted, 1, number)));
+            leaving.wake();
+        });
+        let (driving, noted) = (queue.clone(), done.clone());
+        threads.start(move || {
+            driving.set_attended(false);
+            (0..3).for_each(|number| driving.put(noting(&noted, 2, number)));
+            driving.run();
+            driving.set_attended(true);
+        });
+        drop(queue);
+        threads.join();
+        assert_all_done(&done, 3, 3);
+    });
+}
+
+/// The runtime ends while completions are handed over that hold the queue themselves.
+#[test]
+fn the_end_of_the_runtime_meets_what_is_handed_over() {
+    check(|| {
+        let queue = completions();
+        let held = Arc::new(());
+        let threads = Threads::default();
+        for _ in 0..2 {
+            let (queue, held) = (queue.clone(), held.clone());
+            threads.start(move || {
+                for _ in 0..2 {
+                    let holds = (queue.clone(), held.clone());
+                    queue.push(Completion::Run(Box::new(move || drop(holds))));
+                }
+            });
+        }
+        end_runtime();
+        threads.join();
+        assert_eq!(Arc::strong_count(&held), 1, "nothing keeps a completion");
+    });
+}
+
+/// A foreign loop: woken by a count, as by a descriptor.
+#[derive(Default)]
+struct Loop {
+    wakes: Mutex<usize>,
+    woken: Condvar,
+}
+
+impl Loop {
+    fn wake(&self) {
+        *self.wakes.lock().expect("no panic") += 1;
+        self.woken.notify_one();
+    }
+
+    /// Waits until it is woken.
+    fn wait(&self) {
+        let mut wakes = self.wakes.lock().expect("no panic");
+        while *wakes == 0 {
+            wakes = self.woken.wait(wakes).expect("no panic");
+        }
+        *wakes = 0;
+    }
+}
+
+/// A queue, its loop, and a server whose tool puts its calls there.
+fn queued() -> (CallQueue<usize>, Arc<Loop>, crate::Server) {
+    let looping = Arc::new(Loop::default());
+    let woken = looping.clone();
+    let queue = CallQueue::new(16, move || woken.wake());
+    let server = server(|_| unreachable!("it is called by another name"));
+    let tool =
+        mcpline_protocol::vocabulary::Tool::new("queued", serde_json::json!({"type": "object"}));
+    server
+        .add_tool(tool, ToolOptions::default(), queue.handler(7))
+        .expect("a tool");
+    (queue, looping, server)
+}
+
+fn queued_call(id: u64) -> serde_json::Value {
+    let mut call = legacy_call(id);
+    call["params"]["name"] = "queued".into();
+    call
+}
+
+fn answer(calls: &mut Vec<(usize, Call)>) -> usize {
+    calls
+        .drain(..)
+        .map(|(_, call)| call.reply(done("drained")))
+        .count()
+}
+
+/// The loop sleeps until it is woken, and drains two calls at a time.
+#[test]
+fn a_call_that_comes_while_the_loop_drains_wakes_it_again() {
+    check(|| {
+        let (queue, looping, server) = queued();
+        let connection = session(&server);
+        let clients: Vec<_> = (0..4).map(|_| Client::new()).collect();
+        let threads = Threads::default();
+        for (id, client) in (1..).zip(&clients) {
+            threads.start(receiving(&connection, client, queued_call(id)));
+        }
+        let draining = queue.clone();
+        threads.start(move || {
+            let (mut calls, mut drained) = (Vec::new(), 0);
+            while drained < 4 {
+                looping.wait();
+                draining.drain(2, &mut calls);
+                drained += answer(&mut calls);
+            }
+        });
+        threads.join();
+        for client in &clients {
+            assert!(client.ended_once());
+            assert_eq!(text(&client.responses.wait_for(0)), "drained");
+        }
+        assert!(queue.is_empty());
+    });
+}
+
+/// The loop's own thread has calls come, gathers them and drains; others come meanwhile.
+#[test]
+fn calls_that_come_while_others_are_gathered_wake_the_loop() {
+    check(|| {
+        let (queue, looping, server) = queued();
+        let connection = session(&server);
+        let clients: Vec<_> = (0..3).map(|_| Client::new()).collect();
+        let threads = Threads::default();
+        for (id, client) in (1..3).zip(&clients) {
+            threads.start(receiving(&connection, client, queued_call(id)));
+        }
+        let own = receiving(&connection, &clients[2], queued_call(3));
+        threads.start(move || {
+            let (mut calls, mut drained) = (Vec::new(), 0);
+            let gathering = queue.gather();
+            own();
+            queue.drain(16, &mut calls);
+            drop(gathering);
+            drained += answer(&mut calls);
+            while drained < 3 {
+                looping.wait();
+                queue.drain(16, &mut calls);
+                drained += answer(&mut calls);
+            }
+        });
+        threads.join();
+        assert!(clients.iter().all(|client| client.ended_once()));
+    });
+}
+
+/// The loop is gone: what waits is answered, and so is what comes.
+#[test]
+fn the_end_of_the_loop_meets_calls() {
+    check(|| {
+        let (queue, _looping, server) = queued();
+        let connection = session(&server);
+        let clients: Vec<_> = (0..2).map(|_| Client::new()).collect();
+        let threads = Threads::default();
+        for (id, client) in (1..).zip(&clients) {
+            threads.start(receiving(&connection, client, queued_call(id)));
+        }
+        let closing = queue.clone();
+        threads.start(move || {
+            closing.close();
+        });
+        threads.join();
+        assert!(clients.iter().all(|client| client.ended_once()));
+        assert!(queue.is_empty());
+        assert!(connection.is_idle());
+    });
+}
