@@ -232,10 +232,10 @@ impl Stream {
     }
 
     /// Has `callback` called if the connection goes away before the stream ended. What it holds is let go of when the
-    /// stream ends: it may be what holds the stream.
+    /// stream ends: it may be what holds the stream. A stream that has overflowed by now has yet to lose its connection.
     pub(crate) fn on_lost(&self, callback: impl FnOnce() + Send + 'static) {
         let state = self.lock();
-        if !state.ended {
+        if !state.ended || state.overflowed {
             *self.on_lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(callback));
         }
     }
@@ -692,6 +692,25 @@ mod tests {
         let heard = told.clone();
         stream.on_lost(move || *heard.lock().unwrap() = true);
         drop(stream.read(None));
+        assert!(*told.lock().unwrap());
+    }
+
+    #[test]
+    fn a_stream_that_overflowed_before_anybody_listened_tells_of_its_loss() {
+        let options = HttpOptions {
+            max_unread_bytes: 1,
+            ..HttpOptions::default()
+        };
+        let stream = Stream::transient(&options, &client());
+        let reader = stream.read(None);
+        for _ in 0..2 {
+            crate::lane::send(&stream, Kind::Request, b"{}");
+        }
+        assert!(stream.is_ended());
+        let told = Arc::new(Mutex::new(false));
+        let heard = told.clone();
+        stream.on_lost(move || *heard.lock().unwrap() = true);
+        drop(reader);
         assert!(*told.lock().unwrap());
     }
 
