@@ -284,6 +284,11 @@ impl Session {
         let id = request.id.clone();
         // The task can't end before it is entered: it waits for the lock.
         let mut state = self.lock();
+        // It may have been withdrawn by another stream since it was heard, or the conversation may be over: whoever ends its
+        // handler has come and gone.
+        if state.ended.is_some() || !state.conversation.is_asked(&request.id) {
+            return;
+        }
         let task = background::spawn(&client.runtime, async move {
             let outcome = answer.await;
             session.answered(&id, &outcome);

@@ -261,6 +261,11 @@ impl<H> Conversation<H> {
         }
     }
 
+    /// Whether the server still waits for the answer to this question.
+    pub fn is_asked(&self, id: &RequestId) -> bool {
+        self.questions.contains(id)
+    }
+
     /// The answer to a question, to be sent; `None` if the server has withdrawn it.
     pub fn answer(&mut self, id: &RequestId, answer: Result<&Raw, &RpcError>) -> Option<Vec<u8>> {
         if !self.questions.remove(id) {
