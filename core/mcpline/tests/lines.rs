@@ -2,8 +2,10 @@
 
 mod support;
 
+use std::time::Duration;
+
 use mcpline::protocol::Raw;
-use mcpline::{Context, Server, ToolReply, transport};
+use mcpline::{Context, Server, Settings, ToolReply, transport};
 use schema_check::Conversation;
 use serde_json::{Value, json};
 use support::Nothing;
@@ -51,5 +53,47 @@ async fn indented_json_from_a_handler_stays_on_one_line() {
     );
     writer.shutdown().await.expect("closed");
     assert!(lines.next_line().await.expect("read").is_none());
+    serving.await.expect("no panic").expect("ends well");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_no_longer_answers_pings_is_not_served_any_more() {
+    let mut settings = Settings::default();
+    settings.session.ping_interval = Some(Duration::from_secs(10));
+    settings.session.ping_misses = 2;
+    let server = Server::builder("lines", "1")
+        .settings(settings)
+        .build()
+        .expect("a server")
+        .tool("slow", "Never ends", |_: Nothing, _: Context| async {
+            std::future::pending::<String>().await
+        });
+    let (client, ours) = tokio::io::duplex(1 << 16);
+    let (reader, writer) = tokio::io::split(ours);
+    let serving = tokio::spawn(async move { server.serve(transport::lines(reader, writer)).await });
+    let (reader, mut writer) = tokio::io::split(client);
+    let mut lines = BufReader::new(reader).lines();
+    for message in [
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "slow"}}),
+    ] {
+        writer
+            .write_all(format!("{message}\n").as_bytes())
+            .await
+            .expect("written");
+    }
+    // The client hears everything and says nothing more; its end of the pipe stays open.
+    let mut pings = 0;
+    let heard = async {
+        while let Some(line) = lines.next_line().await.expect("read") {
+            pings += usize::from(line.contains("\"ping\""));
+        }
+    };
+    let ended = tokio::time::timeout(Duration::from_secs(3_600), heard).await;
+    ended.expect("the server closes its end");
+    assert_eq!(pings, 2);
     serving.await.expect("no panic").expect("ends well");
 }

@@ -55,7 +55,7 @@ where
     }
 }
 
-/// Serves one client until it closes its end, or `stop`.
+/// Serves one client until it closes its end or no longer answers pings, or `stop`.
 pub(super) async fn serve<R, W>(
     reader: &mut R,
     writer: &mut W,
@@ -81,7 +81,17 @@ where
             client: server.inner().clients().sole_client(),
         },
     );
-    let stopped = pin!(stop.stopped());
+    let dead = Stop::new();
+    connection.on_dead({
+        let dead = dead.clone();
+        move || dead.stop()
+    });
+    let stopped = pin!(async {
+        tokio::select! {
+            () = stop.stopped() => {}
+            () = dead.stopped() => {}
+        }
+    });
     let limit = server.inner().settings.wire.line;
     let mut writing = Writing::default();
     let mut served = pump(
@@ -94,7 +104,8 @@ where
         |line| receive(&connection, &lane, line),
     )
     .await;
-    if served.is_ok() {
+    // To a client that no longer answers pings there is nothing more to say.
+    if served.is_ok() && !dead.is_stopped() {
         let grace = match stop.is_stopped() {
             true => server.inner().settings.shutdown_grace,
             false => EOF_GRACE,
