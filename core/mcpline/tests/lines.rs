@@ -56,18 +56,41 @@ async fn indented_json_from_a_handler_stays_on_one_line() {
     serving.await.expect("no panic").expect("ends well");
 }
 
-#[tokio::test(start_paused = true)]
-async fn a_client_that_no_longer_answers_pings_is_not_served_any_more() {
+fn with_pings() -> Server {
     let mut settings = Settings::default();
     settings.session.ping_interval = Some(Duration::from_secs(10));
     settings.session.ping_misses = 2;
-    let server = Server::builder("lines", "1")
-        .settings(settings)
-        .build()
-        .expect("a server")
-        .tool("slow", "Never ends", |_: Nothing, _: Context| async {
-            std::future::pending::<String>().await
-        });
+    let server = Server::builder("lines", "1").settings(settings);
+    server.build().expect("a server")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_within_the_process_ends_when_pings_are_not_answered() {
+    let memory = with_pings().connect();
+    for message in [
+        json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}}}),
+        json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
+    ] {
+        memory.send(message.to_string());
+    }
+    let heard = async {
+        let mut heard = 0;
+        while memory.receive().await.is_some() {
+            heard += 1;
+        }
+        heard
+    };
+    let heard = tokio::time::timeout(Duration::from_secs(3_600), heard).await;
+    assert_eq!(heard, Ok(3), "the handshake and two pings");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_no_longer_answers_pings_is_not_served_any_more() {
+    let server = with_pings().tool("slow", "Never ends", |_: Nothing, _: Context| async {
+        std::future::pending::<String>().await
+    });
     let (client, ours) = tokio::io::duplex(1 << 16);
     let (reader, writer) = tokio::io::split(ours);
     let serving = tokio::spawn(async move { server.serve(transport::lines(reader, writer)).await });

@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 use crate::lane::{Kind, Lane};
 use crate::server::Server;
 use crate::server::connection::{Connection, Opening};
-use crate::sync::{Arc, Mutex, PoisonError};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The client's end of a connection to a server in this process.
 ///
@@ -35,12 +35,24 @@ struct QueueState {
     closed: bool,
 }
 
+impl Queue {
+    /// What is there can still be received; nothing more comes.
+    fn close(&self) {
+        self.lock().closed = true;
+        self.filled.notify_one();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Lane for Queue {
     fn write(&self, _: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
         let mut message = Vec::with_capacity(hint);
         encode(&mut message);
         {
-            let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut state = self.lock();
             if state.closed {
                 return;
             }
@@ -72,6 +84,8 @@ impl Server {
                 client: self.inner().clients().sole_client(),
             },
         );
+        let dead = queue.clone();
+        connection.on_dead(move || dead.close());
         Memory {
             connection,
             lane,
@@ -91,15 +105,12 @@ impl Memory {
         self.connection.receive(incoming, &self.lane, None);
     }
 
-    /// The server's next message; `None` once the connection is closed and everything was received.
+    /// The server's next message; `None` once everything was received and the connection is closed, which it also is when
+    /// the client doesn't answer pings.
     pub async fn receive(&self) -> Option<Bytes> {
         loop {
             {
-                let mut state = self
-                    .queue
-                    .state
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner);
+                let mut state = self.queue.lock();
                 if let Some(message) = state.messages.pop_front() {
                     return Some(message);
                 }
@@ -113,12 +124,7 @@ impl Memory {
 
     /// The server's next message, if there is one already.
     pub fn try_receive(&self) -> Option<Bytes> {
-        let mut state = self
-            .queue
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        state.messages.pop_front()
+        self.queue.lock().messages.pop_front()
     }
 
     /// Begins an orderly end: questions to the client fail, listening ends, calls in flight go on. Receive until
@@ -144,14 +150,7 @@ impl Memory {
         self.connection.close();
         let server = self.connection.server();
         server.cancel_suspended_of(&self.connection);
-        let mut state = self
-            .queue
-            .state
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        state.closed = true;
-        drop(state);
-        self.queue.filled.notify_one();
+        self.queue.close();
     }
 }
 
