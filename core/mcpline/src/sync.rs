@@ -15,7 +15,8 @@ pub(crate) use shuttle::sync::{Mutex, MutexGuard, RwLock, atomic};
 
 pub(crate) use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
-/// A moment at which another thread may run, where a flag has to be of `std::sync` because others are given it.
+/// A moment at which another thread may run, where shuttle sees none: before a flag of `std::sync` that others are given, or
+/// between two steps of tokio's channels.
 #[inline]
 pub(crate) fn switch() {
     #[cfg(all(test, mcpline_models))]

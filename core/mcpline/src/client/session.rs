@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::background;
 use crate::clock;
-use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use crate::sync::{self, Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use crate::timers::{Alarm, Timed, Timers};
 
 use super::error::ClientError;
@@ -493,6 +493,7 @@ impl Reception {
         while let Ok(report) = reports.try_recv() {
             session.take(report);
         }
+        sync::switch();
         // Nobody else sets it.
         let _ = self.session.set(Arc::downgrade(session));
     }

@@ -10,7 +10,7 @@ use shuttle::future::block_on;
 use shuttle::thread;
 
 use crate::lane::{self, Kind, Lane, Status};
-use crate::models::check;
+use crate::models::{Record, check};
 use crate::quota::{ClientQuota, ClientTable};
 use crate::server::models::Threads;
 use crate::sync::Arc;
@@ -114,11 +114,13 @@ fn a_takeover_meets_the_end_of_the_connection_before() {
 fn a_close_of_the_connection_meets_its_reader_and_writes() {
     check(|| {
         let stream = resumable();
-        let writing = stream.clone();
+        let closed: Arc<Record<()>> = Arc::default();
+        let (writing, back) = (stream.clone(), closed.clone());
         let threads = Threads::default();
         threads.start(move || {
             write(&writing, Kind::Notification, 0);
             writing.close_connection();
+            back.wait_for(0);
             write(&writing, Kind::Notification, 1);
             writing.end();
         });
@@ -126,6 +128,7 @@ fn a_close_of_the_connection_meets_its_reader_and_writes() {
         // The connection that is closed, and the one that its client comes back with.
         for _ in 0..2 {
             all.extend(read_all(&mut stream.read(None).expect("a reader")));
+            closed.add(());
         }
         threads.join();
         assert_eq!(all, [0, 1]);
