@@ -11,7 +11,6 @@ from messages import COMMON, modern_call
 from meter import MIB
 
 CHUNKED = {"content-length": None, "transfer-encoding": "chunked"}
-MOUNTS = ("asgi", "handler", "fetch", "tower", "standalone")
 
 
 async def _trickle(connection: Connection, piece: bytes, times: int) -> None:
@@ -19,7 +18,7 @@ async def _trickle(connection: Connection, piece: bytes, times: int) -> None:
         await connection.send(piece)
 
 
-@case("5 a body in chunks of one byte", bounds=Bounds(peak=64 * MIB))
+@case("5 a body in chunks of one byte", bounds=Bounds(peak=64 * MIB), decided_by="mount")
 async def one_byte_chunks(attack: Attack) -> None:
     connection = await attack.connect()
     _, headers = modern_call("test_echo", text="")
@@ -27,12 +26,12 @@ async def one_byte_chunks(attack: Attack) -> None:
     await connection.send(connection.head("POST", "/mcp", headers | CHUNKED))
     piece = b"1\r\n \r\n" * 4096
     try:
-        await _trickle(connection, piece, 1024 * attack.scale)
+        await _trickle(connection, piece, 512 * attack.scale)
     except Gone:
         pass
 
 
-@case("5 bodies of many connections, none of which ends", bounds=Bounds(peak=320 * MIB))
+@case("5 bodies of many connections, none of which ends", bounds=Bounds(peak=320 * MIB), decided_by="mount")
 async def unfinished_bodies(attack: Attack) -> None:
     size = 12 * MIB
     _, headers = modern_call("test_echo", text="")
@@ -82,7 +81,7 @@ async def _swallowed(attack: Attack, headers: dict[str, str | None], wanted: int
     return taken
 
 
-@case("9 a large body for a foreign host", bounds=Bounds(peak=48 * MIB))
+@case("9 a large body for a foreign host", bounds=Bounds(peak=48 * MIB), decided_by="mount")
 async def large_foreign_body(attack: Attack) -> None:
     for _ in range(2 * attack.scale):
         headers = {"host": "evil.example.com", "content-length": str(256 * MIB)}
@@ -90,14 +89,14 @@ async def large_foreign_body(attack: Attack) -> None:
         attack.expect(taken <= IN_TRANSIT, f"{taken // MIB} MiB were taken of a request for a foreign host")
 
 
-@case("9 a large body in chunks for a foreign host", bounds=Bounds(peak=48 * MIB))
+@case("9 a large body in chunks for a foreign host", bounds=Bounds(peak=48 * MIB), decided_by="mount")
 async def large_foreign_chunks(attack: Attack) -> None:
     for _ in range(2 * attack.scale):
         taken = await _swallowed(attack, {"host": "evil.example.com", "transfer-encoding": "chunked"}, 403)
         attack.expect(taken <= IN_TRANSIT, f"{taken // MIB} MiB were taken of a request for a foreign host")
 
 
-@case("9 a body beyond the limit", bounds=Bounds(peak=96 * MIB))
+@case("9 a body beyond the limit", bounds=Bounds(peak=96 * MIB), decided_by="mount")
 async def too_large_body(attack: Attack) -> None:
     _, headers = modern_call("test_echo", text="")
     for _ in range(2 * attack.scale):
@@ -106,7 +105,7 @@ async def too_large_body(attack: Attack) -> None:
         attack.expect(taken <= 32 * MIB + IN_TRANSIT, f"{taken // MIB} MiB were taken of a body that is too large")
 
 
-@case("9 bodies of many connections for a foreign host", bounds=Bounds(peak=96 * MIB))
+@case("9 bodies of many connections for a foreign host", bounds=Bounds(peak=96 * MIB), decided_by="mount")
 async def many_foreign_bodies(attack: Attack) -> None:
     size = 12 * MIB
 
@@ -122,7 +121,7 @@ async def many_foreign_bodies(attack: Attack) -> None:
     await asyncio.gather(*(one() for _ in range(40 * attack.scale)))
 
 
-@case("9 a slow body for a foreign host is refused by its head")
+@case("9 a slow body for a foreign host is refused by its head", decided_by="mount")
 async def slow_foreign_body(attack: Attack) -> None:
     connection = await attack.connect()
     headers = COMMON | {"host": "evil.example.com", "content-length": str(10 * MIB)}
@@ -134,17 +133,17 @@ async def slow_foreign_body(attack: Attack) -> None:
         attack.problems.append("the request for a foreign host was not refused before its body came")
 
 
-@case("a slow body", flags=("--read-timeout", "2"))
+@case("a slow body", flags=("--read-timeout", "2"), decided_by="mount")
 async def slow_body(attack: Attack) -> None:
     await _until_refused(attack, messages.COMMON | {"content-length": "1000"}, b" ")
 
 
-@case("a slow body in chunks", flags=("--read-timeout", "2"))
+@case("a slow body in chunks", flags=("--read-timeout", "2"), decided_by="mount")
 async def slow_chunks(attack: Attack) -> None:
     await _until_refused(attack, messages.COMMON | CHUNKED, b"1\r\n \r\n")
 
 
-@case("a slow body of 2026-07-28", flags=("--read-timeout", "2"))
+@case("a slow body of 2026-07-28", flags=("--read-timeout", "2"), decided_by="mount")
 async def slow_modern_body(attack: Attack) -> None:
     _, headers = modern_call("test_echo", text="")
     await _until_refused(attack, headers | {"content-length": "1000"}, b" ")
@@ -174,7 +173,7 @@ async def _until_refused(attack: Attack, headers: dict[str, str | None], piece: 
         pass
 
 
-@case("a slow head", flags=("--read-timeout", "2"), mounts=("standalone",))
+@case("a slow head", flags=("--read-timeout", "2"), mounts=("standalone",), decided_by="mount")
 async def slow_head(attack: Attack) -> None:
     connection = await attack.connect()
     await connection.send(b"POST /mcp HTTP/1.1\r\nhost: 127.0.0.1\r\n")

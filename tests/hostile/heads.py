@@ -16,7 +16,7 @@ FOREIGN_ORIGINS = (
 )
 
 
-@case("hosts that look like ours")
+@case("hosts that look like ours", decided_by="core")
 async def foreign_hosts(attack: Attack) -> None:
     body, headers = modern_call("test_echo", text="a")
     for host in FOREIGN_HOSTS:
@@ -25,7 +25,7 @@ async def foreign_hosts(attack: Attack) -> None:
         attack.expect(status in (400, 403), f"Host {host!r} is answered {status}")
 
 
-@case("origins that look like ours")
+@case("origins that look like ours", decided_by="core")
 async def foreign_origins(attack: Attack) -> None:
     body, headers = modern_call("test_echo", text="a")
     for origin in FOREIGN_ORIGINS:
@@ -34,7 +34,7 @@ async def foreign_origins(attack: Attack) -> None:
         attack.expect(status in (400, 403), f"Origin {origin!r} is answered {status}")
 
 
-@case("events that were never sent")
+@case("events that were never sent", decided_by="core")
 async def unknown_events(attack: Attack) -> None:
     session = await attack.begin_session()
     for number in (2**64 - 1, 2**64, 2**63, 10**400, -1):
@@ -49,7 +49,7 @@ async def unknown_events(attack: Attack) -> None:
     attack.expect(answer is not None and answer.status == 200, f"the session is answered {answer}")
 
 
-@case("requests without an end")
+@case("requests without an end", decided_by="mount")
 async def unfinished_requests(attack: Attack) -> None:
     for _ in range(200 * attack.scale):
         connection = await attack.connect()

@@ -20,12 +20,15 @@ async def _listen(attack: Attack, uris: list[str]) -> None:
         pass
 
 
-@case("4 many URIs against a template of three variables", flags=EXTRAS, bounds=Bounds(neighbour_cpu=1.0))
+MATCHING = Bounds(neighbour_cpu=1.0)
+
+
+@case("4 many URIs against a template of three variables", flags=EXTRAS, bounds=MATCHING, decided_by="core")
 async def ambiguous_template(attack: Attack) -> None:
     await _listen(attack, [f"log://{'-' * 2_000}{number}/" for number in range(2_000)])
 
 
-@case("4 one long URI against a template of three variables", flags=EXTRAS, bounds=Bounds(neighbour_cpu=1.0))
+@case("4 one long URI against a template of three variables", flags=EXTRAS, bounds=MATCHING, decided_by="core")
 async def long_uri(attack: Attack) -> None:
     session = await attack.begin_session()
     uri = "log://" + "-" * (64 * 1024) + "/"
@@ -34,7 +37,7 @@ async def long_uri(attack: Attack) -> None:
         await attack.post(body, messages.session_headers(session))
 
 
-@case("4 a million URIs in one listen request", bounds=Bounds(peak=160 * MIB))
+@case("4 a million URIs in one listen request", bounds=Bounds(peak=160 * MIB), decided_by="core")
 async def million_uris(attack: Attack) -> None:
     for round_ in range(4):
         await _listen(attack, [f"t:{round_}{number}" for number in range(1_000_000)])

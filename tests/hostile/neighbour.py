@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from http1 import Connection, Gone
+from http1 import Answer, Connection, Gone
 from messages import modern_call
 from meter import Meter
 
@@ -22,6 +22,7 @@ class Neighbour:
         self._port = port
         self._meter = meter
         self._connection: Connection | None = None
+        self._is_new = False
         self.served = 0
         self.costliest = 0.0
         """The most processor time that the server took between a call and its answer, in seconds."""
@@ -39,13 +40,16 @@ class Neighbour:
 
     async def _call(self) -> None:
         number = self.served
-        body, headers = modern_call("test_echo", text=f"neighbour {number}")
         begun = self._meter.cpu_seconds()
         try:
-            if self._connection is None:
-                self._connection = await Connection.open(self._port, ADDRESS)
-            answering = self._connection.exchange("POST", "/mcp", headers, body)
-            answer = await asyncio.wait_for(answering, PATIENCE_SECONDS)
+            try:
+                answer = await self._answer(number)
+            except Gone:
+                if self._is_new:
+                    raise
+                # A server closes what has been idle for a while, and this process may have been busy meanwhile.
+                self._connection = None
+                answer = await self._answer(number)
         except asyncio.TimeoutError:
             self.problem = f"the neighbour's call {number} was not answered within {PATIENCE_SECONDS:.0f} s"
             return
@@ -56,6 +60,14 @@ class Neighbour:
         if answer.status != 200 or f"neighbour {number}".encode() not in answer.body:
             self.problem = f"the neighbour's call {number} was answered {answer.status}: {answer.body[:300]!r}"
         self.served += 1
+
+    async def _answer(self, number: int) -> Answer:
+        body, headers = modern_call("test_echo", text=f"neighbour {number}")
+        self._is_new = self._connection is None
+        if self._connection is None:
+            self._connection = await Connection.open(self._port, ADDRESS)
+        answering = self._connection.exchange("POST", "/mcp", headers, body)
+        return await asyncio.wait_for(answering, PATIENCE_SECONDS)
 
     def close(self) -> None:
         if self._connection:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import messages
-from attack import Attack, Bounds, case
+from attack import GARBAGE, Attack, Bounds, case
 from http1 import Connection, Gone
 from messages import META, modern_call, session_headers
 from meter import MIB
@@ -39,7 +39,7 @@ async def _post(attack: Attack, path: str, body: bytes) -> bool:
     return answer.status == 202
 
 
-@case("2 a reader of HTTP+SSE that never reads", mounts=("standalone",))
+@case("2 a reader of HTTP+SSE that never reads", decided_by="mount")
 async def http_sse_without_reader(attack: Attack) -> None:
     _, path = await _open_sse(attack, reads=False)
     await _post(attack, path, messages.initialize())
@@ -49,7 +49,7 @@ async def http_sse_without_reader(attack: Attack) -> None:
             break
 
 
-@case("2 a slow reader of HTTP+SSE", mounts=("standalone",))
+@case("2 a slow reader of HTTP+SSE", decided_by="mount")
 async def http_sse_with_slow_reader(attack: Attack) -> None:
     stream, path = await _open_sse(attack, reads=False)
     await _post(attack, path, messages.initialize())
@@ -61,6 +61,11 @@ async def http_sse_with_slow_reader(attack: Attack) -> None:
             break
 
 
+# In C eight threads write messages at once, each with copies of its own, and glibc keeps what they free in an arena for
+# each: it takes 100 MiB less if it has to give that back.
+FLOODED = Bounds(peak_in_c=352 * MIB)
+
+
 async def _flood(attack: Attack, connections: list[Connection], size: int, count: int) -> None:
     """Has each connection call a tool that logs so much."""
     meta = {META + "logLevel": "info"}
@@ -69,14 +74,14 @@ async def _flood(attack: Attack, connections: list[Connection], size: int, count
         await connection.request("POST", "/mcp", headers, body)
 
 
-@case("2 readers of 2026-07-28 streams that never read", flags=EXTRAS)
+@case("2 readers of 2026-07-28 streams that never read", flags=EXTRAS, bounds=FLOODED)
 async def modern_without_reader(attack: Attack) -> None:
     connections = [await attack.connect(reads=False) for _ in range(8 * attack.scale)]
     await _flood(attack, connections, MIB, 100)
     await attack.rest()
 
 
-@case("2 slow readers of 2026-07-28 streams", flags=EXTRAS)
+@case("2 slow readers of 2026-07-28 streams", flags=EXTRAS, bounds=FLOODED)
 async def modern_with_slow_readers(attack: Attack) -> None:
     connections = [await attack.connect(reads=False) for _ in range(8 * attack.scale)]
     await _flood(attack, connections, MIB, 100)
@@ -86,7 +91,25 @@ async def modern_with_slow_readers(attack: Attack) -> None:
         await attack.neighbour_turn(1)
 
 
-@case("2 readers of handshake-era streams that never read", flags=EXTRAS)
+SHORT_WRITE_TIMEOUT = ("--write-timeout", "1", *EXTRAS)
+
+
+@case("2 slow readers, for many times the write timeout", flags=SHORT_WRITE_TIMEOUT, bounds=FLOODED, decided_by="mount")
+async def slow_readers_for_long(attack: Attack) -> None:
+    streams = [await attack.connect(reads=False) for _ in range(4 * attack.scale)]
+    await _flood(attack, streams, MIB, 100)
+    answers = [await attack.connect(reads=False) for _ in range(4 * attack.scale)]
+    body, headers = modern_call("test_large_result", size=LARGE)
+    for connection in answers:
+        await connection.request("POST", "/mcp", headers, body)
+    # Whoever reads a little may go on, at the expense of its own share; nobody else notices.
+    for _ in range(50):
+        for connection in (*streams, *answers):
+            await connection.read_some(512)
+        await asyncio.sleep(0.2)
+
+
+@case("2 readers of handshake-era streams that never read", flags=EXTRAS, bounds=FLOODED)
 async def handshake_without_reader(attack: Attack) -> None:
     for number in range(8 * attack.scale):
         session = await attack.begin_session()
@@ -123,11 +146,16 @@ async def _unread_answers(attack: Attack) -> None:
         connection = await attack.connect(reads=False)
         await connection.request("POST", "/mcp", headers, body)
     closes = attack.target.mount in ("standalone", "handler")
+    await attack.rest()
+    if attack.target.mount == "tower":
+        # Whose connections they are sees to their end. Until then they hold what their client may have.
+        return
+    may_keep = 64 * MIB + GARBAGE.get(attack.target.language, 0)
     for _ in range(200):
         await asyncio.sleep(0.1)
         left = attack.meter.descriptors() - before
         kept = attack.meter.memory() - idle
-        if (not closes or left < count // 4) and kept < 64 * MIB:
+        if (not closes or left < count // 4) and kept < may_keep:
             break
     if closes:
         attack.expect(left < count // 4, f"{left} connections that read nothing are open after ten write timeouts")
@@ -136,15 +164,15 @@ async def _unread_answers(attack: Attack) -> None:
         answer = await again.exchange("POST", "/mcp", headers, body)
         attack.expect(len(answer.body) > LARGE, f"what was never read is charged for ever: {answer.body[:200]!r}")
     else:
-        attack.expect(kept < 64 * MIB, f"{kept // MIB} MiB are kept for connections that read nothing")
+        attack.expect(kept < may_keep, f"{kept // MIB} MiB are kept for connections that read nothing")
 
 
-@case("2 answers that nobody reads, past the write timeout", flags=WRITE_TIMEOUT, bounds=Bounds(peak=400 * MIB))
+@case("2 answers that nobody reads, past the write timeout", flags=WRITE_TIMEOUT, decided_by="mount")
 async def unread_answers(attack: Attack) -> None:
     await _unread_answers(attack)
 
 
-@case("2 streams that nobody reads, past the write timeout", flags=(*WRITE_TIMEOUT, *EXTRAS))
+@case("2 streams that nobody reads, past the write timeout", flags=(*WRITE_TIMEOUT, *EXTRAS), bounds=FLOODED)
 async def unread_streams(attack: Attack) -> None:
     before = attack.meter.descriptors()
     connections = [await attack.connect(reads=False) for _ in range(8)]

@@ -22,23 +22,23 @@ async def _initialize_with(attack: Attack, body: bytes) -> None:
         attack.end_round()
 
 
-@case("1 large clientInfo in initialize")
+@case("1 large clientInfo in initialize", decided_by="core")
 async def large_client_info(attack: Attack) -> None:
     await _initialize_with(attack, messages.initialize({"name": "n", "version": "1", "title": "x" * LARGE}))
 
 
-@case("1 large client name in initialize")
+@case("1 large client name in initialize", decided_by="core")
 async def large_client_name(attack: Attack) -> None:
     await _initialize_with(attack, messages.initialize({"name": "x" * LARGE, "version": "1"}))
 
 
-@case("1 large capabilities in initialize")
+@case("1 large capabilities in initialize", decided_by="core")
 async def large_capabilities(attack: Attack) -> None:
     experimental = {"experimental": {f"e{index}": {"v": "x" * MIB} for index in range(15)}}
     await _initialize_with(attack, messages.initialize(capabilities=experimental))
 
 
-@case("1 subscriptions with long URIs")
+@case("1 subscriptions with long URIs", decided_by="core")
 async def long_subscriptions(attack: Attack) -> None:
     session = await attack.begin_session()
     for round_ in range(6):
@@ -108,7 +108,12 @@ async def held_questions(attack: Attack) -> None:
 SESSIONS = 300
 
 
-@case("10 more sessions than there is room for, from one address", flags=("--sessions", str(SESSIONS)))
+@case(
+    "10 more sessions than there is room for, from one address",
+    flags=("--sessions", str(SESSIONS)),
+    needs_addresses=True,
+    decided_by="core",
+)
 async def many_sessions(attack: Attack) -> None:
     honest = await attack.begin_session(NEIGHBOUR_ADDRESS)
     connection = await attack.connect()
@@ -139,7 +144,7 @@ async def default_sessions(attack: Attack) -> None:
 CYCLES_PER_ROUND = 3_000
 
 
-@case("13 initialize and DELETE in a loop", bounds=Bounds(growth=int(1.5 * MIB)))
+@case("13 initialize and DELETE in a loop", bounds=Bounds(growth=int(1.5 * MIB)), decided_by="core")
 async def begun_and_deleted(attack: Attack) -> None:
     connection = await attack.connect()
     at_once = 50

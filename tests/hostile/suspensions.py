@@ -34,7 +34,7 @@ async def large_suspensions(attack: Attack) -> None:
 async def large_arguments(attack: Attack) -> None:
     body, headers = modern_call("test_elicitation", message="x" * (4 * MIB))
     for _ in range(6):
-        for _ in range(6 * attack.scale):
+        for _ in range(10 * attack.scale):
             await attack.post(body, headers)
         attack.end_round()
 
@@ -42,7 +42,7 @@ async def large_arguments(attack: Attack) -> None:
 SUSPENDED = 200
 
 
-@case("3 more questions than may be open, from one address", flags=("--suspended", str(SUSPENDED)))
+@case("3 more questions than may be open, from one address", flags=("--suspended", str(SUSPENDED)), decided_by="core")
 async def many_suspensions(attack: Attack) -> None:
     body, headers = modern_call("test_elicitation", message="?")
     connection = await attack.connect()
@@ -79,3 +79,26 @@ async def unanswered_questions(attack: Attack) -> None:
             await connection.read_head()
             connection.close()
         attack.end_round()
+
+
+# More than one client may have in flight by default.
+PIPELINED = 2_700
+
+
+# A listener of our own takes one call after the other, and learns of the end of such a connection when it next writes.
+@case("3 calls that are sent in a row, whose clients are gone", mounts=("asgi", "handler", "fetch"))
+async def calls_in_a_row(attack: Attack) -> None:
+    body, headers = modern_call("test_cancellation", label="a")
+    each = 30
+    for _ in range(PIPELINED // each):
+        connection = await attack.connect()
+        head = connection.head("POST", "/mcp", headers | {"content-length": str(len(body))})
+        await connection.send((head + body) * each)
+        # The server has begun what it would by the time that it answers somebody else.
+        await attack.neighbour_turn(1)
+        connection.close()
+    await attack.neighbour_turn()
+    body, headers = modern_call("test_echo", text="a")
+    answer = await attack.post(body, headers)
+    served = answer is not None and "result" in answer.message()
+    attack.expect(served, f"calls of clients that are gone still count: {answer}")

@@ -22,6 +22,8 @@ class Target:
     language: str
     mount: str
     _command: Callable[[], list[str]]
+    knows_addresses: bool = True
+    """Whether it tells clients apart by where they come from. Without that what one may use is what all may."""
 
     @property
     def is_standalone(self) -> bool:
@@ -64,8 +66,12 @@ def _python_asgi() -> list[str]:
     return [str(_mounted_python()), str(SERVERS / "python" / "mounted_server.py")]
 
 
-def _node(way: str) -> Callable[[], list[str]]:
-    return lambda: [environment.mcpline_node(), str(SERVERS / "node" / "mounted-server.mjs"), way]
+def _node(way: str, *flags: str) -> Callable[[], list[str]]:
+    return lambda: [environment.mcpline_node(), str(SERVERS / "node" / "mounted-server.mjs"), way, *flags]
+
+
+# As much as one client may use elsewhere, so that the same bounds hold.
+SHARE_OF_FETCH = ("--peer-bytes", str(128 * 1024 * 1024))
 
 
 def targets() -> list[Target]:
@@ -79,6 +85,7 @@ def targets() -> list[Target]:
         Target("rust", "tower", lambda: [*subjects.SERVERS["rust"].command(), "--tower", "1"]),
         Target("python", "asgi", _python_asgi),
         Target("node", "handler", _node("handler")),
-        Target("node", "fetch", _node("fetch")),
+        # A `Request` doesn't say where it comes from.
+        Target("node", "fetch", _node("fetch", *SHARE_OF_FETCH), knows_addresses=False),
     ]
     return standalone + mounts
