@@ -16,8 +16,8 @@ from peer import HANDSHAKE, MODERN, REVISIONS
 # Kinds of errors.
 RPC, LATE, HTTP, LOST, INVALID, OPEN = "rpc", "timed_out", "http", "connection", "invalid", "open"
 OK = "ok"
-# The statuses by which an endpoint may say that it speaks something else.
-OF_ANOTHER_ERA = (400, 404, 405)
+# The statuses by which an endpoint says nothing of what it speaks: it wants credentials.
+OF_NO_ERA = (401,)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ PIPE = [
 
 
 def _status(code: int, body: str) -> Row:
-    probe = OK if code in OF_ANOTHER_ERA else HTTP
+    probe = HTTP if code in OF_NO_ERA else OK
     return Row(f"status {code} with {body}", probe, HTTP, RPC if body == "an error" else HTTP)
 
 
@@ -151,7 +151,9 @@ PAIR = [
 STREAM = {
     **dict.fromkeys(("opens with a whole url", "opens with cr", "opens bytewise"), OK),
     **dict.fromkeys((f"status {code}" for code in STATUSES), HTTP),
-    **dict.fromkeys(("endpoint elsewhere", "endpoint nowhere", "no stream", "endless line"), INVALID),
+    # What the endpoint said to the POST before.
+    "no stream": HTTP,
+    **dict.fromkeys(("endpoint elsewhere", "endpoint nowhere", "endless line"), INVALID),
     **dict.fromkeys(("no endpoint", "silence"), OPEN),
     **dict.fromkeys(("closes", "resets", "ends before the endpoint"), LOST),
 }

@@ -162,8 +162,17 @@ fn whatever_a_legacy_server_makes_of_the_probe_it_is_shaken_hands_with() {
         Fate::Silence,
         Fate::Http(400, None),
         Fate::Http(400, Some(RpcError::new(ErrorCode(-32000), "no session"))),
+        Fate::Http(403, None),
         Fate::Http(404, None),
         Fate::Http(405, None),
+        Fate::Http(409, None),
+        Fate::Http(422, None),
+        Fate::Http(422, Some(RpcError::invalid_params("method"))),
+        Fate::Http(426, None),
+        Fate::Http(429, None),
+        Fate::Http(500, None),
+        Fate::Http(501, None),
+        Fate::Http(503, None),
     ];
     for temper in tempers {
         let (opened, log) = open(plan(), |message| match is_discover(message) {
@@ -284,8 +293,129 @@ fn an_endpoint_without_either_era_may_be_a_pair() {
 }
 
 #[test]
-fn what_says_nothing_of_the_era_is_no_reason_to_try_another() {
-    for status in [401, 403, 421, 429, 500, 502, 503] {
+fn any_4xx_to_initialize_leads_to_http_sse_and_nothing_is_tried_twice() {
+    let whole = [
+        "discover 2026-07-28",
+        "initialize 2025-11-25",
+        "pair",
+        "initialize 2025-11-25",
+    ];
+    for status in [400, 403, 404, 405, 406, 409, 415, 421, 422, 426, 501] {
+        let mut asked = 0;
+        let (opened, log) = open(plan(), |message| {
+            asked += 1;
+            match asked {
+                3 => shaken_with("2024-11-05"),
+                _ => {
+                    assert!(is_discover(message) || asked == 2);
+                    Fate::Http(status, None)
+                }
+            }
+        });
+        assert_eq!(opened.expect("opens").revision, Revision::V2024_11_05);
+        assert_eq!(log, whole, "{status}");
+        let (failed, log) = open(plan(), |_| Fate::Http(status, None));
+        let error = None;
+        assert_eq!(failed, Err(OpenError::Http { status, error }));
+        assert_eq!(log, whole, "{status}");
+    }
+    for status in [429, 500, 502, 503] {
+        let (failed, log) = open(plan(), |_| Fate::Http(status, None));
+        let error = None;
+        assert_eq!(failed, Err(OpenError::Http { status, error }));
+        assert_eq!(log, whole[..2], "{status}");
+    }
+}
+
+#[test]
+fn every_way_that_failed_is_told() {
+    let mut opening = Opening::new(plan());
+    let now = Duration::ZERO;
+    assert!(matches!(opening.start(now), Step::Send { .. }));
+    assert!(matches!(opening.refused(500, None, now), Step::Send { .. }));
+    assert!(matches!(opening.refused(422, None, now), Step::UsePair));
+    assert!(matches!(opening.start(now), Step::Send { .. }));
+    assert!(matches!(opening.gone(), Step::Failed(_)));
+    let attempts: Vec<_> = opening
+        .attempts()
+        .iter()
+        .map(|attempt| (attempt.method, attempt.over_http_sse, attempt.error.clone()))
+        .collect();
+    let http = |status| OpenError::Http {
+        status,
+        error: None,
+    };
+    let gone = OpenError::Gone {
+        method: "initialize",
+    };
+    assert_eq!(
+        attempts,
+        [
+            ("server/discover", false, http(500)),
+            ("initialize", false, http(422)),
+            ("initialize", true, gone),
+        ]
+    );
+}
+
+#[test]
+fn with_the_handshake_first_a_server_of_the_other_era_is_found_too() {
+    let mut handshake = plan();
+    handshake.remembered = Some(Era::Legacy);
+    // The last one refuses the GET of HTTP+SSE, too.
+    for (refusal, middle) in [
+        (Fate::Http(500, None), None),
+        (
+            Fate::Http(404, Some(RpcError::method_not_found("initialize"))),
+            None,
+        ),
+        (
+            Fate::Http(422, None),
+            Some(["pair", "initialize 2025-11-25", "reconnect"]),
+        ),
+    ] {
+        let mut asked = 0;
+        let (opened, log) = open(handshake.clone(), |message| {
+            asked += 1;
+            match (is_discover(message), asked) {
+                (true, _) => discovered(&["2026-07-28"]),
+                (false, 1) => refusal.clone(),
+                (false, _) => Fate::Gone,
+            }
+        });
+        assert_eq!(opened.expect("opens").revision, Revision::V2026_07_28);
+        assert_eq!(
+            log.first().map(String::as_str),
+            Some("initialize 2025-11-25")
+        );
+        assert_eq!(log.last().map(String::as_str), Some("discover 2026-07-28"));
+        assert_eq!(
+            log[1..log.len() - 1],
+            middle.into_iter().flatten().collect::<Vec<_>>()
+        );
+    }
+}
+
+#[test]
+fn a_server_known_to_be_modern_is_not_taken_for_an_old_one_when_it_is_overloaded() {
+    let mut modern = plan();
+    modern.remembered = Some(Era::Modern);
+    for status in [429, 500, 502, 503] {
+        let (failed, log) = open(modern.clone(), |_| Fate::Http(status, None));
+        let error = None;
+        assert_eq!(failed, Err(OpenError::Http { status, error }));
+        assert_eq!(log.len(), 1, "{status}");
+    }
+    let (opened, _) = open(modern, |message| match is_discover(message) {
+        true => Fate::Http(422, None),
+        false => shaken(message),
+    });
+    assert_eq!(opened.expect("opens").revision, Revision::V2025_11_25);
+}
+
+#[test]
+fn a_demand_for_credentials_is_no_reason_to_try_the_other_era() {
+    for status in [401, 407] {
         let (failed, log) = open(plan(), |_| Fate::Http(status, None));
         let error = None;
         assert_eq!(failed, Err(OpenError::Http { status, error }));

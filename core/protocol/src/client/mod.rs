@@ -19,7 +19,7 @@ mod tools;
 pub use cache::{Cache, MAX_CACHED, MAX_CACHED_BYTES, MAX_CACHED_FOR, is_cacheable};
 pub use calls::{CallError, CallKey, CallTimeouts, Calls, Outcome, Overdue};
 pub use conversation::{Ask, Conversation, Heard, is_header_mismatch};
-pub use opening::{OpenError, OpenTimeouts, Opened, Opening, Plan, Step};
+pub use opening::{OpenAttempt, OpenError, OpenTimeouts, Opened, Opening, Plan, Step};
 pub use output::OutputCheck;
 pub use rounds::{InputNeeded, InputQuestion};
 pub use tools::{Learnt, MAX_KNOWN_TOOLS, MAX_KNOWN_TOOLS_BYTES, ToolBook, ToolPage};

@@ -5,6 +5,11 @@
 //! refusal by HTTP ([`Opening::refused`]), the end of the server ([`Opening::gone`]), or nothing
 //! ([`Opening::handle_timeout`]). Each report gives the next step, and the last one is [`Step::Opened`] or
 //! [`Step::Failed`]. However a server behaves, this takes no longer than one probe and three answers may.
+//!
+//! An HTTP status that refuses one era says little of the other: servers of the handshake era answer a first message
+//! that isn't `initialize` with 400, 403, 404, 409, 422, 426, 429 or 5xx, as their framework has it. So each way is tried
+//! once: the era that comes first, the other one, and HTTP+SSE where `initialize` is refused with 4xx (2025-03-26,
+//! `basic/transports`, backwards compatibility). A demand for credentials (401, 407) ends the opening at once.
 
 use std::time::Duration;
 
@@ -27,7 +32,7 @@ pub struct Plan {
     pub capabilities: ClientCapabilities,
     /// The revisions that it may speak, in any order.
     pub revisions: Vec<Revision>,
-    /// What the server spoke the last time. It is tried first, and anything else only if that fails.
+    /// The era to try first; the other one is tried only if that fails. Without it `server/discover` goes first.
     pub remembered: Option<Era>,
     /// How long to wait.
     pub timeouts: OpenTimeouts,
@@ -131,7 +136,7 @@ pub enum OpenError {
         reason: String,
     },
     /// The server refused by HTTP.
-    #[error("the server answered with HTTP status {status}")]
+    #[error("the server answered with HTTP status {status}{}", said(error.as_ref()))]
     Http {
         /// The status.
         status: u16,
@@ -157,6 +162,21 @@ pub enum OpenError {
     NoRevision,
 }
 
+fn said(error: Option<&RpcError>) -> String {
+    error.map(|error| format!(": {error}")).unwrap_or_default()
+}
+
+/// One way that was tried to open a conversation, and how it failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct OpenAttempt {
+    /// What was asked: `server/discover` or `initialize`.
+    pub method: &'static str,
+    /// Whether it was asked over HTTP+SSE (2024-11-05).
+    pub over_http_sse: bool,
+    /// How it failed.
+    pub error: OpenError,
+}
+
 fn words(revisions: &[Revision]) -> String {
     let names: Vec<_> = revisions.iter().map(|revision| revision.as_str()).collect();
     names.join(", ")
@@ -180,6 +200,10 @@ pub struct Opening {
     /// The answer to a probe that came too late to be waited for.
     late: Option<DiscoverResult>,
     probe: Option<u64>,
+    /// The ways that failed, in order.
+    attempts: Vec<OpenAttempt>,
+    /// Requests go over HTTP+SSE.
+    on_pair: bool,
 }
 
 #[derive(Debug)]
@@ -213,7 +237,14 @@ impl Opening {
             tried: Tried::default(),
             late: None,
             probe: None,
+            attempts: Vec::new(),
+            on_pair: false,
         }
+    }
+
+    /// The ways that failed so far, in the order in which they were tried.
+    pub fn attempts(&self) -> &[OpenAttempt] {
+        &self.attempts
     }
 
     /// The first request, or the first after [`Step::Reconnect`] or [`Step::UsePair`].
@@ -243,17 +274,21 @@ impl Opening {
             }
             return Step::Wait;
         };
+        if let Err(error) = &outcome {
+            self.failed(asked.method, &OpenError::Refused(error.clone()));
+        }
         match (asked.method, outcome) {
             (DISCOVER, Ok(result)) => match result.decode::<DiscoverResult>() {
                 Ok(found) => self.discovered(found, now),
                 // A server of the handshake era that answers whatever it is asked.
-                Err(error) => self.other_era(
-                    OpenError::Invalid {
+                Err(error) => {
+                    let error = OpenError::Invalid {
                         method: DISCOVER,
                         reason: error.to_string(),
-                    },
-                    now,
-                ),
+                    };
+                    self.failed(DISCOVER, &error);
+                    self.other_era(error, now)
+                }
             },
             (DISCOVER, Err(error)) => self.probe_refused(error, now),
             (_, Ok(result)) => self.shaken(&result, now),
@@ -271,23 +306,35 @@ impl Opening {
             status,
             error: error.clone(),
         };
+        self.failed(asked.method, &refusal);
+        let code = error.as_ref().map(|error| error.code);
         if let Some(error) = error.filter(is_modern) {
             return self.probe_refused(error, now);
         }
-        // Credentials, overload and defects tell nothing of what a server speaks.
-        if !matches!(status, 400 | 404 | 405 | 406 | 415) {
+        if needs_credentials(status) || status < 400 {
             return Step::Failed(refusal);
         }
         if asked.method == DISCOVER {
+            // A server that is known to have `server/discover` is overloaded or broken, not old.
+            let is_known = self.plan.remembered == Some(Era::Modern);
+            if is_known && !self.tried.legacy && (status == 429 || status >= 500) {
+                return Step::Failed(refusal);
+            }
             return self.other_era(refusal, now);
         }
-        let has_pair = self.plan.revisions.contains(&Revision::V2024_11_05);
-        if has_pair && !std::mem::replace(&mut self.tried.pair, true) {
-            self.era = Some(Era::Legacy);
-            return Step::UsePair;
+        if let Some(found) = self.late.take() {
+            return self.discovered(found, now);
         }
-        if self.tried.pair {
-            return Step::Failed(refusal);
+        let speaks_json_rpc =
+            code == Some(ErrorCode::METHOD_NOT_FOUND) && self.has_untried(Era::Modern);
+        if may_be_pair(status)
+            && !speaks_json_rpc
+            && self.plan.revisions.contains(&Revision::V2024_11_05)
+            && !std::mem::replace(&mut self.tried.pair, true)
+        {
+            self.era = Some(Era::Legacy);
+            self.on_pair = true;
+            return Step::UsePair;
         }
         self.other_era(refusal, now)
     }
@@ -297,16 +344,22 @@ impl Opening {
         let Some(asked) = self.asked.take() else {
             return Step::Wait;
         };
+        let error = OpenError::Gone {
+            method: asked.method,
+        };
+        self.failed(asked.method, &error);
+        if self.on_pair {
+            return self.leave_pair(error);
+        }
         // Some servers of the handshake era end over a request that they don't know.
-        let legacy = self.preferred(Era::Legacy).is_some() && !self.tried.legacy;
-        if asked.method == DISCOVER && legacy && !std::mem::replace(&mut self.tried.reconnect, true)
+        if asked.method == DISCOVER
+            && self.has_untried(Era::Legacy)
+            && !std::mem::replace(&mut self.tried.reconnect, true)
         {
             self.era = Some(Era::Legacy);
             return Step::Reconnect;
         }
-        Step::Failed(OpenError::Gone {
-            method: asked.method,
-        })
+        Step::Failed(error)
     }
 
     /// The latest request waits for something that isn't the server's doing, such as a user who is asked for consent: its
@@ -344,6 +397,7 @@ impl Opening {
             method: asked.method,
             waited: now.saturating_sub(asked.since),
         };
+        self.failed(asked.method, &error);
         if asked.method == DISCOVER {
             self.probe = Some(asked.id);
             return self.other_era(error, now);
@@ -476,6 +530,7 @@ impl Opening {
                     method: INITIALIZE,
                     reason: error.to_string(),
                 };
+                self.failed(INITIALIZE, &error);
                 return self.fail_handshake(error, now);
             }
         };
@@ -523,13 +578,33 @@ impl Opening {
 
     /// Goes on with the other era, or fails with `error` if it has been tried or may not be spoken.
     fn other_era(&mut self, error: OpenError, now: Duration) -> Step {
-        let modern = self.preferred(Era::Modern).is_some() && !self.tried.modern;
-        let legacy = self.preferred(Era::Legacy).is_some() && !self.tried.legacy;
+        if self.on_pair {
+            return self.leave_pair(error);
+        }
         match self.era {
-            Some(Era::Modern) if legacy => self.initialize(now),
-            Some(Era::Legacy) if modern => self.discover(now),
+            Some(Era::Modern) if self.has_untried(Era::Legacy) => self.initialize(now),
+            Some(Era::Legacy) if self.has_untried(Era::Modern) => self.discover(now),
             _ => Step::Failed(error),
         }
+    }
+
+    /// HTTP+SSE failed: what is left is `server/discover`, over a link of its own.
+    fn leave_pair(&mut self, error: OpenError) -> Step {
+        if !self.has_untried(Era::Modern) {
+            return Step::Failed(error);
+        }
+        self.on_pair = false;
+        self.era = Some(Era::Modern);
+        Step::Reconnect
+    }
+
+    /// Notes that a way failed.
+    fn failed(&mut self, method: &'static str, error: &OpenError) {
+        self.attempts.push(OpenAttempt {
+            method,
+            over_http_sse: self.on_pair,
+            error: error.clone(),
+        });
     }
 
     fn opened(&mut self, opened: Opened) -> Step {
@@ -551,6 +626,15 @@ impl Opening {
         self.plan.revisions.iter().filter(of_era).max().copied()
     }
 
+    /// Whether the client may speak this era and has not tried it.
+    fn has_untried(&self, era: Era) -> bool {
+        let tried = match era {
+            Era::Modern => self.tried.modern,
+            Era::Legacy => self.tried.legacy,
+        };
+        !tried && self.preferred(era).is_some()
+    }
+
     /// The newest revision that both may speak.
     fn common(&self, server: &[String]) -> Option<Revision> {
         let known = server.iter().filter_map(|version| Revision::parse(version));
@@ -562,6 +646,17 @@ impl Opening {
 
 fn number(id: u64) -> RequestId {
     RequestId::number(i64::try_from(id).unwrap_or(i64::MAX))
+}
+
+/// Whether a status demands credentials, of the server or of a proxy: another request without them fails, too.
+fn needs_credentials(status: u16) -> bool {
+    matches!(status, 401 | 407)
+}
+
+/// Whether an endpoint that refuses `initialize` with this status may be one of HTTP+SSE: any 4xx (2025-03-26,
+/// `basic/transports`, backwards compatibility) but too many requests, and 501, which says that there is no POST.
+fn may_be_pair(status: u16) -> bool {
+    (matches!(status, 400..=499) && status != 429) || status == 501
 }
 
 /// Whether only a server of 2026-07-28 gives this error (`basic/versioning`, backward compatibility).
