@@ -5,7 +5,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mcpline::client::{Address, Channel, Client, ClientBuilder, ClientError, Dial, RequestOptions};
+use mcpline::client::{
+    Address, Channel, Client, ClientBuilder, ClientError, ClientErrorKind, Dial, RequestOptions,
+};
 use mcpline::protocol::client::OpenError;
 use mcpline::{Revision, RpcError};
 use serde_json::{Value, json};
@@ -75,26 +77,31 @@ async fn an_answer_that_cant_be_read_is_invalid_and_not_a_lost_connection() {
 }
 
 /// What an HTTP server of these tests does with one request: `METHOD PATH` and the body.
-type Serve = fn(&str, &Value) -> Reply;
+type Serve = dyn Fn(&str, &Value) -> Reply + Send + Sync;
 
 enum Reply {
     Whole(&'static str),
+    /// 200 with one JSON-RPC message.
+    Json(Value),
+    /// A status and further headers, without a body.
+    Status(&'static str),
     /// The stream of HTTP+SSE, which stays open.
     Stream(&'static str),
     /// 202, and this event on the stream.
     Event(Value),
 }
 
-async fn served(serve: Serve) -> String {
+async fn served(serve: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static) -> String {
+    let serve: Arc<Serve> = Arc::new(serve);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let stream: Arc<Mutex<Option<OwnedWriteHalf>>> = Arc::default();
     tokio::spawn(async move {
         while let Ok((connection, _)) = listener.accept().await {
-            let stream = stream.clone();
+            let (stream, serve) = (stream.clone(), serve.clone());
             tokio::spawn(async move {
                 // The client may leave at any time.
-                let _ = one(connection, serve, &stream).await;
+                let _ = one(connection, &*serve, &stream).await;
             });
         }
     });
@@ -103,7 +110,7 @@ async fn served(serve: Serve) -> String {
 
 async fn one(
     connection: TcpStream,
-    serve: Serve,
+    serve: &Serve,
     stream: &Mutex<Option<OwnedWriteHalf>>,
 ) -> std::io::Result<()> {
     let (reader, mut writer) = connection.into_split();
@@ -124,6 +131,19 @@ async fn one(
     let message = serde_json::from_slice(&body).unwrap_or_default();
     match serve(&what.join(" "), &message) {
         Reply::Whole(answer) => writer.write_all(answer.as_bytes()).await,
+        Reply::Json(message) => {
+            let body = message.to_string();
+            let head = format!(
+                "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+                body.len()
+            );
+            writer.write_all((head + &body).as_bytes()).await
+        }
+        Reply::Status(status) => {
+            let head =
+                format!("HTTP/1.1 {status}\r\ncontent-length: 0\r\nconnection: close\r\n\r\n");
+            writer.write_all(head.as_bytes()).await
+        }
         Reply::Stream(head) => {
             writer.write_all(head.as_bytes()).await?;
             *stream.lock().await = Some(writer);
@@ -150,15 +170,88 @@ async fn what_an_endpoint_says_is_told_rather_than_that_it_has_no_stream() {
         "POST /mcp" => Reply::Whole(
             "HTTP/1.1 400 Bad Request\r\ncontent-length: 14\r\nconnection: close\r\n\r\nno such tenant",
         ),
-        _ => Reply::Whole(
-            "HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
-        ),
+        _ => Reply::Status("405 Method Not Allowed"),
     });
     let error = host().connect(url.await).await.expect_err("refused");
-    let ClientError::Http { status, body, .. } = &error else {
+    let ClientError::Http { status, body, .. } = error.cause() else {
         panic!("{error:?}");
     };
     assert_eq!((*status, body.as_str()), (400, "no such tenant"));
+}
+
+#[runtimes::test]
+async fn an_old_server_is_reached_whatever_status_answers_the_probe() {
+    for status in [
+        "403 Forbidden",
+        "409 Conflict",
+        "422 Unprocessable Content",
+        "426 Upgrade Required",
+        "429 Too Many Requests\r\nretry-after: 60",
+        "500 Internal Server Error",
+        "503 Service Unavailable\r\nretry-after: 60",
+    ] {
+        let url = served(
+            move |what, message| match (what, message["method"].as_str()) {
+                ("POST /mcp", Some("initialize")) => Reply::Json(shaken(&message["id"])),
+                ("POST /mcp", Some("notifications/initialized")) => Reply::Status("202 Accepted"),
+                ("POST /mcp", _) => Reply::Status(status),
+                _ => Reply::Status("405 Method Not Allowed"),
+            },
+        );
+        let client = Client::builder("host", "1")
+            .connect(url.await)
+            .await
+            .expect(status);
+        assert!(!client.revision().is_modern(), "{status}");
+        client.close().await;
+    }
+}
+
+#[runtimes::test]
+async fn a_server_of_http_sse_is_reached_whatever_4xx_answers_initialize() {
+    for status in ["403 Forbidden", "422 Unprocessable Content"] {
+        let url = served(move |what, message| match what {
+            "GET /mcp" => Reply::Stream(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: endpoint\ndata: /messages\n\n",
+            ),
+            "POST /messages" if message["method"] == "initialize" => {
+                Reply::Event(shaken(&message["id"]))
+            }
+            "POST /messages" => Reply::Status("202 Accepted"),
+            _ => Reply::Status(status),
+        });
+        let client = Client::builder("host", "1")
+            .connect(url.await)
+            .await
+            .expect(status);
+        assert!(!client.revision().is_modern(), "{status}");
+        client.close().await;
+    }
+}
+
+#[runtimes::test]
+async fn the_error_tells_what_each_way_was_answered() {
+    let url = served(|what, message| match (what, message["method"].as_str()) {
+        ("POST /mcp", Some("initialize")) => Reply::Whole(
+            "HTTP/1.1 403 Forbidden\r\ncontent-length: 14\r\nconnection: close\r\n\r\nno such tenant",
+        ),
+        ("POST /mcp", _) => Reply::Status("500 Internal Server Error"),
+        // A page for people.
+        _ => Reply::Whole(
+            "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\nconnection: close\r\n\r\n<html>",
+        ),
+    });
+    let error = Client::builder("host", "1")
+        .connect(url.await)
+        .await
+        .expect_err("refused");
+    assert_eq!(error.kind(), ClientErrorKind::Http);
+    assert_eq!(
+        error.to_string(),
+        "the server answered with HTTP status 403: no such tenant (tried `server/discover`: the server answered with \
+         HTTP status 500; `initialize`: the server answered with HTTP status 403: no such tenant; `initialize` over \
+         HTTP+SSE: the server's answer is invalid: the answer to GET is no event stream)"
+    );
 }
 
 #[runtimes::test]
@@ -169,13 +262,11 @@ async fn a_refused_handshake_over_http_sse_is_told_and_not_what_was_tried_before
         ),
         "POST /messages" => Reply::Event(json!({"jsonrpc": "2.0", "id": message["id"],
             "error": {"code": -32602, "message": "who are you?"}})),
-        _ => Reply::Whole(
-            "HTTP/1.1 405 Method Not Allowed\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
-        ),
+        _ => Reply::Status("405 Method Not Allowed"),
     });
     let error = host().connect(url.await).await.expect_err("refused");
     let refused = OpenError::Refused(RpcError::invalid_params("who are you?"));
-    assert_eq!(error, ClientError::Open(refused));
+    assert_eq!(error.cause(), &ClientError::Open(refused));
 }
 
 /// Shakes hands, and has a further page of tools for whatever cursor it is asked with.

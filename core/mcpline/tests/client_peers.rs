@@ -184,7 +184,10 @@ async fn a_server_that_says_nothing_at_all_is_given_up_within_the_stated_bound()
         .await
         .expect_err("silence");
     assert!(
-        matches!(&failed, ClientError::Open(OpenError::TimedOut { .. })),
+        matches!(
+            failed.cause(),
+            ClientError::Open(OpenError::TimedOut { .. })
+        ),
         "{failed:?}"
     );
     // The clock is a paused one: it shows what was waited for.

@@ -235,7 +235,7 @@ async fn serve() -> SocketAddr {
 /// Whether this is how a client says that a connection failed.
 fn is_of_connection(error: &ClientError) -> bool {
     matches!(
-        error,
+        error.cause(),
         ClientError::Unreachable { .. } | ClientError::ConnectionLost { .. }
     )
 }

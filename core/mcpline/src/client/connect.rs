@@ -10,7 +10,8 @@ use tokio::sync::mpsc;
 
 use crate::clock;
 
-use super::error::ClientError;
+use super::error::{ClientError, ClientErrorKind, ConnectAttempt};
+use super::http::NO_EVENT_STREAM;
 use super::inner::Inner;
 use super::link::{Link, Outgoing, Purpose, RequestHead, Sink};
 use super::session::{Reception, Report, Session};
@@ -40,9 +41,11 @@ pub(super) async fn open(
         endpoint: None,
         asked: None,
         backlog: VecDeque::new(),
+        attempts: Vec::new(),
     };
     let mut step = driver.opening.start(clock::now());
     loop {
+        driver.note_failures();
         step = match step {
             Step::Send {
                 id,
@@ -106,9 +109,28 @@ struct Driver {
     asked: Option<u64>,
     /// What the server said besides, for the conversation to hear.
     backlog: VecDeque<Report>,
+    /// The ways that failed.
+    attempts: Vec<ConnectAttempt>,
 }
 
 impl Driver {
+    /// Notes the ways that have just failed, with what the transport says of it.
+    fn note_failures(&mut self) {
+        for failed in &self.opening.attempts()[self.attempts.len()..] {
+            let error = match (&failed.error, &self.why) {
+                (OpenError::TimedOut { .. }, _) | (_, None) => {
+                    ClientError::Open(failed.error.clone())
+                }
+                (_, Some(why)) => why.clone(),
+            };
+            self.attempts.push(ConnectAttempt {
+                method: failed.method,
+                over_http_sse: failed.over_http_sse,
+                error,
+            });
+        }
+    }
+
     /// Awaits what comes of the latest request.
     async fn wait(&mut self) -> Step {
         let deadline = self.opening.poll_deadline();
@@ -271,12 +293,15 @@ impl Driver {
 
     /// The fullest account of a failure.
     fn explain(self, error: OpenError) -> ClientError {
+        let attempts = self.attempts;
         // That HTTP+SSE isn't served either says less than what the endpoint said itself.
         let why = match (&error, self.why) {
             (OpenError::Gone { .. }, Some(why)) if isnt_served(&why) => self.endpoint.or(Some(why)),
             (_, why) => why,
         };
-        match (&error, why) {
+        // What both sides speak explains itself.
+        let explains_itself = matches!(error, OpenError::NoCommonRevision { .. });
+        let cause = match (&error, why) {
             (OpenError::Http { .. }, Some(why @ ClientError::Http { .. }))
             | (
                 OpenError::Refused(_),
@@ -284,19 +309,29 @@ impl Driver {
             )
             | (OpenError::Gone { .. }, Some(why)) => why,
             _ => ClientError::Open(error),
+        };
+        let is_of_connection =
+            |attempt: &ConnectAttempt| attempt.error.kind() == ClientErrorKind::Connection;
+        if attempts.len() < 2 || explains_itself || attempts.iter().all(is_of_connection) {
+            return cause;
+        }
+        ClientError::NotOpened {
+            cause: Box::new(cause),
+            attempts,
         }
     }
 }
 
-/// Whether this is how a server says that something is not there.
+/// Whether this is how a server without an event stream answers the GET of HTTP+SSE: with a status that demands no
+/// credentials, or with something else than a stream.
 fn isnt_served(error: &ClientError) -> bool {
-    matches!(
-        error,
-        ClientError::Http {
-            status: 400 | 404 | 405 | 406 | 415 | 501,
-            ..
+    match error {
+        ClientError::Http { status, .. } => {
+            matches!(status, 400..=499 | 501) && !matches!(status, 401 | 407)
         }
-    )
+        ClientError::Invalid { reason } => reason == NO_EVENT_STREAM,
+        _ => false,
+    }
 }
 
 /// Most messages kept for the conversation while it is being opened: a server has little to say by then.

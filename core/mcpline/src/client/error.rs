@@ -74,6 +74,14 @@ pub enum ClientError {
     /// The conversation could not be opened.
     #[error("{0}")]
     Open(OpenError),
+    /// The conversation could not be opened in any of several ways.
+    #[error("{cause} (tried {})", each(attempts))]
+    NotOpened {
+        /// The failure that tells most: its kind, its status and its JSON-RPC error are those of this one.
+        cause: Box<ClientError>,
+        /// What was tried, in order, and how each failed.
+        attempts: Vec<ConnectAttempt>,
+    },
     /// The server asked for input more often than [`max_rounds`](super::ClientSettings::max_rounds) allows.
     #[error("the server asked for input {rounds} times without giving a result")]
     TooManyRounds {
@@ -93,6 +101,27 @@ pub enum ClientError {
     /// The client was used wrongly; nothing was sent.
     #[error("{0}")]
     Misuse(String),
+}
+
+/// One way that was tried to open a conversation, and how it failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConnectAttempt {
+    /// What was asked: `server/discover` or `initialize`.
+    pub method: &'static str,
+    /// Whether it was asked over HTTP+SSE (2024-11-05).
+    pub over_http_sse: bool,
+    /// How it failed.
+    pub error: ClientError,
+}
+
+impl std::fmt::Display for ConnectAttempt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let over = match self.over_http_sse {
+            true => " over HTTP+SSE",
+            false => "",
+        };
+        write!(f, "`{}`{over}: {}", self.method, self.error)
+    }
 }
 
 /// How much of an HTTP body an error keeps: enough for a message, not for a page of HTML.
@@ -161,9 +190,18 @@ impl ClientErrorKind {
 }
 
 impl ClientError {
+    /// The failure itself: the cause of [`NotOpened`](Self::NotOpened), else this one.
+    pub fn cause(&self) -> &Self {
+        match self {
+            Self::NotOpened { cause, .. } => cause,
+            other => other,
+        }
+    }
+
     /// What kind of failure this is.
     pub fn kind(&self) -> ClientErrorKind {
-        match self {
+        match self.cause() {
+            Self::NotOpened { .. } => ClientErrorKind::Open,
             Self::Rpc(_) => ClientErrorKind::Rpc,
             Self::TimedOut { .. } => ClientErrorKind::TimedOut,
             Self::Http { .. } => ClientErrorKind::Http,
@@ -184,7 +222,7 @@ impl ClientError {
     /// Whether the server certainly did nothing of what was asked, so that asking again can't do it twice.
     pub fn is_retry_safe(&self) -> bool {
         matches!(
-            self,
+            self.cause(),
             Self::SessionLost
                 | Self::Unreachable { .. }
                 | Self::Authorization(_)
@@ -195,7 +233,7 @@ impl ClientError {
     /// Whether it is not known what the server did.
     pub fn is_outcome_unknown(&self) -> bool {
         matches!(
-            self,
+            self.cause(),
             Self::TimedOut { .. }
                 | Self::ConnectionLost { .. }
                 | Self::Exited { unsent: false, .. }
@@ -204,7 +242,7 @@ impl ClientError {
 
     /// The JSON-RPC error that the server gave, as an answer or in the body of an HTTP status.
     pub fn rpc(&self) -> Option<&RpcError> {
-        match self {
+        match self.cause() {
             Self::Rpc(error) | Self::Open(OpenError::Refused(error)) => Some(error),
             Self::Http { error, .. } => error.as_deref(),
             _ => None,
@@ -230,6 +268,11 @@ impl From<CallError> for ClientError {
             },
         }
     }
+}
+
+fn each(attempts: &[ConnectAttempt]) -> String {
+    let attempts: Vec<_> = attempts.iter().map(ToString::to_string).collect();
+    attempts.join("; ")
 }
 
 fn excerpt(body: &str) -> String {

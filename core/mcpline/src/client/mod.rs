@@ -46,7 +46,7 @@ pub use builder::ClientBuilder;
 #[cfg(unix)]
 pub use child::{Command, Stderr};
 pub use cursors::Cursors;
-pub use error::{ClientError, ClientErrorKind, MAX_KEPT_BODY};
+pub use error::{ClientError, ClientErrorKind, ConnectAttempt, MAX_KEPT_BODY};
 pub use handlers::{Answer, Answerer, Handlers, Listener, sampling_refused};
 pub(crate) use http::{Fetcher, is_public, without_credentials};
 pub use http::{HttpSettings, Proxy};

@@ -11,8 +11,9 @@ use mcpline_protocol::{Era, Revision};
 pub struct ClientSettings {
     /// The revisions that may be spoken; all five by default.
     pub revisions: Vec<Revision>,
-    /// What the server spoke the last time, where the host remembers it: it is tried first, and the other era only
-    /// if that fails. Unknown by default.
+    /// The era to try first, such as what the server spoke the last time; the other one is tried only if that fails.
+    /// [`Era::Legacy`] sends `initialize` first, as the revisions up to 2025-11-25 demand. `None` by default:
+    /// `server/discover` probes. A client remembers what it found for as long as it lives.
     pub remembered: Option<Era>,
     /// How long opening a conversation may take. By default three seconds for a probe, half a minute for each answer
     /// that follows; in all no more than one probe and three answers.

@@ -129,7 +129,7 @@ pub enum FailureDetails<'e> {
 impl<'e> Failure<'e> {
     /// What there is to say of a failure.
     pub fn of(error: &'e ClientError) -> Self {
-        let details = match error {
+        let details = match error.cause() {
             ClientError::TimedOut { waited, in_all } => FailureDetails::TimedOut {
                 waited: waited.as_secs_f64(),
                 in_all: *in_all,
@@ -153,7 +153,7 @@ impl<'e> Failure<'e> {
             },
             _ => FailureDetails::None {},
         };
-        let given = match error {
+        let given = match error.cause() {
             ClientError::Unanswered(given) => Some(given),
             error => error.rpc(),
         };
@@ -171,7 +171,7 @@ impl<'e> Failure<'e> {
 }
 
 fn class_of(error: &ClientError) -> FailureClass {
-    match (error.kind(), error) {
+    match (error.kind(), error.cause()) {
         (ClientErrorKind::Rpc, _) => FailureClass::ServerError,
         (ClientErrorKind::TimedOut, _) => FailureClass::RequestTimedOut,
         (ClientErrorKind::Http, _) => FailureClass::HttpError,
@@ -293,6 +293,15 @@ mod tests {
             json!({"retry_safe": false, "outcome_unknown": false,
                    "status": 401, "body": "no", "challenge": null})
         );
+        let not_opened = ClientError::NotOpened {
+            cause: Box::new(error.clone()),
+            attempts: Vec::new(),
+        };
+        assert_eq!(
+            described(&not_opened)["members"],
+            described(&error)["members"]
+        );
+        assert_eq!(described(&not_opened)["class"], "HttpError");
         let error = ClientError::TimedOut {
             waited: Duration::from_millis(1500),
             in_all: true,

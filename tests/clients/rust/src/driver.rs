@@ -303,7 +303,7 @@ fn result(value: impl Serialize) -> Value {
 }
 
 fn told(error: &ClientError) -> Value {
-    let status = match error {
+    let status = match error.cause() {
         ClientError::Http { status, .. } => Some(*status),
         _ => None,
     };

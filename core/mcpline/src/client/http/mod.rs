@@ -31,7 +31,7 @@ mod tests;
 
 pub(crate) use fetcher::Fetcher;
 pub(crate) use http_client::HttpClient;
-pub(crate) use pair::PairLink;
+pub(crate) use pair::{NO_EVENT_STREAM, PairLink};
 pub(crate) use reach::is_public;
 pub(crate) use streamable::HttpLink;
 pub(crate) use target::without_credentials;

@@ -24,6 +24,9 @@ use super::repeats::{Repeat, Repeats};
 use super::target::Target;
 use super::tasks::Tasks;
 
+/// What is said of an endpoint that answers GET with something else than an event stream.
+pub(crate) const NO_EVENT_STREAM: &str = "the answer to GET is no event stream";
+
 /// One conversation over HTTP+SSE. Dropping it ends its tasks.
 pub(crate) struct PairLink {
     pair: Arc<Pair>,
@@ -211,7 +214,7 @@ impl Pair {
         };
         if answer.media() != Media::EventStream {
             return ClientError::Invalid {
-                reason: "the answer to GET is no event stream".to_owned(),
+                reason: NO_EVENT_STREAM.to_owned(),
             };
         }
         let mut events = Events::new(answer, self.client.settings.body_limit);
