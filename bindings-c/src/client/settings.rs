@@ -19,7 +19,8 @@ use super::plan::Target;
 ///   - `capabilities`: more that the host can do, beyond what callbacks declare, in its place member by member; `null` takes
 ///     one away.
 ///   - `revisions`: an array of the revisions that may be spoken, such as `["2025-11-25"]`; all five by default.
-///   - `era`: what the server spoke the last time, where the host remembers it: `"legacy"` (with a handshake) or `"modern"`.
+///   - `era`: the era to try first; the other one is tried only if that fails. `"legacy"` sends `initialize` first, as the
+///     revisions up to 2025-11-25 demand; `"modern"` expects 2026-07-28. By default `server/discover` probes.
 ///   - `probe_timeout` (3), `open_timeout` (30): how long opening waits for the answer to a probe, and to what follows.
 ///   - `timeout` (60), `total_timeout` (3600): how long requests wait without a sign of life, and in all.
 ///   - `max_rounds` (10): how often a server may ask for input in the course of one request.

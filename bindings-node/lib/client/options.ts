@@ -11,8 +11,8 @@ export interface ClientSettings {
   /** The revisions that may be spoken; all five by default. */
   revisions?: readonly Revision[];
   /**
-   * What the server spoke the last time, where the host remembers it (2026-07-28 is modern): it is tried first, the other
-   * only if that fails. Unknown by default.
+   * The era to try first; the other one is tried only if that fails. `"legacy"` sends `initialize` first, as the revisions
+   * up to 2025-11-25 demand; `"modern"` expects 2026-07-28. By default `server/discover` probes.
    */
   era?: "legacy" | "modern";
   /** How long the first message may stay unanswered before the server is taken for an older one. 3,000 by default. */

@@ -172,8 +172,8 @@ class ClientSettings(TypedDict, total=False):
     revisions: Sequence[Revision]
     """The revisions that may be spoken; all five by default."""
     era: Literal["legacy", "modern"]
-    """What the server spoke the last time, where the host remembers it (2026-07-28 is modern): it is tried first, the
-    other only if that fails. Unknown by default."""
+    """The era to try first; the other one is tried only if that fails. `"legacy"` sends `initialize` first, as the
+    revisions up to 2025-11-25 demand; `"modern"` expects 2026-07-28. By default `server/discover` probes."""
     probe_timeout: float
     """How long the first message may stay unanswered before the server is taken for an older one. 3 by default."""
     open_timeout: float
