@@ -10,7 +10,9 @@ use bytes::Bytes;
 use mcpline::client::{Address, Channel, Client, ClientError, Dial, Reissue, RequestOptions};
 use mcpline::protocol::Era;
 use mcpline::protocol::client::OpenError;
-use mcpline::protocol::vocabulary::{CacheHints, CacheScope, ElicitAction, ElicitResult, Tool};
+use mcpline::protocol::vocabulary::{
+    CacheHints, CacheScope, CreateMessageParams, ElicitAction, ElicitResult, Extra, Root, Tool,
+};
 use mcpline::server::ToolOptions;
 use mcpline::transport::http::HttpOptions;
 use mcpline::transport::{self, Stop};
@@ -204,6 +206,63 @@ async fn what_a_server_spoke_the_last_time_is_tried_first() {
         .expect("connects");
     assert_eq!(client.revision(), Revision::V2025_06_18);
     assert_eq!(server.count("server/discover"), 0);
+}
+
+#[runtimes::test]
+async fn answers_to_a_server_are_written_in_the_words_of_its_revision() {
+    let (told, mut answers) = mpsc::unbounded_channel();
+    let server = scripted(move |_, message| match message["method"].as_str() {
+        Some("initialize") => shake(message, "2024-11-05"),
+        Some("notifications/initialized") => {
+            let ask = |id, method: &str, params| {
+                Act::Say(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+            };
+            let mut asked: Vec<_> = (0..3)
+                .map(|case| {
+                    let params = json!({"messages": [], "maxTokens": case});
+                    ask(case, "sampling/createMessage", params)
+                })
+                .collect();
+            asked.push(ask(3, "roots/list", json!({})));
+            asked
+        }
+        Some(_) => error(message, -32601),
+        None => {
+            told.send(message.clone()).expect("somebody listens");
+            vec![]
+        }
+    });
+    let client = Client::builder("host", "1")
+        .on_sample(|params: CreateMessageParams| async move {
+            let text = |text: &str| json!({"type": "text", "text": text});
+            let content = match params.max_tokens {
+                0 => json!({"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}),
+                1 => json!([text("a"), text("b")]),
+                _ => json!([{"type": "tool_use", "id": "1", "name": "t", "input": {}}]),
+            };
+            let answer = json!({"role": "assistant", "model": "m", "content": content});
+            Ok(serde_json::from_value(answer).expect("an answer"))
+        })
+        .roots([Root::new("file:///a").with_meta(Extra::from_iter([("x".to_owned(), json!(1))]))])
+        .connect(server.address())
+        .await
+        .expect("connects");
+    let mut by_id = [Value::Null, Value::Null, Value::Null, Value::Null];
+    for _ in 0..by_id.len() {
+        let answer = answers.recv().await.expect("an answer");
+        let id = usize::try_from(answer["id"].as_u64().expect("a number")).expect("small");
+        by_id[id] = answer;
+    }
+    let note = json!({"type": "text", "text": "[audio left out: audio/wav]"});
+    assert_eq!(by_id[0]["result"]["content"], note);
+    let joined = json!({"type": "text", "text": "a\nb"});
+    assert_eq!(by_id[1]["result"]["content"], joined);
+    assert_eq!(
+        by_id[2]["error"],
+        json!({"code": -32603, "message": "`content`: protocol revision 2024-11-05 has no tools in sampling"})
+    );
+    assert_eq!(by_id[3]["result"], json!({"roots": [{"uri": "file:///a"}]}));
+    client.close().await;
 }
 
 #[runtimes::test]

@@ -13,7 +13,7 @@ use mcpline_protocol::vocabulary::{
     ClientCapabilities, JsonObject, ListRootsResult, LogMessage, Root,
 };
 use mcpline_protocol::wire::{Method, Notification, Raw};
-use mcpline_protocol::{ErrorCode, RpcError};
+use mcpline_protocol::{ErrorCode, Revision, RpcError, adapt};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -80,6 +80,32 @@ impl Handlers {
             })
         })
     }
+}
+
+/// The answer as a server of `revision` reads it; an internal error, with a warning in the log, where the revision can't
+/// express it.
+pub(super) fn adapted(method: &str, answer: Answer, revision: Revision) -> Answer {
+    if !adapt::needs_adapting(method, revision) {
+        return answer;
+    }
+    let method = method.to_owned();
+    Box::pin(async move {
+        let answer = answer.await?;
+        let fitted = match answer.as_bytes().len() <= MAX_INLINE_DECODED_BYTES {
+            true => adapt::client_answer(&method, answer, revision),
+            false => {
+                let (never, asked) = (Arc::new(AtomicBool::new(false)), method.clone());
+                let fitting = offload::compute(never, move |_| {
+                    adapt::client_answer(&asked, answer, revision)
+                });
+                fitting.await.ok_or_else(ending)?
+            }
+        };
+        fitted.map_err(|error| {
+            tracing::warn!("the answer to {method} was not sent: {error}");
+            RpcError::internal_error(error.to_string())
+        })
+    })
 }
 
 /// Ends its task when it is dropped: nobody waits for the answer any more.

@@ -18,6 +18,7 @@ use crate::sync::{self, Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use crate::timers::{Alarm, Timed, Timers};
 
 use super::error::ClientError;
+use super::handlers::adapted;
 use super::inner::Inner;
 use super::link::{Link, Outgoing, Purpose, Reports, RequestHead};
 use super::settings::ProgressListener;
@@ -281,6 +282,7 @@ impl Session {
         }
         let params = request.params.as_ref().map(|params| params.raw().clone());
         let answer = client.handlers.answer(request.method.as_str(), params);
+        let answer = adapted(request.method.as_str(), answer, self.revision());
         let id = request.id.clone();
         // The task can't end before it is entered: it waits for the lock.
         let mut state = self.lock();
