@@ -545,6 +545,9 @@ impl Lane for Arc<Stream> {
     }
 }
 
+/// The charge for a copy of events, if it needs one.
+type Copied = Result<Option<Charge>, Exceeded>;
+
 /// A connection's view of a stream.
 pub(crate) struct Reader {
     stream: Arc<Stream>,
@@ -553,10 +556,11 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// The bytes of all events that are there; `None` when the stream ended or belongs to another reader.
+    /// The bytes of all events that are there; `None` when the stream ended or belongs to another reader, or when its
+    /// client has no room for a copy of them: then it may come back for them.
     pub(crate) fn poll(&mut self, cx: &std::task::Context<'_>) -> Poll<Option<Bytes>> {
         let stream = self.stream.clone();
-        let mut state = stream.lock();
+        let (mut state, charged) = self.lock_for_copy(&stream);
         if state.reader != self.reader {
             return Poll::Ready(None);
         }
@@ -564,7 +568,15 @@ impl Reader {
             state.connected = false;
             return Poll::Ready(None);
         }
-        if let Some(bytes) = self.take(&mut state, READ_BYTES) {
+        let charge = match charged {
+            Ok(charge) => charge,
+            Err(exceeded) => {
+                tracing::warn!(%exceeded, "a stream's connection was closed");
+                state.connected = false;
+                return Poll::Ready(None);
+            }
+        };
+        if let Some(bytes) = self.take(&mut state, charge) {
             return Poll::Ready(Some(bytes));
         }
         if state.ended {
@@ -587,33 +599,56 @@ impl Reader {
 }
 
 impl Reader {
-    /// Everything that is left of a stream that has ended; `None` if more may come.
+    /// Everything that is left of a stream that has ended; `None` if more may come, or it is too much to be given at once.
     pub(crate) fn rest(&mut self) -> Option<Bytes> {
         let stream = self.stream.clone();
-        let mut state = stream.lock();
-        (state.ended && state.reader == self.reader)
-            .then(|| self.take(&mut state, usize::MAX).unwrap_or_default())
-    }
-
-    /// The bytes of the next events that this reader hasn't been given yet: of as many as fit into `most`, and of one at
-    /// least.
-    fn take(&mut self, state: &mut State, most: usize) -> Option<Bytes> {
-        let keeping = self.stream.keeping;
-        self.cursor = self.cursor.max(state.first);
-        let next = state.first + state.events.len() as u64;
-        if self.cursor >= next {
+        let (mut state, charged) = self.lock_for_copy(&stream);
+        let charge = charged.ok()?;
+        if !state.ended || state.reader != self.reader {
             return None;
         }
-        let begin = (self.cursor - state.first) as usize;
+        let (begin, count, _) = self.upcoming(&state);
+        (begin + count == state.events.len())
+            .then(|| self.take(&mut state, charge).unwrap_or_default())
+    }
+
+    /// Locks the stream, with a charge for what [`take`](Self::take) copies next. It is made while the stream isn't locked:
+    /// room may be what other streams keep. Only what is kept beyond that needs it; otherwise the event's own is passed on.
+    fn lock_for_copy<'s>(&self, stream: &'s Stream) -> (MutexGuard<'s, State>, Copied) {
+        let state = stream.lock();
+        let (_, _, length) = self.upcoming(&state);
+        if !stream.keeping.resumable || length < UNCHARGED_BYTES {
+            return (state, Ok(None));
+        }
+        drop(state);
+        let charged = stream.client.hold_bytes(length).map(Some);
+        (stream.lock(), charged)
+    }
+
+    /// Where the next events begin that this reader hasn't been given yet, how many of them fit into [`READ_BYTES`] and are
+    /// one at least, and how long they are at most.
+    fn upcoming(&self, state: &State) -> (usize, usize, usize) {
+        let begin = self.cursor.saturating_sub(state.first) as usize;
         let mut length = 0;
         let mut count = 0;
-        for kept in state.events.range(begin..) {
+        for kept in state.events.iter().skip(begin) {
             let size = kept.event.len() + FRAME;
-            if count > 0 && length + size > most {
+            if count > 0 && length + size > READ_BYTES {
                 break;
             }
             length += size;
             count += 1;
+        }
+        (begin.min(state.events.len()), count, length)
+    }
+
+    /// The bytes of the upcoming events, for which `charge` was made.
+    fn take(&mut self, state: &mut State, charge: Option<Charge>) -> Option<Bytes> {
+        let keeping = self.stream.keeping;
+        self.cursor = self.cursor.max(state.first);
+        let (begin, count, length) = self.upcoming(state);
+        if count == 0 {
+            return None;
         }
         let mut out = Vec::with_capacity(length);
         let mut id = String::new();
@@ -648,7 +683,11 @@ impl Reader {
             return Some(out.into());
         }
         // Until it is written to the socket.
-        let charge = self.stream.client.hold_bytes_anyway(out.len());
+        let mut charge = charge.unwrap_or_else(|| self.stream.client.hold_bytes_anyway(0));
+        if let more @ 1.. = out.len().saturating_sub(charge.amount()) {
+            charge.join(self.stream.client.hold_bytes_anyway(more));
+        }
+        charge.shrink_to(out.len());
         Some(quota::charged(out.into(), charge))
     }
 }
@@ -684,6 +723,54 @@ mod tests {
 
     fn stream() -> Arc<Stream> {
         Stream::transient(&HttpOptions::default(), &client())
+    }
+
+    #[test]
+    fn copies_of_a_kept_stream_are_bounded_by_what_its_client_may_use() {
+        let client = ClientTable::new(1.0, 350_000, 8).sole_client();
+        let name = StreamName {
+            number: 1,
+            process: None,
+        };
+        let stream = Stream::resumable(name, None, &HttpOptions::default(), &client);
+        stream.prime();
+        let event = Bytes::from(vec![b'1'; 100_000]);
+        let status = crate::lane::Status::Result;
+        stream.message(Kind::Response(status), event).expect("room");
+        let cx = std::task::Context::from_waker(std::task::Waker::noop());
+        let copy = || {
+            let mut reader = stream.read(Some(0)).expect("kept");
+            assert!(reader.rest().is_none(), "it goes on");
+            match reader.poll(&cx) {
+                Poll::Ready(bytes) => bytes,
+                Poll::Pending => panic!("the event is there"),
+            }
+        };
+        let copies = [copy(), copy()];
+        assert!(copies.iter().all(Option::is_some));
+        assert!(copy().is_none(), "there is no room for a third");
+        assert!(client.held_bytes() < 350_000);
+        drop(copies);
+        assert!(copy().is_some(), "it comes back");
+    }
+
+    #[test]
+    fn what_is_left_of_a_long_stream_is_not_given_at_once() {
+        let client = client();
+        let name = StreamName {
+            number: 1,
+            process: None,
+        };
+        let stream = Stream::resumable(name, None, &HttpOptions::default(), &client);
+        for _ in 0..10 {
+            let event = Bytes::from(vec![b'1'; 100_000]);
+            stream.message(Kind::Request, event).expect("room");
+        }
+        stream.end();
+        let mut reader = stream.read(Some(0)).expect("kept");
+        assert!(reader.rest().is_none());
+        let mut reader = stream.read(Some(8)).expect("kept");
+        assert!(reader.rest().is_some_and(|rest| rest.len() < READ_BYTES));
     }
 
     #[test]
