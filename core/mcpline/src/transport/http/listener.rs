@@ -91,6 +91,7 @@ impl Transport for Http {
         let connections = self.options.connections;
         let service = HttpService::new(server.clone(), self.options, bound, true);
         server.inner().start(&tokio::runtime::Handle::current());
+        limit_unsent(&self.listener);
         // Whatever is left of them ends with this set. To have each look for a signal would cost every request.
         let mut open_connections = JoinSet::new();
         loop {
@@ -136,6 +137,19 @@ impl Transport for Http {
         Ok(())
     }
 }
+
+/// Has the system take no more of an answer than it soon sends, on connections of this listener: a client that doesn't read
+/// would have it keep megabytes, which nothing accounts for.
+#[cfg(target_os = "linux")]
+fn limit_unsent(listener: &TcpListener) {
+    let lowat = u32::try_from(BUFFERED_BYTES).unwrap_or(u32::MAX);
+    if let Err(error) = socket2::SockRef::from(listener).set_tcp_notsent_lowat(lowat) {
+        tracing::debug!(%error, "the system's own buffers keep their size");
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn limit_unsent(_: &TcpListener) {}
 
 /// How long a client may take.
 #[derive(Debug, Clone, Copy)]

@@ -7,9 +7,23 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
 use super::outgoing::Outgoing;
+
+/// A stream that can be closed for good.
+pub(super) trait Reset {
+    /// When it is closed, what the other end hasn't read is thrown away: the system would keep that for minutes.
+    fn reset_on_close(&self);
+}
+
+impl Reset for TcpStream {
+    fn reset_on_close(&self) {
+        // The connection is gone if this fails.
+        let _ = self.set_zero_linger();
+    }
+}
 
 /// A stream that fails when its other end reads nothing for as long as `patience`. A timer is only made once a write
 /// had to wait.
@@ -23,7 +37,7 @@ pub(super) struct Patient<S> {
     outgoing: Arc<Outgoing>,
 }
 
-impl<S> Patient<S> {
+impl<S: Reset> Patient<S> {
     pub(super) fn new(stream: S, patience: Duration, outgoing: Arc<Outgoing>) -> Self {
         Self {
             stream,
@@ -51,6 +65,7 @@ impl<S> Patient<S> {
             timer.as_mut().reset(Instant::now() + self.patience);
         }
         ready!(timer.as_mut().poll(cx));
+        self.stream.reset_on_close();
         Poll::Ready(Err(io::Error::new(
             io::ErrorKind::TimedOut,
             "the client does not read what it is sent",
@@ -58,7 +73,7 @@ impl<S> Patient<S> {
     }
 }
 
-impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
+impl<S: AsyncRead + Reset + Unpin> AsyncRead for Patient<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -68,7 +83,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for Patient<S> {
     }
 }
 
-impl<S: AsyncWrite + Unpin> AsyncWrite for Patient<S> {
+impl<S: AsyncWrite + Reset + Unpin> AsyncWrite for Patient<S> {
     fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -97,6 +112,10 @@ mod tests {
     use crate::quota::ClientTable;
 
     const PATIENCE: Duration = Duration::from_secs(30);
+
+    impl Reset for tokio::io::DuplexStream {
+        fn reset_on_close(&self) {}
+    }
 
     fn patient(stream: tokio::io::DuplexStream) -> Patient<tokio::io::DuplexStream> {
         let client = ClientTable::new(1.0, 1_000, 8).unknown_clients();
