@@ -218,8 +218,50 @@ async fn tokens_outlive_the_client_that_is_given_up_while_they_are_saved() {
     let connecting = tokio::spawn(async move { server.connect(account).await.map(drop) });
     saving.notified().await;
     connecting.abort();
+    // Nobody uses the account any more when it is signed in to again.
+    assert!(connecting.await.is_err());
     let client = world.connect(oauth).await.expect("connected");
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     client.close().await;
     assert_eq!(world.visits(), 1);
+}
+
+/// Removes no tokens.
+struct KeepingStore(MemoryStore);
+
+impl TokenStore for KeepingStore {
+    fn load<'a>(&'a self, key: &'a str) -> BoxFuture<'a, Result<Option<Vec<u8>>, StoreError>> {
+        self.0.load(key)
+    }
+
+    fn save<'a>(&'a self, key: &'a str, value: &'a [u8]) -> BoxFuture<'a, Result<(), StoreError>> {
+        self.0.save(key, value)
+    }
+
+    fn remove<'a>(&'a self, _: &'a str) -> BoxFuture<'a, Result<(), StoreError>> {
+        Box::pin(async { Err(StoreError::other("the disk is read-only")) })
+    }
+}
+
+#[runtimes::test]
+async fn tokens_that_were_signed_out_are_not_taken_up_again_if_they_can_not_be_removed() {
+    let world = World::exemplary().await;
+    let store = Arc::new(KeepingStore(MemoryStore::new()));
+    let client = world
+        .connect(world.oauth().store(store.clone()).build())
+        .await
+        .expect("connected");
+    client.close().await;
+    assert_eq!(world.visits(), 1);
+    // As in another process: nothing is known of the tokens but what is stored.
+    let oauth = world.oauth().store(store).build();
+    let signed_out = oauth
+        .sign_out(&world.resource.url(), &HttpSettings::default())
+        .await;
+    assert!(matches!(signed_out, Err(AuthError::Store(_))));
+    let client = world.connect(oauth).await.expect("connected");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    assert_eq!(world.visits(), 2);
+    assert_eq!(world.grants("refresh_token"), 0);
 }

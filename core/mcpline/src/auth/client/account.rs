@@ -3,7 +3,7 @@
 //! Requests look at a snapshot. Whoever finds it lacking joins the flight that is under way, or starts one; flights are
 //! tasks of their own, so that a request that is given up takes nobody's consent with it.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use mcpline_protocol::auth::token::Tokens;
 use mcpline_protocol::auth::{AuthError, Challenge, Scopes};
@@ -25,7 +25,13 @@ pub(crate) struct Account {
     oauth: OAuth,
     /// The server's URL, without credentials.
     server: String,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
+}
+
+/// What is known of an account, also when nobody uses it any more.
+pub(super) struct Known {
+    account: Weak<Account>,
+    state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
@@ -39,6 +45,8 @@ struct State {
     in_store: Option<Tokens>,
     /// What the store may hold still because it failed to save newer tokens, or to remove these: never taken up again.
     outdated: Option<Tokens>,
+    /// Whether the store failed to save or to remove what it was to: then it is only known here.
+    differs: bool,
     /// Counts the tokens, so that whoever is refused knows whether there are newer ones.
     generation: u64,
     flight: Option<Flight>,
@@ -90,12 +98,39 @@ pub(super) struct Snapshot {
     pub(super) record: Option<Arc<Record>>,
 }
 
+impl Known {
+    /// The account, if somebody uses it.
+    pub(super) fn account(&self) -> Option<Arc<Account>> {
+        self.account.upgrade()
+    }
+
+    /// Whether it has to be remembered: the account is used, or the store doesn't know the same.
+    pub(super) fn is_needed(&self) -> bool {
+        // Whoever issues tokens holds the account until they are noted.
+        self.account.strong_count() > 0
+            || self
+                .state
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .differs
+    }
+}
+
 impl Account {
-    pub(super) fn new(oauth: OAuth, server: &str) -> Self {
-        Self {
+    /// The account at a server, of which this is known from before.
+    pub(super) fn new(oauth: OAuth, server: &str, known: Option<&Known>) -> Arc<Self> {
+        Arc::new(Self {
             oauth,
             server: server.to_owned(),
-            state: Mutex::default(),
+            state: known.map(|known| known.state.clone()).unwrap_or_default(),
+        })
+    }
+
+    /// What is to be remembered of it.
+    pub(super) fn known(self: &Arc<Self>) -> Known {
+        Known {
+            account: Arc::downgrade(self),
+            state: self.state.clone(),
         }
     }
 
@@ -345,7 +380,7 @@ impl Account {
         let own = self.lock().record.clone();
         let record = match own {
             Some(record) => Ok(Some(record)),
-            None => flow.load().await.map(|stored| stored.map(Arc::new)),
+            None => self.stored(&flow).await.map(|stored| stored.map(Arc::new)),
         };
         let given_back = match record {
             Ok(Some(record)) => flow.give_back(&record).await,
@@ -381,6 +416,7 @@ impl State {
 
     /// The store was to hold these tokens, or none, and does or failed.
     fn note_stored(&mut self, tokens: Option<&Tokens>, succeeded: bool) {
+        self.differs = !succeeded;
         if succeeded {
             self.in_store = tokens.cloned();
             self.outdated = None;

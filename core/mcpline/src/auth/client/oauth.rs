@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use mcpline_protocol::auth::registration::ClientMetadata;
 use mcpline_protocol::auth::{AuthError, Scopes};
@@ -13,7 +13,7 @@ use crate::auth::{MemoryStore, TokenStore, UserAgent};
 use crate::client::HttpSettings;
 
 use super::Auth;
-use super::account::Account;
+use super::account::{Account, Known};
 use super::attendant::Attendant;
 use super::credentials::{Credentials, Enterprise, WordSource, word_source};
 
@@ -51,7 +51,7 @@ pub(crate) struct Settled {
     pub(crate) dpop: bool,
     pub(crate) allow_private_addresses: bool,
     pub(crate) require_pkce: bool,
-    accounts: Mutex<HashMap<String, Weak<Account>>>,
+    accounts: Mutex<HashMap<String, Known>>,
 }
 
 /// On whose behalf tokens are asked for, and how.
@@ -100,12 +100,12 @@ impl OAuth {
             .accounts
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        if let Some(account) = accounts.get(server).and_then(Weak::upgrade) {
+        if let Some(account) = accounts.get(server).and_then(Known::account) {
             return account;
         }
-        accounts.retain(|_, account| account.strong_count() > 0);
-        let account = Arc::new(Account::new(self.clone(), server));
-        accounts.insert(server.to_owned(), Arc::downgrade(&account));
+        accounts.retain(|_, known| known.is_needed());
+        let account = Account::new(self.clone(), server, accounts.get(server));
+        accounts.insert(server.to_owned(), account.known());
         account
     }
 
