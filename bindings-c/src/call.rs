@@ -633,7 +633,11 @@ unsafe fn log(
         // SAFETY: as the caller promises.
         let logger = unsafe { text::optional("the logger", logger)? }.map(str::to_owned);
         let data = data()?;
-        open.report(move |context| context.log(level, logger.as_deref(), &data));
+        let bytes = data.as_bytes().len();
+        let log = move |context: &Context| context.log(level, logger.as_deref(), &data);
+        if let Some(waiting) = mcpline::foreign::report(&open.context, bytes, log) {
+            open.deliver(waiting);
+        }
         Ok(())
     })
 }

@@ -200,8 +200,10 @@ impl Hub {
         let level = LoggingLevel::parse(&level)
             .ok_or_else(|| Failure::misuse(format!("{level} is no level")))?;
         let data = checked(data)?;
-        self.report(call, move |context| {
-            context.log(level, logger.as_deref(), &data);
+        let bytes = data.as_bytes().len();
+        let log = move |context: &Context| context.log(level, logger.as_deref(), &data);
+        self.hand_over(call, |context| {
+            mcpline::foreign::report(context, bytes, log)
         });
         Ok(())
     }
@@ -242,13 +244,22 @@ impl Hub {
 
     /// Has something done in the course of a call, before whatever ends it.
     fn report(&mut self, call: f64, run: impl FnOnce(&Context) + Send + 'static) {
+        self.hand_over(call, |context| {
+            let context = context.clone();
+            Some(Completion::Run(Box::new(move || run(&context))))
+        });
+    }
+
+    fn hand_over(&mut self, call: f64, make: impl FnOnce(&Context) -> Option<Completion>) {
         let found = lock(&self.shared.open)
             .get(call)
             .map(|open| (open.call.context(), open.is_local));
         let Some((context, is_local)) = found else {
             return;
         };
-        let run = Completion::Run(Box::new(move || run(&context)));
+        let Some(run) = make(&context) else {
+            return;
+        };
         if is_local {
             self.here.push(run);
         } else {

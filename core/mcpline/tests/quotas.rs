@@ -308,3 +308,30 @@ async fn subscriptions_are_charged_to_their_client() {
     );
     assert_eq!(begin(&service, HONEST).await.status(), StatusCode::OK);
 }
+
+#[runtimes::test]
+async fn reports_that_wait_are_bounded_by_what_their_client_may_use() {
+    let mut settings = Settings::default();
+    settings.max_peer_bytes = 400_000;
+    let server = Server::builder("quotas", "1").settings(settings);
+    let server = server.build().expect("builds").tool(
+        "report",
+        "Reports",
+        |_: Nothing, context: Context| async move {
+            let report = || mcpline::foreign::report(&context, 60_000, |_| {});
+            let waiting = report();
+            let told = [waiting.is_some(), report().is_some()];
+            drop(waiting);
+            format!("{told:?}, then {}", report().is_some())
+        },
+    );
+    let service = server.http_service(HttpOptions::default());
+    let id = session_id(&begin(&service, GREEDY).await);
+    let headers = [("mcp-session-id", &*id)];
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    post(&service, GREEDY, &headers, initialized).await;
+    let response = post(&service, GREEDY, &headers, call(1, "report")).await;
+    let body = response.into_body().collect().await.expect("a body");
+    let text = String::from_utf8_lossy(&body.to_bytes()).into_owned();
+    assert!(text.contains("[true, false], then true"), "{text}");
+}

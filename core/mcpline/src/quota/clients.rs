@@ -82,6 +82,12 @@ impl ClientQuota {
         }
     }
 
+    /// Charges bytes where there is room for them as it is: for threads that are not the server's, which should not free what others
+    /// keep.
+    pub(crate) fn hold_bytes_if_free(&self, bytes: usize) -> Result<Charge, Exceeded> {
+        self.bytes.charge(bytes)
+    }
+
     /// Charges bytes that exist already and must be held.
     pub(crate) fn hold_bytes_anyway(&self, bytes: usize) -> Charge {
         self.bytes.charge_anyway(bytes)

@@ -11,6 +11,7 @@ use mcpline_protocol::{Revision, RpcError};
 use crate::auth::Authorized;
 use crate::clock;
 use crate::lane::{self, Lane};
+use crate::quota::ClientQuota;
 
 use super::asking::{self, Ask};
 use super::call::CallState;
@@ -29,6 +30,11 @@ pub struct Context {
 impl Context {
     pub(crate) fn new(call: Arc<CallState>) -> Self {
         Self { call }
+    }
+
+    /// Whom what is held for the call is charged to.
+    pub(crate) fn client(&self) -> Arc<ClientQuota> {
+        self.call.lock_seat().connection.client().clone()
     }
 
     /// Reports progress; must increase with each report (every revision, `basic/utilities/progress`).
