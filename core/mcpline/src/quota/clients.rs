@@ -82,8 +82,8 @@ impl ClientQuota {
         }
     }
 
-    /// Charges bytes where there is room for them as it is: for threads that are not the server's, which should not free what others
-    /// keep.
+    /// Charges bytes, and reclaims nothing to make room for them: for foreign threads, which must not run what frees the
+    /// streams of others.
     pub(crate) fn hold_bytes_if_free(&self, bytes: usize) -> Result<Charge, Exceeded> {
         self.bytes.charge(bytes)
     }

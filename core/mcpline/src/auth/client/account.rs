@@ -28,7 +28,7 @@ pub(crate) struct Account {
     state: Arc<Mutex<State>>,
 }
 
-/// What is known of an account, also when nobody uses it any more.
+/// An account and its state, which outlives the last client that uses it if the store doesn't hold the same.
 pub(super) struct Known {
     account: Weak<Account>,
     state: Arc<Mutex<State>>,
@@ -106,7 +106,7 @@ impl Known {
 
     /// Whether it has to be remembered: the account is used, or the store doesn't know the same.
     pub(super) fn is_needed(&self) -> bool {
-        // Whoever issues tokens holds the account until they are noted.
+        // A flight holds the account until the tokens that it was issued are in the state.
         self.account.strong_count() > 0
             || self
                 .state
