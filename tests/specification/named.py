@@ -1,0 +1,91 @@
+"""Tests by the names that the ledger has for them: whether there is one of that name, and whether it has passed."""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from harness import ran
+
+ROOT = Path(__file__).resolve().parents[2]
+SUITES = ("rust", "python", "node", "vectors", "misbehaving", "hostile", "stdio", "shutdown", "conformance")
+
+
+@dataclass(frozen=True)
+class Named:
+    """A test that the ledger names as `file: name`."""
+
+    file: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> Named:
+        file, _, name = text.partition(": ")
+        return cls(file, name)
+
+    @property
+    def suite(self) -> str | None:
+        """The suite that runs it, or None if that file is no suite's."""
+        match self.file.split("/"):
+            case ["core", *_] if self.file.endswith(".rs"):
+                return "rust"
+            case ["bindings-python", "tests", _]:
+                return "python"
+            case ["bindings-node", "test", _]:
+                return "node"
+            case ["tests", "conformance"]:
+                return "conformance"
+            case ["tests", suite, *rest] if rest and suite in SUITES:
+                return suite
+        return None
+
+    def problem(self) -> str | None:
+        """Why there is no such test, by its source."""
+        if not self.suite or not self.name:
+            return f"{self.file}: {self.name} is no test's name"
+        if self.suite == "conformance":
+            # The suite is installed when it runs: its record tells.
+            return None
+        source = _text(self.file)
+        if source is None:
+            return f"there is no {self.file}"
+        return None if self._is_in(source) else f"{self.file} has no test {self.name}"
+
+    def _is_in(self, source: str) -> bool:
+        name = re.escape(self.name)
+        match self.suite:
+            case "rust":
+                # Attributes, such as another kind of runtime, may stand between.
+                return bool(re.search(rf"test[^\n]*\]\s*(#\[[^\n]*\]\s*)*(async )?fn {name}\b", source))
+            case "python" | "stdio":
+                return bool(re.search(rf"^(async )?def {name}\(", source, re.MULTILINE))
+            case "vectors":
+                return self.name in _vectors(self.file)
+            case "shutdown":
+                # Put together of a way and an era.
+                return all(word in source + (_text("tests/shutdown/programs.py") or "") for word in self.name.split())
+        return self.name in source
+
+    def has_passed(self, folder: Path) -> bool | None:
+        """Whether its suite has recorded that it passed; None if that suite has recorded nothing."""
+        names = _recorded(folder, self.suite or "")
+        return None if names is None else self.name in names
+
+
+@cache
+def _text(file: str) -> str | None:
+    path = ROOT / file
+    return path.read_text() if path.is_file() else None
+
+
+@cache
+def _vectors(file: str) -> set[str]:
+    return {vector["name"] for vector in json.loads(_text(file) or "{}").get("vectors", [])}
+
+
+@cache
+def _recorded(folder: Path, suite: str) -> set[str] | None:
+    return ran.recorded(folder, suite)
