@@ -15,7 +15,7 @@ from mcpline import _native, testing
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
-from harness import schemas
+from harness import ran, schemas
 
 CHECKER = schemas.load()
 conversations: list[schemas.Conversation] = []
@@ -25,6 +25,19 @@ def conversation(**options: bool) -> schemas.Conversation:
     """A conversation whose problems fail the test that it is part of."""
     conversations.append(schemas.Conversation(CHECKER, **options))
     return conversations[-1]
+
+
+passed: list[str] = []
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Notes which tests passed, for the ledger of the specification; of one with parameters, the name."""
+    if report.when == "call" and report.passed:
+        passed.append(report.nodeid.rpartition("::")[2].partition("[")[0])
+
+
+def pytest_sessionfinish() -> None:
+    ran.record("python", dict.fromkeys(passed))
 
 
 class TappedPipe:
