@@ -246,6 +246,10 @@ class Conversation:
             # On a pipe that carries both eras a notification about a call may belong to either.
             both = any(modern for _, modern in self._asked.values())
             return self.schemas.violations(MODERN, message) if found and both else found
+        if "id" in message and message["id"] is None and self.revision is not None and self.revision < UNNEGOTIATED:
+            # JSON-RPC's own answer to what can't be read, where the schema knows no error without an id.
+            message = {name: value for name, value in message.items() if name != "id"}
+            return self.schemas.violations(UNNEGOTIATED, message)
         if message.get("id") is None:
             agreed = None if self._http else self.revision
             return self.schemas.violations(agreed or UNNEGOTIATED, message)

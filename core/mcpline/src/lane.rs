@@ -63,7 +63,8 @@ pub(crate) fn send(lane: &dyn Lane, kind: Kind, message: &[u8]) {
     });
 }
 
-/// A lane that gathers the responses of a batch into one array (JSON-RPC 2.0, section 6).
+/// A lane that gathers the responses of a batch into one array (JSON-RPC 2.0, section 6). The array has the status of bytes
+/// that are no message if nothing in the batch was one.
 pub(crate) struct BatchLane {
     inner: Arc<dyn Lane>,
     gathered: Mutex<Gathered>,
@@ -72,6 +73,8 @@ pub(crate) struct BatchLane {
 struct Gathered {
     awaited: usize,
     array: Vec<u8>,
+    /// Why what was refused so far is no message; none once something was.
+    unreadable: Option<i64>,
 }
 
 impl BatchLane {
@@ -82,31 +85,36 @@ impl BatchLane {
             gathered: Mutex::new(Gathered {
                 awaited,
                 array: Vec::new(),
+                unreadable: None,
             }),
         }
     }
 
-    fn gather(&self, response: Option<Encode<'_>>) {
+    fn gather(&self, response: Option<(Status, Encode<'_>)>) {
         let finished = {
             let mut gathered = self.gathered.lock().unwrap_or_else(PoisonError::into_inner);
-            if let Some(encode) = response {
-                let separator = if gathered.array.is_empty() {
-                    b'['
-                } else {
-                    b','
+            if let Some((status, encode)) = response {
+                let is_first = gathered.array.is_empty();
+                gathered.unreadable = match status {
+                    Status::Unreadable(code) if is_first => Some(code),
+                    Status::Unreadable(_) => gathered.unreadable,
+                    _ => None,
                 };
-                gathered.array.push(separator);
+                gathered.array.push(if is_first { b'[' } else { b',' });
                 encode(&mut gathered.array);
             }
             gathered.awaited = gathered.awaited.saturating_sub(1);
-            (gathered.awaited == 0).then(|| std::mem::take(&mut gathered.array))
+            let status = gathered
+                .unreadable
+                .map_or(Status::Result, Status::Unreadable);
+            (gathered.awaited == 0).then(|| (status, std::mem::take(&mut gathered.array)))
         };
         match finished {
-            Some(array) if array.is_empty() => self.inner.abandon(),
-            Some(mut array) => {
+            Some((_, array)) if array.is_empty() => self.inner.abandon(),
+            Some((status, mut array)) => {
                 array.push(b']');
                 self.inner
-                    .write(Kind::Response(Status::Result), array.len(), &mut |out| {
+                    .write(Kind::Response(status), array.len(), &mut |out| {
                         out.extend_from_slice(&array);
                     });
             }
@@ -119,7 +127,7 @@ impl Lane for BatchLane {
     fn write(&self, kind: Kind, hint: usize, encode: Encode<'_>) {
         match kind {
             Kind::Notification | Kind::Request => self.inner.write(kind, hint, encode),
-            Kind::Response(_) => self.gather(Some(encode)),
+            Kind::Response(status) => self.gather(Some((status, encode))),
         }
     }
 

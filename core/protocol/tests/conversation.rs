@@ -458,6 +458,26 @@ fn output_that_takes_long_to_check_is_not_checked_inline() {
 }
 
 #[test]
+fn an_unreadable_request_is_refused_under_its_id() {
+    let mut conversation = conversation(Revision::V2025_11_25);
+    let (key, _) = conversation.ask(&Ask::new("tools/list", None), "caller", SECOND);
+    let question = br#"{"jsonrpc":"2.0","id":"q","method":"roots/list","params":[1]}"#;
+    let error = || read(Bytes::from_static(question)).expect_err("params must be an object");
+    // On a stream of ours it is no answer to what we asked.
+    for course in [None, Some(CallKey::from_number(key.number()))] {
+        let Heard::Reply(refusal) = conversation.hear_unreadable(error(), course) else {
+            panic!("the server waits");
+        };
+        let refusal = json_of(&refusal);
+        assert_eq!(
+            (&refusal["id"], &refusal["error"]["code"]),
+            (&json!("q"), &json!(-32602))
+        );
+    }
+    assert!(conversation.waiter(key).is_some());
+}
+
+#[test]
 fn a_bare_id_is_an_answer_without_a_result() {
     let mut conversation = conversation(Revision::V2025_11_25);
     asked(&mut conversation, &Ask::new("ping", None));

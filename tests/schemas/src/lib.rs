@@ -114,6 +114,16 @@ impl Conversation {
         if let Value::Array(batch) = message {
             return batch.iter().try_for_each(|message| self.check(message));
         }
+        if let Some(object) = message.as_object()
+            && object.get("id") == Some(&Value::Null)
+            && (self.agreed.is_empty()
+                || self.agreed.iter().any(|revision| *revision < UNNEGOTIATED))
+        {
+            // JSON-RPC's own answer to what can't be read, where the schema knows no error without an id.
+            let mut without_id = object.clone();
+            without_id.remove("id");
+            return self.check(&without_id.into());
+        }
         let mut first = None;
         for (revision, method) in self.readings(message) {
             let mut definitions = schemas[revision]
@@ -249,6 +259,16 @@ mod tests {
             "message": "", "requestedSchema": {"type": "object", "properties": {}}}});
         assert!(after_handshake("2025-03-26").check(&question).is_err());
         assert_eq!(after_handshake("2025-06-18").check(&question), Ok(()));
+    }
+
+    #[test]
+    fn an_id_is_null_only_where_no_error_may_lack_it() {
+        if schemas().is_none() {
+            return;
+        }
+        let error = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32700, "message": ""}});
+        assert_eq!(after_handshake("2025-06-18").check(&error), Ok(()));
+        assert!(after_handshake("2025-11-25").check(&error).is_err());
     }
 
     #[test]

@@ -231,7 +231,17 @@ impl Session {
         self.follow(heard);
     }
 
-    fn hear_unreadable(&self, error: ReadError, course: Option<CallKey>) {
+    fn hear_unreadable(&self, mut error: ReadError, course: Option<CallKey>) {
+        // Each message of a batch that has too many is one that can't be read: whoever waits for it is told.
+        for (shape, id) in error.batch.take().iter().flat_map(|batch| batch.messages()) {
+            let one = ReadError {
+                id: Some(id),
+                shape,
+                ..ReadError::unreadable(error.error.clone())
+            };
+            let heard = self.lock().conversation.hear_unreadable(one, None);
+            self.follow(heard);
+        }
         let heard = self.lock().conversation.hear_unreadable(error, course);
         self.follow(heard);
     }

@@ -14,7 +14,7 @@ use mcpline_protocol::session::{
     SessionState, TimedOut,
 };
 use mcpline_protocol::wire::{
-    Incoming, Message, Method, Params, ReadError, Request, RequestId, encode,
+    Incoming, Message, Method, OversizeBatch, Params, ReadError, Request, RequestId, encode,
 };
 use mcpline_protocol::{ErrorCode, RpcError};
 use tokio::sync::Notify;
@@ -239,34 +239,64 @@ impl Connection {
         match incoming {
             Ok(Incoming::Single(message)) => receive(message, false),
             Ok(Incoming::Batch(entries)) => {
-                for message in entries.into_iter().flatten() {
-                    receive(message, true);
+                for entry in entries {
+                    match entry {
+                        Ok(message) => receive(message, true),
+                        Err(error) => self.answer_unreadable(&**lane, &error),
+                    }
                 }
             }
             Err(error) => self.answer_unreadable(&**lane, &error),
         }
     }
 
-    /// Answers bytes that are no message. Where their id is unknown the error goes out without one, unless
-    /// the client's revision knows no such errors (before 2025-11-25 each has an id).
+    /// Answers bytes that are no message. Where their id is unknown the error goes out without one, or with `null` for it
+    /// where the client's revision knows no errors without an id: before 2025-11-25 its schema wants one in each, and
+    /// JSON-RPC 2.0 (section 5) says which.
     fn answer_unreadable(&self, lane: &dyn Lane, error: &ReadError) {
-        let without_id = self
-            .peer()
-            .is_none_or(|peer| peer.revision.features().errors_without_id);
-        if !error.is_answerable() || (error.id.is_none() && !without_id) {
+        if !error.is_answerable() {
             tracing::warn!(error = %error.error, "a message could not be read");
             lane.abandon();
             return;
         }
+        if let Some(batch) = &error.batch
+            && batch.requests().next().is_some()
+        {
+            return self.refuse_oversize(lane, batch, &error.error);
+        }
+        let features = self.peer().map(|peer| peer.revision.features());
+        let without_id = features.is_none_or(|features| features.errors_without_id);
         let ErrorCode(code) = error.error.code;
         lane.write(
             Kind::Response(Status::Unreadable(code)),
             192,
             &mut |out| match &error.id {
-                Some(id) => encode::error(out, Some(id), &error.error),
-                None => encode::error_without_id(out, &error.error),
+                None if without_id => encode::error_without_id(out, &error.error),
+                id => encode::error(out, id.as_ref(), &error.error),
             },
         );
+    }
+
+    /// Answers each request of a batch that has too many: in one batch where the client's revision has batches. It is
+    /// written as it is read, so that nothing else of its size is held.
+    fn refuse_oversize(&self, lane: &dyn Lane, batch: &OversizeBatch, error: &RpcError) {
+        if self.lock_session().admit_batch().is_err() {
+            for id in batch.requests() {
+                refuse(lane, &id, error);
+            }
+            return;
+        }
+        let ErrorCode(code) = error.code;
+        let kind = Kind::Response(Status::Unreadable(code));
+        lane.write(kind, 192, &mut |out| {
+            let mut separator = b'[';
+            for id in batch.requests() {
+                out.push(separator);
+                encode::error(out, Some(&id), error);
+                separator = b',';
+            }
+            out.push(b']');
+        });
     }
 
     fn receive_batch(
@@ -277,13 +307,7 @@ impl Connection {
     ) {
         let refused = self.lock_session().admit_batch().err();
         if let Some(error) = refused {
-            // Each request gets the reason under its own id.
-            for entry in &entries {
-                if let Ok(Message::Request(request)) = entry {
-                    refuse(&**lane, &request.id, &error);
-                }
-            }
-            return;
+            return self.refuse_batch(&entries, &**lane, error);
         }
         let answered = |entry: &Result<Message, ReadError>| match entry {
             Ok(Message::Request(_)) => true,
@@ -300,6 +324,37 @@ impl Connection {
                     tracing::warn!(error = %error.error, "a message in a batch could not be read");
                 }
             }
+        }
+    }
+
+    /// Refuses a batch where the revision has none: each request gets the reason under its own id. Where no id can be
+    /// read, but something in it wants an answer, there is one for all of it.
+    fn refuse_batch(
+        &self,
+        entries: &[Result<Message, ReadError>],
+        lane: &dyn Lane,
+        error: RpcError,
+    ) {
+        let mut is_answered = false;
+        for entry in entries {
+            let id = match entry {
+                Ok(Message::Request(request)) => Some(&request.id),
+                Err(unreadable) if unreadable.is_answerable() => unreadable.id.as_ref(),
+                _ => None,
+            };
+            if let Some(id) = id {
+                refuse(lane, id, &error);
+                is_answered = true;
+            }
+        }
+        let wants_answer = |entry: &ReadError| entry.is_answerable();
+        if !is_answered
+            && entries
+                .iter()
+                .filter_map(|entry| entry.as_ref().err())
+                .any(wants_answer)
+        {
+            self.answer_unreadable(lane, &ReadError::unreadable(error));
         }
     }
 

@@ -205,8 +205,12 @@ impl<H> Conversation<H> {
     }
 
     /// Takes in what could not be read. `course` is the request on whose stream it came: that one has its answer
-    /// then, if an unreadable one.
+    /// then, if an unreadable one. A request of the server's that has a readable id is refused under it, because the server
+    /// waits.
     pub fn hear_unreadable(&mut self, error: ReadError, course: Option<CallKey>) -> Heard<H> {
+        if let (Some(id), Shape::Request) = (&error.id, error.shape) {
+            return Heard::Reply(refusal(id, &error.error));
+        }
         let id = match (&error.id, course) {
             (Some(id), _) if matches!(error.shape, Shape::Response | Shape::Bare) => {
                 Some(id.clone())

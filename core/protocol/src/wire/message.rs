@@ -143,6 +143,34 @@ pub struct ReadError {
     pub id: Option<RequestId>,
     /// What the bytes seem to be.
     pub shape: Shape,
+    /// The messages of a batch that is refused for having too many, so that whoever waits for one of them is told.
+    pub batch: Option<Box<OversizeBatch>>,
+}
+
+/// The messages with readable ids in a batch that is longer than the limit.
+///
+/// Their ids stay where they are in the received bytes: twelve bytes for each message, however long the batch is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OversizeBatch {
+    bytes: Bytes,
+    messages: Vec<(Shape, Span)>,
+}
+
+impl OversizeBatch {
+    /// What each message seems to be, and its id.
+    pub fn messages(&self) -> impl Iterator<Item = (Shape, RequestId)> {
+        self.messages.iter().filter_map(|(shape, span)| {
+            let id = RequestId::from_slice(&self.bytes, *span).ok()?;
+            Some((*shape, id))
+        })
+    }
+
+    /// The ids of its requests.
+    pub fn requests(&self) -> impl Iterator<Item = RequestId> {
+        let is_request = |shape| matches!(shape, Shape::Request | Shape::Bare);
+        self.messages()
+            .filter_map(move |(shape, id)| is_request(shape).then_some(id))
+    }
 }
 
 /// What an unreadable message seems to be, which decides whether it is answered.
@@ -165,11 +193,13 @@ impl ReadError {
         matches!(self.shape, Shape::Request | Shape::Bare)
     }
 
-    fn unreadable(error: RpcError) -> Self {
+    /// Bytes in which nothing can be recognized.
+    pub fn unreadable(error: RpcError) -> Self {
         Self {
             error,
             id: None,
             shape: Shape::Request,
+            batch: None,
         }
     }
 }
@@ -205,11 +235,12 @@ pub fn read_within(bytes: Bytes, limits: WireLimits) -> Result<Incoming, ReadErr
     let top = 1 + MAX_DEPTH.saturating_sub(limits.depth);
     let mut one = Parts::default();
     let mut all = Vec::new();
+    let mut beyond = Vec::new();
     let kind = scan(&bytes, |scanner| {
         let kind = scanner.kind();
         match kind {
             Some(Kind::Object) => one.scan(scanner, top)?,
-            Some(Kind::Array) => scan_batch(scanner, top, limits.batch, &mut all)?,
+            Some(Kind::Array) => scan_batch(scanner, top, limits.batch, &mut all, &mut beyond)?,
             _ => drop(scanner.value(top)?),
         }
         Ok(kind)
@@ -219,9 +250,15 @@ pub fn read_within(bytes: Bytes, limits: WireLimits) -> Result<Incoming, ReadErr
         Some(Kind::Array) if all.is_empty() => {
             Err(ReadError::unreadable(invalid("an empty batch")))
         }
-        Some(Kind::Array) if all.len() > limits.batch => Err(ReadError::unreadable(invalid(
-            "too many messages in a batch",
-        ))),
+        Some(Kind::Array) if all.len() > limits.batch => {
+            let error = invalid("too many messages in a batch");
+            let known = all.iter().flatten().filter_map(Parts::shape_and_id);
+            let messages = known.chain(beyond).collect();
+            Err(ReadError {
+                batch: Some(Box::new(OversizeBatch { bytes, messages })),
+                ..ReadError::unreadable(error)
+            })
+        }
         Some(Kind::Array) => {
             let message = |parts: Option<Parts>| match parts {
                 Some(parts) => parts.into_message(&bytes),
@@ -237,12 +274,14 @@ pub fn read_within(bytes: Bytes, limits: WireLimits) -> Result<Incoming, ReadErr
     }
 }
 
-/// Collects the messages of a batch, none for what is no object. One too many stands for any number of them.
+/// Collects the messages of a batch, none for what is no object. One more than `most` stands for any number of them; of
+/// those behind it only the ids are collected.
 fn scan_batch(
     scanner: &mut Scanner<'_>,
     depth: usize,
     most: usize,
     all: &mut Vec<Option<Parts>>,
+    beyond: &mut Vec<(Shape, Span)>,
 ) -> Scan<()> {
     let message = |scanner: &mut Scanner<'_>| {
         let mut parts = None;
@@ -255,6 +294,8 @@ fn scan_batch(
         }
         if all.len() <= most {
             all.push(parts);
+        } else if let Some(message) = parts.as_ref().and_then(Parts::shape_and_id) {
+            beyond.push(message);
         }
         Ok(())
     };
@@ -344,13 +385,21 @@ impl Parts {
         Ok(span)
     }
 
-    fn into_message(self, bytes: &Bytes) -> Result<Message, ReadError> {
-        let shape = match (self.method, self.id) {
+    fn shape(&self) -> Shape {
+        match (self.method, self.id) {
             (None, _) if self.result.is_some() || self.error.is_some() => Shape::Response,
             (Some(_), None) => Shape::Notification,
             (None, Some(_)) => Shape::Bare,
             _ => Shape::Request,
-        };
+        }
+    }
+
+    fn shape_and_id(&self) -> Option<(Shape, Span)> {
+        Some((self.shape(), self.id?))
+    }
+
+    fn into_message(self, bytes: &Bytes) -> Result<Message, ReadError> {
+        let shape = self.shape();
         let id = self
             .id
             .map(|span| RequestId::from_raw(&Raw::slice(bytes, span)));
@@ -358,6 +407,7 @@ impl Parts {
             error,
             id: id.clone().and_then(Result::ok),
             shape,
+            batch: None,
         };
         if self
             .jsonrpc

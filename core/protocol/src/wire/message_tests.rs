@@ -274,6 +274,31 @@ fn batches_are_neither_empty_nor_too_long_nor_broken() {
 }
 
 #[test]
+fn the_messages_of_an_oversize_batch_are_known_by_their_ids() {
+    let limits = WireLimits {
+        batch: 2,
+        ..WireLimits::default()
+    };
+    let text = r#"[{"jsonrpc":"2.0","id":1,"method":"a"}, 7, {"jsonrpc":"2.0","method":"b"},
+        {"jsonrpc":"2.0","id":"x","result":{}}, {"jsonrpc":"2.0","id":1.5,"method":"c"},
+        {"jsonrpc":"1.0","id":2,"method":5}, {"id":3}]"#;
+    let error = read_within(text.into(), limits).expect_err("too long");
+    let batch = error.batch.expect("a batch");
+    let messages: Vec<(Shape, RequestId)> = batch.messages().collect();
+    assert_eq!(
+        messages,
+        [
+            (Shape::Request, RequestId::number(1)),
+            (Shape::Response, RequestId::string("x")),
+            (Shape::Request, RequestId::number(2)),
+            (Shape::Bare, RequestId::number(3)),
+        ]
+    );
+    let requests: Vec<RequestId> = batch.requests().collect();
+    assert_eq!(requests, [1, 2, 3].map(RequestId::number));
+}
+
+#[test]
 fn a_server_may_want_shorter_batches_and_flatter_messages() {
     let limits = WireLimits {
         batch: 2,

@@ -18,7 +18,8 @@ mod text;
 pub use id::{InvalidId, RequestId};
 pub use line::{LineDecoder, LineTooLong};
 pub use message::{
-    Incoming, Message, Notification, Params, ReadError, Request, Response, Shape, read, read_within,
+    Incoming, Message, Notification, OversizeBatch, Params, ReadError, Request, Response, Shape,
+    read, read_within,
 };
 pub use method::Method;
 pub use raw::{Elements, Members, Raw};

@@ -114,6 +114,33 @@ async fn a_batch_completes_though_one_of_its_requests_is_cancelled_before_its_ca
 }
 
 #[runtimes::test]
+async fn refusing_an_oversize_batch_takes_no_more_than_three_times_its_size() {
+    let server = server(&Arc::default());
+    let connection = session(server.inner());
+    let lane = Arc::new(TestLane::default());
+    let to: Arc<dyn Lane> = lane.clone();
+    let batch = format!(
+        "[{}]",
+        vec![r#"{"jsonrpc":"2.0","id":1,"method":"a"}"#; 5_000].join(",")
+    );
+    connection.receive(
+        mcpline_protocol::wire::read(batch.clone().into()),
+        &to,
+        None,
+    );
+    let answer: usize = lane
+        .responses()
+        .iter()
+        .map(|one| one.to_string().len())
+        .sum();
+    assert!(
+        answer > batch.len() && answer < 3 * batch.len(),
+        "{answer} bytes for {}",
+        batch.len()
+    );
+}
+
+#[runtimes::test]
 async fn a_batch_with_an_unreadable_notification_answers_each_of_its_requests() {
     let server = server(&Arc::default());
     let connection = session(server.inner());

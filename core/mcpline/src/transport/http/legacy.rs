@@ -31,7 +31,7 @@ pub(super) async fn answer(
 ) -> Response<Body> {
     let incoming = match incoming {
         Ok(incoming) => incoming,
-        Err(error) => return unreadable(&error),
+        Err(error) => return refuse(shared, &parts, error, client).await,
     };
     let begins = matches!(
         &incoming,
@@ -50,6 +50,31 @@ pub(super) async fn answer(
         return refusal(StatusCode::BAD_REQUEST, &error.message);
     }
     serve(shared, &session, parts, incoming).await
+}
+
+/// Refuses bytes that are no message. The requests of a batch that has too many are answered one by one, in a session that
+/// has batches; everything else has one error.
+async fn refuse(
+    shared: &Arc<Shared>,
+    parts: &Parts,
+    error: ReadError,
+    client: &Arc<ClientQuota>,
+) -> Response<Body> {
+    let mut session = None;
+    if error.batch.is_some() {
+        let named = named(shared, parts, client).await.ok();
+        session = named.filter(|session| session.connection.lock_session().admit_batch().is_ok());
+    }
+    let Some(session) = session else {
+        return unreadable(&error);
+    };
+    let (options, reader) = (shared.options.clone(), client.clone());
+    let exchange = Exchange::new(client.clone(), None, move || {
+        Stream::transient(&options, &reader)
+    });
+    let lane: Arc<dyn Lane> = exchange.clone();
+    session.connection.receive(Err(error), &lane, None);
+    outcome(shared, &exchange, status).await
 }
 
 /// `initialize`: a new session, published once the handshake was answered.

@@ -78,8 +78,9 @@ pub(super) fn post(shared: &Arc<Shared>, parts: Parts, body: Bytes) -> Response<
         );
     }
     let incoming = match wire::read_within(body, shared.server.inner().settings.wire) {
-        Ok(incoming) => incoming,
-        Err(error) => return super::post::unreadable(&error),
+        Err(error) if error.batch.is_none() => return super::post::unreadable(&error),
+        // The requests of a batch that has too many are answered where their answers are awaited.
+        incoming => incoming,
     };
     let lane: Arc<dyn Lane> = Arc::new(session.general.clone());
     session
@@ -87,6 +88,6 @@ pub(super) fn post(shared: &Arc<Shared>, parts: Parts, body: Bytes) -> Response<
         .go_on_until(authorization::good_until(&parts));
     let http = Arc::new(HttpInfo::of(parts));
     session.note_use();
-    session.connection.receive(Ok(incoming), &lane, Some(&http));
+    session.connection.receive(incoming, &lane, Some(&http));
     accepted()
 }
