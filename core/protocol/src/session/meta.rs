@@ -31,7 +31,9 @@ impl RequestMeta {
         let Some(members) = meta.members() else {
             return found;
         };
-        for (name, value) in members {
+        // What is null is absent, as among the parameters.
+        let given = members.filter(|(_, value)| value.as_bytes() != b"null");
+        for (name, value) in given {
             let place = match name.as_ref() {
                 meta::PROGRESS_TOKEN => &mut found.progress_token,
                 meta::PROTOCOL_VERSION => &mut found.version,

@@ -103,16 +103,21 @@ impl Peer {
     /// Whether the client can be asked for this: it declared the capability, and the revision has it.
     pub fn can(&self, need: Need) -> bool {
         let features = self.revision.features();
-        let capability = |name: &str| self.capabilities.member(name);
+        // What is null is absent.
+        let member = |object: &Raw, name: &str| {
+            let value = object.member(name);
+            value.filter(|value| value.as_bytes() != b"null")
+        };
+        let capability = |name: &str| member(&self.capabilities, name);
         let nested = |name: &str, inner: &str| {
-            capability(name).is_some_and(|value| value.member(inner).is_some())
+            capability(name).is_some_and(|value| member(&value, inner).is_some())
         };
         match need {
             Need::ElicitForm => {
                 // An empty object means form mode (2025-11-25, client/elicitation, capabilities).
                 features.elicitation
                     && capability("elicitation").is_some_and(|value| {
-                        value.member("form").is_some() || value.member("url").is_none()
+                        member(&value, "form").is_some() || member(&value, "url").is_none()
                     })
             }
             Need::ElicitUrl => features.url_elicitation && nested("elicitation", "url"),

@@ -15,9 +15,10 @@ use crate::limits::MAX_ID;
 
 /// The `id` of a request: a string, or an integer of 64 bits, signed or unsigned.
 ///
-/// Ids are compared by value (`1` and `"1"` differ, `"a"` and `"\u0061"` do not) and echoed as they
-/// were written. `null`, fractions and exponents are refused: the protocol forbids the first, and
-/// parsers disagree about the others (2026-07-28, "Base protocol", Requests).
+/// Ids are compared by value (`1` and `"1"` differ, `"a"` and `"\u0061"`, `1` and `1.0` do not) and echoed as they
+/// were written. `1.0` is an integer (JSON Schema, section 6.1.1 of 2020-12), as languages write it whose numbers are all
+/// floating point; up to 2^53 every parser reads the same one. `null`, fractions and exponents are refused: the protocol
+/// forbids the first two, and parsers disagree about the last (2026-07-28, "Base protocol", Requests).
 #[derive(Clone)]
 pub struct RequestId(Form);
 
@@ -120,7 +121,8 @@ impl RequestId {
                 Cow::Borrowed(inner)
             })
         } else {
-            // Integers have one spelling each, but for the sign of zero.
+            // Integers have one spelling each, but for the sign of zero and a fraction of nothing.
+            let raw = exact_float(raw).unwrap_or(raw);
             Value::Number(if raw == b"-0" { b"0" } else { raw })
         }
     }
@@ -133,7 +135,18 @@ enum Value<'a> {
 }
 
 fn integer(text: &[u8]) -> Option<i128> {
+    let text = exact_float(text).unwrap_or(text);
     std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+/// The integer in front of a fraction of zeros, if a double holds it exactly.
+fn exact_float(text: &[u8]) -> Option<&[u8]> {
+    let point = text.iter().position(|&byte| byte == b'.')?;
+    let (whole, fraction) = (&text[..point], &text[point + 1..]);
+    let value: i64 = std::str::from_utf8(whole).ok()?.parse().ok()?;
+    let is_exact = value.unsigned_abs() <= 1 << 53 && fraction.iter().all(|&byte| byte == b'0');
+    // Ids are kept, and nobody writes more zeros than there is room for in a short one.
+    (is_exact && text.len() <= SHORT).then_some(whole)
 }
 
 /// Whether a JSON number is an integer of 64 bits.
@@ -263,9 +276,13 @@ mod tests {
         for text in [
             "null",
             "true",
-            "1.0",
             "1e3",
+            "1.0e3",
             "1.5",
+            "1.01",
+            "9007199254740993.0",
+            "1.0000000000000000000000000000000000000000",
+            "18446744073709551616.0",
             "18446744073709551616",
             "-9223372036854775809",
             "[]",
@@ -283,6 +300,10 @@ mod tests {
         assert_ne!(id("1"), id("\"1\""));
         assert_eq!(id("\"a\""), id(r#""\u0061""#));
         assert_eq!(id("0"), id("-0"));
+        assert_eq!(id("0"), id("-0.0"));
+        assert_eq!(id("7.00"), Ok(RequestId::number(7)));
+        assert_eq!(id("-7.0").expect("an id").as_integer(), Some(-7));
+        assert_eq!(id("-7.0").expect("an id").raw(), b"-7.0");
         let set: HashSet<_> = [id("\"a\""), id(r#""\u0061""#), id("1"), id("\"1\"")]
             .into_iter()
             .collect();

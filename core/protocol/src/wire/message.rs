@@ -48,7 +48,7 @@ pub struct Request {
     pub id: RequestId,
     /// What is asked for.
     pub method: Method,
-    /// The parameters; an object if present.
+    /// The parameters; an object if present. `null` is absent.
     pub params: Option<Params>,
     /// Members that JSON-RPC does not define.
     pub extra: Vec<(String, Raw)>,
@@ -98,10 +98,12 @@ impl Params {
         Some(Self { raw, members })
     }
 
-    /// The member of that name.
+    /// The member of that name. One that is `null` is absent: no parameter of the protocol has another meaning for it, and
+    /// encoders that write every member write it for what isn't there.
     pub fn get(&self, name: &str) -> Option<Raw> {
-        self.find(name)
-            .map(|member| Raw::slice(self.raw.shared(), member.value))
+        let value = self.find(name)?.value;
+        let is_null = &self.raw.as_bytes()[value.range()] == b"null";
+        (!is_null).then(|| Raw::slice(self.raw.shared(), value))
     }
 
     /// The text of the member of that name, if it is a string.
@@ -431,6 +433,7 @@ impl Parts {
             None => None,
         };
         let params = match self.params {
+            Some(span) if &bytes[span.range()] == b"null" => None,
             Some(span) if bytes[span.start as usize] != b'{' => {
                 return Err(fault(RpcError::invalid_params(
                     "Invalid params: params must be an object",

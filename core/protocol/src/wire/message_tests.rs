@@ -166,7 +166,7 @@ fn a_faulty_request_is_refused_with_its_id() {
             -32602,
         ),
         (
-            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":null}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":7}"#,
             -32602,
         ),
     ] {
@@ -346,4 +346,23 @@ fn params_share_the_received_buffer() {
     };
     let value = request.params.expect("params").get("k").expect("k");
     assert!(range.contains(&value.as_bytes().as_ptr()));
+}
+
+#[test]
+fn what_is_null_among_params_is_absent() {
+    let text = r#"{"jsonrpc":"2.0","id":1,"method":"m","params":{"cursor":null,"n":0}}"#;
+    let Ok(Message::Request(request)) = single(text) else {
+        panic!("a request");
+    };
+    let params = request.params.expect("params");
+    assert_eq!(
+        (params.get("cursor"), params.get("n").is_some()),
+        (None, true)
+    );
+    let Ok(Message::Request(request)) =
+        single(r#"{"jsonrpc":"2.0","id":1,"method":"m","params":null}"#)
+    else {
+        panic!("a request");
+    };
+    assert_eq!(request.params, None);
 }
