@@ -204,8 +204,7 @@ impl<C, A> ServerSession<C, A> {
                 self.limits.in_flight
             )));
         }
-        let id = entry.id.clone();
-        self.requests.insert(entry).ok_or_else(|| {
+        self.requests.insert(entry).map_err(|id| {
             RpcError::invalid_request(format!(
                 "a request with the id {} is in flight",
                 String::from_utf8_lossy(id.raw())

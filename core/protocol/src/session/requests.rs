@@ -67,10 +67,10 @@ impl<C> RequestTable<C> {
         self.ids.len()
     }
 
-    /// Enters a request, or refuses an id that is in flight.
-    pub(super) fn insert(&mut self, entry: Entry<C>) -> Option<RequestKey> {
+    /// Enters a request, or gives back an id that is in flight.
+    pub(super) fn insert(&mut self, entry: Entry<C>) -> Result<RequestKey, RequestId> {
         let vacancy = match self.ids.entry(entry.id.clone()) {
-            hash_map::Entry::Occupied(_) => return None,
+            hash_map::Entry::Occupied(_) => return Err(entry.id),
             hash_map::Entry::Vacant(vacancy) => vacancy,
         };
         let index = match self.free.pop() {
@@ -87,7 +87,7 @@ impl<C> RequestTable<C> {
         let key = RequestKey::new(index, slot.generation);
         slot.entry = Some(entry);
         vacancy.insert(key);
-        Some(key)
+        Ok(key)
     }
 
     pub(super) fn key_of(&self, id: &RequestId) -> Option<RequestKey> {
@@ -107,11 +107,11 @@ impl<C> RequestTable<C> {
         if RequestKey::new(key.index(), slot.generation) != key {
             return None;
         }
-        let entry = slot.entry.take()?;
+        // Looked at in its place: an entry is large, and moving it is what ending a call would mostly consist of.
+        self.ids.remove(&slot.entry.as_ref()?.id);
         slot.generation = slot.generation.wrapping_add(1);
         self.free.push(key.index() as u32);
-        self.ids.remove(&entry.id);
-        Some(entry)
+        slot.entry.take()
     }
 
     pub(super) fn keys(&self) -> Vec<RequestKey> {

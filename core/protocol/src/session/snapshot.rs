@@ -225,16 +225,19 @@ impl<C, A> ServerSession<C, A> {
         session.requests = RequestTable::new();
         let mut order = Vec::with_capacity(snapshot.requests.len());
         for request in &snapshot.requests {
-            let key = session.requests.insert(Entry {
-                id: request.id.clone(),
-                progress_token: request.progress_token.clone(),
-                log_level: request.log_level,
-                modern: request.modern,
-                last_progress: request.last_progress,
-                progress: Thinner::default(),
-                log: None,
-                handle: None,
-            });
+            let key = session
+                .requests
+                .insert(Entry {
+                    id: request.id.clone(),
+                    progress_token: request.progress_token.clone(),
+                    log_level: request.log_level,
+                    modern: request.modern,
+                    last_progress: request.last_progress,
+                    progress: Thinner::default(),
+                    log: None,
+                    handle: None,
+                })
+                .ok();
             order.push(key);
             let Some(key) = key else { continue };
             if let Some(handle) = call(key) {
