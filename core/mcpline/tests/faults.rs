@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, StatusCode};
+use mcpline::protocol::vocabulary::Resource;
 use mcpline::sharing::{
     Bus, EventLog, Logged, Pending, SessionStore, Sharing, SharingError, Subscription,
 };
@@ -133,9 +134,9 @@ fn server(sharing: Option<Sharing>) -> Server {
     settings.sharing = sharing;
     Server::builder("faults", "1")
         .settings(settings)
-        .declare_resources()
         .build()
         .expect("builds")
+        .resource(Resource::new("test://x", "x"), |_| async { "x" })
         .tool("plain", "Answers", |_: Nothing, _: Context| async {
             "done"
         })

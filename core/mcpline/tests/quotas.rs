@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full};
+use mcpline::protocol::vocabulary::ResourceTemplate;
 use mcpline::transport::http::{Body, HttpOptions, HttpService, RemoteAddress};
 use mcpline::{Context, Server, Settings};
 use serde_json::{Value, json};
@@ -284,9 +285,12 @@ async fn subscriptions_are_charged_to_their_client() {
     settings.session.max_subscription_bytes = usize::MAX;
     let server = Server::builder("quotas", "1")
         .settings(settings)
-        .declare_resources()
         .build()
-        .expect("builds");
+        .expect("builds")
+        .resource_template(
+            ResourceTemplate::new("test://{number}/{text}", "any"),
+            |_: Value, _: Context| async { "text" },
+        );
     let service = server.http_service(HttpOptions::default());
     let id = session_id(&begin(&service, GREEDY).await);
     let headers = [("mcp-session-id", id.as_str())];

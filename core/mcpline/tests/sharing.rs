@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Method, Response, StatusCode};
-use mcpline::protocol::vocabulary::{ElicitParams, FormSchema, LoggingLevel};
+use mcpline::protocol::vocabulary::{ElicitParams, FormSchema, LoggingLevel, Resource};
 use mcpline::protocol::wire::Raw;
 use mcpline::sharing::{Pending, SessionStore, Sharing, SharingError};
 use mcpline::transport::http::{Body, HttpOptions, HttpService, Principal};
@@ -37,9 +37,9 @@ impl Process {
         let (wait, flag) = (go_on.clone(), cancelled.clone());
         let server = Server::builder("replica", "1")
             .settings(settings)
-            .declare_resources()
             .build()
             .expect("a server")
+            .resource(Resource::new("file:///a", "a"), |_| async { "a" })
             .tool("plain", "Answers at once", |_: Nothing, _: Context| async {
                 "done"
             })

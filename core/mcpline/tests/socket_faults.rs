@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use mcpline::client::{Address, Client, ClientError, HttpSettings, Proxy as ProxySetting};
 use mcpline::protocol::Raw;
-use mcpline::protocol::vocabulary::{ElicitAction, ElicitResult};
+use mcpline::protocol::vocabulary::{ElicitAction, ElicitResult, Resource};
 use mcpline::transport::http::{HttpOptions, http};
 use mcpline::{Ask, AskMethod, Context, HandlerError, Revision, Server};
 use support::Nothing;
@@ -201,9 +201,9 @@ async fn serve() -> SocketAddr {
         let http = http(("127.0.0.1", 0), options).await.expect("a free port");
         let address = http.address();
         let server = Server::builder("faults", "1")
-            .declare_resources()
             .build()
-            .expect("a server");
+            .expect("a server")
+            .resource(Resource::new("test://x", "x"), |_| async { "x" });
         let plain = |_: Nothing, _: Context| async { "done" };
         let reports = |_: Nothing, ctx: Context| async move {
             ctx.progress(1.0, None, None);

@@ -5,10 +5,9 @@
 //! handlers that answer, the server that tells of changes, the timer. Its lock is held for the machine's
 //! step alone, never while a handler runs.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 
-use mcpline_protocol::auth::Scopes;
 use mcpline_protocol::session::{
     AskError, Change, Outgoing, Peer, Received, RequestKey, Scope, ServerSession, SessionLimits,
     SessionState, TimedOut,
@@ -31,7 +30,7 @@ use super::Inner;
 use super::asking::AskSink;
 use super::call::CallState;
 use super::dispatch;
-use super::matching::{InterruptOnDrop, SubscribedUris};
+use super::matching::{InterruptOnDrop, Subscribable, SubscribedUris};
 use super::permission;
 use super::request_info::HttpInfo;
 
@@ -365,12 +364,16 @@ impl Connection {
         lane: &Arc<dyn Lane>,
         http: Option<&Arc<HttpInfo>>,
     ) {
+        let mut unknown = HashSet::new();
         if let Message::Request(request) = &message {
             let limits = &self.server.settings.session;
             let permitted = match SubscribedUris::of(request, || self.server.registry(), limits) {
                 Ok(None) => Ok(()),
-                Ok(Some(uris)) => match uris.scopes_inline() {
-                    Some(scopes) => permission::check(http.map(|http| &**http), &**lane, &scopes),
+                Ok(Some(uris)) => match uris.look_up_inline() {
+                    Some(found) => {
+                        unknown = found.unknown;
+                        permission::check(http.map(|http| &**http), &**lane, &found.scopes)
+                    }
                     None => {
                         let request = request.clone();
                         return self.permit_elsewhere(uris, request, in_batch, lane, http);
@@ -382,11 +385,12 @@ impl Connection {
                 return refuse_subscribing(&**lane, &request.id, &error);
             }
         }
-        let received = self.admit(message, in_batch, lane);
+        let received =
+            self.admit_locked(&mut self.lock_session(), message, in_batch, lane, &unknown);
         self.follow(received, lane, http);
     }
 
-    /// Finds out on another thread which scopes the URIs need that a request subscribes to, and goes on with the request.
+    /// Looks the URIs up on another thread that a request subscribes to, and goes on with the request.
     /// Meanwhile it is in flight: cancelling it ends that.
     fn permit_elsewhere(
         self: &Arc<Self>,
@@ -415,10 +419,10 @@ impl Connection {
         let undecided = Undecided::new(self);
         let (lane, http) = (lane.clone(), http.cloned());
         background::spawn(&self.runtime, async move {
-            let scopes = uris.scopes(interrupt).await;
+            let found = uris.look_up(interrupt).await;
             drop(call);
             let connection = &undecided.0;
-            connection.receive_reserved(key, request, in_batch, scopes, &lane, http.as_ref());
+            connection.receive_reserved(key, request, in_batch, found, &lane, http.as_ref());
         });
     }
 
@@ -428,20 +432,23 @@ impl Connection {
         key: RequestKey,
         request: Request,
         in_batch: bool,
-        scopes: Result<Scopes, RpcError>,
+        found: Result<Subscribable, RpcError>,
         lane: &Arc<dyn Lane>,
         http: Option<&Arc<HttpInfo>>,
     ) {
         let _answering = self.answering();
-        let permitted =
-            scopes.and_then(|scopes| permission::check(http.map(|http| &**http), &**lane, &scopes));
+        let permitted = found.and_then(|found| {
+            permission::check(http.map(|http| &**http), &**lane, &found.scopes)?;
+            Ok(found.unknown)
+        });
         let mut session = self.lock_session();
         let Some((served, _)) = session.cancel(key) else {
             return;
         };
         let received = match permitted {
-            Ok(()) => {
-                Ok(self.admit_locked(&mut session, Message::Request(request), in_batch, lane))
+            Ok(unknown) => {
+                let message = Message::Request(request);
+                Ok(self.admit_locked(&mut session, message, in_batch, lane, &unknown))
             }
             Err(error) => Err((request.id, error)),
         };
@@ -512,22 +519,15 @@ impl Connection {
 
     /// The session's step for one message, and what must happen before anybody else has the session: a request gets its
     /// lane, so that whoever cancels it has one to abandon; no change comes before a stream's acknowledgment, and none
-    /// before those that were held for the handshake; what the session keeps is charged to the client.
-    fn admit(
-        &self,
-        message: Message,
-        in_batch: bool,
-        lane: &Arc<dyn Lane>,
-    ) -> Received<Served, AskSink> {
-        self.admit_locked(&mut self.lock_session(), message, in_batch, lane)
-    }
-
+    /// before those that were held for the handshake; what the session keeps is charged to the client. What it subscribes
+    /// to is refused if it is `unknown`, or left out of a stream's acknowledgment.
     fn admit_locked(
         &self,
         session: &mut Session,
         message: Message,
         in_batch: bool,
         lane: &Arc<dyn Lane>,
+        unknown: &HashSet<String>,
     ) -> Received<Served, AskSink> {
         // What a subscription is to, for as long as it is charged or may have to be taken back.
         let params = match &message {
@@ -551,6 +551,9 @@ impl Connection {
         match &mut received {
             Received::Request(admitted) => session.attach(admitted.key, served()),
             Received::Listen(listening) => {
+                if !unknown.is_empty() {
+                    session.leave_out(listening, unknown);
+                }
                 session.attach(listening.key, served());
                 lane::send(&**lane, Kind::Request, &listening.acknowledgment);
             }
@@ -570,11 +573,18 @@ impl Connection {
                 }
             }
             Received::Reply { outcome, .. } if outcome.is_ok() => {
-                if let Some(subscribed) = subscribed
-                    && let Err(exceeded) = self.charge_kept(session)
-                {
-                    session.unsubscribe(&subscribed.get_str("uri").unwrap_or_default());
-                    *outcome = Err(exceeded.into());
+                if let Some(subscribed) = subscribed {
+                    let uri = subscribed.get_str("uri").unwrap_or_default();
+                    let kept = match session.peer() {
+                        Some(peer) if unknown.contains(&*uri) => {
+                            Err(RpcError::resource_not_found(peer.revision, &uri))
+                        }
+                        _ => self.charge_kept(session).map_err(RpcError::from),
+                    };
+                    if let Err(error) = kept {
+                        session.unsubscribe(&uri);
+                        *outcome = Err(error);
+                    }
                 }
             }
             _ => {}

@@ -1,6 +1,7 @@
 //! URIs compared with the templates of a server: at once if that takes next to no time, else away from the threads that
 //! serve connections.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -69,15 +70,24 @@ fn not_compared() -> RpcError {
     RpcError::internal_error("the URIs could not be compared with the templates of the server")
 }
 
-/// The URIs that a request subscribes to, on a server where some resources need scopes: whoever may not read a resource is
-/// not told of its changes either.
+/// The URIs that a request subscribes to: whoever may not read a resource is not told of its changes either, and of what no
+/// resource and no template has nothing can be told.
 pub(super) struct SubscribedUris {
     registry: Arc<Registry>,
     uris: Vec<Raw>,
 }
 
+/// What the registry knows of the URIs that a request subscribes to.
+#[derive(Debug, Default)]
+pub(super) struct Subscribable {
+    /// The scopes that all of them need together.
+    pub(super) scopes: Scopes,
+    /// Those that no resource and no template has.
+    pub(super) unknown: HashSet<String>,
+}
+
 impl SubscribedUris {
-    /// Those of a request; `None` if no scopes can be needed for it.
+    /// Those of a request; `None` if it subscribes to none.
     ///
     /// # Errors
     /// When they are too many or too long.
@@ -95,40 +105,44 @@ impl SubscribedUris {
             Method::SubscriptionsListen => subscribed_uris(params, limits)?,
             _ => return Ok(None),
         };
-        let registry = registry();
-        let needs = !uris.is_empty() && registry.has_resource_scopes();
-        Ok(needs.then_some(Self { registry, uris }))
+        Ok((!uris.is_empty()).then(|| Self {
+            registry: registry(),
+            uris,
+        }))
     }
 
-    /// The scopes that they need; `None` if telling takes more than next to no time.
-    pub(super) fn scopes_inline(&self) -> Option<Scopes> {
-        self.scopes_within(&mut Budget::new(MAX_INLINE_MATCH_STEPS, None))
+    /// What is known of them; `None` if telling takes more than next to no time.
+    pub(super) fn look_up_inline(&self) -> Option<Subscribable> {
+        self.look_up_within(&mut Budget::new(MAX_INLINE_MATCH_STEPS, None))
             .ok()
     }
 
-    /// The same, once they are known on another thread. Setting `interrupt`, or dropping the future, ends that.
+    /// The same, once it is known on another thread. Setting `interrupt`, or dropping the future, ends that.
     ///
     /// # Errors
     /// When it takes more steps than a request with so many bytes may.
-    pub(super) async fn scopes(self, interrupt: Arc<AtomicBool>) -> Result<Scopes, RpcError> {
+    pub(super) async fn look_up(
+        self,
+        interrupt: Arc<AtomicBool>,
+    ) -> Result<Subscribable, RpcError> {
         let matching = offload::compute(interrupt, move |interrupt| {
             let bytes: usize = self.uris.iter().map(|uri| uri.as_bytes().len()).sum();
             let steps = MAX_MATCH_STEPS + bytes.saturating_mul(MATCH_STEPS_PER_BYTE);
-            self.scopes_within(&mut Budget::new(steps, Some(interrupt)))
+            self.look_up_within(&mut Budget::new(steps, Some(interrupt)))
                 .map_err(|limit| RpcError::invalid_params(format!("the URIs: {limit}")))
         });
         matching.await.unwrap_or_else(|| Err(not_compared()))
     }
 
-    fn scopes_within(&self, budget: &mut Budget<'_>) -> Result<Scopes, MatchLimit> {
-        let needed = self.add_scopes(budget);
+    fn look_up_within(&self, budget: &mut Budget<'_>) -> Result<Subscribable, MatchLimit> {
+        let found = self.look_up_each(budget);
         #[cfg(test)]
         steps::count(budget.spent());
-        needed
+        found
     }
 
-    fn add_scopes(&self, budget: &mut Budget<'_>) -> Result<Scopes, MatchLimit> {
-        let mut needed = Scopes::new();
+    fn look_up_each(&self, budget: &mut Budget<'_>) -> Result<Subscribable, MatchLimit> {
+        let mut found = Subscribable::default();
         for uri in &self.uris {
             // A URI that is found by its name costs its bytes, too.
             budget
@@ -137,11 +151,13 @@ impl SubscribedUris {
             let Some(uri) = uri.string_value() else {
                 continue;
             };
-            if let Some(scopes) = self.registry.resource_scopes(&uri, budget)? {
-                needed = needed.union(scopes);
+            match self.registry.resource_scopes(&uri, budget)? {
+                Some(scopes) if scopes.is_empty() => {}
+                Some(scopes) => found.scopes = found.scopes.union(scopes),
+                None => drop(found.unknown.insert(uri.into_owned())),
             }
         }
-        Ok(needed)
+        Ok(found)
     }
 }
 

@@ -357,14 +357,6 @@ impl Registry {
         Ok(None)
     }
 
-    /// Whether a caller needs scopes for any resource.
-    pub(crate) fn has_resource_scopes(&self) -> bool {
-        let mut templates = self.templates.iter();
-        let mut resources = self.resources.iter();
-        templates.any(|entry| !entry.options.scopes.is_empty())
-            || resources.any(|entry| !entry.options.scopes.is_empty())
-    }
-
     fn render(&self, kind: ListKind, revision: Revision) -> RenderedList {
         fn each<T>(
             shelf: &Shelf<T>,

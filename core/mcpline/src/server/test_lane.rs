@@ -42,6 +42,12 @@ impl TestLane {
         responses.map(|(_, message)| message.clone()).collect()
     }
 
+    /// Everything that was written.
+    pub(super) fn messages(&self) -> Vec<Value> {
+        let written = lock(&self.written);
+        written.iter().map(|(_, message)| message.clone()).collect()
+    }
+
     /// How many messages were written.
     pub(super) fn written(&self) -> usize {
         lock(&self.written).len()

@@ -1,11 +1,12 @@
 //! What the session makes of a received message: its era, whether it may be served, who answers it.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::RpcError;
 use crate::revision::{Batches, Revision};
-use crate::vocabulary::{LoggingLevel, SubscriptionFilter, meta};
+use crate::vocabulary::{LoggingLevel, SubscriptionFilter};
 use crate::wire::{Message, Method, Notification, Params, Raw, Request, RequestId, Response};
 
 use super::asks::{AskError, AskKey};
@@ -16,7 +17,6 @@ use super::requests::{Entry, RequestKey};
 use super::server::{Admitted, Listening, Phase, Received, Scope, ServerSession};
 use super::subscriptions::{Listen, honoured, subscribed_uris};
 use super::thin::Thinner;
-use super::writing::{honoured_json, notification};
 
 impl<C, A> ServerSession<C, A> {
     /// Whether a batch may be received now (JSON-RPC batching: received up to 2025-03-26, removed in
@@ -347,23 +347,30 @@ impl<C, A> ServerSession<C, A> {
             log: None,
             handle: None,
         })?;
-        let mut params = Vec::with_capacity(128);
-        params.extend_from_slice(b"{\"_meta\":{\"");
-        params.extend_from_slice(meta::SUBSCRIPTION_ID.as_bytes());
-        params.extend_from_slice(b"\":");
-        params.extend_from_slice(request.id.raw());
-        params.extend_from_slice(b"},\"notifications\":");
-        params.extend_from_slice(honoured_json(&filter).as_bytes());
-        params.push(b'}');
-        self.listens.push(Listen {
+        let listen = Listen {
             key,
             id: request.id,
             filter,
-        });
+        };
+        let acknowledgment = listen.acknowledgment();
+        self.listens.push(listen);
         Ok(Received::Listen(Listening {
             key,
-            acknowledgment: notification("notifications/subscriptions/acknowledged", &params),
+            acknowledgment,
         }))
+    }
+
+    /// Leaves out of a stream the resources that the server doesn't have, before the acknowledgment says what is honoured
+    /// (2026-07-28, `basic/patterns/subscriptions`, acknowledgment).
+    pub fn leave_out(&mut self, listening: &mut Listening, unknown: &HashSet<String>) {
+        let mut listens = self.listens.iter_mut();
+        let Some(listen) = listens.find(|listen| listen.key == listening.key) else {
+            return;
+        };
+        if let Some(uris) = &mut listen.filter.resource_subscriptions {
+            uris.retain(|uri| !unknown.contains(uri));
+        }
+        listening.acknowledgment = listen.acknowledgment();
     }
 
     fn receive_notification(

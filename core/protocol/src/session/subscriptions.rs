@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::error::RpcError;
-use crate::vocabulary::{ListCapability, ServerCapabilities, SubscriptionFilter};
+use crate::vocabulary::{ListCapability, ServerCapabilities, SubscriptionFilter, meta};
 use crate::wire::{Params, Raw, RequestId};
 
 use super::requests::RequestKey;
 use super::server::SessionLimits;
+use super::writing::{honoured_json, notification};
 
 /// Something changed that a client may want to know of.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -53,6 +54,19 @@ impl Listen {
             .resource_subscriptions
             .as_ref()
             .map_or(0, Vec::len)
+    }
+
+    /// The stream's first message: what of its filter is honoured.
+    pub(super) fn acknowledgment(&self) -> Vec<u8> {
+        let mut params = Vec::with_capacity(128);
+        params.extend_from_slice(b"{\"_meta\":{\"");
+        params.extend_from_slice(meta::SUBSCRIPTION_ID.as_bytes());
+        params.extend_from_slice(b"\":");
+        params.extend_from_slice(self.id.raw());
+        params.extend_from_slice(b"},\"notifications\":");
+        params.extend_from_slice(honoured_json(&self.filter).as_bytes());
+        params.push(b'}');
+        notification("notifications/subscriptions/acknowledged", &params)
     }
 
     pub(super) fn wants(&self, change: &Change) -> bool {

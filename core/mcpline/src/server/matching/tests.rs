@@ -220,7 +220,45 @@ async fn an_interrupt_ends_matching() {
     };
     let limits = SessionLimits::default();
     let uris = SubscribedUris::of(&request, || registry, &limits).expect("few");
-    let uris = uris.expect("scopes may be needed");
-    assert!(uris.scopes_inline().is_none());
-    assert!(uris.scopes(flag).await.is_err());
+    let uris = uris.expect("it subscribes");
+    assert!(uris.look_up_inline().is_none());
+    assert!(uris.look_up(flag).await.is_err());
+}
+
+#[runtimes::test]
+async fn what_no_resource_and_no_template_has_is_not_subscribed_to() {
+    let (server, _) = server();
+    let session = session(server.inner());
+    let lane = Arc::new(TestLane::default());
+    for (id, uri) in [(1, "log://open"), (2, "plain://x"), (3, "log://none")] {
+        let subscribe = request(id, "resources/subscribe", &json!({"uri": uri}));
+        receive(&session, &lane, &subscribe);
+    }
+    let codes = lane.responses();
+    let codes: Vec<&Value> = codes.iter().map(|one| &one["error"]["code"]).collect();
+    assert_eq!(codes, [&Value::Null, &Value::Null, &json!(-32002)]);
+    let state = serde_json::to_value(session.lock_session().state()).expect("JSON");
+    assert_eq!(state["subscribed"], json!(["log://open", "plain://x"]));
+}
+
+#[runtimes::test]
+async fn a_stream_leaves_out_what_the_server_does_not_have_whichever_thread_finds_out() {
+    let (server, _) = server();
+    let slow = slow_uri();
+    for uris in [
+        vec!["log://open", "log://none"],
+        vec!["log://open", "log://none", &slow, &slow],
+    ] {
+        let pipe = connection(server.inner(), Scope::Connection);
+        let lane = Arc::new(TestLane::default());
+        receive(&pipe, &lane, &listening(1, &uris));
+        answered(&lane, 1).await;
+        let honoured = &lane.messages()[0]["params"]["notifications"]["resourceSubscriptions"];
+        let known: Vec<&str> = uris
+            .iter()
+            .copied()
+            .filter(|uri| *uri != "log://none")
+            .collect();
+        assert_eq!(*honoured, json!(known));
+    }
 }
