@@ -9,7 +9,7 @@ import * as mcpline from "mcpline";
 
 import { LEGACY, makeServer, MODERN, reach } from "./client-peer.mjs";
 
-const { Client, ClientError, McplineError, RpcError, ServerError } = mcpline;
+const { Client, ClientError, McplineError, RpcError, Server, ServerError } = mcpline;
 const { native } = createRequire(import.meta.url)("../dist/native.js");
 const { errorOf } = createRequire(import.meta.url)("../dist/errors.js");
 
@@ -130,6 +130,18 @@ test("a question without a handler ends the request (2026-07-28), or is answered
   assert.equal((await legacy.callTool("elicits")).isError, true);
 });
 
+test("what was not declared is not sent", async () => {
+  const server = new Server({ name: "bare", version: "1" });
+  const careful = await Client.memory(server);
+  for (const refused of [careful.listTools(), careful.subscribe("test://a"), careful.rootsChanged()]) {
+    await assert.rejects(refused, { code: "NOT_SUPPORTED", message: /does not declare the capability/ });
+  }
+  await careful.close();
+  const daring = await Client.memory(server, { allowUndeclaredCapabilities: true });
+  await assert.rejects(daring.listTools(), { code: "SERVER_ERROR", rpcCode: -32601 });
+  await daring.close();
+});
+
 test("a server that can't be reached was never asked", async () => {
   const error = await Client.connect("http://127.0.0.1:1/mcp").catch((error) => error);
   assert.equal(error.code, "CONNECTION_FAILED");
@@ -152,7 +164,8 @@ async function scripted(t, answer) {
     request.on("data", (chunk) => (body += chunk));
     request.on("end", () => {
       const { id, method } = body === "" ? {} : JSON.parse(body);
-      const result = { protocolVersion: LEGACY, capabilities: { tools: {} }, serverInfo: { name: "s", version: "1" } };
+      const capabilities = { tools: {}, resources: {}, prompts: {}, completions: {} };
+      const result = { protocolVersion: LEGACY, capabilities, serverInfo: { name: "s", version: "1" } };
       if (method === "initialize") {
         response.setHeader("content-type", "application/json").end(JSON.stringify({ jsonrpc: "2.0", id, result }));
       } else if (id === undefined) {

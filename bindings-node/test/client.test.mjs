@@ -10,7 +10,7 @@ import { LEGACY, makeServer, MODERN, pipes, reach, settable, ways } from "./clie
 for (const way of Object.keys(ways)) {
   for (const revision of [LEGACY, MODERN]) {
     test(`everything can be asked for: ${way}, ${revision}`, async (t) => {
-      const client = await reach(t, way, { revision });
+      const client = await reach(t, way, { revision, roots: ["file:///a"] });
       assert.equal(client.protocolVersion, revision);
       assert.equal(client.serverInfo.name, "peer");
       assert.equal(client.serverInfo.version, "1.2.3");

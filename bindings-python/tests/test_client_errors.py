@@ -20,10 +20,12 @@ from mcpline import (
     Error,
     HttpError,
     InvalidAnswer,
+    NotSupported,
     OpenFailed,
     OpenTimedOut,
     QuestionUnanswered,
     RequestTimedOut,
+    Server,
     ServerError,
     ServerExited,
     SyncClient,
@@ -102,6 +104,20 @@ def test_failures_tell_everything_that_is_known():
     assert examples[OpenFailed].error.code == -32602
     assert isinstance(examples[OpenTimedOut], TimeoutError)
     assert examples[QuestionUnanswered].error.code == -32602
+
+
+def test_what_was_not_declared_is_not_sent():
+    async def main() -> None:
+        async with Client.memory(Server("bare")) as client:
+            for refused in (client.list_tools, client.roots_changed, lambda: client.subscribe("test://a")):
+                with pytest.raises(NotSupported, match="does not declare the capability"):
+                    await refused()
+        async with Client.memory(Server("bare"), allow_undeclared_capabilities=True) as client:
+            with pytest.raises(ServerError) as sent:
+                await client.list_tools()
+            assert sent.value.code == -32601
+
+    run(main())
 
 
 def test_nobody_listens():

@@ -146,7 +146,7 @@ def test_what_failed_leaves_nothing_for_the_garbage_collector():
         pass
 
     held: list[weakref.ref[Large]] = []
-    server = Server("test")
+    server = Server("test", declare=["resources"])
 
     @server.tool
     async def asks(ctx: Context) -> str:

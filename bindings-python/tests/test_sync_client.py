@@ -16,7 +16,7 @@ __all__ = ["http_port", "reach"]
 
 @pytest.mark.parametrize(("way", "revision"), CELLS)
 def test_every_request_of_every_revision_is_answered(reach: Reach, way: str, revision: str):
-    with reach(way, revision, "sync") as client:
+    with reach(way, revision, "sync", roots=["file:///a"]) as client:
         assert client.protocol_version == revision
         assert client.server_info.name == "peer"
         assert client.instructions == "Be kind."

@@ -26,6 +26,9 @@ use super::plan::Target;
 ///   - `max_rounds` (10): how often a server may ask for input in the course of one request.
 ///   - `max_list_bytes` (33554432): how many bytes the pages of one list may have together.
 ///   - `check_output` (`true`): whether structured content is held against the output schema of its tool.
+///   - `allow_undeclared_capabilities` (`false`): whether requests are sent that need a capability which the server has not
+///     declared, in place of `MCPL_NOT_SUPPORTED`. Known to declare less than they have: servers of the official Python
+///     SDK before version 2, which say `"subscribe": false` though they may have a handler of `resources/subscribe`.
 ///   - `cache` (`true`): whether lists and reads are kept for as long as their server says (2026-07-28).
 ///   - `reconnect_attempts` (5), `reconnect_delay` (0.2), `reconnect_max_delay` (10): what happens when the connection is
 ///     lost; with 0 attempts it stays lost.

@@ -93,7 +93,9 @@ fn every_feature_of_a_server_can_be_asked_for() {
 #[test]
 fn what_has_no_result_is_done_and_its_callback_gets_an_empty_one() {
     let service = Service::new();
-    let host = Host::connected(&service, "2025-11-25");
+    let host = Host::of(&service);
+    host.options(r#"{"revisions":["2025-11-25"],"capabilities":{"roots":{"listChanged":true}}}"#);
+    ok(mcpl_client_open(host.0));
     let level = mcpl_log_level::MCPL_LOG_INFO as i32;
     let (uri, method) = (c"test://text".as_ptr(), c"notifications/x-mine".as_ptr());
     let ear = Ear::new();
@@ -148,6 +150,29 @@ fn what_has_no_result_is_done_and_its_callback_gets_an_empty_one() {
         assert_eq!(ear.outcome(), Ok(String::new()));
     }
     assert_eq!(mcpl_client_set_log_level(host.0, 8), MCPL_INVALID_ARGUMENT);
+}
+
+#[test]
+fn what_was_not_declared_is_not_sent() {
+    // SAFETY: the texts end with zero bytes.
+    let bare = unsafe { mcpl_server_new(c"bare".as_ptr(), c"1".as_ptr()) };
+    let host = Host::new();
+    ok(mcpl_client_set_server(host.0, bare));
+    ok(mcpl_client_open(host.0));
+    let refused = [
+        host.call("echo", "{}").unwrap_err(),
+        // SAFETY: the text ends with a zero byte.
+        unsafe { mcpl_client_subscribe(host.0, c"test://text".as_ptr()) },
+        mcpl_client_roots_changed(host.0),
+    ];
+    assert_eq!(refused, [MCPL_NOT_SUPPORTED; 3]);
+    assert!(last_error().contains("does not declare the capability"));
+    let host = Host::new();
+    ok(mcpl_client_set_server(host.0, bare));
+    host.options(r#"{"allow_undeclared_capabilities":true}"#);
+    ok(mcpl_client_open(host.0));
+    assert_eq!(host.call("echo", "{}"), Err(MCPL_SERVER_ERROR));
+    mcpl_server_free(bare);
 }
 
 #[test]

@@ -29,6 +29,12 @@ export interface ClientSettings {
   maxListBytes?: number;
   /** Whether structured content is held against the output schema of its tool. It is by default. */
   checkOutput?: boolean;
+  /**
+   * Whether requests are sent that need a capability which the server has not declared. Off by default: they are rejected
+   * with `NotSupportedError`. Known to declare less than they have: servers of the official Python SDK before
+   * version 2, which say `"subscribe": false` though they may have a handler of `resources/subscribe`.
+   */
+  allowUndeclaredCapabilities?: boolean;
   /** Whether lists and reads are kept for as long as their server says (2026-07-28). They are by default. */
   cache?: boolean;
   /**
@@ -171,6 +177,7 @@ const SETTINGS = [
   "maxRounds",
   "maxListBytes",
   "checkOutput",
+  "allowUndeclaredCapabilities",
   "cache",
   "reconnectAttempts",
   "reconnectDelay",

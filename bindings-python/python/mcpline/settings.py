@@ -189,6 +189,10 @@ class ClientSettings(TypedDict, total=False):
     raised."""
     check_output: bool
     """Whether structured content is held against the output schema of its tool. It is by default."""
+    allow_undeclared_capabilities: bool
+    """Whether requests are sent that need a capability which the server has not declared. Off by default: they raise
+    `NotSupported`. Known to declare less than they have: servers of the official Python SDK before version 2, which say
+    `"subscribe": false` though they may have a handler of `resources/subscribe`."""
     cache: bool
     """Whether lists and reads are kept for as long as their server says (2026-07-28). They are by default."""
     reconnect_attempts: int

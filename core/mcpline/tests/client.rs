@@ -54,6 +54,8 @@ fn server(seen: &Arc<Seen>) -> Server {
     let (calls, waits) = (seen.clone(), seen.clone());
     Server::builder("test", "1")
         .instructions("be kind")
+        .declare_resources()
+        .declare_prompts()
         .build()
         .expect("a server")
         .tool("echo", "Echo", move |args: Text, _: Context| {

@@ -23,7 +23,7 @@ fn host() -> ClientBuilder {
 
 fn shaken(id: &Value) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "result": {
-        "protocolVersion": "2024-11-05", "capabilities": {}, "serverInfo": {"name": "peer", "version": "1"}}})
+        "protocolVersion": "2024-11-05", "capabilities": {"tools": {}}, "serverInfo": {"name": "peer", "version": "1"}}})
 }
 
 /// Shakes hands, and answers everything else with the same members beside the id.

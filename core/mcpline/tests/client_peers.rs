@@ -113,18 +113,22 @@ fn error(to: &Value, code: i64) -> Vec<Act> {
     )]
 }
 
+fn capabilities() -> Value {
+    json!({"tools": {}, "resources": {"subscribe": true}, "prompts": {}, "logging": {}})
+}
+
 fn shake(to: &Value, revision: &str) -> Vec<Act> {
     let info = json!({"name": "s", "version": "1"});
     result(
         to,
-        json!({"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": info}),
+        json!({"protocolVersion": revision, "capabilities": capabilities(), "serverInfo": info}),
     )
 }
 
 fn discovered(to: &Value) -> Vec<Act> {
     result(
         to,
-        json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+        json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": capabilities(),
                "ttlMs": 0, "cacheScope": "public"}),
     )
 }

@@ -180,17 +180,18 @@ static void elicit(mcpl_question *question, const char *params, size_t length, v
 }
 
 /* The host's options: the era that the scenario is about, and patience. The suite starts everything at once: a busy machine
- * must not look like a server of another era. */
+ * must not look like a server of another era. Servers of the suite answer `tools/list` without declaring tools. */
 static const char *options(void) {
     const char *revision = getenv("MCP_CONFORMANCE_PROTOCOL_VERSION");
     if (revision == NULL || *revision == '\0') {
-        return JSON({"probe_timeout": 25});
+        return JSON({"probe_timeout": 25, "allow_undeclared_capabilities": true});
     }
     if (strcmp(revision, "2026-07-28") == 0) {
-        return JSON({"probe_timeout": 25, "revisions": ["2026-07-28"]});
+        return JSON({"probe_timeout": 25, "allow_undeclared_capabilities": true, "revisions": ["2026-07-28"]});
     }
     return JSON({
         "probe_timeout": 25,
+        "allow_undeclared_capabilities": true,
         "revisions": ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"]
     });
 }

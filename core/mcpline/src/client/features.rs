@@ -9,6 +9,7 @@ use mcpline_protocol::vocabulary::{
     ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, LoggingLevel, Prompt,
     ReadResourceResult, Resource, ResourceTemplate, Tool,
 };
+use mcpline_protocol::wire::Method;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
@@ -145,6 +146,7 @@ impl Client {
     /// [`ClientError`].
     pub async fn set_log_level(&self, level: LoggingLevel) -> Result<(), ClientError> {
         let session = self.inner().session().await?;
+        session.check_capability(&Method::LoggingSetLevel, &self.inner().settings)?;
         if session.revision().features().set_level {
             let params = json!({"level": level});
             self.typed::<serde_json::Value>(
@@ -197,6 +199,9 @@ impl Client {
         let session = self.inner().session().await?;
         let features = session.revision().features();
         if features.listen {
+            if wanted {
+                session.check_capability(&Method::ResourcesSubscribe, &self.inner().settings)?;
+            }
             let version = self.inner().listening.set(uri, wanted);
             return self.inner().listening.settled(version).await;
         }
@@ -211,8 +216,10 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ClientError`].
+    /// [`ClientError::Unsupported`] if the client has not declared that it tells (`roots.listChanged`); other
+    /// [`ClientError`]s.
     pub async fn roots_changed(&self) -> Result<(), ClientError> {
+        self.inner().handlers.check_roots_change()?;
         let session = self.inner().session().await?;
         if session.revision().features().roots_list_changed {
             session.tell("notifications/roots/list_changed", None)?;

@@ -22,6 +22,7 @@ use crate::background;
 use crate::offload;
 
 use super::decoding::decode_elsewhere;
+use super::error::ClientError;
 
 /// An answer on its way. Dropped when the server withdraws the question or the caller gives the request up.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
@@ -43,6 +44,19 @@ pub struct Handlers {
 }
 
 impl Handlers {
+    /// Refuses `notifications/roots/list_changed` of a client that has not declared it (`client/roots`).
+    pub(super) fn check_roots_change(&self) -> Result<(), ClientError> {
+        let roots = self.capabilities.roots.as_ref();
+        match roots.and_then(|roots| roots.list_changed) {
+            Some(true) => Ok(()),
+            _ => Err(ClientError::Unsupported(
+                "notifications/roots/list_changed was not sent: the client does not declare the capability \
+                 `roots.listChanged`"
+                    .to_owned(),
+            )),
+        }
+    }
+
     /// Answers one question. A panic of a handler is an internal error.
     pub(super) fn answer(&self, method: &str, params: Option<Raw>) -> Answer {
         let (answerer, elicits) = match method {

@@ -193,11 +193,13 @@ impl Inner {
     fn restore(&self, session: &Arc<Session>, level: Option<LoggingLevel>) {
         let features = session.revision().features();
         let mut requests = Vec::new();
-        if let Some(level) = level.filter(|_| features.set_level) {
+        let may = |method| session.check_capability(&method, &self.settings).is_ok();
+        let level = level.filter(|_| features.set_level && may(Method::LoggingSetLevel));
+        if let Some(level) = level {
             let params = Raw::from_trusted(format!(r#"{{"level":"{}"}}"#, level.as_str()));
             requests.push(("logging/setLevel", params));
         }
-        if features.resource_subscribe {
+        if features.resource_subscribe && may(Method::ResourcesSubscribe) {
             requests.extend(self.listening.uris().into_iter().map(|uri| {
                 let uri = Raw::string(&uri);
                 let params = Raw::from_trusted(format!(r#"{{"uri":{}}}"#, uri.as_str()));
@@ -308,6 +310,7 @@ impl Inner {
                 Some(session) => session,
                 None => Box::pin(self.session()).await?,
             };
+            session.check_capability(&name, &self.settings)?;
             let generation = if cached { self.cache().generation() } else { 0 };
             let asked = retry.as_ref().or(params);
             match self.ask(&session, &name, asked, options).await {

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use mcpline_protocol::client::{Ask, CallTimeouts};
-use mcpline_protocol::vocabulary::{ServerCapabilities, SubscriptionFilter, meta};
+use mcpline_protocol::vocabulary::{SubscriptionFilter, meta};
 use mcpline_protocol::wire::{Method, Notification, Params, Raw, RequestId};
 use tokio::sync::{Notify, watch};
 
@@ -182,7 +182,8 @@ impl Listening {
         }
     }
 
-    fn filter(&self, client: &Inner, server: &ServerCapabilities) -> (SubscriptionFilter, u64) {
+    fn filter(&self, client: &Inner, session: &Session) -> (SubscriptionFilter, u64) {
+        let server = &session.opened.capabilities;
         let hears = self.hears(client);
         let state = self.lock();
         let mut filter = SubscriptionFilter::default();
@@ -200,7 +201,8 @@ impl Listening {
                     .and_then(|resources| resources.list_changed),
             );
         }
-        if !state.uris.is_empty() {
+        let subscribes = session.check_capability(&Method::ResourcesSubscribe, &client.settings);
+        if !state.uris.is_empty() && subscribes.is_ok() {
             filter.resource_subscriptions = Some(state.uris.iter().cloned().collect());
         }
         (filter, state.version)
@@ -234,9 +236,7 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
         let Some(client) = client.upgrade() else {
             return;
         };
-        let (filter, version) = client
-            .listening
-            .filter(&client, &session.opened.capabilities);
+        let (filter, version) = client.listening.filter(&client, &session);
         let wanted = filter != SubscriptionFilter::default();
         let mut next = wanted.then(|| ask(&session, &filter));
         let mut ended = match &mut next {

@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use mcpline_protocol::client::Opened;
 use mcpline_protocol::vocabulary::{Implementation, ServerCapabilities};
-use mcpline_protocol::wire::Notification;
+use mcpline_protocol::wire::{Method, Notification};
 use mcpline_protocol::{Raw, Revision};
 
 use inner::Inner;
@@ -172,8 +172,12 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ClientError`]: there is no connection, and none can be opened.
+    /// [`ClientError`]: there is no connection, and none can be opened; or it tells that the roots have changed, and the
+    /// client has not declared that it does.
     pub async fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), ClientError> {
+        if Method::parse(method) == Method::NotificationsRootsListChanged {
+            self.inner().handlers.check_roots_change()?;
+        }
         self.inner().session().await?.tell(method, params)
     }
 

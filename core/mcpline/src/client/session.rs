@@ -6,9 +6,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline_protocol::client::{Ask, CallKey, Conversation, Heard, Opened};
+use mcpline_protocol::client::{Ask, CallKey, Conversation, Heard, Opened, undeclared_capability};
 use mcpline_protocol::vocabulary::Progress;
-use mcpline_protocol::wire::{self, Incoming, Message, ReadError, Request, RequestId};
+use mcpline_protocol::wire::{self, Incoming, Message, Method, ReadError, Request, RequestId};
 use mcpline_protocol::{ErrorCode, Printable, Raw, Revision, RpcError};
 use tokio::sync::{mpsc, oneshot};
 
@@ -21,7 +21,7 @@ use super::error::ClientError;
 use super::handlers::adapted;
 use super::inner::Inner;
 use super::link::{Link, Outgoing, Purpose, Reports, RequestHead};
-use super::settings::ProgressListener;
+use super::settings::{ClientSettings, ProgressListener};
 
 type Outcome = Result<Raw, ClientError>;
 
@@ -81,6 +81,25 @@ impl Session {
 
     pub(super) fn revision(&self) -> Revision {
         self.opened.revision
+    }
+
+    /// Refuses a request that needs a capability which the server has not declared.
+    pub(super) fn check_capability(
+        &self,
+        method: &Method,
+        settings: &ClientSettings,
+    ) -> Result<(), ClientError> {
+        if settings.allow_undeclared_capabilities {
+            return Ok(());
+        }
+        let server = &self.opened.capabilities;
+        match undeclared_capability(method, self.revision(), server) {
+            None => Ok(()),
+            Some(capability) => Err(ClientError::Unsupported(format!(
+                "{method} was not sent: the server does not declare the capability `{capability}` (see \
+                 `allow_undeclared_capabilities`)"
+            ))),
+        }
     }
 
     /// Why the conversation is over, if it is.

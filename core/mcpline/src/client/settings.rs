@@ -29,6 +29,12 @@ pub struct ClientSettings {
     /// Whether structured content is held against the output schema of its tool. `true` by default, as the
     /// specification wants it (`server/tools`, output schema).
     pub check_output: bool,
+    /// Whether requests are sent that need a capability which the server has not declared. `false` by default: they fail
+    /// with [`ClientError::Unsupported`](super::ClientError::Unsupported), as both sides are to use declared
+    /// capabilities only (`basic/lifecycle`, operation). Known to declare less than they have: servers of the official
+    /// Python SDK before version 2, which say `"subscribe": false` though they may have a handler of
+    /// `resources/subscribe`.
+    pub allow_undeclared_capabilities: bool,
     /// Whether lists and reads are kept for as long as their server says (2026-07-28). `true` by default.
     pub cache: bool,
     /// What to do when the connection is lost.
@@ -48,6 +54,7 @@ impl Default for ClientSettings {
             max_rounds: 10,
             max_list_bytes: 32 * 1024 * 1024,
             check_output: true,
+            allow_undeclared_capabilities: false,
             cache: true,
             reconnect: Reconnect::default(),
             listen: true,

@@ -4,12 +4,14 @@
 //!   `initialize` for the revisions before, HTTP+SSE where nothing else is served.
 //! - [`Conversation`] is what follows: requests go out complete, and whatever arrives is told apart.
 //! - [`Calls`] are its requests in flight: numbered, timed, cancelled, each ended exactly once.
+//! - [`undeclared_capability`] tells what a server has to declare before a request may be sent.
 //! - [`InputNeeded`] is a result that asks, and makes the retry with the answers.
 //! - [`Cache`] keeps what may be kept, [`ToolBook`] what calls need to know of tools, [`OutputCheck`] checks
 //!   results against their output schemas.
 
 mod cache;
 mod calls;
+mod capabilities;
 mod conversation;
 mod opening;
 mod output;
@@ -18,6 +20,7 @@ mod tools;
 
 pub use cache::{Cache, MAX_CACHED, MAX_CACHED_BYTES, MAX_CACHED_FOR, is_cacheable};
 pub use calls::{CallError, CallKey, CallTimeouts, Calls, Outcome, Overdue};
+pub use capabilities::undeclared_capability;
 pub use conversation::{Ask, Conversation, Heard, is_header_mismatch};
 pub use opening::{OpenAttempt, OpenError, OpenTimeouts, Opened, Opening, Plan, Step};
 pub use output::OutputCheck;

@@ -33,6 +33,7 @@ options! {
         max_rounds: Option<usize>,
         max_list_bytes: Option<usize>,
         check_output: Option<bool>,
+        allow_undeclared_capabilities: Option<bool>,
         cache: Option<bool>,
         reconnect_attempts: Option<u32>,
         reconnect_delay: Option<f64>,
@@ -69,6 +70,10 @@ impl ClientOptions {
         set(&mut settings.max_rounds, self.max_rounds);
         set(&mut settings.max_list_bytes, self.max_list_bytes);
         set(&mut settings.check_output, self.check_output);
+        set(
+            &mut settings.allow_undeclared_capabilities,
+            self.allow_undeclared_capabilities,
+        );
         set(&mut settings.cache, self.cache);
         let reconnect = &mut settings.reconnect;
         set(&mut reconnect.attempts, self.reconnect_attempts);

@@ -1,0 +1,163 @@
+//! What a server has to declare before a client may send a request (`basic/lifecycle`, operation: "only use capabilities
+//! that were successfully negotiated"; since 2026-07-28 `server/discover`).
+
+use crate::revision::Revision;
+use crate::vocabulary::ServerCapabilities;
+use crate::wire::Method;
+
+/// The capability that a request needs and the server has not declared, as its path in `capabilities`; `None` if the
+/// request may be sent.
+///
+/// `resources/subscribe` stands for every subscription to a resource, and `logging/setLevel` for every wish for log
+/// messages, also where the revision has other means. Methods of extensions need nothing: what they are called is not
+/// known here.
+pub fn undeclared_capability(
+    method: &Method,
+    revision: Revision,
+    server: &ServerCapabilities,
+) -> Option<&'static str> {
+    let features = revision.features();
+    let resources = server.resources.as_ref();
+    let tasks = server.tasks.as_ref();
+    let (capability, is_declared) = match method {
+        Method::ToolsCall | Method::ToolsList => ("tools", server.tools.is_some()),
+        Method::ResourcesRead | Method::ResourcesList | Method::ResourcesTemplatesList => {
+            ("resources", resources.is_some())
+        }
+        Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => (
+            "resources.subscribe",
+            resources.is_some_and(|resources| resources.subscribe == Some(true)),
+        ),
+        Method::PromptsGet | Method::PromptsList => ("prompts", server.prompts.is_some()),
+        // 2024-11-05 has the method without a capability.
+        Method::CompletionComplete => (
+            "completions",
+            !features.completions_capability || server.completions.is_some(),
+        ),
+        Method::LoggingSetLevel => ("logging", server.logging.is_some()),
+        Method::TasksGet | Method::TasksResult if features.tasks => ("tasks", tasks.is_some()),
+        Method::TasksList if features.tasks => (
+            "tasks.list",
+            tasks.is_some_and(|tasks| tasks.contains_key("list")),
+        ),
+        Method::TasksCancel if features.tasks => (
+            "tasks.cancel",
+            tasks.is_some_and(|tasks| tasks.contains_key("cancel")),
+        ),
+        _ => return None,
+    };
+    (!is_declared).then_some(capability)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn undeclared(method: &str, revision: Revision, server: serde_json::Value) -> Option<&str> {
+        let server = serde_json::from_str(&server.to_string()).expect("capabilities");
+        undeclared_capability(&Method::parse(method), revision, &server)
+    }
+
+    #[test]
+    fn each_request_needs_the_capability_of_its_feature() {
+        let needs = [
+            ("tools/list", "tools", json!({"tools": {}})),
+            ("tools/call", "tools", json!({"tools": {}})),
+            ("resources/list", "resources", json!({"resources": {}})),
+            (
+                "resources/templates/list",
+                "resources",
+                json!({"resources": {}}),
+            ),
+            ("resources/read", "resources", json!({"resources": {}})),
+            (
+                "resources/subscribe",
+                "resources.subscribe",
+                json!({"resources": {"subscribe": true}}),
+            ),
+            (
+                "resources/unsubscribe",
+                "resources.subscribe",
+                json!({"resources": {"subscribe": true}}),
+            ),
+            ("prompts/list", "prompts", json!({"prompts": {}})),
+            ("prompts/get", "prompts", json!({"prompts": {}})),
+            (
+                "completion/complete",
+                "completions",
+                json!({"completions": {}}),
+            ),
+            ("logging/setLevel", "logging", json!({"logging": {}})),
+        ];
+        let everything = json!({"tools": {}, "resources": {"subscribe": true}, "prompts": {}, "completions": {},
+            "logging": {}});
+        for revision in Revision::ALL {
+            for (method, capability, enough) in &needs {
+                let is_free =
+                    *method == "completion/complete" && *revision == Revision::V2024_11_05;
+                let expected = (!is_free).then_some(*capability);
+                assert_eq!(
+                    undeclared(method, *revision, json!({})),
+                    expected,
+                    "{method} {revision}"
+                );
+                assert_eq!(
+                    undeclared(method, *revision, enough.clone()),
+                    None,
+                    "{method} {revision}"
+                );
+                // Everything else doesn't make up for it.
+                let mut others = everything.clone();
+                let feature = capability.split('.').next().expect("a name");
+                others.as_object_mut().expect("an object").remove(feature);
+                assert_eq!(
+                    undeclared(method, *revision, others),
+                    expected,
+                    "{method} {revision}"
+                );
+            }
+        }
+        for without in [
+            json!({"resources": {}}),
+            json!({"resources": {"subscribe": false}}),
+        ] {
+            let missing = undeclared("resources/subscribe", Revision::LATEST, without);
+            assert_eq!(missing, Some("resources.subscribe"));
+        }
+    }
+
+    #[test]
+    fn what_no_capability_stands_for_may_always_be_sent() {
+        for method in [
+            "ping",
+            "server/discover",
+            "subscriptions/listen",
+            "acme/anything",
+        ] {
+            for revision in Revision::ALL {
+                assert_eq!(undeclared(method, *revision, json!({})), None, "{method}");
+            }
+        }
+    }
+
+    #[test]
+    fn tasks_need_what_their_revision_declares() {
+        let with = Revision::V2025_11_25;
+        assert_eq!(undeclared("tasks/get", with, json!({})), Some("tasks"));
+        assert_eq!(undeclared("tasks/result", with, json!({"tasks": {}})), None);
+        assert_eq!(
+            undeclared("tasks/list", with, json!({"tasks": {}})),
+            Some("tasks.list")
+        );
+        assert_eq!(
+            undeclared("tasks/cancel", with, json!({"tasks": {"cancel": {}}})),
+            None
+        );
+        assert_eq!(
+            undeclared("tasks/get", Revision::V2026_07_28, json!({})),
+            None
+        );
+    }
+}
