@@ -26,6 +26,10 @@ const FRAME: usize = 48;
 /// where it is no longer counted as unread.
 const READ_BYTES: usize = 256 * 1024;
 
+/// How many connections of one session may wait to read its own stream after the one that reads it. A client that comes
+/// back before we notice that its connection died leaves one behind; one with more than this loses its oldest.
+const MAX_STANDBYS: usize = 3;
+
 /// An event stream of one session or exchange.
 pub(crate) struct Stream {
     name: StreamName,
@@ -104,6 +108,13 @@ struct State {
     overflowed: bool,
     /// Which reader the stream belongs to; a new one takes it over.
     reader: u64,
+    /// How many readers there were so far: names the next one.
+    readers: u64,
+    /// Readers that were taken over from and stay connected, the latest last: they are next when it goes away. Two streams
+    /// of one session that closed each other would come back for ever.
+    standbys: VecDeque<Standby>,
+    /// Where a reader goes on that had to wait: what came meanwhile another one was given.
+    taken_up_at: Option<u64>,
     connected: bool,
     /// The reader's connection is to be closed while the stream goes on.
     close_reader: bool,
@@ -111,6 +122,12 @@ struct State {
     dropped: u64,
     /// When the token of whoever reads it has expired, in seconds since 1970.
     until: Option<u64>,
+}
+
+/// A reader that waits for the stream to become its own.
+struct Standby {
+    reader: u64,
+    waker: Option<Waker>,
 }
 
 /// An event that is held.
@@ -303,11 +320,9 @@ impl Stream {
                 shelf.log.end(&shelf.name);
             }
             state.ended = true;
-            (state.waker.take(), self.take_on_lost())
+            (state.wakers(), self.take_on_lost())
         };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        waker.into_iter().for_each(Waker::wake);
         drop(on_lost);
         if self.keeping.resumable && !self.name.is_general() {
             self.client.add_reclaimable(self.as_reclaimable());
@@ -323,11 +338,9 @@ impl Stream {
             state.bytes = 0;
             state.ended = true;
             state.overflowed = true;
-            state.waker.take()
+            state.wakers()
         };
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        waker.into_iter().for_each(Waker::wake);
     }
 
     pub(crate) fn is_ended(&self) -> bool {
@@ -376,9 +389,29 @@ impl Stream {
             }
             // A close that came before the first reader is meant for it.
             state.close_reader &= state.reader == 0;
-            state.reader += 1;
+            let mut waker = state.waker.take();
+            if state.connected && self.keeping.resumable && self.name.is_general() {
+                let reader = state.reader;
+                state.standbys.push_back(Standby {
+                    reader,
+                    waker: None,
+                });
+                if state.standbys.len() > MAX_STANDBYS {
+                    let oldest = state.standbys.pop_front();
+                    // The other one may as well wait on.
+                    let other = std::mem::replace(&mut waker, oldest.and_then(|one| one.waker));
+                    if let Some(latest) = state.standbys.back_mut() {
+                        latest.waker = other;
+                    }
+                } else if let Some(latest) = state.standbys.back_mut() {
+                    latest.waker = waker.take();
+                }
+            }
+            state.taken_up_at = None;
+            state.readers += 1;
+            state.reader = state.readers;
             state.connected = true;
-            (state.reader, cursor, state.waker.take())
+            (state.reader, cursor, waker)
         };
         if let Some(waker) = waker {
             waker.wake();
@@ -462,6 +495,34 @@ enum Admission {
 }
 
 impl State {
+    /// The wakers of all connections.
+    fn wakers(&mut self) -> Vec<Waker> {
+        let standbys = self.standbys.iter_mut();
+        let waiting = standbys.filter_map(|standby| standby.waker.take());
+        waiting.chain(self.waker.take()).collect()
+    }
+
+    /// The connection that reads is gone: the latest of those that wait takes its place. Its waker.
+    fn promote(&mut self) -> Option<Waker> {
+        let standby = self.standbys.pop_back();
+        self.connected = standby.is_some();
+        self.waker = None;
+        let standby = standby?;
+        self.reader = standby.reader;
+        self.taken_up_at = Some(self.unread.max(self.first));
+        standby.waker
+    }
+
+    /// Whether this reader waits for the stream to become its own, until `waker` is called.
+    fn waits(&mut self, reader: u64, waker: &Waker) -> bool {
+        let mut standbys = self.standbys.iter_mut();
+        let Some(standby) = standbys.find(|standby| standby.reader == reader) else {
+            return false;
+        };
+        standby.waker = Some(waker.clone());
+        !self.ended
+    }
+
     /// Decides whether an event fits into what a client may leave unread.
     fn admit(&mut self, event: &Event, limit: usize) -> Admission {
         // One message always fits, however long it is: the handler that made it had room for it.
@@ -561,12 +622,18 @@ impl Reader {
     pub(crate) fn poll(&mut self, cx: &std::task::Context<'_>) -> Poll<Option<Bytes>> {
         let stream = self.stream.clone();
         let (mut state, charged) = self.lock_for_copy(&stream);
-        if state.reader != self.reader {
+        if state.reader != self.reader && !state.waits(self.reader, cx.waker()) {
             return Poll::Ready(None);
         }
         if state.until.is_some_and(|until| clock::unix_now() >= until) {
             state.connected = false;
             return Poll::Ready(None);
+        }
+        if state.reader != self.reader {
+            return Poll::Pending;
+        }
+        if let Some(cursor) = state.taken_up_at.take() {
+            self.cursor = cursor;
         }
         let charge = match charged {
             Ok(charge) => charge,
@@ -617,7 +684,8 @@ impl Reader {
     fn lock_for_copy<'s>(&self, stream: &'s Stream) -> (MutexGuard<'s, State>, Copied) {
         let state = stream.lock();
         let (_, _, length) = self.upcoming(&state);
-        if !stream.keeping.resumable || length < UNCHARGED_BYTES {
+        let is_free = length < UNCHARGED_BYTES || state.reader != self.reader;
+        if !stream.keeping.resumable || is_free {
             return (state, Ok(None));
         }
         drop(state);
@@ -694,15 +762,20 @@ impl Reader {
 
 impl Drop for Reader {
     fn drop(&mut self) {
-        let lost = {
+        let (lost, next) = {
             let mut state = self.stream.lock();
             if state.reader != self.reader {
+                state
+                    .standbys
+                    .retain(|standby| standby.reader != self.reader);
                 return;
             }
-            state.connected = false;
-            state.waker = None;
-            !state.ended || state.overflowed
+            let next = state.promote();
+            (!state.ended || state.overflowed, next)
         };
+        if let Some(next) = next {
+            next.wake();
+        }
         if lost
             && !self.stream.keeping.resumable
             && let Some(callback) = self.stream.take_on_lost()
@@ -771,6 +844,71 @@ mod tests {
         assert!(reader.rest().is_none());
         let mut reader = stream.read(Some(8)).expect("kept");
         assert!(reader.rest().is_some_and(|rest| rest.len() < READ_BYTES));
+    }
+
+    fn polled(reader: &mut Reader) -> Poll<Option<String>> {
+        let cx = std::task::Context::from_waker(std::task::Waker::noop());
+        let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).expect("text");
+        reader.poll(&cx).map(|bytes| bytes.map(text))
+    }
+
+    fn general() -> Arc<Stream> {
+        let name = StreamName {
+            number: 0,
+            process: None,
+        };
+        Stream::resumable(name, None, &HttpOptions::default(), &client())
+    }
+
+    fn is_given(reader: &mut Reader, message: &str) -> bool {
+        matches!(polled(reader), Poll::Ready(Some(text)) if text.matches("data:").count() == 1 && text.contains(message))
+    }
+
+    #[test]
+    fn two_streams_of_a_session_do_not_close_each_other_and_each_message_is_on_one() {
+        let stream = general();
+        let send = |text: &str| crate::lane::send(&stream, Kind::Request, text.as_bytes());
+        let mut first = stream.read(None).expect("a reader");
+        assert_eq!(polled(&mut first), Poll::Pending);
+        let mut second = stream.read(None).expect("a reader");
+        send("one");
+        assert_eq!(polled(&mut first), Poll::Pending);
+        assert!(is_given(&mut second, "one"));
+        assert_eq!(polled(&mut second), Poll::Pending);
+        drop(second);
+        assert!(stream.is_connected());
+        send("two");
+        assert!(is_given(&mut first, "two"));
+        drop(first);
+        assert!(!stream.is_connected());
+    }
+
+    #[test]
+    fn a_reader_that_did_not_look_while_it_waited_repeats_nothing() {
+        let stream = general();
+        let mut first = stream.read(None).expect("a reader");
+        let mut second = stream.read(None).expect("a reader");
+        crate::lane::send(&stream, Kind::Request, b"one");
+        assert!(is_given(&mut second, "one"));
+        drop(second);
+        assert_eq!(polled(&mut first), Poll::Pending);
+        stream.end();
+        assert_eq!(polled(&mut first), Poll::Ready(None));
+    }
+
+    #[test]
+    fn few_connections_of_a_session_wait_and_all_end_with_it() {
+        let stream = general();
+        let reader = |_| stream.read(None).expect("a reader");
+        let mut readers: Vec<Reader> = (0..MAX_STANDBYS + 2).map(reader).collect();
+        assert_eq!(polled(&mut readers[0]), Poll::Ready(None));
+        for reader in &mut readers[1..] {
+            assert_eq!(polled(reader), Poll::Pending);
+        }
+        stream.end();
+        for reader in &mut readers {
+            assert_eq!(polled(reader), Poll::Ready(None));
+        }
     }
 
     #[test]
