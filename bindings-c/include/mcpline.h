@@ -1156,6 +1156,8 @@ mcpl_status mcpl_client_on_sample(mcpl_client *client,
  * Has `handler` tell the server the host's root directories, and declares that capability (`roots/list`;
  * `client/roots`). `mcpl_client_roots_changed` tells that they have changed. Before connecting.
  *
+ * Its answer's `uri`s are absolute paths, which are sent as `file://` URIs, or such URIs; see `mcpl_question_answer`.
+ *
  * For the parameters, and what it returns, see `mcpl_client_on_elicit`.
  */
 mcpl_status mcpl_client_on_list_roots(mcpl_client *client,
@@ -1412,10 +1414,11 @@ mcpl_status mcpl_client_info(mcpl_client *client,
  * - `result`, `length`: the result as a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`): `ElicitResult`,
  *   `CreateMessageResult` or `ListRootsResult` of the specification (`client/elicitation`, `client/sampling`,
  *   `client/roots`). It is copied. A user who declines or cancels is an `ElicitResult` too. Fields that an accepted form
- *   leaves out get the defaults that the server gave.
+ *   leaves out get the defaults that the server gave. Absolute paths among the URIs of roots are sent as `file://` URIs.
  *
  * Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the question was answered, refused or withdrawn, and
- * `MCPL_INVALID_ARGUMENT` if the result is no JSON object; the question stays open then.
+ * `MCPL_INVALID_ARGUMENT` if the result is no JSON object, or a root is neither an absolute path nor a `file://` URI; the
+ * question stays open then.
  */
 mcpl_status mcpl_question_answer(mcpl_question *question,
                                  const char *result,

@@ -43,7 +43,12 @@ pub unsafe extern "C" fn mcpl_server_on_verify(
         let server = Server::get(server)?;
         server.owner.keep(&data);
         let owner = server.owner.clone();
-        let before = server.verifies_with(Arc::new(Asked { ask, data, owner }));
+        let before = server.verifies_with(Arc::new(Asked {
+            ask,
+            data,
+            owner,
+            fit: Ok,
+        }));
         // Released where nothing is locked.
         drop(before);
         Ok(())

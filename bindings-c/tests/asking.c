@@ -31,7 +31,11 @@ static void answer_sample(mcpl_question *question, const char *params, size_t le
 }
 
 static void *answer_roots_elsewhere(void *question) {
-  OK(mcpl_question_answer(question, "{\"roots\": [{\"uri\": \"file:///here\"}]}", MCPL_AUTO_LENGTH));
+  /* What is no root leaves the question open. */
+  CHECK(mcpl_question_answer(question, "{\"roots\": [{\"uri\": \"http://evil\"}]}", MCPL_AUTO_LENGTH) ==
+        MCPL_INVALID_ARGUMENT);
+  CONTAINS(mcpl_error_message(mcpl_last_error()), "http://evil");
+  OK(mcpl_question_answer(question, "{\"roots\": [{\"uri\": \"/x/../here\"}]}", MCPL_AUTO_LENGTH));
   return NULL;
 }
 

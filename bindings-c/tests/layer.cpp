@@ -222,7 +222,7 @@ void asking_waits_or_continues() {
   });
   pair.client.on_list_roots([](Question question, const Json &) {
     std::thread([question = std::move(question)]() mutable {
-      question.answer(R"({"roots":[{"uri":"file:///here"}]})");
+      question.answer(R"({"roots":[{"uri":"/x/../here"}]})");
     }).detach();
   });
   pair.joined();

@@ -1,12 +1,15 @@
 // What servers ask and tell: handlers, notifications, and what becomes of handlers that fail.
 
 import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { test } from "node:test";
-import { pathToFileURL } from "node:url";
 
 import { Client, RpcError, Server } from "mcpline";
 
 import { LEGACY, MODERN, reach, settable } from "./client-peer.mjs";
+
+const { native } = createRequire(import.meta.url)("../dist/native.js");
 
 const textOf = ({ content }) => content[0].text;
 
@@ -21,7 +24,7 @@ for (const revision of [LEGACY, MODERN]) {
           return question.mode === "url" ? "decline" : { action: "accept", content: { city: "Bergen" } };
         },
         sample: async ({ messages }) => `You said: ${messages[0].content.text}`,
-        roots: ["file:///home", new URL("file:///tmp"), { uri: "file:///etc", name: "settings" }, "/a path"],
+        roots: ["file:///home", new URL("file:///tmp"), { uri: "/etc", name: "settings" }, "/x/../a path"],
       });
       assert.deepEqual(JSON.parse(textOf(await client.callTool("elicits"))), {
         action: "accept",
@@ -38,7 +41,7 @@ for (const revision of [LEGACY, MODERN]) {
         { uri: "file:///home" },
         { uri: "file:///tmp" },
         { uri: "file:///etc", name: "settings" },
-        { uri: pathToFileURL("/a path").href },
+        { uri: "file:///a%20path" },
       ]);
     });
 
@@ -196,4 +199,19 @@ test("a question that is withdrawn aborts its handler", async (t) => {
   giving.abort();
   await assert.rejects(call, { name: "AbortError" });
   await withdrawn;
+});
+
+test("roots are refused where they are given", async (t) => {
+  const rows = JSON.parse(readFileSync(new URL("../../tests/roots/roots.json", import.meta.url), "utf8"));
+  for (const [root, uri] of Object.entries(rows.accepted)) {
+    assert.equal(native.rootUri(root), uri);
+  }
+  const url = "http://127.0.0.1:1/mcp";
+  for (const root of [...Object.keys(rows.refused), new URL("http://evil"), { uri: "a/b" }]) {
+    await assert.rejects(Client.connect(url, { roots: [root] }), { name: "UsageError", message: /^root / });
+  }
+  const warned = new Promise((resolve) => process.once("warning", resolve));
+  const client = await reach(t, "memory", { revision: LEGACY, roots: () => ["http://evil"] });
+  assert.equal((await client.callTool("lists-roots")).isError, true);
+  assert.match((await warned).message, /http:\/\/evil/);
 });

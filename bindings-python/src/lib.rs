@@ -37,7 +37,7 @@ mod _native {
     #[pymodule_export]
     use crate::call::Call;
     #[pymodule_export]
-    use crate::client::{Answer, Client, Cursors, Port, Waiting, failures};
+    use crate::client::{Answer, Client, Cursors, Port, Waiting, failures, root_uri};
     #[pymodule_export]
     use crate::driver::Driver;
     #[pymodule_export]

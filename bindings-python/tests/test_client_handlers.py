@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import json
 import logging
+import os
 import threading
 import weakref
 from pathlib import Path
@@ -28,6 +30,8 @@ from mcpline import (
     ServerError,
     SyncClient,
     TextContent,
+    UsageError,
+    _native,
 )
 from support import LEGACY, MODERN, run
 from ways import Reach, http_port, reach
@@ -86,15 +90,34 @@ def test_every_question_reaches_its_handler(reach: Reach, way: str, revision: st
         "asks_all",
         on_elicit=styled(style, elicit),
         on_sample=styled(style, sample),
-        roots=styled(style, lambda: [Root("file:///a"), "file:///b", Path("/c")]),
+        roots=styled(style, lambda: [Root("file:///a"), "file:///x/../b", "/c d", Path("/e")]),
     )
-    uris = "['file:///a', 'file:///b', 'file:///c']"
+    uris = "['file:///a', 'file:///b', 'file:///c%20d', 'file:///e']"
     assert result.text == f"{{'name': 'Ada', 'kind': 'plain'}} {uris} hello, you m1"
     elicited, sampled = asked
     assert (elicited.message, elicited.is_url) == ("Who?", False)
     assert list(elicited.requested_schema["properties"]) == ["name", "kind"]
     assert sampled.max_tokens == 7
     assert sampled.messages[0].blocks == [TextContent("hello")]
+
+
+def test_roots_are_refused_where_they_are_given():
+    rows = json.loads((Path(__file__).parents[2] / "tests/roots/roots.json").read_text())
+    for root, uri in rows["accepted"].items():
+        assert _native.root_uri(os.fsencode(root)) == uri
+    for root in [*rows["refused"], Root("http://x"), {"uri": "a/b"}, Path("a")]:
+        with pytest.raises(UsageError, match="root"):
+            Client.connect("http://127.0.0.1:1/mcp", roots=[root])
+
+
+def test_a_function_that_returns_no_roots_is_logged_and_answered_with_an_error(
+    reach: Reach, caplog: pytest.LogCaptureFixture
+):
+    answered = called(
+        reach, "memory", LEGACY, "async", "asks_all", on_elicit=lambda _: None, roots=lambda: ["http://evil"]
+    )
+    assert answered.is_error
+    assert "http://evil" in caplog.text
 
 
 @both_eras

@@ -3,13 +3,15 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
+use mcpline::protocol::fitted_roots;
+
 use crate::status::{Fault, entry, mcpl_status};
 use crate::user::{UserData, mcpl_finalizer};
 
 use super::handle::{Client, mcpl_client};
 use super::hearing::{Lines, mcpl_line_listener, mcpl_log_listener, mcpl_notification_listener};
 use super::plan::Plan;
-use super::question::{Answerers, Asked, mcpl_question_handler};
+use super::question::{Answerers, Asked, Fit, mcpl_question_handler};
 
 /// Registers a callback; `set` returns what was registered before, which is released where nothing is locked.
 fn register<F, B>(
@@ -35,11 +37,22 @@ fn answer(
     given: (*mut c_void, mcpl_finalizer),
     place: impl FnOnce(&mut Answerers) -> &mut Option<Arc<Asked>>,
 ) -> mcpl_status {
+    answer_with(client, handler, given, Ok, place)
+}
+
+fn answer_with(
+    client: *mut mcpl_client,
+    handler: mcpl_question_handler,
+    given: (*mut c_void, mcpl_finalizer),
+    fit: Fit,
+    place: impl FnOnce(&mut Answerers) -> &mut Option<Arc<Asked>>,
+) -> mcpl_status {
     register(client, handler, given, |plan, client, ask, data| {
         let asked = Asked {
             ask,
             data,
             owner: client.owner().clone(),
+            fit,
         };
         place(&mut plan.answerers).replace(Arc::new(asked))
     })
@@ -86,6 +99,8 @@ pub unsafe extern "C" fn mcpl_client_on_sample(
 /// Has `handler` tell the server the host's root directories, and declares that capability (`roots/list`;
 /// `client/roots`). `mcpl_client_roots_changed` tells that they have changed. Before connecting.
 ///
+/// Its answer's `uri`s are absolute paths, which are sent as `file://` URIs, or such URIs; see `mcpl_question_answer`.
+///
 /// For the parameters, and what it returns, see `mcpl_client_on_elicit`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_list_roots(
@@ -94,7 +109,8 @@ pub unsafe extern "C" fn mcpl_client_on_list_roots(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    answer(client, handler, (user, finalize), |answerers| {
+    let given = (user, finalize);
+    answer_with(client, handler, given, fitted_roots, |answerers| {
         &mut answerers.list_roots
     })
 }

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcpline::RpcError;
 use mcpline::client::{Answer, Answerer};
-use mcpline::protocol::ErrorCode;
 use mcpline::protocol::wire::{Kind, Raw};
+use mcpline::protocol::{ErrorCode, InvalidRoot};
 use tokio::sync::oneshot;
 
 use crate::handles::{Table, Token};
@@ -63,7 +63,12 @@ pub(crate) struct Asked {
     pub(crate) ask: Ask,
     pub(crate) data: Arc<UserData>,
     pub(crate) owner: Arc<Owner>,
+    /// What makes an answer of what the host gives.
+    pub(crate) fit: Fit,
 }
+
+/// Makes an answer of what the host gives, or says why it is none.
+pub(crate) type Fit = fn(Raw) -> Result<Raw, InvalidRoot>;
 
 impl Answerers {
     /// Who answers questions of this method, for the core.
@@ -101,6 +106,7 @@ impl Asked {
             Arc::new(Question {
                 token,
                 owner: self.owner.clone(),
+                fit: self.fit,
                 state: Mutex::new(State::Waiting {
                     answer: sender,
                     on_withdrawn: None,
@@ -144,6 +150,7 @@ fn gone() -> RpcError {
 struct Question {
     token: Token,
     owner: Arc<Owner>,
+    fit: Fit,
     state: Mutex<State>,
 }
 
@@ -232,10 +239,11 @@ fn get(question: *const mcpl_question) -> Done<Arc<Question>> {
 /// - `result`, `length`: the result as a JSON object, of `length` bytes (or `MCPL_AUTO_LENGTH`): `ElicitResult`,
 ///   `CreateMessageResult` or `ListRootsResult` of the specification (`client/elicitation`, `client/sampling`,
 ///   `client/roots`). It is copied. A user who declines or cancels is an `ElicitResult` too. Fields that an accepted form
-///   leaves out get the defaults that the server gave.
+///   leaves out get the defaults that the server gave. Absolute paths among the URIs of roots are sent as `file://` URIs.
 ///
 /// Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the question was answered, refused or withdrawn, and
-/// `MCPL_INVALID_ARGUMENT` if the result is no JSON object; the question stays open then.
+/// `MCPL_INVALID_ARGUMENT` if the result is no JSON object, or a root is neither an absolute path nor a `file://` URI; the
+/// question stays open then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_question_answer(
     question: *mut mcpl_question,
@@ -249,6 +257,7 @@ pub unsafe extern "C" fn mcpl_question_answer(
         if result.kind() != Kind::Object {
             return Err(Fault::invalid("the result is no JSON object"));
         }
+        let result = (question.fit)(result).map_err(|error| Fault::invalid(error.to_string()))?;
         question.answer(Ok(result))
     })
 }

@@ -1,6 +1,7 @@
 /** A host's handlers: where what a server asks and tells is answered and heard. */
 
-import { RpcError } from "../errors.js";
+import { attempt, RpcError } from "../errors.js";
+import { native } from "../native.js";
 import type { Authorization } from "./auth.js";
 import type {
   CreateMessageParams,
@@ -31,7 +32,7 @@ export type ElicitReturn = ElicitAnswer | "accept" | "decline" | "cancel";
 /** What the model said: text, or the whole result; `null`: the user refuses. */
 export type SampleReturn = string | CreateMessageResult | null;
 
-/** Root directories: URIs, or paths. */
+/** Root directories: absolute paths, or `file://` URIs. Anything else is refused with `UsageError`. */
 export type RootsReturn = readonly (string | URL | Root)[];
 
 /**
@@ -89,6 +90,8 @@ export class Host {
   server: object | undefined;
   readonly #handlers: Handlers;
   readonly #stderr: ((line: string) => void) | undefined;
+  /** Those that don't change. */
+  readonly #roots: readonly Root[];
   readonly #answering = new Map<number, AbortController>();
   /** Handlers of notifications, one after the other. */
   readonly #listeners = new Backlog("a handler of notifications");
@@ -96,6 +99,7 @@ export class Host {
   constructor(handlers: Handlers, stderr: ((line: string) => void) | undefined) {
     this.#handlers = handlers;
     this.#stderr = stderr;
+    this.#roots = Array.isArray(handlers.roots) ? handlers.roots.map(rootOf) : [];
   }
 
   /** Which handlers there are, as the core reads it. */
@@ -138,7 +142,7 @@ export class Host {
         void this.#answer(number, (asked) => this.#sample(json, asked));
         break;
       case About.Roots:
-        void this.#answer(number, () => this.#roots());
+        void this.#answer(number, () => this.#listRoots());
         break;
       case About.Auth:
         void this.#authorize(number, json);
@@ -230,11 +234,9 @@ export class Host {
     return JSON.stringify(answer);
   }
 
-  async #roots(): Promise<string> {
+  async #listRoots(): Promise<string> {
     const { roots } = this.#handlers;
-    const found = typeof roots === "function" ? await roots() : (roots ?? []);
-    const { pathToFileURL } = await import("node:url");
-    return JSON.stringify({ roots: found.map((root) => rootOf(root, pathToFileURL)) });
+    return JSON.stringify({ roots: typeof roots === "function" ? (await roots()).map(rootOf) : this.#roots });
   }
 
   #hear(notification: Notification, size: number): void {
@@ -295,16 +297,8 @@ function questionOf<T extends object>(json: string, member: string & keyof T): P
   return params;
 }
 
-function rootOf(root: string | URL | Root, urlOf: (path: string) => URL): Root {
-  if (root instanceof URL) {
-    return { uri: root.href };
-  }
-  if (typeof root !== "string") {
-    return root;
-  }
-  // One letter before the colon is a drive.
-  if (/^[a-z][a-z0-9+.-]+:/i.test(root)) {
-    return { uri: root };
-  }
-  return { uri: urlOf(root).href };
+/** A root with its URI. It throws if it is neither an absolute path nor a `file://` URI. */
+function rootOf(root: string | URL | Root): Root {
+  const { uri, ...rest } = typeof root === "string" ? { uri: root } : root instanceof URL ? { uri: root.href } : root;
+  return { uri: attempt(() => native.rootUri(uri)), ...rest };
 }

@@ -51,4 +51,5 @@ export interface NativeClientPart {
   Client: NativeClientMaker;
   Cursors: new (method: string) => NativeCursors;
   failures(): string[];
+  rootUri(root: string): string;
 }

@@ -12,6 +12,7 @@ mod ending;
 mod failure;
 mod handle;
 mod host;
+mod roots;
 
 use std::sync::Arc;
 

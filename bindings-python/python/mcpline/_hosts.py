@@ -46,7 +46,7 @@ class Handlers:
         self.on_log = on_log
         self.on_notification = on_notification
         self.on_stderr = on_stderr
-        self.roots = list(roots) if roots is not None and not callable(roots) else roots
+        self.roots = [questions.root_of(root) for root in roots] if roots is not None and not callable(roots) else roots
         self.auth: Asked | None = None
 
     def ask_for(self, auth: Asked) -> None:

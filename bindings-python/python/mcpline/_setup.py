@@ -39,7 +39,8 @@ class _Host(typing.TypedDict, total=False):
     on_notification: Callable[..., Any]
     """Hears everything that the server tells: a `mcpline.results.Notification`."""
     roots: Any
-    """The root directories: URIs, paths, `Root`s; or a function that returns them. Declares `roots`."""
+    """The root directories: absolute paths, `file://` URIs, `Root`s; or a function that returns them. Declares `roots`.
+    Anything else is refused with `UsageError`, or, if a function returns it, answered with an error and logged."""
     capabilities: Mapping[str, Any]
     """What is declared beyond what handlers declare, or in its place: `{"sampling": {"tools": {}}}`."""
 

@@ -9,7 +9,7 @@ from typing import Any, Literal, Optional, Union
 import msgspec
 from msgspec import Struct, field
 
-from . import _json
+from . import _json, _native
 from .content import (
     AudioContent,
     ImageContent,
@@ -175,24 +175,28 @@ def _block(value: Any) -> Any:
 
 
 def write_roots(answer: Any) -> bytes:
-    """Write root directories: URIs, paths, `Root`s or dicts."""
+    """Write root directories: `file://` URIs, absolute paths, `Root`s or dicts."""
     if isinstance(answer, Mapping):
         return _json.encode(answer)
-    return _json.encode({"roots": [_root(root) for root in answer]})
+    return _json.encode({"roots": [root_of(root) for root in answer]})
 
 
-def _root(root: Any) -> Any:
-    if isinstance(root, str):
-        return {"uri": root}
-    if isinstance(root, os.PathLike):
-        from pathlib import Path
+def root_of(root: Any) -> Any:
+    """Write one root directory.
 
-        return {"uri": Path(root).absolute().as_uri()}
+    Raises:
+        UsageError: it is neither an absolute path nor a `file://` URI.
+    """
+    if isinstance(root, (str, os.PathLike)):
+        return {"uri": _native.root_uri(os.fsencode(root))}
     if isinstance(root, Root):
+        uri = _native.root_uri(os.fsencode(root.uri))
         # Absent is not null here.
         return {
             name: value
-            for name, value in (("uri", root.uri), ("name", root.name), ("_meta", root.meta))
+            for name, value in (("uri", uri), ("name", root.name), ("_meta", root.meta))
             if value is not None
         }
+    if isinstance(root, Mapping) and isinstance(root.get("uri"), str):
+        return {**root, "uri": _native.root_uri(os.fsencode(root["uri"]))}
     return root

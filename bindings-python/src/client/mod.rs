@@ -12,6 +12,7 @@ mod handle;
 mod host;
 mod options;
 mod port;
+mod roots;
 mod waiting;
 
 use std::sync::{Arc, Mutex};
@@ -26,6 +27,7 @@ pub(crate) use failure::failures;
 pub(crate) use handle::Client;
 pub(crate) use host::Answer;
 pub(crate) use port::{Port, Waiting};
+pub(crate) use roots::root_uri;
 
 /// The one I/O thread of all clients of this process. It lasts: connections end in the background.
 fn shared_runtime(py: Python<'_>) -> PyResult<Arc<Runtime>> {

@@ -292,7 +292,7 @@ async fn the_same_handlers_answer_questions_of_every_revision_that_has_them() {
             let asked = Arc::new(Mutex::new(Vec::new()));
             let heard = asked.clone();
             let client = host(revision)
-                .roots([Root::new("file:///home")])
+                .roots([Root::new("/home").expect("a root")])
                 .on_elicit(move |params| {
                     heard.lock().expect("not poisoned").push(params.message);
                     let content = json!({"name": "Ada"})

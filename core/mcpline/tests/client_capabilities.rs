@@ -187,7 +187,7 @@ async fn an_option_sends_what_was_not_declared() {
 async fn only_a_client_that_declared_it_tells_that_its_roots_have_changed() {
     const TOLD: &str = "notifications/roots/list_changed";
     let host = || Client::builder("host", "1");
-    let roots = || host().roots([Root::new("file:///a")]);
+    let roots = || host().roots([Root::new("file:///a").expect("a root")]);
     let quiet = || roots().capabilities(|all| all.roots = Some(RootsCapability::default()));
     for (host, tells) in [(host(), false), (quiet(), false), (roots(), true)] {
         let peer = Peer::with(json!({}));

@@ -247,7 +247,9 @@ async fn answers_to_a_server_are_written_in_the_words_of_its_revision() {
             let answer = json!({"role": "assistant", "model": "m", "content": content});
             Ok(serde_json::from_value(answer).expect("an answer"))
         })
-        .roots([Root::new("file:///a").with_meta(Extra::from_iter([("x".to_owned(), json!(1))]))])
+        .roots([Root::new("/x/../a")
+            .expect("a root")
+            .with_meta(Extra::from_iter([("x".to_owned(), json!(1))]))])
         .connect(server.address())
         .await
         .expect("connects");

@@ -67,6 +67,7 @@ pub mod mrtr;
 mod printable;
 pub mod rank;
 pub mod revision;
+mod root_uri;
 pub mod schema;
 pub mod session;
 #[cfg(fuzzing)]
@@ -78,4 +79,5 @@ pub mod wire;
 pub use error::{ErrorCode, RpcError};
 pub use printable::Printable;
 pub use revision::{Era, Features, Revision};
+pub use root_uri::{InvalidRoot, fitted_roots, root_uri};
 pub use wire::{Message, Raw, RequestId};

@@ -112,7 +112,9 @@ impl ClientBuilder {
         self.list_roots_with(handlers::fixed_roots(roots.into_iter().collect()))
     }
 
-    /// Answers `roots/list` with the raw question, for bindings and for roots that change.
+    /// Answers `roots/list` with the raw question, for bindings and for roots that change. Absolute paths among the
+    /// URIs are sent as `file://` URIs; where anything else is no root, the server gets an internal error and the log
+    /// says why ([`root_uri`](mcpline_protocol::root_uri)).
     #[must_use]
     pub fn list_roots_with(mut self, answerer: Answerer) -> Self {
         let roots = RootsCapability::default().with_list_changed(true);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mcpline_protocol::auth::AuthError;
 use mcpline_protocol::client::{CallError, OpenError};
-use mcpline_protocol::{Printable, RpcError};
+use mcpline_protocol::{InvalidRoot, Printable, RpcError};
 
 /// Why something that was asked of a server has no result. Cheap to clone: a failure may end many requests.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -254,6 +254,12 @@ impl ClientError {
         Self::ConnectionLost {
             reason: error.to_string(),
         }
+    }
+}
+
+impl From<InvalidRoot> for ClientError {
+    fn from(error: InvalidRoot) -> Self {
+        Self::Misuse(error.to_string())
     }
 }
 

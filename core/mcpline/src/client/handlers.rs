@@ -13,7 +13,7 @@ use mcpline_protocol::vocabulary::{
     ClientCapabilities, JsonObject, ListRootsResult, LogMessage, Root,
 };
 use mcpline_protocol::wire::{Method, Notification, Raw};
-use mcpline_protocol::{ErrorCode, Revision, RpcError, adapt};
+use mcpline_protocol::{ErrorCode, Revision, RpcError, adapt, fitted_roots};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -69,6 +69,7 @@ impl Handlers {
             let error = RpcError::method_not_found(method);
             return Box::pin(async move { Err(error) });
         };
+        let lists_roots = method == "roots/list";
         Box::pin(async move {
             // In a task of its own, a panic ends that task alone.
             let asked = params.clone();
@@ -77,6 +78,12 @@ impl Handlers {
                 Ok(answer) => answer?,
                 Err(_) => return Err(RpcError::internal_error("the handler of the host failed")),
             };
+            if lists_roots {
+                return fitted_roots(answer).map_err(|error| {
+                    tracing::warn!("the answer to roots/list was not sent: {error}");
+                    RpcError::internal_error("the roots of the host are invalid")
+                });
+            }
             Ok(match params {
                 Some(params) if elicits => {
                     let bytes = params.as_bytes().len() + answer.as_bytes().len();
@@ -231,4 +238,29 @@ pub(super) fn log_listener(heard: impl Fn(LogMessage) + Send + Sync + 'static) -
 /// A user's refusal to let a model be sampled (`client/sampling`, error handling).
 pub fn sampling_refused(message: impl Into<String>) -> RpcError {
     RpcError::new(ErrorCode(-1), message.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[runtimes::test]
+    async fn roots_of_any_handler_are_checked_before_they_are_sent() {
+        let answered = |roots: &'static str| {
+            let handlers = Handlers {
+                list_roots: Some(Arc::new(move |_| {
+                    Box::pin(async move { Ok(Raw::from_trusted(roots)) })
+                })),
+                ..Handlers::default()
+            };
+            handlers.answer("roots/list", None)
+        };
+        let fitted = answered(r#"{"roots":[{"uri":"/a b"}]}"#).await;
+        let fitted = fitted.expect("roots");
+        assert_eq!(fitted.as_str(), r#"{"roots":[{"uri":"file:///a%20b"}]}"#);
+        let refused = answered(r#"{"roots":[{"uri":"http://evil"}]}"#).await;
+        let refused = refused.expect_err("no root");
+        assert_eq!(refused.code, ErrorCode::INTERNAL_ERROR);
+        assert!(!refused.message.contains("evil"), "{refused}");
+    }
 }

@@ -1,9 +1,12 @@
 //! Roots: the directories that a client lets a server work in.
 
+use std::ffi::OsStr;
+
 use serde::{Deserialize, Serialize};
 
 use super::Extra;
 use super::shape::setters;
+use crate::root_uri::{InvalidRoot, root_uri};
 
 /// A directory or file.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -23,12 +26,15 @@ pub struct Root {
 }
 
 impl Root {
-    /// The root at `uri`.
-    pub fn new(uri: impl Into<String>) -> Self {
-        Self {
-            uri: uri.into(),
+    /// The root at an absolute path or a `file://` URI; see [`root_uri`](crate::root_uri) for what becomes of it.
+    ///
+    /// # Errors
+    /// [`InvalidRoot`]: it is neither.
+    pub fn new(root: impl AsRef<OsStr>) -> Result<Self, InvalidRoot> {
+        Ok(Self {
+            uri: root_uri(root)?,
             ..Self::default()
-        }
+        })
     }
 }
 

@@ -219,7 +219,7 @@ fn host(wanted: &Settings) -> ClientBuilder {
         return builder;
     }
     builder
-        .roots([Root::new("file:///")])
+        .roots([Root::new("file:///").expect("a root")])
         .on_elicit(|_: ElicitParams| async { Ok(ElicitResult::new(ElicitAction::Decline)) })
         .on_sample(|_: CreateMessageParams| async {
             Ok(CreateMessageResult {
