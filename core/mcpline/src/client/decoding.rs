@@ -6,12 +6,13 @@ use std::sync::atomic::AtomicBool;
 use mcpline_protocol::Raw;
 use serde::de::DeserializeOwned;
 
-use crate::offload;
+use crate::offload::{self, Peer};
 
 /// Decodes what is too large to be decoded where it arrived. `None` if the runtime is ending.
 pub(super) async fn decode_elsewhere<T: DeserializeOwned + Send + 'static>(
+    peer: Peer,
     raw: Raw,
 ) -> Option<Result<T, serde_json::Error>> {
     let never = Arc::new(AtomicBool::new(false));
-    offload::compute(never, move |_| raw.decode()).await
+    offload::compute(peer, never, move |_| raw.decode()).await
 }

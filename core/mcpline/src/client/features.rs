@@ -239,7 +239,7 @@ impl Client {
         let result = self.request(method, params.as_ref(), options).await?;
         let decoded = match result.as_bytes().len() <= MAX_INLINE_DECODED_BYTES {
             true => result.decode(),
-            false => Box::pin(decode_elsewhere(result))
+            false => Box::pin(decode_elsewhere(self.inner().handlers.peer, result))
                 .await
                 .ok_or(ClientError::Closed)?,
         };

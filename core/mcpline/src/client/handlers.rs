@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::background;
-use crate::offload;
+use crate::offload::{self, Peer};
 
 use super::decoding::decode_elsewhere;
 use super::error::ClientError;
@@ -41,6 +41,8 @@ pub struct Handlers {
     pub(super) elicit: Option<Answerer>,
     pub(super) list_roots: Option<Answerer>,
     pub(super) listeners: Vec<Listener>,
+    /// For whom answers are computed.
+    pub(super) peer: Peer,
 }
 
 impl Handlers {
@@ -70,6 +72,7 @@ impl Handlers {
             return Box::pin(async move { Err(error) });
         };
         let lists_roots = method == "roots/list";
+        let peer = self.peer;
         Box::pin(async move {
             // In a task of its own, a panic ends that task alone.
             let asked = params.clone();
@@ -91,8 +94,9 @@ impl Handlers {
                         true => with_defaults(&params, answer),
                         false => {
                             let never = Arc::new(AtomicBool::new(false));
-                            let filled =
-                                offload::compute(never, move |_| with_defaults(&params, answer));
+                            let filled = offload::compute(peer, never, move |_| {
+                                with_defaults(&params, answer)
+                            });
                             filled.await.ok_or_else(ending)?
                         }
                     }
@@ -105,7 +109,7 @@ impl Handlers {
 
 /// The answer as a server of `revision` reads it; an internal error, with a warning in the log, where the revision can't
 /// express it.
-pub(super) fn adapted(method: &str, answer: Answer, revision: Revision) -> Answer {
+pub(super) fn adapted(peer: Peer, method: &str, answer: Answer, revision: Revision) -> Answer {
     if !adapt::needs_adapting(method, revision) {
         return answer;
     }
@@ -116,7 +120,7 @@ pub(super) fn adapted(method: &str, answer: Answer, revision: Revision) -> Answe
             true => adapt::client_answer(&method, answer, revision),
             false => {
                 let (never, asked) = (Arc::new(AtomicBool::new(false)), method.clone());
-                let fitting = offload::compute(never, move |_| {
+                let fitting = offload::compute(peer, never, move |_| {
                     adapt::client_answer(&asked, answer, revision)
                 });
                 fitting.await.ok_or_else(ending)?
@@ -190,14 +194,14 @@ where
     F: Fn(P) -> Fut + Send + Sync + 'static,
     Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
 {
-    let handler = Arc::new(handler);
+    let (handler, peer) = (Arc::new(handler), Peer::new());
     Arc::new(move |params: Option<Raw>| {
         let handler = handler.clone();
         Box::pin(async move {
             let params = params.unwrap_or_else(|| Raw::from_trusted("{}"));
             let params = match params.as_bytes().len() <= MAX_INLINE_DECODED_BYTES {
                 true => params.decode(),
-                false => decode_elsewhere(params).await.ok_or_else(ending)?,
+                false => decode_elsewhere(peer, params).await.ok_or_else(ending)?,
             };
             let params = params.map_err(|error| RpcError::invalid_params(error.to_string()))?;
             let result = handler(params).await?;

@@ -441,7 +441,7 @@ impl Inner {
             .total
             .saturating_sub(clock::now().saturating_sub(started));
         let interrupt = Arc::new(AtomicBool::new(false));
-        let computing = offload::compute(interrupt, work);
+        let computing = offload::compute(self.handlers.peer, interrupt, work);
         match tokio::time::timeout(left.min(timeouts.idle), computing).await {
             Ok(Some(outcome)) => Ok(outcome),
             Ok(None) => Err(ClientError::Closed),

@@ -311,7 +311,8 @@ impl Session {
         }
         let params = request.params.as_ref().map(|params| params.raw().clone());
         let answer = client.handlers.answer(request.method.as_str(), params);
-        let answer = adapted(request.method.as_str(), answer, self.revision());
+        let peer = client.handlers.peer;
+        let answer = adapted(peer, request.method.as_str(), answer, self.revision());
         let id = request.id.clone();
         // The task can't end before it is entered: it waits for the lock.
         let mut state = self.lock();

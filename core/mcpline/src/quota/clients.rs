@@ -3,6 +3,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 
+use crate::offload::Peer;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -35,6 +36,8 @@ impl ClientKey {
 pub(crate) struct ClientQuota {
     /// Tells clients apart; never used again.
     pub(crate) number: u64,
+    /// For whom its computations are.
+    pub(crate) peer: Peer,
     /// The part of each limit that it may use.
     share: f64,
     bytes: Arc<Budget>,
@@ -247,6 +250,7 @@ impl ClientTable {
     fn make(&self, share: f64, listed: Option<(ClientKey, Weak<Table>)>) -> Arc<ClientQuota> {
         Arc::new(ClientQuota {
             number: self.next_number.fetch_add(1, Ordering::Relaxed),
+            peer: Peer::new(),
             share,
             bytes: Budget::of_client(&self.bytes, share),
             reclaimable: Mutex::default(),

@@ -7,7 +7,7 @@ use mcpline_protocol::limits::MAX_INLINE_STEPS;
 use mcpline_protocol::rank::{Ranked, rank};
 use mcpline_protocol::schema::Budget;
 
-use crate::offload;
+use crate::offload::{self, Peer};
 
 use super::registry::Completer;
 use super::reply::{CompletionReply, HandlerError, Reply};
@@ -16,13 +16,14 @@ use super::reply::{CompletionReply, HandlerError, Reply};
 pub(super) async fn complete(
     completer: Arc<Completer>,
     typed: String,
+    peer: Peer,
 ) -> Result<Reply, HandlerError> {
     let inline = best(&completer, &typed, &mut Budget::new(MAX_INLINE_STEPS, None));
     let ranked = match inline {
         Some(ranked) => Some(ranked),
         None => {
             let interrupt = Arc::new(AtomicBool::new(false));
-            let ranking = offload::compute(interrupt, move |interrupt| {
+            let ranking = offload::compute(peer, interrupt, move |interrupt| {
                 let mut budget = Budget::new(usize::MAX, Some(interrupt));
                 best(&completer, &typed, &mut budget)
             });

@@ -61,9 +61,10 @@ fn check(
     value: Raw,
     then: impl FnOnce(&Arc<CallState>, Option<Result<(), Violation>>) + Send + 'static,
 ) {
-    let runtime = call.seat().connection.runtime().clone();
-    background::spawn(&runtime, async move {
-        let outcome = offload::compute(call.clone(), move |interrupt| {
+    let connection = call.seat().connection.clone();
+    let peer = connection.client().peer;
+    background::spawn(connection.runtime(), async move {
+        let outcome = offload::compute(peer, call.clone(), move |interrupt| {
             schema.validate_until(&value, Some(interrupt))
         });
         let outcome = outcome.await;

@@ -419,9 +419,9 @@ impl Connection {
         let undecided = Undecided::new(self);
         let (lane, http) = (lane.clone(), http.cloned());
         background::spawn(&self.runtime, async move {
-            let found = uris.look_up(interrupt).await;
-            drop(call);
             let connection = &undecided.0;
+            let found = uris.look_up(connection.client.peer, interrupt).await;
+            drop(call);
             connection.receive_reserved(key, request, in_batch, found, &lane, http.as_ref());
         });
     }

@@ -308,8 +308,9 @@ fn read_elsewhere(
     }
     let (registry, seat) = (registry.clone(), seat.clone());
     let runtime = seat.connection.runtime().clone();
+    let peer = seat.connection.client().peer;
     background::spawn(&runtime, async move {
-        let matched = matching::template_elsewhere(registry, &uri, interrupt).await;
+        let matched = matching::template_elsewhere(registry, &uri, peer, interrupt).await;
         let begun = matched
             .map_err(Refusal::from)
             .and_then(|matched| template(&seat, &uri, matched))

@@ -216,8 +216,9 @@ impl Inner {
             return Some(handler.clone());
         }
         let typed = text(asked.member("argument"), "value").unwrap_or_default();
-        Some(handler::handler(move |_: &Call| {
-            candidates::complete(completer.clone(), typed.clone())
+        Some(handler::handler(move |call: &Call| {
+            let peer = call.context().client().peer;
+            candidates::complete(completer.clone(), typed.clone(), peer)
         }))
     }
 

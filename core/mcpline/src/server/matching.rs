@@ -13,7 +13,7 @@ use mcpline_protocol::session::{SessionLimits, subscribed_uris};
 use mcpline_protocol::uri_template::{MatchLimit, Variables};
 use mcpline_protocol::wire::{Method, Raw, Request};
 
-use crate::offload;
+use crate::offload::{self, Peer};
 
 use super::registry::{Registry, TemplateEntry};
 
@@ -44,10 +44,11 @@ pub(super) fn template_inline(registry: &Registry, uri: &str) -> Option<Matched>
 pub(super) async fn template_elsewhere(
     registry: Arc<Registry>,
     uri: &str,
+    peer: Peer,
     interrupt: Arc<AtomicBool>,
 ) -> Result<Matched, RpcError> {
     let uri = uri.to_owned();
-    let matching = offload::compute(interrupt, move |interrupt| {
+    let matching = offload::compute(peer, interrupt, move |interrupt| {
         let mut budget = Budget::new(MAX_MATCH_STEPS, Some(interrupt));
         template(&registry, &uri, &mut budget)
             .map_err(|limit| RpcError::invalid_params(format!("params.uri: {limit}")))
@@ -123,9 +124,10 @@ impl SubscribedUris {
     /// When it takes more steps than a request with so many bytes may.
     pub(super) async fn look_up(
         self,
+        peer: Peer,
         interrupt: Arc<AtomicBool>,
     ) -> Result<Subscribable, RpcError> {
-        let matching = offload::compute(interrupt, move |interrupt| {
+        let matching = offload::compute(peer, interrupt, move |interrupt| {
             let bytes: usize = self.uris.iter().map(|uri| uri.as_bytes().len()).sum();
             let steps = MAX_MATCH_STEPS + bytes.saturating_mul(MATCH_STEPS_PER_BYTE);
             self.look_up_within(&mut Budget::new(steps, Some(interrupt)))

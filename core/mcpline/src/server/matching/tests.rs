@@ -208,7 +208,8 @@ async fn an_interrupt_ends_matching() {
     let registry = server.inner().registry();
     let flag = Arc::new(AtomicBool::new(false));
     drop(InterruptOnDrop(flag.clone()));
-    let outcome = template_elsewhere(registry.clone(), &slow_uri(), flag.clone()).await;
+    let outcome =
+        template_elsewhere(registry.clone(), &slow_uri(), Peer::new(), flag.clone()).await;
     assert!(outcome.is_err());
     let Ok(message) = read(&listening(1, &[&slow_uri()])) else {
         panic!("a message");
@@ -222,7 +223,7 @@ async fn an_interrupt_ends_matching() {
     let uris = SubscribedUris::of(&request, || registry, &limits).expect("few");
     let uris = uris.expect("it subscribes");
     assert!(uris.look_up_inline().is_none());
-    assert!(uris.look_up(flag).await.is_err());
+    assert!(uris.look_up(Peer::new(), flag).await.is_err());
 }
 
 #[runtimes::test]

@@ -1,18 +1,23 @@
 //! Work that takes long to compute, away from the threads that serve connections.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, LazyLock};
+#[cfg(all(test, mcpline_models))]
+mod models;
+mod turns;
 
-use tokio::sync::Semaphore;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::background;
+use crate::sync::Arc;
+
+pub(crate) use turns::Peer;
+use turns::Turns;
 
 /// How many computations run at once, in all of the process: one for each processor, so that more of them end no
-/// sooner, and leave room for the threads that serve connections. The others wait for their turn.
-static TURNS: LazyLock<Arc<Semaphore>> = LazyLock::new(|| {
-    let processors = std::thread::available_parallelism().map_or(2, usize::from);
-    Arc::new(Semaphore::new(processors))
-});
+/// sooner, and leave room for the threads that serve connections. The others wait for their turn, and peers have theirs one
+/// after the other: who has many computations waits longer, not its neighbours.
+static TURNS: LazyLock<Arc<Turns>> =
+    LazyLock::new(|| Turns::new(std::thread::available_parallelism().map_or(2, usize::from)));
 
 /// What has a flag that a computation looks at, to end early once it is set.
 pub(crate) trait Interruptible: Send + Sync + 'static {
@@ -25,13 +30,14 @@ impl Interruptible for AtomicBool {
     }
 }
 
-/// Computes something on a thread of its own. If the future is dropped before it is ready, the computation is
+/// Computes something for a peer on a thread of its own. If the future is dropped before it is ready, the computation is
 /// interrupted. `None` if it panicked, or the runtime is ending.
 pub(crate) async fn compute<T: Send + 'static>(
+    peer: Peer,
     flag: Arc<impl Interruptible>,
     work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
 ) -> Option<T> {
-    let turn = TURNS.clone().acquire_owned().await.ok()?;
+    let turn = TURNS.wait(peer).await?;
     let mut dropping = Dropping {
         flag: flag.clone(),
         is_done: false,
@@ -69,7 +75,7 @@ mod tests {
     #[runtimes::test]
     async fn a_computation_runs_on_another_thread() {
         let here = std::thread::current().id();
-        let there = compute(Arc::new(AtomicBool::new(false)), |_| {
+        let there = compute(Peer::new(), Arc::new(AtomicBool::new(false)), |_| {
             std::thread::current().id()
         });
         assert_ne!(there.await, Some(here));
@@ -79,13 +85,17 @@ mod tests {
     async fn a_dropped_future_interrupts_its_computation() {
         let (started, start) = tokio::sync::oneshot::channel();
         let (ended, end) = mpsc::channel();
-        let computing = compute(Arc::new(AtomicBool::new(false)), move |interrupt| {
-            let _ = started.send(());
-            while !interrupt.load(Ordering::Relaxed) {
-                std::thread::yield_now();
-            }
-            let _ = ended.send(());
-        });
+        let computing = compute(
+            Peer::new(),
+            Arc::new(AtomicBool::new(false)),
+            move |interrupt| {
+                let _ = started.send(());
+                while !interrupt.load(Ordering::Relaxed) {
+                    std::thread::yield_now();
+                }
+                let _ = ended.send(());
+            },
+        );
         tokio::select! {
             _ = computing => panic!("it ends only when it is interrupted"),
             started = start => started.expect("it runs"),

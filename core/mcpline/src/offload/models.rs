@@ -1,0 +1,34 @@
+//! Models of turns: whose computation is next, while others end, wait and go away.
+
+use crate::models::{check, settle, spawn};
+use crate::sync::Arc;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+
+use super::turns::{Peer, Turns};
+
+/// Each computation has its turn, never more than may run at once, and nothing is kept of them.
+#[test]
+fn turns_meet_computations_that_wait_and_go_away() {
+    check(|| {
+        const AT_ONCE: usize = 2;
+        let turns = Turns::new(AT_ONCE);
+        let (running, done) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+        let peers = [Peer::new(), Peer::new()];
+        let mut last = None;
+        for number in 0..5 {
+            let (turns, running, done) = (turns.clone(), running.clone(), done.clone());
+            last = Some(spawn(async move {
+                let turn = turns.wait(peers[number % 2]).await.expect("never closed");
+                assert!(running.fetch_add(1, Ordering::SeqCst) < AT_ONCE);
+                running.fetch_sub(1, Ordering::SeqCst);
+                drop(turn);
+                done.fetch_add(1, Ordering::SeqCst);
+            }));
+        }
+        // One is given up at whatever moment.
+        last.expect("there are five").abort();
+        settle();
+        assert!(done.load(Ordering::SeqCst) >= 4);
+        assert!(turns.is_idle(AT_ONCE));
+    });
+}

@@ -1,0 +1,281 @@
+//! Whose computation is next: one of each peer in turn, however many a peer has.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tokio::sync::oneshot;
+
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// On whose behalf something is computed: a client of a server, or the server of a client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Peer(u64);
+
+impl Peer {
+    /// A peer that is told from all others of this process.
+    pub(crate) fn new() -> Self {
+        // Only counted.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Default for Peer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A number of computations that run at once. Those that wait are kept by peer, and only for as long as they wait: limits on
+/// calls bound them.
+#[derive(Debug)]
+pub(super) struct Turns(Mutex<State>);
+
+#[derive(Debug)]
+struct State {
+    /// How many more may run. None waits unless this is 0.
+    free: usize,
+    /// The peers that wait, in the order of their turns.
+    order: BTreeMap<u64, Peer>,
+    waiting: HashMap<Peer, Waiting>,
+    /// Numbers turns and those who wait for one.
+    next: u64,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    /// Its place in the order.
+    place: u64,
+    /// Its computations, numbered, oldest first.
+    queue: VecDeque<(u64, oneshot::Sender<Turn>)>,
+}
+
+/// Leave to compute. Dropped, it goes to whoever is next.
+#[derive(Debug)]
+pub(super) struct Turn(Option<Arc<Turns>>);
+
+impl Turns {
+    pub(super) fn new(at_once: usize) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(State {
+            free: at_once,
+            order: BTreeMap::new(),
+            waiting: HashMap::new(),
+            next: 0,
+        })))
+    }
+
+    /// Waits for a turn. If the future is dropped, it waits no more.
+    pub(super) async fn wait(self: &Arc<Self>, peer: Peer) -> Option<Turn> {
+        let (number, turn) = {
+            let mut state = self.lock();
+            if state.free > 0 {
+                state.free -= 1;
+                return Some(Turn(Some(self.clone())));
+            }
+            state.enter(peer)
+        };
+        let _leaving = Leaving {
+            turns: self,
+            peer,
+            number,
+        };
+        turn.await.ok()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether none runs and nothing is kept, where so many may run.
+    #[cfg(test)]
+    pub(super) fn is_idle(&self, at_once: usize) -> bool {
+        let state = self.lock();
+        state.free == at_once && state.order.is_empty() && state.waiting.is_empty()
+    }
+
+    /// How many wait.
+    #[cfg(test)]
+    pub(super) fn count_waiting(&self) -> usize {
+        let state = self.lock();
+        state
+            .waiting
+            .values()
+            .map(|waiting| waiting.queue.len())
+            .sum()
+    }
+}
+
+impl State {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// Adds a computation of a peer behind its others; a peer that had none is behind the other peers.
+    fn enter(&mut self, peer: Peer) -> (u64, oneshot::Receiver<Turn>) {
+        let (give, given) = oneshot::channel();
+        let number = self.number();
+        let waiting = self.waiting.entry(peer).or_insert_with(|| {
+            self.order.insert(number, peer);
+            Waiting {
+                place: number,
+                queue: VecDeque::new(),
+            }
+        });
+        waiting.queue.push_back((number, give));
+        (number, given)
+    }
+
+    /// Takes out the computation that is next. Its peer goes behind the others.
+    fn take_next(&mut self) -> Option<oneshot::Sender<Turn>> {
+        let (_, peer) = self.order.pop_first()?;
+        let place = self.number();
+        let waiting = self.waiting.get_mut(&peer)?;
+        let next = waiting.queue.pop_front();
+        if waiting.queue.is_empty() {
+            self.waiting.remove(&peer);
+        } else {
+            waiting.place = place;
+            self.order.insert(place, peer);
+        }
+        next.map(|(_, next)| next)
+    }
+
+    /// Takes out a computation that waits no more, if it still does.
+    fn leave(&mut self, peer: Peer, number: u64) -> Option<oneshot::Sender<Turn>> {
+        let waiting = self.waiting.get_mut(&peer)?;
+        let at = waiting
+            .queue
+            .binary_search_by_key(&number, |(number, _)| *number);
+        let left = waiting.queue.remove(at.ok()?);
+        if waiting.queue.is_empty() {
+            self.order.remove(&waiting.place);
+            self.waiting.remove(&peer);
+        }
+        left.map(|(_, left)| left)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let mut held = self.0.take();
+        while let Some(turns) = held {
+            let next = {
+                let mut state = turns.lock();
+                let next = state.take_next();
+                if next.is_none() {
+                    state.free += 1;
+                }
+                next
+            };
+            // Not while the turns are locked: one that waits no more gives its turn back here.
+            held = next.and_then(|next| next.send(Self(Some(turns))).err()?.0.take());
+        }
+    }
+}
+
+/// Ends the waiting for a turn, however it ends.
+struct Leaving<'t> {
+    turns: &'t Turns,
+    peer: Peer,
+    number: u64,
+}
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        let left = self.turns.lock().leave(self.peer, self.number);
+        drop(left);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::Pin;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+
+    /// A computation of a peer that waits for its turn.
+    struct Wait {
+        peer: usize,
+        turn: Pin<Box<dyn Future<Output = Option<Turn>>>>,
+    }
+
+    /// So many for each of these peers, in this order.
+    fn waits(turns: &Arc<Turns>, peers: &[Peer], counts: &[(usize, usize)]) -> Vec<Wait> {
+        let whose = counts
+            .iter()
+            .flat_map(|(peer, count)| std::iter::repeat_n(*peer, *count));
+        let mut waits = Vec::new();
+        for peer in whose {
+            let (turns, key) = (turns.clone(), peers[peer]);
+            let mut turn = Box::pin(async move { turns.wait(key).await });
+            assert!(poll(turn.as_mut()).is_none(), "there is no room");
+            waits.push(Wait { peer, turn });
+        }
+        waits
+    }
+
+    fn poll(wait: Pin<&mut (impl Future<Output = Option<Turn>> + ?Sized)>) -> Option<Turn> {
+        match wait.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(turn) => Some(turn.expect("it is never closed")),
+            Poll::Pending => None,
+        }
+    }
+
+    fn first(turns: &Arc<Turns>) -> Turn {
+        let wait = std::pin::pin!(turns.wait(Peer::new()));
+        poll(wait).expect("there is room")
+    }
+
+    /// The peers in the order of their turns, each ended at once.
+    fn order(waits: Vec<Wait>) -> Vec<usize> {
+        let mut waits: Vec<_> = waits.into_iter().map(Some).collect();
+        let mut order = Vec::new();
+        while waits.iter().any(Option::is_some) {
+            let before = order.len();
+            for entry in &mut waits {
+                let Some(wait) = entry else { continue };
+                if let Some(turn) = poll(wait.turn.as_mut()) {
+                    order.push(wait.peer);
+                    *entry = None;
+                    drop(turn);
+                    break;
+                }
+            }
+            assert!(order.len() > before, "a turn was lost");
+        }
+        order
+    }
+
+    #[test]
+    fn a_peer_with_many_computations_has_no_more_turns_than_others() {
+        let turns = Turns::new(1);
+        let running = first(&turns);
+        let peers = [Peer::new(), Peer::new(), Peer::new()];
+        let waits = waits(&turns, &peers, &[(0, 300), (1, 2), (2, 1)]);
+        assert_eq!(turns.count_waiting(), 303);
+        drop(running);
+        let order = order(waits);
+        assert_eq!(order[..7], [0, 1, 2, 0, 1, 0, 0]);
+        assert!(turns.is_idle(1));
+    }
+
+    #[test]
+    fn computations_that_wait_no_more_leave_nothing_behind() {
+        let turns = Turns::new(1);
+        let running = first(&turns);
+        let peers = [Peer::new(), Peer::new()];
+        let mut waits = waits(&turns, &peers, &[(0, 3), (1, 2)]);
+        drop(waits.remove(1));
+        drop(waits.pop());
+        drop(waits.pop());
+        assert_eq!(turns.count_waiting(), 2);
+        assert_eq!(turns.lock().order.len(), 1);
+        drop(running);
+        // The turn was given to one that goes away before it takes it.
+        drop(waits.remove(0));
+        assert_eq!(order(waits), [0]);
+        assert!(turns.is_idle(1));
+    }
+}
