@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcpline::client::{Address, Channel, Client, ClientError, Dial, Reissue, RequestOptions};
 use mcpline::protocol::Era;
-use mcpline::protocol::client::OpenError;
+use mcpline::protocol::client::{CallTimeouts, OpenError};
 use mcpline::protocol::vocabulary::{
     CacheHints, CacheScope, CreateMessageParams, ElicitAction, ElicitResult, Extra, Root, Tool,
 };
@@ -314,6 +314,34 @@ async fn any_text_is_a_cursor_and_cursors_in_a_circle_end_the_list() {
     let client = Client::connect(server.address()).await.expect("connects");
     let failed = client.list_tools().await.expect_err("a circle");
     assert!(matches!(failed, ClientError::Invalid { .. }), "{failed:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn listing_tools_anew_for_a_call_is_a_part_of_the_call() {
+    let lists = AtomicUsize::new(0);
+    let server = scripted(move |_, to| match to["method"].as_str() {
+        Some("server/discover") => discovered(to),
+        Some("tools/call") => error(to, -32020),
+        Some("tools/list") if lists.fetch_add(1, Ordering::Relaxed).is_multiple_of(2) => {
+            result(to, json!({"tools": [], "nextCursor": "more"}))
+        }
+        _ => vec![Act::Nothing],
+    });
+    let client = Client::connect(server.address()).await.expect("connects");
+    for (idle, total) in [(5, 60), (60, 5)] {
+        let mut options = RequestOptions::new();
+        options.timeouts = Some(CallTimeouts {
+            idle: Duration::from_secs(idle),
+            total: Duration::from_secs(total),
+        });
+        let begun = tokio::time::Instant::now();
+        let outcome = client.call_tool_with("x", json!({}), &options).await;
+        let Err(ClientError::TimedOut { waited, in_all }) = outcome else {
+            panic!("{outcome:?}");
+        };
+        assert_eq!((waited, in_all), (Duration::from_secs(5), total == 5));
+        assert_eq!(begun.elapsed().as_secs(), 5);
+    }
 }
 
 #[runtimes::test]

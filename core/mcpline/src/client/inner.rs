@@ -302,8 +302,8 @@ impl Inner {
         }
         let mut retry: Option<Raw> = None;
         let mut rounds = 0;
-        let mut attempt = Attempt::default();
         let started = clock::now();
+        let mut attempt = Attempt::begun(started);
         loop {
             // What is rarely needed is boxed: a request's future is moved, and its size is what that costs.
             let session = match self.open_session()? {
@@ -437,24 +437,11 @@ impl Inner {
         started: Duration,
         timeouts: CallTimeouts,
     ) -> Result<T, ClientError> {
-        let left = timeouts
-            .total
-            .saturating_sub(clock::now().saturating_sub(started));
         let interrupt = Arc::new(AtomicBool::new(false));
         let computing = offload::compute(self.handlers.peer, interrupt, work);
-        match tokio::time::timeout(left.min(timeouts.idle), computing).await {
-            Ok(Some(outcome)) => Ok(outcome),
-            Ok(None) => Err(ClientError::Closed),
-            Err(_) => {
-                let in_all = left < timeouts.idle;
-                let waited = if in_all {
-                    timeouts.total
-                } else {
-                    timeouts.idle
-                };
-                Err(ClientError::TimedOut { waited, in_all })
-            }
-        }
+        within(computing, started, timeouts)
+            .await?
+            .ok_or(ClientError::Closed)
     }
 
     /// Whether a result is one of this method, and no page too many.
@@ -489,17 +476,24 @@ impl Inner {
         let mirrored = self.open_session()?.is_some_and(|session| {
             session.revision().features().param_headers && session.link.has_headers()
         });
-        let _turn = self.learning.lock().await;
-        let read = match ToolPage::read_inline(&page, mirrored) {
-            Some(read) => read,
-            None => {
-                let page = page.clone();
-                let read = move |interrupt: &AtomicBool| ToolPage::read(&page, mirrored, interrupt);
-                self.compute(read, started, timeouts).await?
-            }
+        let learning = async {
+            // Waiting for other pages is a part of the call, too.
+            let _turn = self.learning.lock().await;
+            let read = match ToolPage::read_inline(&page, mirrored) {
+                Some(read) => read,
+                None => {
+                    let page = page.clone();
+                    let interrupt = Arc::new(AtomicBool::new(false));
+                    let read =
+                        move |interrupt: &AtomicBool| ToolPage::read(&page, mirrored, interrupt);
+                    let reading = offload::compute(self.handlers.peer, interrupt, read);
+                    reading.await.ok_or(ClientError::Closed)?
+                }
+            };
+            let read = read.map_err(|reason| ClientError::Invalid { reason })?;
+            Ok::<_, ClientError>(self.tools().enter(read))
         };
-        let read = read.map_err(|reason| ClientError::Invalid { reason })?;
-        let learnt = self.tools().enter(read);
+        let learnt = within(learning, started, timeouts).await??;
         for warning in learnt.warnings {
             tracing::warn!("{}", Printable(warning));
         }
@@ -574,7 +568,8 @@ impl Inner {
     ) -> Result<(), ClientError> {
         if error.rpc().is_some_and(is_header_mismatch) && !attempt.refreshed {
             attempt.refreshed = true;
-            return self.refresh_tools(error).await;
+            let timeouts = options.timeouts.unwrap_or(self.settings.timeouts);
+            return self.refresh_tools(error, attempt.started, timeouts).await;
         }
         let again = match &error {
             ClientError::SessionLost => {
@@ -601,8 +596,14 @@ impl Inner {
         Ok(())
     }
 
-    /// Lists the tools anew: a header of a call did not match what the server has.
-    async fn refresh_tools(&self, error: ClientError) -> Result<(), ClientError> {
+    /// Lists the tools anew, in the time of the call that was `started` then: a header of it did not match what the server
+    /// has.
+    async fn refresh_tools(
+        &self,
+        error: ClientError,
+        started: Duration,
+        timeouts: CallTimeouts,
+    ) -> Result<(), ClientError> {
         self.cache().forget_tools();
         self.tools().clear();
         let mut cursors = Cursors::new("tools/list");
@@ -612,17 +613,27 @@ impl Inner {
                 .as_ref()
                 .map(|cursor| Raw::from_trusted(format!(r#"{{"cursor":{}}}"#, cursor.as_str())));
             let session = self.session().await?;
-            let options = RequestOptions::default();
-            let page = self
-                .ask(&session, &Method::ToolsList, params.as_ref(), &options)
-                .await;
-            let Ok(page) = page else {
-                return Err(as_rpc(error));
+            let left = timeouts
+                .total
+                .saturating_sub(clock::now().saturating_sub(started));
+            let options = RequestOptions {
+                timeouts: Some(CallTimeouts {
+                    total: left,
+                    ..timeouts
+                }),
+                ..RequestOptions::default()
+            };
+            let listing = self.ask(&session, &Method::ToolsList, params.as_ref(), &options);
+            let page = match listing.await {
+                Ok(page) => page,
+                Err(ClientError::TimedOut { waited, in_all }) => {
+                    let waited = if in_all { timeouts.total } else { waited };
+                    return Err(ClientError::TimedOut { waited, in_all });
+                }
+                Err(_) => return Err(as_rpc(error)),
             };
             self.accept(&Method::ToolsList, params.as_ref(), &page)?;
-            let page = self
-                .learn(page, clock::now(), self.settings.timeouts)
-                .await?;
+            let page = self.learn(page, started, timeouts).await?;
             cursor = page.member("nextCursor").filter(|cursor| !cursor.is_null());
             let text = cursor.as_ref().and_then(Raw::string_value);
             match cursors.follow(text.as_deref()) {
@@ -652,14 +663,24 @@ impl Inner {
 }
 
 /// What has been tried for one request.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Attempt {
+    started: Duration,
     sent: u32,
     sessions: u32,
     refreshed: bool,
 }
 
 impl Attempt {
+    fn begun(started: Duration) -> Self {
+        Self {
+            started,
+            sent: 0,
+            sessions: 0,
+            refreshed: false,
+        }
+    }
+
     fn again(&mut self, settings: &ClientSettings) -> bool {
         self.sent += 1;
         self.sent <= settings.reconnect.attempts
@@ -675,6 +696,27 @@ impl Drop for Abort {
             task.abort();
         }
     }
+}
+
+/// Waits for something no longer than a call that was `started` then may take.
+async fn within<T>(
+    future: impl Future<Output = T>,
+    started: Duration,
+    timeouts: CallTimeouts,
+) -> Result<T, ClientError> {
+    let left = timeouts
+        .total
+        .saturating_sub(clock::now().saturating_sub(started));
+    let in_all = left < timeouts.idle;
+    let outcome = tokio::time::timeout(left.min(timeouts.idle), future).await;
+    outcome.map_err(|_| ClientError::TimedOut {
+        waited: if in_all {
+            timeouts.total
+        } else {
+            timeouts.idle
+        },
+        in_all,
+    })
 }
 
 /// Whether a result of this method may ask for input (2026-07-28, `basic/patterns/mrtr`, supported requests).
@@ -702,8 +744,11 @@ fn jitter() -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use mcpline_protocol::vocabulary::Tool;
+    use serde_json::{Value, json};
+
     use super::*;
-    use crate::server::Server;
+    use crate::server::{Context, Server, ToolOptions};
 
     #[runtimes::test]
     async fn the_future_of_a_request_stays_small() {
@@ -715,5 +760,42 @@ mod tests {
         let request = client.request("ping", None, &options);
         // Bindings move it three times per call. Without boxes for what is rare it was ten times as large.
         assert!(size_of_val(&request) < 1_000, "{}", size_of_val(&request));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_for_another_list_of_tools_is_a_part_of_the_call() {
+        let server = Server::new("test", "1");
+        let (tool, options) = (
+            Tool::new("x", json!({"type": "object"})),
+            ToolOptions::default(),
+        );
+        let added = server.add_tool_fn(tool, options, |_: Value, _: Context| async { "done" });
+        added.expect("a tool");
+        let client = super::super::Client::connect(&server)
+            .await
+            .expect("connects");
+        let inner = &client.handle.inner;
+        // As a call holds it whose large page is being read.
+        let learning = inner.learning.lock().await;
+        for (idle, total) in [(5, 60), (60, 5)] {
+            let options = RequestOptions {
+                timeouts: Some(CallTimeouts {
+                    idle: Duration::from_secs(idle),
+                    total: Duration::from_secs(total),
+                }),
+                ..RequestOptions::new()
+            };
+            let begun = tokio::time::Instant::now();
+            let outcome = client.request("tools/list", None, &options).await;
+            let Err(ClientError::TimedOut { waited, in_all }) = outcome else {
+                panic!("{outcome:?}");
+            };
+            assert_eq!((waited, in_all), (Duration::from_secs(5), total == 5));
+            assert_eq!(begun.elapsed().as_secs(), 5);
+        }
+        drop(learning);
+        let options = RequestOptions::new();
+        let listed = client.request("tools/list", None, &options).await;
+        listed.expect("a list");
     }
 }
