@@ -4,6 +4,8 @@ mod support;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
+#[cfg(target_os = "linux")]
+use std::time::Duration;
 
 use mcpline::Server;
 use mcpline::transport::Stop;
@@ -11,12 +13,25 @@ use mcpline::transport::http::{HttpOptions, http};
 use serde_json::Value;
 use support::connection::Connection;
 use support::requests::initialize;
+#[cfg(target_os = "linux")]
+use {
+    mcpline::Context,
+    serde_json::json,
+    support::{Nothing, connection::PATIENCE},
+    tokio::io::AsyncWriteExt,
+    tokio::net::TcpSocket,
+    tokio::sync::mpsc,
+};
 
 async fn start(options: HttpOptions) -> (SocketAddr, Stop) {
+    start_server(Server::new("listener", "1"), options).await
+}
+
+async fn start_server(server: Server, options: HttpOptions) -> (SocketAddr, Stop) {
     let http = http(("127.0.0.1", 0), options).await.expect("a free port");
     let (address, stop) = (http.address(), Stop::new());
     let signal = stop.clone();
-    tokio::spawn(async move { Server::new("listener", "1").serve_until(http, signal).await });
+    tokio::spawn(async move { server.serve_until(http, signal).await });
     (address, stop)
 }
 
@@ -77,4 +92,123 @@ async fn whoever_sends_too_much_gets_to_read_that_it_was() {
     connection.send("POST", "/mcp", &[], &body).await;
     connection.until(Some("raise the option body_limit")).await;
     assert!(connection.seen.starts_with("HTTP/1.1 413 "));
+}
+
+/// Calls that are made without a handshake.
+#[cfg(target_os = "linux")]
+async fn call_tool(connection: &mut Connection, tool: &str) {
+    let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {}});
+    let params = json!({"name": tool, "arguments": {}, "_meta": meta});
+    let body = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params});
+    let headers = [
+        ("MCP-Protocol-Version", "2026-07-28"),
+        ("Mcp-Method", "tools/call"),
+        ("Mcp-Name", tool),
+    ];
+    connection.send("POST", "/mcp", &headers, &body).await;
+}
+
+#[cfg(target_os = "linux")]
+#[runtimes::test]
+async fn a_client_that_leaves_behind_what_it_sent_ahead_ends_its_call() {
+    /// Tells of the end of a handler by being dropped.
+    struct Ends(mpsc::UnboundedSender<&'static str>);
+    impl Drop for Ends {
+        fn drop(&mut self) {
+            let _ = self.0.send("ended");
+        }
+    }
+    let (tell, mut told) = mpsc::unbounded_channel();
+    let server = Server::new("listener", "1").tool(
+        "waits",
+        "Never answers",
+        move |_: Nothing, context: Context| {
+            let ends = Ends(tell.clone());
+            async move {
+                let _ = ends.0.send("began");
+                let _ends = ends;
+                context.progress(0.0, None, None);
+                std::future::pending::<String>().await
+            }
+        },
+    );
+    let mut options = HttpOptions::default();
+    // Nothing is written that would show that the client has left.
+    options.silence = Duration::from_secs(24 * 3_600);
+    options.keep_alive = options.silence;
+    let (address, _stop) = start_server(server, options).await;
+    // Nothing, one byte, and more than hyper reads while a request is served.
+    for ahead in [0, 1, 100_000] {
+        let mut connection = Connection::open(address).await;
+        call_tool(&mut connection, "waits").await;
+        assert_eq!(told.recv().await, Some("began"));
+        let bytes = vec![b'G'; ahead];
+        let sent = connection.stream.write_all(&bytes).await;
+        sent.expect("the system takes it");
+        // That it is there before the end is.
+        tokio::task::yield_now().await;
+        assert!(told.try_recv().is_err(), "{ahead}");
+        drop(connection);
+        let ended = tokio::time::timeout(PATIENCE, told.recv()).await;
+        assert_eq!(ended, Ok(Some("ended")), "{ahead} bytes");
+    }
+}
+
+/// The sockets of this system with these local and remote ports: their state, and how much of what they send has not arrived.
+#[cfg(target_os = "linux")]
+fn sockets(local: u16, remote: u16) -> Vec<(String, usize)> {
+    let table = std::fs::read_to_string("/proc/net/tcp").expect("Linux has it");
+    let port = |address: &str| {
+        let (_, port) = address.split_once(':').expect("an address and a port");
+        u16::from_str_radix(port, 16).expect("hexadecimal")
+    };
+    let mut found = Vec::new();
+    for line in table.lines().skip(1) {
+        let columns: Vec<&str> = line.split_whitespace().collect();
+        if (port(columns[1]), port(columns[2])) == (local, remote) {
+            let (unsent, _) = columns[4].split_once(':').expect("two queues");
+            let unsent = usize::from_str_radix(unsent, 16).expect("hexadecimal");
+            found.push((columns[3].to_owned(), unsent));
+        }
+    }
+    found
+}
+
+#[cfg(target_os = "linux")]
+#[runtimes::test]
+async fn the_system_holds_little_of_what_is_not_read_and_nothing_of_it_in_the_end() {
+    const ESTABLISHED: &str = "01";
+    const MIB: usize = 1024 * 1024;
+    let server = Server::new("listener", "1").tool(
+        "large",
+        "Answers at length",
+        |_: Nothing, _: Context| async { "x".repeat(16 * MIB) },
+    );
+    let mut options = HttpOptions::default();
+    options.write_timeout = Duration::from_secs(1);
+    let (address, _stop) = start_server(server, options).await;
+    let socket = TcpSocket::new_v4().expect("a socket");
+    // What it takes by itself isn't ours.
+    socket.set_recv_buffer_size(64 * 1024).expect("small");
+    let stream = socket.connect(address).await.expect("it listens");
+    let port = stream.local_addr().expect("connected").port();
+    let mut connection = Connection {
+        stream,
+        seen: String::new(),
+    };
+    call_tool(&mut connection, "large").await;
+    let mut most = 0;
+    let left = loop {
+        let sockets = sockets(address.port(), port);
+        match sockets.as_slice() {
+            [(state, unsent)] if state == ESTABLISHED => most = most.max(*unsent),
+            _ => break sockets,
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    };
+    assert!((1..MIB / 2).contains(&most), "{most} bytes");
+    // Not even for as long as it takes to close a connection in an orderly way.
+    assert_eq!(left, []);
+    drop(connection);
 }

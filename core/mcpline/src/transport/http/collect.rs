@@ -173,10 +173,25 @@ mod tests {
     }
 
     #[runtimes::test]
-    async fn a_body_that_came_whole_is_not_copied() {
-        let whole = Bytes::from(vec![b'x'; 100_000]);
-        let body = collect_pieces([whole.clone()], &client(LIMIT)).await;
-        assert_eq!(body.ok().expect("fits").as_ptr(), whole.as_ptr());
+    async fn a_body_that_came_whole_is_a_slice_if_that_holds_little_more_than_itself() {
+        for (bytes, is_slice) in [
+            (100, false),
+            (COPIED_BYTES, false),
+            (COPIED_BYTES + 1, true),
+            (BUFFERED_BYTES, true),
+        ] {
+            // In the middle of what was read, as behind a request's head.
+            let read = Bytes::from(vec![b'x'; BUFFERED_BYTES + 200]);
+            let whole = read.slice(200..200 + bytes);
+            let body = collect_pieces([whole.clone()], &client(LIMIT)).await;
+            let body = body.ok().expect("fits");
+            assert_eq!(body, whole);
+            assert_eq!(body.as_ptr() == whole.as_ptr(), is_slice, "{bytes}");
+            drop(whole);
+            // Whether the connection has its buffer for itself again.
+            let is_free = read.is_unique();
+            assert_eq!(is_free, !is_slice, "{bytes}");
+        }
     }
 
     #[runtimes::test]

@@ -1,8 +1,11 @@
 //! The standalone HTTP server: a listener, its connections, and a graceful end.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use hyper::server::conn::http1;
@@ -21,6 +24,7 @@ use super::options::HttpOptions;
 use super::outgoing::{BUFFERED_BYTES, Outgoing, Pieces};
 use super::patience::Patient;
 use super::service::HttpService;
+use super::watched::watched;
 
 /// How long to wait after `accept` failed for want of descriptors: trying again at once would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -91,7 +95,6 @@ impl Transport for Http {
         let connections = self.options.connections;
         let service = HttpService::new(server.clone(), self.options, bound, true);
         server.inner().start(&tokio::runtime::Handle::current());
-        limit_unsent(&self.listener);
         // Whatever is left of them ends with this set. To have each look for a signal would cost every request.
         let mut open_connections = JoinSet::new();
         loop {
@@ -138,18 +141,18 @@ impl Transport for Http {
     }
 }
 
-/// Has the system take no more of an answer than it soon sends, on connections of this listener: a client that doesn't read
-/// would have it keep megabytes, which nothing accounts for.
+/// Has the system take no more of an answer than it soon sends: a client that doesn't read would have it keep megabytes, which
+/// nothing accounts for. Of a listener, connections that came before it was said would not inherit it.
 #[cfg(target_os = "linux")]
-fn limit_unsent(listener: &TcpListener) {
+fn limit_unsent(stream: &TcpStream) {
     let lowat = u32::try_from(BUFFERED_BYTES).unwrap_or(u32::MAX);
-    if let Err(error) = socket2::SockRef::from(listener).set_tcp_notsent_lowat(lowat) {
+    if let Err(error) = socket2::SockRef::from(stream).set_tcp_notsent_lowat(lowat) {
         tracing::debug!(%error, "the system's own buffers keep their size");
     }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn limit_unsent(_: &TcpListener) {}
+fn limit_unsent(_: &TcpStream) {}
 
 /// How long a client may take.
 #[derive(Debug, Clone, Copy)]
@@ -167,16 +170,19 @@ async fn serve_connection(
 ) {
     // Answers are written whole; waiting for more would only delay them.
     let _ = stream.set_nodelay(true);
-    let outgoing = Outgoing::new(client.clone());
-    let service = service.for_connection(client);
-    let patient = Patient::new(stream, timeouts.write, outgoing.clone());
+    limit_unsent(&stream);
+    let (stream, gone) = watched(stream);
+    let outgoing = Arc::new(Outgoing::default());
+    let service = service.for_connection(client.clone());
+    let patient = Patient::new(stream, timeouts.write, outgoing.clone(), client);
+    let answers = outgoing.clone();
     let handler = hyper::service::service_fn(move |request| {
         let service = service.clone();
-        let outgoing = outgoing.clone();
+        let answers = answers.clone();
         async move {
-            outgoing.flowing().await;
+            let answering = answers.begin().await;
             let response = service.handle(request).await;
-            Ok::<_, Infallible>(response.map(|body| Pieces::of(body, outgoing)))
+            Ok::<_, Infallible>(response.map(|body| Pieces::of(body, answering)))
         }
     });
     let connection = http1::Builder::new()
@@ -188,15 +194,29 @@ async fn serve_connection(
         .writev(false)
         .serve_connection(TokioIo::new(patient), handler);
     let mut connection = std::pin::pin!(connection);
+    let mut gone = std::pin::pin!(gone);
     let served = tokio::select! {
         biased;
-        served = connection.as_mut() => served,
+        served = drive(connection.as_mut(), gone.as_mut(), &outgoing) => served,
         () = stop.stopped() => {
             connection.as_mut().graceful_shutdown();
-            connection.await
+            drive(connection, gone, &outgoing).await
         }
     };
     if let Err(error) = served {
         tracing::debug!(%error, "a connection ended");
     }
+}
+
+/// Serves a connection until it is over, or its client has left in the middle of an answer.
+async fn drive(
+    mut connection: Pin<&mut impl Future<Output = hyper::Result<()>>>,
+    mut gone: Pin<&mut impl Future<Output = ()>>,
+    outgoing: &Outgoing,
+) -> hyper::Result<()> {
+    poll_fn(|cx| match connection.as_mut().poll(cx) {
+        Poll::Pending if outgoing.is_unwatched() => gone.as_mut().poll(cx).map(Ok),
+        polled => polled,
+    })
+    .await
 }

@@ -26,6 +26,7 @@ mod sessions;
 mod sessions_by_client;
 mod silence;
 mod stream;
+mod watched;
 
 pub use authorization::WellKnown;
 pub use body::Body;

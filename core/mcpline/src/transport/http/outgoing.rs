@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker, ready};
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 
-use crate::quota::{Charge, ClientQuota, UNCHARGED_BYTES};
+use crate::quota::{Charge, ClientQuota};
 
 use super::body::Body;
 
@@ -21,31 +21,27 @@ use super::body::Body;
 /// fit, which would have to be joined otherwise, and most answers are written at once.
 pub(super) const BUFFERED_BYTES: usize = 128 * 1024;
 
+/// What hyper's buffer has room for from the beginning: every connection has it, so the limit on connections bounds it.
+const INITIAL_BUFFER_BYTES: usize = 8 * 1024;
+
 /// How much of an answer hyper is given at once. The last piece may be half as long again, so that no short rest takes a
 /// write of its own.
 const PIECE_BYTES: usize = 32 * 1024;
 
 /// What a connection has to write. It belongs to one task, which serves the connection.
+#[derive(Default)]
 pub(super) struct Outgoing {
     /// A write waits for the client to read.
     is_blocked: AtomicBool,
-    /// The answer that waits for that.
+    /// A request is served, or its answer not given to hyper yet.
+    is_answering: AtomicBool,
+    /// A read waits for the client to send something, or to leave.
+    is_reading: AtomicBool,
+    /// The answer that waits for what is blocked.
     next: Mutex<Option<Waker>>,
-    client: Arc<ClientQuota>,
-    /// For hyper's buffer, which stays as large as it ever was.
-    buffer: Mutex<Option<Charge>>,
 }
 
 impl Outgoing {
-    pub(super) fn new(client: Arc<ClientQuota>) -> Arc<Self> {
-        Arc::new(Self {
-            is_blocked: AtomicBool::new(false),
-            next: Mutex::default(),
-            client,
-            buffer: Mutex::default(),
-        })
-    }
-
     /// Notes whether a write waits for the client to read.
     pub(super) fn set_blocked(&self, is_blocked: bool) {
         self.is_blocked.store(is_blocked, Ordering::Release);
@@ -54,8 +50,26 @@ impl Outgoing {
         }
     }
 
+    /// Begins an answer once no write waits for the client to read.
+    pub(super) async fn begin(self: &Arc<Self>) -> Answering {
+        self.is_answering.store(true, Ordering::Relaxed);
+        let answering = Answering(self.clone());
+        self.flowing().await;
+        answering
+    }
+
+    /// Notes whether a read waits for the client.
+    pub(super) fn set_reading(&self, is_reading: bool) {
+        self.is_reading.store(is_reading, Ordering::Relaxed);
+    }
+
+    /// Whether an answer is in the making, and no read would notice that its client leaves.
+    pub(super) fn is_unwatched(&self) -> bool {
+        self.is_answering.load(Ordering::Relaxed) && !self.is_reading.load(Ordering::Relaxed)
+    }
+
     /// Ends when no write waits for the client to read.
-    pub(super) async fn flowing(&self) {
+    async fn flowing(&self) {
         poll_fn(|cx| {
             if !self.is_blocked.load(Ordering::Acquire) {
                 return Poll::Ready(());
@@ -69,18 +83,52 @@ impl Outgoing {
     fn lock_next(&self) -> std::sync::MutexGuard<'_, Option<Waker>> {
         self.next.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
 
-    /// Charges the client for a buffer that has held so many bytes.
-    fn note_buffered(&self, bytes: usize) {
-        let bytes = bytes.next_power_of_two();
-        let mut buffer = self.buffer.lock().unwrap_or_else(PoisonError::into_inner);
-        match &mut *buffer {
+/// An answer that was begun; dropped when hyper was given all of it.
+pub(super) struct Answering(Arc<Outgoing>);
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.0.is_answering.store(false, Ordering::Relaxed);
+    }
+}
+
+/// The charge for the buffer that hyper copies what it is to write into.
+pub(super) struct Buffer {
+    client: Arc<ClientQuota>,
+    /// How much has been in it at most. It stays as large as it ever was.
+    most: usize,
+    charge: Option<Charge>,
+}
+
+impl Buffer {
+    pub(super) fn new(client: Arc<ClientQuota>) -> Self {
+        Self {
+            client,
+            most: INITIAL_BUFFER_BYTES,
+            charge: None,
+        }
+    }
+
+    /// Notes how much is in it. Looked at when it is written from: what the client has read at once by then was never held.
+    pub(super) fn note(&mut self, bytes: usize) {
+        if bytes > self.most {
+            self.grow(bytes);
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, bytes: usize) {
+        self.most = bytes;
+        // A vector grows to twice of what it held, if that isn't too little.
+        let capacity = 2 * bytes;
+        match &mut self.charge {
             Some(charge) => {
-                if let more @ 1.. = bytes.saturating_sub(charge.amount()) {
-                    charge.join(self.client.hold_bytes_anyway(more));
-                }
+                let more = capacity.saturating_sub(charge.amount());
+                charge.join(self.client.hold_bytes_anyway(more));
             }
-            None => *buffer = Some(self.client.hold_bytes_anyway(bytes)),
+            None => self.charge = Some(self.client.hold_bytes_anyway(capacity)),
         }
     }
 }
@@ -90,24 +138,19 @@ pub(super) struct Pieces {
     body: Body,
     /// What is left of a frame of it.
     rest: Bytes,
-    outgoing: Arc<Outgoing>,
+    _answering: Answering,
 }
 
 impl Pieces {
-    pub(super) fn of(body: Body, outgoing: Arc<Outgoing>) -> Self {
+    pub(super) fn of(body: Body, answering: Answering) -> Self {
         Self {
             body,
             rest: Bytes::new(),
-            outgoing,
+            _answering: answering,
         }
     }
 
     fn next_piece(&mut self, mut frame: Bytes) -> Bytes {
-        if frame.len() < UNCHARGED_BYTES {
-            return frame;
-        }
-        self.outgoing
-            .note_buffered(frame.len().min(BUFFERED_BYTES + PIECE_BYTES));
         if frame.len() <= PIECE_BYTES + PIECE_BYTES / 2 {
             return frame;
         }
@@ -156,13 +199,12 @@ mod tests {
     use super::*;
     use crate::quota::ClientTable;
 
-    fn outgoing() -> Arc<Outgoing> {
-        Outgoing::new(ClientTable::new(1.0, 1 << 20, 8).unknown_clients())
-    }
-
     fn pieces_of(bytes: usize) -> Vec<usize> {
         let body: Vec<u8> = (0..bytes).map(|at| at as u8).collect();
-        let mut pieces = Pieces::of(Body::full(body.clone()), outgoing());
+        let outgoing = Arc::new(Outgoing::default());
+        let answering = output_of(outgoing.begin());
+        let mut pieces = Pieces::of(Body::full(body.clone()), answering);
+        assert!(outgoing.is_unwatched());
         let mut lengths = Vec::new();
         let mut whole = Vec::new();
         while let Some(frame) = output_of(pieces.frame()) {
@@ -172,6 +214,8 @@ mod tests {
         }
         assert!(http_body::Body::is_end_stream(&pieces));
         assert_eq!(whole, body);
+        drop(pieces);
+        assert!(!outgoing.is_unwatched());
         lengths
     }
 
@@ -198,27 +242,24 @@ mod tests {
 
     #[test]
     fn the_buffer_is_charged_at_its_largest() {
-        let outgoing = outgoing();
-        let charged = || {
-            let buffer = outgoing.buffer.lock().expect("no panic");
-            buffer.as_ref().map(Charge::amount)
+        let client = ClientTable::new(1.0, 1 << 20, 8).sole_client();
+        let mut buffer = Buffer::new(client.clone());
+        let mut charged = |bytes| {
+            buffer.note(bytes);
+            client.held_bytes()
         };
-        let mut pieces = Pieces::of(Body::full(""), outgoing.clone());
-        pieces.next_piece(Bytes::from_static(&[0; 100]));
-        assert_eq!(charged(), None);
-        pieces.next_piece(Bytes::from_static(&[0; 5_000]));
-        assert_eq!(charged(), Some(8 * 1024));
-        pieces.next_piece(Bytes::from_static(&[0; 100 * 1024]));
-        assert_eq!(charged(), Some(128 * 1024));
-        pieces.next_piece(Bytes::from_static(&[0; 5_000]));
-        assert_eq!(charged(), Some(128 * 1024));
-        pieces.next_piece(Bytes::from_static(&[0; 1024 * 1024]));
-        assert_eq!(charged(), Some(256 * 1024));
+        assert_eq!(charged(100), 0);
+        assert_eq!(charged(8 * 1024), 0);
+        assert_eq!(charged(9_000), 18_000);
+        assert_eq!(charged(100_000), 200_000);
+        assert_eq!(charged(5_000), 200_000);
+        drop(buffer);
+        assert_eq!(client.held_bytes(), 0);
     }
 
     #[test]
     fn the_next_answer_waits_until_the_client_has_read() {
-        let outgoing = outgoing();
+        let outgoing = Outgoing::default();
         let mut flowing = std::pin::pin!(outgoing.flowing());
         let mut cx = Context::from_waker(Waker::noop());
         outgoing.set_blocked(true);

@@ -10,7 +10,9 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Instant, Sleep};
 
-use super::outgoing::Outgoing;
+use crate::quota::ClientQuota;
+
+use super::outgoing::{Buffer, Outgoing};
 
 /// A stream that can be closed for good.
 pub(super) trait Reset {
@@ -35,16 +37,23 @@ pub(super) struct Patient<S> {
     waiting: bool,
     /// Is told when a write waits, and when no longer.
     outgoing: Arc<Outgoing>,
+    buffer: Buffer,
 }
 
 impl<S: Reset> Patient<S> {
-    pub(super) fn new(stream: S, patience: Duration, outgoing: Arc<Outgoing>) -> Self {
+    pub(super) fn new(
+        stream: S,
+        patience: Duration,
+        outgoing: Arc<Outgoing>,
+        client: Arc<ClientQuota>,
+    ) -> Self {
         Self {
             stream,
             patience,
             timer: None,
             waiting: false,
             outgoing,
+            buffer: Buffer::new(client),
         }
     }
 
@@ -79,7 +88,9 @@ impl<S: AsyncRead + Reset + Unpin> AsyncRead for Patient<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_read(cx, buffer)
+        let poll = Pin::new(&mut self.stream).poll_read(cx, buffer);
+        self.outgoing.set_reading(poll.is_pending());
+        poll
     }
 }
 
@@ -89,6 +100,8 @@ impl<S: AsyncWrite + Reset + Unpin> AsyncWrite for Patient<S> {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
+        // All that hyper has buffered.
+        self.buffer.note(bytes.len());
         let poll = Pin::new(&mut self.stream).poll_write(cx, bytes);
         self.timed(cx, poll)
     }
@@ -119,7 +132,7 @@ mod tests {
 
     fn patient(stream: tokio::io::DuplexStream) -> Patient<tokio::io::DuplexStream> {
         let client = ClientTable::new(1.0, 1_000, 8).unknown_clients();
-        Patient::new(stream, PATIENCE, Outgoing::new(client))
+        Patient::new(stream, PATIENCE, Arc::default(), client)
     }
 
     #[tokio::test(start_paused = true)]
@@ -130,6 +143,28 @@ mod tests {
         let failed = ours.write_all(&[0; 100]).await.expect_err("nobody reads");
         assert_eq!(failed.kind(), io::ErrorKind::TimedOut);
         assert!(begun.elapsed() >= PATIENCE);
+    }
+
+    #[runtimes::test]
+    async fn whatever_waits_to_be_written_is_charged_however_small_its_pieces_were() {
+        let (ours, theirs) = tokio::io::duplex(8);
+        let client = ClientTable::new(1.0, 1_000_000, 8).sole_client();
+        let mut ours = Patient::new(ours, PATIENCE, Arc::default(), client.clone());
+        let mut cx = Context::from_waker(std::task::Waker::noop());
+        // As hyper does: what was added since is written together with what waits.
+        let mut waiting = Vec::new();
+        let mut written = 0;
+        for _ in 0..1_000 {
+            waiting.extend_from_slice(&[0; 100]);
+            if let Poll::Ready(count) = Pin::new(&mut ours).poll_write(&mut cx, &waiting[written..])
+            {
+                written += count.expect("open");
+            }
+        }
+        assert_eq!(written, 8);
+        assert_eq!(client.held_bytes(), 2 * (100_000 - 8));
+        drop((ours, theirs));
+        assert_eq!(client.held_bytes(), 0);
     }
 
     #[tokio::test(start_paused = true)]

@@ -1,0 +1,125 @@
+//! A connection that is watched for the end of its client, behind whatever that has sent and nobody reads.
+//!
+//! hyper notices that a client has left by reading. It doesn't read while a request is served and the beginning of the next
+//! one is there: a single byte sent after a request would keep its handler going.
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::watched;
+
+#[cfg(not(target_os = "linux"))]
+pub(super) use other::watched;
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::io;
+    use std::net::Shutdown;
+    use std::pin::Pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll, ready};
+
+    use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
+    use tokio::net::TcpStream;
+
+    use super::super::patience::Reset;
+
+    /// A stream, and a future that ends when its other end sends nothing more or is gone. That is told by the system with
+    /// whatever else becomes ready, and costs nothing until it is waited for.
+    pub(in super::super) fn watched(
+        stream: TcpStream,
+    ) -> (Watched, impl Future<Output = ()> + Send + 'static) {
+        let stream = Arc::new(stream);
+        let watching = stream.clone();
+        let gone = async move {
+            // Of what this stands for, out-of-band data, which a stream isn't registered for, nothing comes; but it includes
+            // the end of reading, and unlike reading, it isn't ready because of bytes that are there.
+            let _ = watching.ready(Interest::PRIORITY).await;
+        };
+        (Watched(stream), gone)
+    }
+
+    /// A stream of which somebody else has a reference.
+    pub(in super::super) struct Watched(Arc<TcpStream>);
+
+    impl Reset for Watched {
+        fn reset_on_close(&self) {
+            self.0.reset_on_close();
+        }
+    }
+
+    impl AsyncRead for Watched {
+        fn poll_read(
+            self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            loop {
+                ready!(self.0.poll_read_ready(cx))?;
+                let mut read = None;
+                let _ = self.0.try_io(Interest::READABLE, || {
+                    let room = buffer.remaining();
+                    match self.0.try_read_buf(buffer) {
+                        // There was no more: as with a `TcpStream`, the next read waits without asking the system.
+                        Ok(bytes @ 1..) if bytes < room => {
+                            read = Some(Ok(()));
+                            Err(io::ErrorKind::WouldBlock.into())
+                        }
+                        Ok(_) => {
+                            read = Some(Ok(()));
+                            Ok(())
+                        }
+                        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
+                        Err(error) => {
+                            read = Some(Err(error));
+                            Ok(())
+                        }
+                    }
+                });
+                if let Some(read) = read {
+                    return Poll::Ready(read);
+                }
+            }
+        }
+    }
+
+    impl AsyncWrite for Watched {
+        fn poll_write(
+            self: Pin<&mut Self>,
+            cx: &mut Context<'_>,
+            bytes: &[u8],
+        ) -> Poll<io::Result<usize>> {
+            loop {
+                ready!(self.0.poll_write_ready(cx))?;
+                match self.0.try_write(bytes) {
+                    Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                    written => return Poll::Ready(written),
+                }
+            }
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+            match socket2::SockRef::from(&*self.0).shutdown(Shutdown::Write) {
+                Err(error) if error.kind() != io::ErrorKind::NotConnected => {
+                    Poll::Ready(Err(error))
+                }
+                _ => Poll::Ready(Ok(())),
+            }
+        }
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod other {
+    use tokio::net::TcpStream;
+
+    /// A stream, and a future that never ends: this system doesn't tell of the end of reading behind what is unread. A
+    /// client that is gone is noticed when it is next written to.
+    pub(in super::super) fn watched(
+        stream: TcpStream,
+    ) -> (TcpStream, impl Future<Output = ()> + Send + 'static) {
+        (stream, std::future::pending())
+    }
+}
