@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mcpline::foreign::Completion;
+use mcpline::foreign::{self, Completion};
 use mcpline::protocol::vocabulary::{ElicitParams, LoggingLevel};
 use mcpline::protocol::wire::Raw;
 use mcpline::protocol::{ErrorCode, RpcError};
@@ -178,9 +178,11 @@ impl OpenCall {
         })
     }
 
-    fn report(&self, report: impl FnOnce(&Context) + Send + 'static) {
-        let context = self.context.clone();
-        self.deliver(Completion::Run(Box::new(move || report(&context))));
+    /// Has the core tell the client something that holds so many bytes.
+    fn report(&self, bytes: usize, report: impl FnOnce(&Context) + Send + 'static) {
+        if let Some(waiting) = foreign::report(&self.context, bytes, report) {
+            self.deliver(waiting);
+        }
     }
 }
 
@@ -584,7 +586,10 @@ pub unsafe extern "C" fn mcpl_call_progress(
             return Err(Fault::invalid("progress is a finite number"));
         }
         let total = (!total.is_nan()).then_some(total);
-        open.report(move |context| context.progress(progress, total, message.as_deref()));
+        let bytes = message.as_ref().map_or(0, String::len);
+        open.report(bytes, move |context| {
+            context.progress(progress, total, message.as_deref());
+        });
         Ok(())
     })
 }
@@ -633,11 +638,10 @@ unsafe fn log(
         // SAFETY: as the caller promises.
         let logger = unsafe { text::optional("the logger", logger)? }.map(str::to_owned);
         let data = data()?;
-        let bytes = data.as_bytes().len();
-        let log = move |context: &Context| context.log(level, logger.as_deref(), &data);
-        if let Some(waiting) = mcpline::foreign::report(&open.context, bytes, log) {
-            open.deliver(waiting);
-        }
+        let bytes = data.as_bytes().len() + logger.as_ref().map_or(0, String::len);
+        open.report(bytes, move |context| {
+            context.log(level, logger.as_deref(), &data)
+        });
         Ok(())
     })
 }
@@ -647,7 +651,8 @@ unsafe fn log(
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_call_close_stream(call: *mut mcpl_call) -> mcpl_status {
     entry(|| {
-        OpenCall::get(call)?.report(Context::close_stream);
+        let open = OpenCall::get(call)?;
+        open.deliver(foreign::request(&open.context, Context::close_stream));
         Ok(())
     })
 }

@@ -1,6 +1,6 @@
 //! The calls that JavaScript works on: each has a number there, and what its handler may do meanwhile goes by it.
 
-use mcpline::foreign::Completion;
+use mcpline::foreign::{self, Completion};
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
 use mcpline::{Ask, AskMethod, Call, Context};
@@ -183,9 +183,10 @@ impl Hub {
         total: Option<f64>,
         message: Option<String>,
     ) {
-        self.report(call, move |context| {
-            context.progress(progress, total, message.as_deref());
-        });
+        let bytes = message.as_ref().map_or(0, String::len);
+        let progress =
+            move |context: &Context| context.progress(progress, total, message.as_deref());
+        self.hand_over(call, |context| foreign::report(context, bytes, progress));
     }
 
     /// Sends a log message, with the next flush; `data` is JSON.
@@ -200,18 +201,18 @@ impl Hub {
         let level = LoggingLevel::parse(&level)
             .ok_or_else(|| Failure::misuse(format!("{level} is no level")))?;
         let data = checked(data)?;
-        let bytes = data.as_bytes().len();
+        let bytes = data.as_bytes().len() + logger.as_ref().map_or(0, String::len);
         let log = move |context: &Context| context.log(level, logger.as_deref(), &data);
-        self.hand_over(call, |context| {
-            mcpline::foreign::report(context, bytes, log)
-        });
+        self.hand_over(call, |context| foreign::report(context, bytes, log));
         Ok(())
     }
 
     /// Closes the response stream while the call goes on, with the next flush.
     #[napi(catch_unwind)]
     pub fn close_stream(&mut self, call: f64) {
-        self.report(call, Context::close_stream);
+        self.hand_over(call, |context| {
+            Some(foreign::request(context, Context::close_stream))
+        });
     }
 
     /// Asks the client, with the next flush: questions of one turn go out together. The promise with this number is
@@ -243,13 +244,6 @@ impl Hub {
     }
 
     /// Has something done in the course of a call, before whatever ends it.
-    fn report(&mut self, call: f64, run: impl FnOnce(&Context) + Send + 'static) {
-        self.hand_over(call, |context| {
-            let context = context.clone();
-            Some(Completion::Run(Box::new(move || run(&context))))
-        });
-    }
-
     fn hand_over(&mut self, call: f64, make: impl FnOnce(&Context) -> Option<Completion>) {
         let found = lock(&self.shared.open)
             .get(call)

@@ -14,9 +14,12 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full};
-use mcpline::protocol::vocabulary::ResourceTemplate;
+use mcpline::foreign::{Completion, Completions};
+use mcpline::protocol::Raw;
+use mcpline::protocol::vocabulary::{ResourceTemplate, Tool};
+use mcpline::server::{Handler, ToolOptions};
 use mcpline::transport::http::{Body, HttpOptions, HttpService, RemoteAddress};
-use mcpline::{Context, Server, Settings};
+use mcpline::{Ask, AskMethod, Call, Context, Reply, Server, Settings, ToolReply};
 use serde_json::{Value, json};
 use support::Nothing;
 use support::requests::{call, initialize, request};
@@ -326,7 +329,13 @@ async fn reports_that_wait_are_bounded_by_what_their_client_may_use() {
             let waiting = report();
             let told = [waiting.is_some(), report().is_some()];
             drop(waiting);
-            format!("{told:?}, then {}", report().is_some())
+            let then = report().is_some();
+            // Progress without a message holds something, too.
+            let short = (0..1_000)
+                .map_while(|_| mcpline::foreign::report(&context, 0, |_| {}))
+                .collect::<Vec<_>>();
+            assert!((100..1_000).contains(&short.len()), "{}", short.len());
+            format!("{told:?}, then {then}")
         },
     );
     let service = server.http_service(HttpOptions::default());
@@ -338,4 +347,67 @@ async fn reports_that_wait_are_bounded_by_what_their_client_may_use() {
     let body = response.into_body().collect().await.expect("a body");
     let text = String::from_utf8_lossy(&body.to_bytes()).into_owned();
     assert!(text.contains("[true, false], then true"), "{text}");
+}
+
+/// Hands over to an I/O thread what bindings do: a result, or a question before one.
+struct Foreign {
+    completions: Completions,
+    asks: bool,
+}
+
+impl Handler for Foreign {
+    fn call(&self, call: Call) {
+        let text = "x".repeat(60_000);
+        if !self.asks {
+            let reply = Ok(Reply::Tool(ToolReply::text(&text)));
+            return self.completions.push(Completion::Reply(call, reply));
+        }
+        let schema = json!({"type": "object", "properties": {}});
+        let params = json!({"message": text, "requestedSchema": schema});
+        let params = Raw::from_serialize(&params).expect("JSON");
+        let context = call.context();
+        let ask = Ask::new(AskMethod::Elicit, Some(params));
+        let sink = Box::new(move |_| call.reply(Ok(Reply::Tool(ToolReply::text("asked")))));
+        self.completions.push(Completion::Ask(context, ask, sink));
+    }
+}
+
+#[runtimes::test]
+async fn results_and_questions_that_wait_for_the_io_thread_are_charged_to_their_client() {
+    for asks in [false, true] {
+        let mut settings = Settings::default();
+        settings.max_peer_bytes = 400_000;
+        // Runs only what this test does by hand.
+        let stopped = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("a runtime");
+        let completions = Completions::start(stopped.handle());
+        let server = Server::builder("quotas", "1").settings(settings);
+        let server = server.build().expect("builds");
+        let tool = Tool::new("foreign", json!({"type": "object"}));
+        let handler = Foreign {
+            completions: completions.clone(),
+            asks,
+        };
+        server
+            .add_tool(tool, ToolOptions::default(), Arc::new(handler))
+            .expect("a tool");
+        let service = server.http_service(HttpOptions::default());
+        let id = session_id(&begin(&service, GREEDY).await);
+        let headers = [("mcp-session-id", &*id)];
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        post(&service, GREEDY, &headers, initialized).await;
+        let waiting = post(&service, GREEDY, &headers, call(1, "foreign"));
+        let mut waiting = std::pin::pin!(waiting);
+        let mut cx = TaskContext::from_waker(std::task::Waker::noop());
+        assert!(waiting.as_mut().poll(&mut cx).is_pending());
+        let long = || json!({"jsonrpc": "2.0", "method": "x", "params": {"x": "x".repeat(60_000)}});
+        let refused = post(&service, GREEDY, &headers, long()).await;
+        assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS, "{asks}");
+        completions.run();
+        drop(waiting.await);
+        let taken = post(&service, GREEDY, &headers, long()).await;
+        assert_eq!(taken.status(), StatusCode::ACCEPTED, "{asks}");
+        stopped.shutdown_background();
+    }
 }

@@ -5,6 +5,7 @@ use mcpline_protocol::wire::Raw;
 use tokio::sync::Notify;
 
 use crate::background;
+use crate::quota::{Charge, UNCHARGED_BYTES};
 use crate::server::{Ask, Call, Context, HandlerError, Reply};
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,6 +19,9 @@ pub enum Completion {
     /// Anything else that is to happen on the I/O thread, in order with the rest.
     Run(Box<dyn FnOnce() + Send>),
 }
+
+/// About how many bytes a completion has beside what it holds.
+pub(super) const REPORT_BYTES: usize = 256;
 
 /// Takes the answer to a question.
 pub type AskSink = Box<dyn FnOnce(Result<Raw, AskError>) + Send>;
@@ -37,14 +41,53 @@ struct Shared {
     clones: AtomicUsize,
     attended: AtomicBool,
     /// Held while completions are done, which keeps them in order when two threads do so.
-    running: Mutex<Vec<Completion>>,
+    running: Mutex<Vec<Waiting>>,
 }
 
 #[derive(Default)]
 struct Done {
-    waiting: Vec<Completion>,
+    waiting: Vec<Waiting>,
     /// Whether the runtime has ended, so that nobody would take what is handed over.
     closed: bool,
+}
+
+/// A completion that waits for the I/O thread.
+struct Waiting {
+    completion: Completion,
+    /// For what it holds. Results and questions have to arrive, so it is charged whatever the client's limit.
+    charge: Option<Charge>,
+}
+
+impl From<Completion> for Waiting {
+    fn from(completion: Completion) -> Self {
+        // How many results there are is bounded by the calls in flight, so short ones aren't charged. Whatever else is done
+        // in the course of a call was charged when it was made.
+        let charge = match &completion {
+            Completion::Reply(call, Ok(reply)) => match reply.held_bytes() {
+                bytes if bytes >= UNCHARGED_BYTES => {
+                    Some(call.context().client().hold_bytes_anyway(bytes))
+                }
+                _ => None,
+            },
+            Completion::Ask(context, ask, _) => {
+                let bytes = ask
+                    .params
+                    .as_ref()
+                    .map_or(0, |params| params.as_bytes().len());
+                Some(context.client().hold_bytes_anyway(REPORT_BYTES + bytes))
+            }
+            Completion::Reply(..) | Completion::Run(_) => None,
+        };
+        Self { completion, charge }
+    }
+}
+
+impl Waiting {
+    fn run(self) {
+        // Whatever is made of it has a charge of its own.
+        drop(self.charge);
+        self.completion.run();
+    }
 }
 
 /// Closes the queue when its task ends, or the runtime drops it: what waits in it may hold what holds the queue.
@@ -155,8 +198,8 @@ impl Shared {
         let mut batch = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         std::mem::swap(&mut self.lock().waiting, &mut *batch);
         let any = !batch.is_empty();
-        for completion in batch.drain(..) {
-            completion.run();
+        for waiting in batch.drain(..) {
+            waiting.run();
         }
         any
     }
@@ -171,7 +214,8 @@ impl Shared {
             return false;
         }
         let first = done.waiting.is_empty();
-        done.waiting.extend(completions);
+        done.waiting
+            .extend(completions.into_iter().map(Waiting::from));
         first
     }
 

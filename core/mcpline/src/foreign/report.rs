@@ -1,27 +1,42 @@
-//! What a handler reports in the course of its call, on its way to the I/O thread.
+//! What a handler wants done in the course of its call, on its way to the I/O thread.
 
+use crate::quota::Charge;
 use crate::server::Context;
 
 use super::Completion;
+use super::completions::REPORT_BYTES;
 
-/// A report that holds so many bytes. Handlers on threads of their own report faster than the I/O thread takes it in, so
-/// what waits is charged to the call's client. `None` if that has no room: then the report is dropped.
+/// A log message or progress that holds so many bytes. Handlers on threads of their own report faster than the I/O thread
+/// takes it in, so what waits is charged to the call's client. `None` if that has no room: then the report is dropped.
 pub fn report(
     context: &Context,
     bytes: usize,
     report: impl FnOnce(&Context) + Send + 'static,
 ) -> Option<Completion> {
-    let charge = match context.client().hold_bytes_if_free(bytes) {
-        Ok(charge) => charge,
+    match context.client().hold_bytes_if_free(REPORT_BYTES + bytes) {
+        Ok(charge) => Some(charged(context, charge, report)),
         Err(exceeded) => {
             tracing::warn!(%exceeded, "a report of a call was dropped");
-            return None;
+            None
         }
-    };
+    }
+}
+
+/// Anything else that a handler wants done, which is charged, but never dropped.
+pub fn request(context: &Context, request: impl FnOnce(&Context) + Send + 'static) -> Completion {
+    let charge = context.client().hold_bytes_anyway(REPORT_BYTES);
+    charged(context, charge, request)
+}
+
+fn charged(
+    context: &Context,
+    charge: Charge,
+    act: impl FnOnce(&Context) + Send + 'static,
+) -> Completion {
     let context = context.clone();
-    Some(Completion::Run(Box::new(move || {
+    Completion::Run(Box::new(move || {
         // Whatever is made of it has a charge of its own.
         drop(charge);
-        report(&context);
-    })))
+        act(&context);
+    }))
 }

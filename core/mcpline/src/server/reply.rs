@@ -158,6 +158,27 @@ impl From<RpcError> for HandlerError {
     }
 }
 
+impl Reply {
+    /// About how many bytes it holds.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let of = |raw: &Option<Raw>| raw.as_ref().map_or(0, |raw| raw.as_bytes().len());
+        match self {
+            Self::Tool(reply) => of(&reply.content) + of(&reply.structured) + of(&reply.meta),
+            Self::Resource(reply) => reply.contents.as_bytes().len() + of(&reply.meta),
+            Self::Prompt(reply) => {
+                let description = reply.description.as_ref().map_or(0, String::len);
+                reply.messages.as_bytes().len() + description + of(&reply.meta)
+            }
+            Self::Completion(reply) => reply.values.iter().map(String::len).sum(),
+            Self::InputRequired(asked) => {
+                let requests = asked.requests.iter();
+                let params: usize = requests.map(|request| of(&request.params)).sum();
+                params + asked.state.as_ref().map_or(0, String::len)
+            }
+        }
+    }
+}
+
 impl ToolReply {
     /// A reply of one text.
     pub fn text(text: &str) -> Self {
