@@ -8,38 +8,136 @@ use mcpline_protocol::session::Scope;
 use mcpline_protocol::wire;
 use tokio::sync::Notify;
 
+use crate::background;
 use crate::lane::{Kind, Lane};
 use crate::server::Server;
 use crate::server::connection::{Connection, Opening};
-use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+use super::outbox::OUTBOX_LIMIT;
+
+/// What a connection in memory holds beside each message.
+const ENTRY_BYTES: usize = 64;
+
+/// How much of what a client hasn't received is held.
+#[derive(Debug, Clone, Copy)]
+struct Limits {
+    /// While more waits, nothing that the client sends is looked at, and notifications to it are dropped.
+    waiting: usize,
+    /// With more than this, in both directions together, the connection ends.
+    most: usize,
+}
+
+const LIMITS: Limits = Limits {
+    // As with a pipe, which reads no further.
+    waiting: OUTBOX_LIMIT,
+    // Answers to what was in flight by then, and what the client goes on to send.
+    most: MAX_UNRECEIVED_BYTES,
+};
+
+/// How much a client in this process may leave unreceived, together with what it has sent meanwhile, before its connection
+/// ends.
+const MAX_UNRECEIVED_BYTES: usize = 8 * OUTBOX_LIMIT;
 
 /// The client's end of a connection to a server in this process.
 ///
 /// Messages go in by [`Memory::send`] and come out by [`Memory::receive`]. Closing, or dropping, it ends the
 /// connection and cancels what is in flight.
+///
+/// While a client leaves more than 32 MiB unreceived, what it sends waits, and notifications to it are dropped; at 256 MiB, in
+/// both directions together, the connection ends.
 pub struct Memory {
     connection: Arc<Connection>,
     lane: Arc<dyn Lane>,
     queue: Arc<Queue>,
 }
 
-#[derive(Default)]
 struct Queue {
     state: Mutex<QueueState>,
     filled: Notify,
+    limits: Limits,
+    /// Whose client it is, once that is known.
+    connection: OnceLock<Weak<Connection>>,
 }
 
 #[derive(Default)]
 struct QueueState {
+    /// To the client.
     messages: VecDeque<Bytes>,
+    /// How much they are.
+    bytes: usize,
+    /// From the client, held back until it has received what is for it.
+    sent: VecDeque<Bytes>,
+    sent_bytes: usize,
+    /// A message of the client is being looked at: what comes later must not overtake it.
+    is_taking: bool,
     closed: bool,
 }
 
+impl QueueState {
+    fn pop(&mut self) -> Option<Bytes> {
+        let message = self.messages.pop_front()?;
+        self.bytes -= message.len() + ENTRY_BYTES;
+        Some(message)
+    }
+
+    /// Ends the queue if it holds too much. Whether it does.
+    fn overflow(&mut self, limits: Limits) -> bool {
+        let overflows = self.bytes + self.sent_bytes > limits.most;
+        if overflows {
+            *self = Self {
+                is_taking: self.is_taking,
+                closed: true,
+                ..Self::default()
+            };
+        }
+        overflows
+    }
+}
+
 impl Queue {
+    fn new(limits: Limits) -> Self {
+        Self {
+            state: Mutex::default(),
+            filled: Notify::new(),
+            limits,
+            connection: OnceLock::new(),
+        }
+    }
+
     /// What is there can still be received; nothing more comes.
     fn close(&self) {
-        self.lock().closed = true;
+        let sent = {
+            let mut state = self.lock();
+            state.closed = true;
+            state.sent_bytes = 0;
+            std::mem::take(&mut state.sent)
+        };
+        drop(sent);
         self.filled.notify_one();
+    }
+
+    /// The client's next message, if it may be looked at now.
+    fn take_sent(&self) -> Option<(Bytes, Taking<'_>)> {
+        let mut state = self.lock();
+        if state.is_taking || state.bytes > self.limits.waiting {
+            return None;
+        }
+        let next = state.sent.pop_front()?;
+        state.sent_bytes -= next.len() + ENTRY_BYTES;
+        state.is_taking = true;
+        Some((next, Taking(self)))
+    }
+
+    /// Ends the connection of a client that doesn't receive; elsewhere, because its session may be locked here.
+    fn give_up(&self) {
+        tracing::warn!("ending a connection within the process whose client does not receive");
+        self.filled.notify_one();
+        let connection = self.connection.get().and_then(Weak::upgrade);
+        if let Some(connection) = connection {
+            let runtime = connection.runtime().clone();
+            background::spawn(&runtime, async move { end(&connection) });
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, QueueState> {
@@ -47,18 +145,42 @@ impl Queue {
     }
 }
 
+/// A message of the client is being looked at.
+struct Taking<'q>(&'q Queue);
+
+impl Drop for Taking<'_> {
+    fn drop(&mut self) {
+        self.0.lock().is_taking = false;
+    }
+}
+
+/// Ends a connection. What is in flight is cancelled, suspended handlers too: their client is gone.
+fn end(connection: &Arc<Connection>) {
+    connection.close();
+    connection.server().cancel_suspended_of(connection);
+}
+
 impl Lane for Queue {
-    fn write(&self, _: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
+    fn write(&self, kind: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
         let mut message = Vec::with_capacity(hint);
         encode(&mut message);
-        {
+        let overflows = {
             let mut state = self.lock();
             if state.closed {
                 return;
             }
+            if state.bytes > self.limits.waiting && kind == Kind::Notification {
+                tracing::debug!("dropped a notification to a client that does not receive");
+                return;
+            }
+            state.bytes += message.len() + ENTRY_BYTES;
             state.messages.push_back(message.into());
+            state.overflow(self.limits)
+        };
+        match overflows {
+            true => self.give_up(),
+            false => self.filled.notify_one(),
         }
-        self.filled.notify_one();
     }
 }
 
@@ -69,7 +191,11 @@ impl Server {
     ///
     /// Outside of a tokio runtime.
     pub fn connect(&self) -> Memory {
-        let queue = Arc::new(Queue::default());
+        self.connect_within(LIMITS)
+    }
+
+    fn connect_within(&self, limits: Limits) -> Memory {
+        let queue = Arc::new(Queue::new(limits));
         let lane: Arc<dyn Lane> = queue.clone();
         self.inner().start(&tokio::runtime::Handle::current());
         let connection = Connection::open(
@@ -84,6 +210,7 @@ impl Server {
                 client: self.inner().clients().sole_client(),
             },
         );
+        let _ = queue.connection.set(Arc::downgrade(&connection));
         let dead = queue.clone();
         connection.on_dead(move || dead.close());
         Memory {
@@ -96,27 +223,49 @@ impl Server {
 
 impl Memory {
     /// Hands one message (or batch) to the server. Never blocks; handlers that finish at once have
-    /// answered when it returns.
+    /// answered when it returns, unless too much waits to be received.
     ///
     /// Call it within a tokio runtime, where Rust handlers run.
     pub fn send(&self, message: impl Into<Bytes>) {
+        let message = message.into();
+        let overflows = {
+            let mut state = self.queue.lock();
+            if state.closed {
+                return;
+            }
+            state.sent_bytes += message.len() + ENTRY_BYTES;
+            state.sent.push_back(message);
+            state.overflow(self.queue.limits)
+        };
+        match overflows {
+            true => self.queue.give_up(),
+            false => self.take_sent(),
+        }
+    }
+
+    /// Has the server look at what was sent.
+    fn take_sent(&self) {
         let limits = self.connection.server().settings.wire;
-        let incoming = wire::read_within(message.into(), limits);
-        self.connection.receive(incoming, &self.lane, None);
+        while let Some((message, _taking)) = self.queue.take_sent() {
+            let incoming = wire::read_within(message, limits);
+            self.connection.receive(incoming, &self.lane, None);
+        }
     }
 
     /// The server's next message; `None` once everything was received and the connection is closed, which it also is when
     /// the client doesn't answer pings.
     pub async fn receive(&self) -> Option<Bytes> {
         loop {
-            {
+            let (message, closed) = {
                 let mut state = self.queue.lock();
-                if let Some(message) = state.messages.pop_front() {
-                    return Some(message);
-                }
-                if state.closed {
-                    return None;
-                }
+                (state.pop(), state.closed)
+            };
+            if message.is_some() {
+                self.take_sent();
+                return message;
+            }
+            if closed {
+                return None;
             }
             self.queue.filled.notified().await;
         }
@@ -124,7 +273,11 @@ impl Memory {
 
     /// The server's next message, if there is one already.
     pub fn try_receive(&self) -> Option<Bytes> {
-        self.queue.lock().messages.pop_front()
+        let message = self.queue.lock().pop();
+        if message.is_some() {
+            self.take_sent();
+        }
+        message
     }
 
     /// Begins an orderly end: questions to the client fail, listening ends, calls in flight go on. Receive until
@@ -142,14 +295,13 @@ impl Memory {
 
     /// Whether nothing is in flight.
     pub fn is_idle(&self) -> bool {
-        self.connection.is_idle()
+        let nothing_waits = self.queue.lock().sent.is_empty();
+        nothing_waits && self.connection.is_idle()
     }
 
     /// Ends the connection. What is in flight is cancelled, suspended handlers too: their client is gone.
     pub fn close(&self) {
-        self.connection.close();
-        let server = self.connection.server();
-        server.cancel_suspended_of(&self.connection);
+        end(&self.connection);
         self.queue.close();
     }
 }
@@ -163,5 +315,111 @@ impl Drop for Memory {
 impl std::fmt::Debug for Memory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Memory").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use mcpline_protocol::vocabulary::Tool;
+    use serde_json::{Value, json};
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::server::{Context, ToolOptions};
+
+    const LIMITS: Limits = Limits {
+        waiting: 100_000,
+        most: 400_000,
+    };
+
+    /// A tool that answers with 10,000 bytes: at once, or when it is told to.
+    fn server(is_inline: bool) -> (Server, Arc<AtomicUsize>, Arc<Semaphore>) {
+        let (server, begun) = (Server::new("test", "1"), Arc::new(AtomicUsize::new(0)));
+        let go_on = Arc::new(Semaphore::new(0));
+        let (counted, waited) = (begun.clone(), go_on.clone());
+        let handler = move |_: Value, _: Context| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let waited = waited.clone();
+            async move {
+                if !is_inline {
+                    waited.acquire().await.expect("open").forget();
+                }
+                "x".repeat(10_000)
+            }
+        };
+        let tool = Tool::new("x", json!({"type": "object"}));
+        let added = server.add_tool_fn(tool, ToolOptions::default(), handler);
+        added.expect("a tool");
+        (server, begun, go_on)
+    }
+
+    fn call(id: usize) -> Bytes {
+        let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}});
+        let params = json!({"name": "x", "arguments": {}, "_meta": meta});
+        let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+        call.to_string().into()
+    }
+
+    #[runtimes::test]
+    async fn what_is_sent_waits_while_too_much_is_not_received_and_nothing_of_it_is_lost() {
+        let (server, begun, _) = server(true);
+        let memory = server.connect_within(LIMITS);
+        for id in 0..100 {
+            memory.send(call(id));
+        }
+        assert!(begun.load(Ordering::SeqCst) <= 11);
+        assert!(!memory.is_idle());
+        for id in 0..100 {
+            let answer = memory.receive().await.expect("an answer");
+            let answer: Value = serde_json::from_slice(&answer).expect("JSON");
+            assert_eq!(answer["id"], id);
+        }
+        assert!(memory.is_idle());
+        let state = memory.queue.lock();
+        assert_eq!((state.bytes, state.sent_bytes), (0, 0));
+    }
+
+    #[runtimes::test]
+    async fn a_client_that_does_not_receive_loses_notifications_then_its_connection() {
+        let (server, begun, go_on) = server(false);
+        let memory = server.connect_within(LIMITS);
+        for id in 0..60 {
+            memory.send(call(id));
+        }
+        while begun.load(Ordering::SeqCst) < 60 {
+            tokio::task::yield_now().await;
+        }
+        let notify = |bytes: usize| {
+            let notification = "x".repeat(bytes);
+            let mut encode = |out: &mut Vec<u8>| out.extend_from_slice(notification.as_bytes());
+            memory.lane.write(Kind::Notification, bytes, &mut encode);
+            memory.queue.lock().bytes
+        };
+        notify(150_000);
+        assert_eq!(notify(150_000), 150_000 + ENTRY_BYTES);
+        go_on.add_permits(60);
+        // Its last answers are too many.
+        while !memory.queue.lock().closed {
+            tokio::task::yield_now().await;
+        }
+        assert!(memory.queue.lock().messages.is_empty());
+        assert_eq!(memory.receive().await, None);
+        while !memory.is_idle() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[runtimes::test]
+    async fn a_client_that_sends_without_receiving_loses_its_connection() {
+        let (server, ..) = server(true);
+        let memory = server.connect_within(LIMITS);
+        for id in 0..2_000 {
+            memory.send(call(id));
+        }
+        let state = memory.queue.lock();
+        assert!(state.closed && state.sent.is_empty() && state.messages.is_empty());
     }
 }
