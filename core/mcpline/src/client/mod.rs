@@ -27,6 +27,7 @@ mod memory;
 #[cfg(all(test, mcpline_models))]
 mod models;
 mod pipe;
+mod request;
 mod session;
 mod settings;
 

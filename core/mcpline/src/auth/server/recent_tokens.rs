@@ -45,15 +45,17 @@ impl<T> RecentTokens<T> {
     }
 }
 
+/// The digest of a token of tests.
+#[cfg(test)]
+pub(super) fn digest(number: usize) -> Digest {
+    let mut digest = [0; 32];
+    digest[..8].copy_from_slice(&(number as u64).to_be_bytes());
+    digest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn digest(number: usize) -> Digest {
-        let mut digest = [0; 32];
-        digest[..8].copy_from_slice(&(number as u64).to_be_bytes());
-        digest
-    }
 
     #[test]
     fn there_are_never_more_than_so_many_and_those_in_use_stay() {

@@ -41,12 +41,7 @@ impl RefusedTokens {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn digest(number: usize) -> Digest {
-        let mut digest = [0; 32];
-        digest[..8].copy_from_slice(&(number as u64).to_be_bytes());
-        digest
-    }
+    use crate::auth::server::recent_tokens::digest;
 
     #[test]
     fn a_refusal_is_believed_for_a_while_and_never_longer_than_answers_are() {

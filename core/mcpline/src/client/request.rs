@@ -1,0 +1,539 @@
+//! The way of one request: results that are kept, rounds of questions, what is learnt of the server on the way, and what
+//! to do when the connection is lost.
+
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use mcpline_protocol::client::{
+    Ask, CallTimeouts, InputNeeded, OutputCheck, ToolPage, is_cacheable, is_header_mismatch,
+};
+use mcpline_protocol::wire::header::standard_headers;
+use mcpline_protocol::wire::{Kind, Method, Params, Raw};
+use mcpline_protocol::{ErrorCode, Printable};
+
+use crate::background;
+use crate::clock;
+use crate::offload;
+use crate::sync::{Arc, PoisonError};
+
+use super::cursors::Cursors;
+use super::error::ClientError;
+use super::inner::{Inner, jitter};
+use super::session::Session;
+use super::settings::{ClientSettings, Reissue, RequestOptions};
+
+/// How often one request is sent because its session was lost: a server that loses every session is broken.
+const MAX_SESSIONS_LOST: u32 = 2;
+
+impl Inner {
+    /// Sends a request, answers what the server asks in its course, and goes on where the connection is lost.
+    pub(super) async fn request(
+        &self,
+        method: &str,
+        params: Option<&Raw>,
+        options: &RequestOptions,
+    ) -> Result<Raw, ClientError> {
+        let name = Method::parse(method);
+        let cached = self.settings.cache && is_cacheable(&name);
+        if cached && !options.fresh {
+            // A client that was closed gives nothing any more.
+            self.open_session()?;
+            if let Some(result) = self.cache().get(&name, params, clock::now()) {
+                self.add_page(&name, params, &result)?;
+                return Ok(result);
+            }
+        }
+        let mut retry: Option<Raw> = None;
+        let mut rounds = 0;
+        let started = clock::now();
+        let mut attempt = Attempt::begun(started);
+        loop {
+            // What is rarely needed is boxed: a request's future is moved, and its size is what that costs.
+            let session = match self.open_session()? {
+                Some(session) => session,
+                None => Box::pin(self.session()).await?,
+            };
+            session.check_capability(&name, &self.settings)?;
+            let generation = if cached { self.cache().generation() } else { 0 };
+            let asked = retry.as_ref().or(params);
+            match self.ask(&session, &name, asked, options).await {
+                Ok(result) => {
+                    let asks = session.revision().features().mrtr && may_ask(&name);
+                    let needed = match asks && !options.by_hand {
+                        true => InputNeeded::of(&result)
+                            .map_err(|reason| ClientError::Invalid { reason })?,
+                        false => None,
+                    };
+                    let Some(needed) = needed else {
+                        let timeouts = options.timeouts.unwrap_or(self.settings.timeouts);
+                        if let Some(check) = self.check_output(&name, params, &result)? {
+                            let check = move |interrupt: &AtomicBool| check.run(interrupt);
+                            Box::pin(self.compute(check, started, timeouts))
+                                .await?
+                                .map_err(|reason| ClientError::Invalid { reason })?;
+                        }
+                        self.accept(&name, params, &result)?;
+                        let result = match name {
+                            Method::ToolsList => {
+                                Box::pin(self.learn(result, started, timeouts)).await?
+                            }
+                            _ => result,
+                        };
+                        // What depended on answers is nobody else's.
+                        if cached && rounds == 0 {
+                            let now = clock::now();
+                            self.cache().keep(&name, params, &result, generation, now);
+                        }
+                        return Ok(result);
+                    };
+                    rounds += 1;
+                    if rounds > self.settings.max_rounds {
+                        return Err(ClientError::TooManyRounds {
+                            rounds: self.settings.max_rounds,
+                        });
+                    }
+                    let answers = Box::pin(self.answer_all(&needed)).await?;
+                    retry = Some(needed.retry(params, &answers));
+                }
+                Err(error) => {
+                    let recovery =
+                        self.recover(&session, &name, asked, options, error, &mut attempt);
+                    Box::pin(recovery).await?;
+                }
+            }
+        }
+    }
+
+    /// Sends one request of one conversation.
+    async fn ask(
+        &self,
+        session: &Arc<Session>,
+        method: &Method,
+        params: Option<&Raw>,
+        options: &RequestOptions,
+    ) -> Result<Raw, ClientError> {
+        let features = session.revision().features();
+        let headers = if features.standard_headers && session.link.has_headers() {
+            self.headers(method, params)
+        } else {
+            Vec::new()
+        };
+        let level = options.log_level.or_else(|| {
+            features
+                .request_log_level
+                .then(|| self.log_level())
+                .flatten()
+        });
+        let ask = Ask {
+            method: method.as_str(),
+            params,
+            meta: options.meta.as_ref(),
+            log_level: level,
+            listens: options.progress.is_some(),
+            timeouts: options.timeouts.unwrap_or(self.settings.timeouts),
+        };
+        session.ask(&ask, options.progress.clone(), headers).await
+    }
+
+    fn headers(&self, method: &Method, params: Option<&Raw>) -> Vec<(String, String)> {
+        let params = params.cloned().and_then(Params::from_raw);
+        let mut headers: Vec<(String, String)> = standard_headers(method, params.as_ref())
+            .map(|(name, value)| (name.to_owned(), value))
+            .collect();
+        if *method == Method::ToolsCall
+            && let Some(params) = &params
+            && let Some(tool) = params.get_str("name")
+        {
+            let arguments = params.get("arguments");
+            headers.extend(self.tools().headers(&tool, arguments.as_ref()));
+        }
+        headers
+    }
+
+    /// Checks a result of a tool against its output schema, if that takes no time; what remains to be checked if it may.
+    fn check_output(
+        &self,
+        method: &Method,
+        params: Option<&Raw>,
+        result: &Raw,
+    ) -> Result<Option<OutputCheck>, ClientError> {
+        if *method != Method::ToolsCall || !self.settings.check_output {
+            return Ok(None);
+        }
+        let tool = params.and_then(|params| params.member("name"));
+        let check = tool
+            .as_ref()
+            .and_then(Raw::string_value)
+            .and_then(|tool| self.tools().output_check(&tool, result));
+        match check.as_ref().and_then(OutputCheck::run_inline) {
+            Some(outcome) => outcome
+                .map(|()| None)
+                .map_err(|reason| ClientError::Invalid { reason }),
+            None => Ok(check),
+        }
+    }
+
+    /// Computes something on another thread, for no longer than a call that was `started` then may take.
+    async fn compute<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&AtomicBool) -> T + Send + 'static,
+        started: Duration,
+        timeouts: CallTimeouts,
+    ) -> Result<T, ClientError> {
+        let interrupt = Arc::new(AtomicBool::new(false));
+        let computing = offload::compute(self.handlers.peer, interrupt, work);
+        within(computing, started, timeouts)
+            .await?
+            .ok_or(ClientError::Closed)
+    }
+
+    /// Whether a result is one of this method, and no page too many.
+    fn accept(
+        &self,
+        method: &Method,
+        params: Option<&Raw>,
+        result: &Raw,
+    ) -> Result<(), ClientError> {
+        match method {
+            // Nothing is read of these: a server may say what it wants.
+            Method::Ping
+            | Method::LoggingSetLevel
+            | Method::ResourcesSubscribe
+            | Method::ResourcesUnsubscribe => Ok(()),
+            _ if result.kind() != Kind::Object => {
+                let reason = format!("the result of {} is no object", method.as_str());
+                Err(ClientError::Invalid { reason })
+            }
+            _ => self.add_page(method, params, result),
+        }
+    }
+
+    /// What a page of `tools/list` tells before its caller gets it, without the tools that are left out. Large pages are
+    /// read on another thread.
+    async fn learn(
+        &self,
+        page: Raw,
+        started: Duration,
+        timeouts: CallTimeouts,
+    ) -> Result<Raw, ClientError> {
+        let mirrored = self.open_session()?.is_some_and(|session| {
+            session.revision().features().param_headers && session.link.has_headers()
+        });
+        let learning = async {
+            // Waiting for other pages is a part of the call, too.
+            let _turn = self.learning.lock().await;
+            let read = match ToolPage::read_inline(&page, mirrored) {
+                Some(read) => read,
+                None => {
+                    let page = page.clone();
+                    let interrupt = Arc::new(AtomicBool::new(false));
+                    let read =
+                        move |interrupt: &AtomicBool| ToolPage::read(&page, mirrored, interrupt);
+                    let reading = offload::compute(self.handlers.peer, interrupt, read);
+                    reading.await.ok_or(ClientError::Closed)?
+                }
+            };
+            let read = read.map_err(|reason| ClientError::Invalid { reason })?;
+            Ok::<_, ClientError>(self.tools().enter(read))
+        };
+        let learnt = within(learning, started, timeouts).await??;
+        for warning in learnt.warnings {
+            tracing::warn!("{}", Printable(warning));
+        }
+        Ok(learnt.page.unwrap_or(page))
+    }
+
+    /// Adds a page to the size of its list; nothing else is a page.
+    fn add_page(
+        &self,
+        method: &Method,
+        params: Option<&Raw>,
+        page: &Raw,
+    ) -> Result<(), ClientError> {
+        if !matches!(
+            method,
+            Method::ToolsList
+                | Method::ResourcesList
+                | Method::ResourcesTemplatesList
+                | Method::PromptsList
+        ) {
+            return Ok(());
+        }
+        let cursor = params.and_then(|params| params.member("cursor"));
+        let next = page.member("nextCursor");
+        let mut sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
+        sizes.add(
+            method.as_str(),
+            cursor.as_ref().and_then(Raw::string_value).as_deref(),
+            next.as_ref().and_then(Raw::string_value).as_deref(),
+            page.as_bytes().len(),
+            self.settings.max_list_bytes,
+        )
+    }
+
+    /// Answers all questions of a result, side by side.
+    async fn answer_all(&self, needed: &InputNeeded) -> Result<Vec<(String, Raw)>, ClientError> {
+        let mut answering = Vec::new();
+        for question in &needed.questions {
+            let answer = self
+                .handlers
+                .answer(&question.method, question.params.clone());
+            answering.push((
+                question.key.clone(),
+                background::spawn_unboxed(&self.runtime, answer),
+            ));
+        }
+        let mut aborting = Abort(
+            answering
+                .iter()
+                .map(|(_, task)| task.abort_handle())
+                .collect(),
+        );
+        let mut answers = Vec::with_capacity(answering.len());
+        for (key, task) in answering {
+            let answer = task.await.map_err(|_| ClientError::Closed)?;
+            let answer = answer.map_err(ClientError::Unanswered)?;
+            answers.push((key, answer));
+        }
+        aborting.0.clear();
+        Ok(answers)
+    }
+
+    /// Whether, and when, a request that failed is sent again; its error if it is not.
+    async fn recover(
+        &self,
+        session: &Arc<Session>,
+        method: &Method,
+        params: Option<&Raw>,
+        options: &RequestOptions,
+        error: ClientError,
+        attempt: &mut Attempt,
+    ) -> Result<(), ClientError> {
+        if error.rpc().is_some_and(is_header_mismatch) && !attempt.refreshed {
+            attempt.refreshed = true;
+            let timeouts = options.timeouts.unwrap_or(self.settings.timeouts);
+            return self.refresh_tools(error, attempt.started, timeouts).await;
+        }
+        let again = match &error {
+            ClientError::SessionLost => {
+                // Only new requests move: what is still running there may yet be answered.
+                self.lost(session, &error);
+                attempt.sessions += 1;
+                attempt.sessions <= MAX_SESSIONS_LOST
+            }
+            // All that could be done about it was done.
+            ClientError::Authorization(_) => false,
+            _ if error.is_retry_safe() => attempt.again(&self.settings),
+            ClientError::ConnectionLost { .. } | ClientError::Exited { .. } => {
+                self.may_repeat(method, params, options.reissue) && attempt.again(&self.settings)
+            }
+            _ => false,
+        };
+        if !again || self.is_closed() {
+            return Err(as_rpc(error));
+        }
+        let delay = self.settings.reconnect.delay(attempt.sent, jitter());
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        Ok(())
+    }
+
+    /// Lists the tools anew, in the time of the call that was `started` then: a header of it did not match what the server
+    /// has.
+    async fn refresh_tools(
+        &self,
+        error: ClientError,
+        started: Duration,
+        timeouts: CallTimeouts,
+    ) -> Result<(), ClientError> {
+        self.cache().forget_tools();
+        self.tools().clear();
+        let mut cursors = Cursors::new("tools/list");
+        let mut cursor: Option<Raw> = None;
+        loop {
+            let params = cursor
+                .as_ref()
+                .map(|cursor| Raw::from_trusted(format!(r#"{{"cursor":{}}}"#, cursor.as_str())));
+            let session = self.session().await?;
+            let left = timeouts
+                .total
+                .saturating_sub(clock::now().saturating_sub(started));
+            let options = RequestOptions {
+                timeouts: Some(CallTimeouts {
+                    total: left,
+                    ..timeouts
+                }),
+                ..RequestOptions::default()
+            };
+            let listing = self.ask(&session, &Method::ToolsList, params.as_ref(), &options);
+            let page = match listing.await {
+                Ok(page) => page,
+                Err(ClientError::TimedOut { waited, in_all }) => {
+                    let waited = if in_all { timeouts.total } else { waited };
+                    return Err(ClientError::TimedOut { waited, in_all });
+                }
+                Err(_) => return Err(as_rpc(error)),
+            };
+            self.accept(&Method::ToolsList, params.as_ref(), &page)?;
+            let page = self.learn(page, started, timeouts).await?;
+            cursor = page.member("nextCursor").filter(|cursor| !cursor.is_null());
+            let text = cursor.as_ref().and_then(Raw::string_value);
+            match cursors.follow(text.as_deref()) {
+                Ok(true) => {}
+                Ok(false) => return Ok(()),
+                Err(_) => return Err(as_rpc(error)),
+            }
+        }
+    }
+
+    /// Whether a request may be sent again though the server may have done what it asks.
+    fn may_repeat(&self, method: &Method, params: Option<&Raw>, reissue: Reissue) -> bool {
+        match reissue {
+            Reissue::Always => true,
+            Reissue::Never => false,
+            Reissue::IfSafe => match method {
+                Method::ToolsCall => {
+                    let tool = params.and_then(|params| params.member("name"));
+                    let tool = tool.as_ref().and_then(Raw::string_value);
+                    tool.is_some_and(|tool| self.tools().is_repeatable(&tool))
+                }
+                Method::Other(_) => false,
+                _ => true,
+            },
+        }
+    }
+}
+
+/// What has been tried for one request.
+#[derive(Debug)]
+struct Attempt {
+    started: Duration,
+    sent: u32,
+    sessions: u32,
+    refreshed: bool,
+}
+
+impl Attempt {
+    fn begun(started: Duration) -> Self {
+        Self {
+            started,
+            sent: 0,
+            sessions: 0,
+            refreshed: false,
+        }
+    }
+
+    fn again(&mut self, settings: &ClientSettings) -> bool {
+        self.sent += 1;
+        self.sent <= settings.reconnect.attempts
+    }
+}
+
+/// Ends tasks when it is dropped.
+struct Abort(Vec<background::AbortHandle>);
+
+impl Drop for Abort {
+    fn drop(&mut self) {
+        for task in &self.0 {
+            task.abort();
+        }
+    }
+}
+
+/// Waits for something no longer than a call that was `started` then may take.
+async fn within<T>(
+    future: impl Future<Output = T>,
+    started: Duration,
+    timeouts: CallTimeouts,
+) -> Result<T, ClientError> {
+    let left = timeouts
+        .total
+        .saturating_sub(clock::now().saturating_sub(started));
+    let in_all = left < timeouts.idle;
+    let outcome = tokio::time::timeout(left.min(timeouts.idle), future).await;
+    outcome.map_err(|_| ClientError::TimedOut {
+        waited: if in_all {
+            timeouts.total
+        } else {
+            timeouts.idle
+        },
+        in_all,
+    })
+}
+
+/// Whether a result of this method may ask for input (2026-07-28, `basic/patterns/mrtr`, supported requests).
+fn may_ask(method: &Method) -> bool {
+    matches!(
+        method,
+        Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead
+    )
+}
+
+/// A JSON-RPC error in the body of an HTTP status is the server's answer.
+fn as_rpc(error: ClientError) -> ClientError {
+    match error {
+        ClientError::Http {
+            error: Some(error), ..
+        } if error.code != ErrorCode::PARSE_ERROR => ClientError::Rpc(*error),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpline_protocol::vocabulary::Tool;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::server::{Context, Server, ToolOptions};
+
+    #[runtimes::test]
+    async fn the_future_of_a_request_stays_small() {
+        let server = Server::new("test", "1");
+        let client = super::super::Client::connect(&server)
+            .await
+            .expect("connects");
+        let options = RequestOptions::new();
+        let request = client.request("ping", None, &options);
+        // Bindings move it three times per call. Without boxes for what is rare it was ten times as large.
+        assert!(size_of_val(&request) < 1_000, "{}", size_of_val(&request));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn waiting_for_another_list_of_tools_is_a_part_of_the_call() {
+        let server = Server::new("test", "1");
+        let (tool, options) = (
+            Tool::new("x", json!({"type": "object"})),
+            ToolOptions::default(),
+        );
+        let added = server.add_tool_fn(tool, options, |_: Value, _: Context| async { "done" });
+        added.expect("a tool");
+        let client = super::super::Client::connect(&server)
+            .await
+            .expect("connects");
+        let inner = &client.handle.inner;
+        // As a call holds it whose large page is being read.
+        let learning = inner.learning.lock().await;
+        for (idle, total) in [(5, 60), (60, 5)] {
+            let options = RequestOptions {
+                timeouts: Some(CallTimeouts {
+                    idle: Duration::from_secs(idle),
+                    total: Duration::from_secs(total),
+                }),
+                ..RequestOptions::new()
+            };
+            let begun = tokio::time::Instant::now();
+            let outcome = client.request("tools/list", None, &options).await;
+            let Err(ClientError::TimedOut { waited, in_all }) = outcome else {
+                panic!("{outcome:?}");
+            };
+            assert_eq!((waited, in_all), (Duration::from_secs(5), total == 5));
+            assert_eq!(begun.elapsed().as_secs(), 5);
+        }
+        drop(learning);
+        let options = RequestOptions::new();
+        let listed = client.request("tools/list", None, &options).await;
+        listed.expect("a list");
+    }
+}

@@ -1,0 +1,404 @@
+//! An event stream: what was sent on it, and the connection that reads it now.
+//!
+//! Events are kept in one queue ([`queue`]) that the connection reads by a cursor ([`reader`]). A resumable stream (handshake era)
+//! keeps what was read, within limits, and a client that comes back with `Last-Event-ID` simply gets a
+//! new cursor; any other stream forgets an event once it was read.
+
+mod name;
+mod queue;
+mod reader;
+#[cfg(test)]
+mod tests;
+
+use std::task::Waker;
+
+use bytes::Bytes;
+
+use crate::lane::{Kind, Lane};
+use crate::quota::{Charge, ClientQuota, Exceeded, Reclaim, UNCHARGED_BYTES};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use super::options::HttpOptions;
+
+pub(super) use name::{Shelf, StreamName};
+use queue::{Admission, Event, Keeping, Kept, Standby, State};
+pub(crate) use reader::Reader;
+
+/// About how many bytes an event has beside its message.
+const FRAME: usize = 48;
+
+/// How many connections of one session may wait to read its own stream after the one that reads it. A client that comes
+/// back before we notice that its connection died leaves one behind; one with more than this loses its oldest.
+const MAX_STANDBYS: usize = 3;
+
+/// An event stream of one session or exchange.
+pub(crate) struct Stream {
+    name: StreamName,
+    /// Where other processes find its events, if there are others.
+    log: Option<Box<Shelf>>,
+    keeping: Keeping,
+    /// Whom it is held for.
+    client: Arc<ClientQuota>,
+    this: Weak<Stream>,
+    state: Mutex<State>,
+    /// Called when the connection goes away before the stream ended.
+    on_lost: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+}
+
+impl Stream {
+    /// A stream that a client can come back to, at this process or, with a shelf, at any.
+    pub(super) fn resumable(
+        name: StreamName,
+        log: Option<Shelf>,
+        options: &HttpOptions,
+        client: &Arc<ClientQuota>,
+    ) -> Arc<Self> {
+        let stream = Self::new(name, true, log.map(Box::new), 0, options, client);
+        if name.is_general() {
+            // It goes on without readers, for as long as its session.
+            client.add_reclaimable(stream.as_reclaimable());
+        }
+        stream
+    }
+
+    /// The rest of a stream of another process, from this event on.
+    pub(super) fn continued(
+        name: StreamName,
+        first: u64,
+        options: &HttpOptions,
+        client: &Arc<ClientQuota>,
+    ) -> Arc<Self> {
+        Self::new(name, true, None, first, options, client)
+    }
+
+    /// A stream that ends with its connection.
+    pub(crate) fn transient(options: &HttpOptions, client: &Arc<ClientQuota>) -> Arc<Self> {
+        let name = StreamName {
+            number: 0,
+            process: None,
+        };
+        Self::new(name, false, None, 0, options, client)
+    }
+
+    fn new(
+        name: StreamName,
+        resumable: bool,
+        log: Option<Box<Shelf>>,
+        first: u64,
+        options: &HttpOptions,
+        client: &Arc<ClientQuota>,
+    ) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            name,
+            log,
+            client: client.clone(),
+            this: this.clone(),
+            keeping: Keeping {
+                resumable,
+                events: options.kept_events,
+                bytes: options.kept_bytes,
+                unread_bytes: options.max_unread_bytes,
+                retry_ms: options.retry.as_millis().try_into().unwrap_or(u64::MAX),
+            },
+            state: Mutex::new(State {
+                first,
+                unread: first,
+                ..State::default()
+            }),
+            on_lost: Mutex::new(None),
+        })
+    }
+
+    fn as_reclaimable(&self) -> Weak<dyn Reclaim> {
+        self.this.clone()
+    }
+
+    /// Whether a client can come back to it.
+    pub(super) fn is_resumable(&self) -> bool {
+        self.keeping.resumable
+    }
+
+    /// Its name within the session.
+    pub(super) fn name(&self) -> StreamName {
+        self.name
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Has `callback` called if the connection goes away before the stream ended. What it holds is let go of when the
+    /// stream ends: it may be what holds the stream. A stream that has overflowed by now has yet to lose its connection.
+    pub(crate) fn on_lost(&self, callback: impl FnOnce() + Send + 'static) {
+        let state = self.lock();
+        if !state.ended || state.overflowed {
+            *self.on_lost.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(callback));
+        }
+    }
+
+    fn take_on_lost(&self) -> Option<Box<dyn FnOnce() + Send>> {
+        self.on_lost
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take()
+    }
+
+    /// Puts the priming event first: a client that loses the connection can come back from the start.
+    pub(crate) fn prime(&self) {
+        self.push(Event::Prime, self.client.hold_bytes_anyway(FRAME));
+    }
+
+    /// Tells an HTTP+SSE client where to POST to.
+    pub(crate) fn endpoint(&self, address: String) {
+        let charge = self.client.hold_bytes_anyway(FRAME + address.len());
+        self.push(Event::Endpoint(address.into()), charge);
+    }
+
+    /// Sends a message.
+    ///
+    /// # Errors
+    ///
+    /// The client's memory is used up; the message is not taken. What has to arrive and is short is always taken.
+    pub(crate) fn message(&self, kind: Kind, message: Bytes) -> Result<(), Exceeded> {
+        let size = message.len() + FRAME;
+        let charge = match kind {
+            Kind::Response(_) | Kind::Request if size <= UNCHARGED_BYTES => {
+                self.client.hold_bytes_anyway(size)
+            }
+            _ => self.client.hold_bytes(size)?,
+        };
+        self.push(Event::Message(kind, message), charge);
+        Ok(())
+    }
+
+    /// Sends an event that the log of another process held.
+    pub(super) fn repeat(&self, event: Bytes) {
+        if event.is_empty() {
+            self.prime();
+        } else if let Err(exceeded) = self.message(Kind::Request, event) {
+            tracing::warn!(%exceeded, stream = %self.name, "dropped an event of a resumed stream");
+        }
+    }
+
+    /// Has the connection that reads it close when the token of whoever reads it has expired: it was opened with that, and
+    /// what has happened to the caller's permissions since can't be told. A later token has it go on.
+    pub(super) fn go_on_until(&self, until: Option<u64>) {
+        if let Some(until) = until {
+            let mut state = self.lock();
+            state.until = state.until.max(Some(until));
+        }
+    }
+
+    /// Ends the stream after what was sent.
+    pub(crate) fn end(&self) {
+        let (waker, on_lost) = {
+            let mut state = self.lock();
+            if !state.ended
+                && let Some(shelf) = &self.log
+            {
+                shelf.log.end(&shelf.name);
+            }
+            state.ended = true;
+            (state.wakers(), self.take_on_lost())
+        };
+        waker.into_iter().for_each(Waker::wake);
+        drop(on_lost);
+        if self.keeping.resumable && !self.name.is_general() {
+            self.client.add_reclaimable(self.as_reclaimable());
+        }
+    }
+
+    /// Ends a stream whose client asks for more than it reads, as if its connection were lost: whoever waits for that
+    /// learns of it when the reader goes away, because the session may be locked here.
+    fn overflow(&self) {
+        let waker = {
+            let mut state = self.lock();
+            state.events.clear();
+            state.bytes = 0;
+            state.ended = true;
+            state.overflowed = true;
+            state.wakers()
+        };
+        waker.into_iter().for_each(Waker::wake);
+    }
+
+    pub(crate) fn is_ended(&self) -> bool {
+        self.lock().ended
+    }
+
+    /// How many bytes of messages are kept.
+    pub(crate) fn kept_bytes(&self) -> usize {
+        self.lock().bytes
+    }
+
+    /// Whether a connection reads it.
+    pub(crate) fn is_connected(&self) -> bool {
+        self.lock().connected
+    }
+
+    /// Closes the connection that reads it, or is about to read it for the first time, while the stream goes on.
+    pub(crate) fn close_connection(&self) {
+        if !self.keeping.resumable {
+            return;
+        }
+        let waker = {
+            let mut state = self.lock();
+            state.close_reader = state.connected || state.reader == 0;
+            state.waker.take()
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
+    /// A reader that begins behind the event `after`, or with the oldest that nobody was given yet. It takes
+    /// the stream over from whoever read it before. `None` if events behind `after` are no longer kept:
+    /// the client would miss some.
+    pub(crate) fn read(self: &Arc<Self>, after: Option<u64>) -> Option<Reader> {
+        let (reader, cursor, waker) = {
+            let mut state = self.lock();
+            let cursor = match after {
+                // No event has a number behind the last one.
+                Some(after) => after.checked_add(1)?,
+                None => state.unread.max(state.first),
+            };
+            let next = state.first + state.events.len() as u64;
+            if cursor < state.first || cursor > next {
+                return None;
+            }
+            // A close that came before the first reader is meant for it.
+            state.close_reader &= state.reader == 0;
+            let mut waker = state.waker.take();
+            if state.connected && self.keeping.resumable && self.name.is_general() {
+                let reader = state.reader;
+                state.standbys.push_back(Standby {
+                    reader,
+                    waker: None,
+                });
+                if state.standbys.len() > MAX_STANDBYS {
+                    let oldest = state.standbys.pop_front();
+                    // The other one may as well wait on.
+                    let other = std::mem::replace(&mut waker, oldest.and_then(|one| one.waker));
+                    if let Some(latest) = state.standbys.back_mut() {
+                        latest.waker = other;
+                    }
+                } else if let Some(latest) = state.standbys.back_mut() {
+                    latest.waker = waker.take();
+                }
+            }
+            state.taken_up_at = None;
+            state.readers += 1;
+            state.reader = state.readers;
+            state.connected = true;
+            (state.reader, cursor, waker)
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        Some(Reader {
+            stream: self.clone(),
+            reader,
+            cursor,
+        })
+    }
+
+    fn push(&self, event: Event, charge: Charge) {
+        let mut overflowed = false;
+        let waker = {
+            let mut state = self.lock();
+            if state.ended {
+                return;
+            }
+            if let Some(shelf) = &self.log {
+                let message = !matches!(event, Event::Prime);
+                if self.name.is_general() && message && !state.connected {
+                    // The client listens at another process, which sends the same.
+                    return;
+                }
+                let number = state.first + state.events.len() as u64;
+                shelf.log.append(&shelf.name, number, event.logged());
+            }
+            let admission = match self.keeping.resumable {
+                true => Admission::Kept { dropped: 0 },
+                false => state.admit(&event, self.keeping.unread_bytes),
+            };
+            let mut dropped = match admission {
+                Admission::Kept { dropped } => {
+                    state.bytes += event.len();
+                    state.events.push_back(Kept {
+                        event,
+                        _charge: charge,
+                    });
+                    dropped
+                }
+                Admission::Dropped => 1,
+                Admission::Refused => {
+                    overflowed = true;
+                    0
+                }
+            };
+            if self.keeping.resumable {
+                dropped += state.forget_surplus(self.keeping);
+            }
+            if dropped > 0 && state.dropped == 0 {
+                tracing::warn!(
+                    stream = %self.name,
+                    "no client reads this stream and it is full: dropping its oldest events (`kept_events`, \
+                     `kept_bytes`, `max_unread_bytes`)"
+                );
+            }
+            state.dropped += dropped;
+            state.waker.take()
+        };
+        if overflowed {
+            tracing::warn!(
+                stream = %self.name,
+                "ending a stream whose client does not read its responses (`max_unread_bytes`)"
+            );
+            self.overflow();
+        }
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}
+
+impl Reclaim for Stream {
+    /// Forgets everything that was kept for a client that may come back, unless it is there.
+    fn reclaim(&self) -> bool {
+        let mut state = self.lock();
+        if state.connected || state.events.is_empty() {
+            return false;
+        }
+        if !state.ended && !self.name.is_general() {
+            return false;
+        }
+        while !state.events.is_empty() {
+            state.forget_first();
+            state.dropped += 1;
+        }
+        true
+    }
+}
+
+impl Lane for Arc<Stream> {
+    fn write(&self, kind: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
+        let mut message = Vec::with_capacity(hint);
+        encode(&mut message);
+        // Responses end an exchange, not the stream that a whole session shares.
+        if let Err(exceeded) = self.message(kind, message.into()) {
+            match kind {
+                Kind::Notification => tracing::debug!(%exceeded, "dropped a notification"),
+                // Its request would never end.
+                Kind::Request | Kind::Response(_) => {
+                    tracing::warn!(%exceeded, stream = %self.name, "ending a stream");
+                    self.overflow();
+                }
+            }
+        }
+    }
+
+    fn is_connected(&self) -> bool {
+        Stream::is_connected(self)
+    }
+}

@@ -1,0 +1,172 @@
+//! The events that a stream holds: which of them stay, and which make room.
+
+use std::collections::VecDeque;
+use std::task::Waker;
+
+use bytes::Bytes;
+
+use crate::lane::Kind;
+use crate::quota::Charge;
+
+/// What a stream keeps for a client that comes back.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Keeping {
+    pub(super) resumable: bool,
+    pub(super) events: usize,
+    pub(super) bytes: usize,
+    pub(super) unread_bytes: usize,
+    pub(super) retry_ms: u64,
+}
+
+/// What is sent on a stream and who reads it, guarded by one lock.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) events: VecDeque<Kept>,
+    pub(super) bytes: usize,
+    /// The number of the first event in the queue.
+    pub(super) first: u64,
+    /// The number of the first event that no reader was given yet.
+    pub(super) unread: u64,
+    pub(super) ended: bool,
+    /// It has ended because its client doesn't read.
+    pub(super) overflowed: bool,
+    /// Which reader the stream belongs to; a new one takes it over.
+    pub(super) reader: u64,
+    /// How many readers there were so far: names the next one.
+    pub(super) readers: u64,
+    /// Readers that were taken over from and stay connected, the latest last: they are next when it goes away. Two streams
+    /// of one session that closed each other would come back for ever.
+    pub(super) standbys: VecDeque<Standby>,
+    /// Where a reader goes on that had to wait: what came meanwhile another one was given.
+    pub(super) taken_up_at: Option<u64>,
+    pub(super) connected: bool,
+    /// The reader's connection is to be closed while the stream goes on.
+    pub(super) close_reader: bool,
+    pub(super) waker: Option<Waker>,
+    pub(super) dropped: u64,
+    /// When the token of whoever reads it has expired, in seconds since 1970.
+    pub(super) until: Option<u64>,
+}
+
+/// A reader that waits for the stream to become its own.
+pub(super) struct Standby {
+    pub(super) reader: u64,
+    pub(super) waker: Option<Waker>,
+}
+
+/// An event that is held.
+pub(super) struct Kept {
+    pub(super) event: Event,
+    pub(super) _charge: Charge,
+}
+
+/// What is sent on a stream.
+pub(super) enum Event {
+    /// No message, only an id to come back with (2025-11-25, priming).
+    Prime,
+    Message(Kind, Bytes),
+    /// 2024-11-05: where to POST to.
+    Endpoint(Bytes),
+}
+
+impl Event {
+    /// As the log that processes share holds it.
+    pub(super) fn logged(&self) -> Bytes {
+        match self {
+            Self::Prime => Bytes::new(),
+            Self::Message(_, bytes) | Self::Endpoint(bytes) => bytes.clone(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Prime => 0,
+            Self::Message(_, bytes) | Self::Endpoint(bytes) => bytes.len(),
+        }
+    }
+
+    /// Whether a reader that is too slow can do without.
+    pub(super) fn is_notification(&self) -> bool {
+        matches!(self, Self::Message(Kind::Notification, _))
+    }
+}
+
+/// What becomes of an event of a stream that can't be resumed.
+pub(super) enum Admission {
+    /// It is kept, at the cost of so many notifications before it.
+    Kept { dropped: u64 },
+    /// It is a notification for which there is no room.
+    Dropped,
+    /// There is no room for it, and it must not be dropped.
+    Refused,
+}
+
+impl State {
+    /// The wakers of all connections.
+    pub(super) fn wakers(&mut self) -> Vec<Waker> {
+        let standbys = self.standbys.iter_mut();
+        let waiting = standbys.filter_map(|standby| standby.waker.take());
+        waiting.chain(self.waker.take()).collect()
+    }
+
+    /// The connection that reads is gone: the latest of those that wait takes its place. Its waker.
+    pub(super) fn promote(&mut self) -> Option<Waker> {
+        let standby = self.standbys.pop_back();
+        self.connected = standby.is_some();
+        self.waker = None;
+        let standby = standby?;
+        self.reader = standby.reader;
+        self.taken_up_at = Some(self.unread.max(self.first));
+        standby.waker
+    }
+
+    /// Whether this reader waits for the stream to become its own, until `waker` is called.
+    pub(super) fn waits(&mut self, reader: u64, waker: &Waker) -> bool {
+        let mut standbys = self.standbys.iter_mut();
+        let Some(standby) = standbys.find(|standby| standby.reader == reader) else {
+            return false;
+        };
+        standby.waker = Some(waker.clone());
+        !self.ended
+    }
+
+    /// Decides whether an event fits into what a client may leave unread.
+    pub(super) fn admit(&mut self, event: &Event, limit: usize) -> Admission {
+        // One message always fits, however long it is: the handler that made it had room for it.
+        let fits = |state: &Self| state.events.is_empty() || state.bytes + event.len() <= limit;
+        if fits(self) {
+            return Admission::Kept { dropped: 0 };
+        }
+        if event.is_notification() {
+            return Admission::Dropped;
+        }
+        let before = self.events.len();
+        self.events.retain(|kept| !kept.event.is_notification());
+        self.bytes = self.events.iter().map(|kept| kept.event.len()).sum();
+        match fits(self) {
+            true => Admission::Kept {
+                dropped: (before - self.events.len()) as u64,
+            },
+            false => Admission::Refused,
+        }
+    }
+
+    /// Forgets the oldest events past the limits of what is kept for a client that comes back; how many.
+    pub(super) fn forget_surplus(&mut self, keeping: Keeping) -> u64 {
+        let mut forgotten = 0;
+        while self.events.len() > keeping.events
+            || (self.bytes > keeping.bytes && self.events.len() > 1)
+        {
+            self.forget_first();
+            forgotten += 1;
+        }
+        forgotten
+    }
+
+    pub(super) fn forget_first(&mut self) {
+        if let Some(kept) = self.events.pop_front() {
+            self.bytes -= kept.event.len();
+            self.first += 1;
+        }
+    }
+}

@@ -1,0 +1,175 @@
+use std::task::Poll;
+
+use super::reader::READ_BYTES;
+use super::*;
+use crate::quota::ClientTable;
+
+fn client() -> Arc<ClientQuota> {
+    ClientTable::new(1.0, usize::MAX, usize::MAX).sole_client()
+}
+
+fn stream() -> Arc<Stream> {
+    Stream::transient(&HttpOptions::default(), &client())
+}
+
+#[test]
+fn copies_of_a_kept_stream_are_bounded_by_what_its_client_may_use() {
+    let client = ClientTable::new(1.0, 350_000, 8).sole_client();
+    let name = StreamName {
+        number: 1,
+        process: None,
+    };
+    let stream = Stream::resumable(name, None, &HttpOptions::default(), &client);
+    stream.prime();
+    let event = Bytes::from(vec![b'1'; 100_000]);
+    let status = crate::lane::Status::Result;
+    stream.message(Kind::Response(status), event).expect("room");
+    let cx = std::task::Context::from_waker(std::task::Waker::noop());
+    let copy = || {
+        let mut reader = stream.read(Some(0)).expect("kept");
+        assert!(reader.rest().is_none(), "it goes on");
+        match reader.poll(&cx) {
+            Poll::Ready(bytes) => bytes,
+            Poll::Pending => panic!("the event is there"),
+        }
+    };
+    let copies = [copy(), copy()];
+    assert!(copies.iter().all(Option::is_some));
+    assert!(copy().is_none(), "there is no room for a third");
+    assert!(client.held_bytes() < 350_000);
+    drop(copies);
+    assert!(copy().is_some(), "it comes back");
+}
+
+#[test]
+fn what_is_left_of_a_long_stream_is_not_given_at_once() {
+    let client = client();
+    let name = StreamName {
+        number: 1,
+        process: None,
+    };
+    let stream = Stream::resumable(name, None, &HttpOptions::default(), &client);
+    for _ in 0..10 {
+        let event = Bytes::from(vec![b'1'; 100_000]);
+        stream.message(Kind::Request, event).expect("room");
+    }
+    stream.end();
+    let mut reader = stream.read(Some(0)).expect("kept");
+    assert!(reader.rest().is_none());
+    let mut reader = stream.read(Some(8)).expect("kept");
+    assert!(reader.rest().is_some_and(|rest| rest.len() < READ_BYTES));
+}
+
+fn polled(reader: &mut Reader) -> Poll<Option<String>> {
+    let cx = std::task::Context::from_waker(std::task::Waker::noop());
+    let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).expect("text");
+    reader.poll(&cx).map(|bytes| bytes.map(text))
+}
+
+fn general() -> Arc<Stream> {
+    let name = StreamName {
+        number: 0,
+        process: None,
+    };
+    Stream::resumable(name, None, &HttpOptions::default(), &client())
+}
+
+fn is_given(reader: &mut Reader, message: &str) -> bool {
+    matches!(polled(reader), Poll::Ready(Some(text)) if text.matches("data:").count() == 1 && text.contains(message))
+}
+
+#[test]
+fn two_streams_of_a_session_do_not_close_each_other_and_each_message_is_on_one() {
+    let stream = general();
+    let send = |text: &str| crate::lane::send(&stream, Kind::Request, text.as_bytes());
+    let mut first = stream.read(None).expect("a reader");
+    assert_eq!(polled(&mut first), Poll::Pending);
+    let mut second = stream.read(None).expect("a reader");
+    send("one");
+    assert_eq!(polled(&mut first), Poll::Pending);
+    assert!(is_given(&mut second, "one"));
+    assert_eq!(polled(&mut second), Poll::Pending);
+    drop(second);
+    assert!(stream.is_connected());
+    send("two");
+    assert!(is_given(&mut first, "two"));
+    drop(first);
+    assert!(!stream.is_connected());
+}
+
+#[test]
+fn a_reader_that_did_not_look_while_it_waited_repeats_nothing() {
+    let stream = general();
+    let mut first = stream.read(None).expect("a reader");
+    let mut second = stream.read(None).expect("a reader");
+    crate::lane::send(&stream, Kind::Request, b"one");
+    assert!(is_given(&mut second, "one"));
+    drop(second);
+    assert_eq!(polled(&mut first), Poll::Pending);
+    stream.end();
+    assert_eq!(polled(&mut first), Poll::Ready(None));
+}
+
+#[test]
+fn few_connections_of_a_session_wait_and_all_end_with_it() {
+    let stream = general();
+    let reader = |_| stream.read(None).expect("a reader");
+    let mut readers: Vec<Reader> = (0..MAX_STANDBYS + 2).map(reader).collect();
+    assert_eq!(polled(&mut readers[0]), Poll::Ready(None));
+    for reader in &mut readers[1..] {
+        assert_eq!(polled(reader), Poll::Pending);
+    }
+    stream.end();
+    for reader in &mut readers {
+        assert_eq!(polled(reader), Poll::Ready(None));
+    }
+}
+
+#[test]
+fn a_stream_that_loses_its_connection_says_so() {
+    let (stream, told) = (stream(), Arc::new(Mutex::new(false)));
+    let heard = told.clone();
+    stream.on_lost(move || *heard.lock().unwrap() = true);
+    drop(stream.read(None));
+    assert!(*told.lock().unwrap());
+}
+
+#[test]
+fn a_stream_that_overflowed_before_anybody_listened_tells_of_its_loss() {
+    let options = HttpOptions {
+        max_unread_bytes: 1,
+        ..HttpOptions::default()
+    };
+    let stream = Stream::transient(&options, &client());
+    let reader = stream.read(None);
+    for _ in 0..2 {
+        crate::lane::send(&stream, Kind::Request, b"{}");
+    }
+    assert!(stream.is_ended());
+    let told = Arc::new(Mutex::new(false));
+    let heard = told.clone();
+    stream.on_lost(move || *heard.lock().unwrap() = true);
+    drop(reader);
+    assert!(*told.lock().unwrap());
+}
+
+#[test]
+fn a_stream_that_has_ended_keeps_nothing_of_who_would_hear_of_its_loss() {
+    let (stream, held) = (stream(), Arc::new(()));
+    let reader = stream.read(None);
+    let kept = held.clone();
+    stream.on_lost(move || drop(kept));
+    assert_eq!(Arc::strong_count(&held), 2);
+    stream.end();
+    assert_eq!(Arc::strong_count(&held), 1);
+    drop(reader);
+}
+
+#[test]
+fn a_stream_that_has_ended_takes_nobody_who_would_hear_of_its_loss() {
+    let (stream, held) = (stream(), Arc::new(()));
+    stream.end();
+    let kept = held.clone();
+    stream.on_lost(move || drop(kept));
+    assert_eq!(Arc::strong_count(&held), 1);
+}
