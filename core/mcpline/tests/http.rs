@@ -14,7 +14,7 @@ use http::{Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full};
 use mcpline::transport::http::{Body, HttpOptions, HttpService, Principal};
-use mcpline::{Ask, AskMethod, Context, Server};
+use mcpline::{Ask, AskMethod, Context, Revision, Server, Settings};
 use serde_json::{Value, json};
 use support::Nothing;
 use support::requests::{body, call, events, initialize, request};
@@ -405,6 +405,42 @@ async fn modern_requests_are_held_to_their_headers() {
         ))
         .await;
     assert_eq!(get.status(), StatusCode::METHOD_NOT_ALLOWED);
+}
+
+#[runtimes::test]
+async fn a_server_of_2026_alone_has_no_handshake_and_no_sessions() {
+    let mut settings = Settings::default();
+    settings.revisions = vec![Revision::V2026_07_28];
+    let server = Server::builder("http", "1")
+        .settings(settings)
+        .build()
+        .expect("a server");
+    let service = server.http_service(HttpOptions::default());
+    let send = async |request| service.handle(request).await;
+    let shaken = send(request(Method::POST, &[], initialize("2025-11-25"))).await;
+    assert_eq!(shaken.status(), StatusCode::BAD_REQUEST);
+    let shaken = body(shaken).await;
+    assert_eq!(shaken["error"]["code"], -32022, "{shaken}");
+    assert_eq!(shaken["error"]["data"]["supported"], json!(["2026-07-28"]));
+    assert_eq!(shaken["error"]["data"]["requested"], "2025-11-25");
+    let bare = send(request(
+        Method::POST,
+        &[],
+        json!({"jsonrpc": "2.0", "id": 7, "method": "tools/list"}),
+    ))
+    .await;
+    assert_eq!(bare.status(), StatusCode::BAD_REQUEST);
+    let bare = body(bare).await;
+    assert_eq!(
+        (&bare["error"]["code"], &bare["id"]),
+        (&json!(-32020), &json!(7)),
+        "{bare}"
+    );
+    for method in [Method::GET, Method::DELETE] {
+        let answer = send(request(method, &[("mcp-session-id", "x")], Value::Null)).await;
+        assert_eq!(answer.status(), StatusCode::METHOD_NOT_ALLOWED);
+        assert_eq!(answer.headers()["allow"], "POST");
+    }
 }
 
 #[runtimes::test]

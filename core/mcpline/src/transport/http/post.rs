@@ -7,9 +7,9 @@ use bytes::Bytes;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
-use mcpline_protocol::Revision;
 use mcpline_protocol::session::RequestMeta;
-use mcpline_protocol::wire::{self, Incoming, Message, Method, ReadError, encode, header};
+use mcpline_protocol::wire::{self, Incoming, Message, Method, ReadError, Request, encode, header};
+use mcpline_protocol::{Revision, RpcError};
 
 use crate::header::PROTOCOL_VERSION;
 use crate::lane::Status;
@@ -33,6 +33,14 @@ pub(super) async fn answer(
     }
     let incoming = wire::read_within(body, shared.server.inner().settings.wire);
     match era(&parts.headers, &incoming) {
+        Era::Legacy if !shared.has_sessions() => match incoming {
+            Ok(Incoming::Single(Message::Request(request)))
+                if request.method == Method::Initialize =>
+            {
+                no_handshake(&shared.server.inner().settings.revisions, &request)
+            }
+            incoming => modern::answer(shared, parts, incoming, client).await,
+        },
         Era::Modern => modern::answer(shared, parts, incoming, client).await,
         Era::Legacy => legacy::answer(shared, parts, incoming, client).await,
         Era::Unsupported(version) => refusal(
@@ -71,6 +79,19 @@ fn era(headers: &HeaderMap, incoming: &Result<Incoming, ReadError>) -> Era {
         }
         _ => Era::Legacy,
     }
+}
+
+/// Refuses the handshake where no revision is served that has it, and says which are
+/// (2026-07-28, `basic/versioning`, compatibility matrix).
+fn no_handshake(revisions: &[Revision], request: &Request) -> Response<Body> {
+    let requested = request
+        .params
+        .as_ref()
+        .and_then(|params| params.get_str("protocolVersion"));
+    let error = RpcError::unsupported_version(&requested.unwrap_or_default(), revisions);
+    let mut body = Vec::new();
+    encode::error(&mut body, Some(&request.id), &error);
+    json(StatusCode::BAD_REQUEST, body)
 }
 
 /// How most clients say that they take both kinds of answer.

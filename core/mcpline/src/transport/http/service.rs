@@ -197,6 +197,10 @@ impl HttpService {
                     Err(refusal) => refusal.response(),
                 }
             }
+            (Endpoint::Mcp, &Method::GET | &Method::DELETE) if !shared.has_sessions() => {
+                discard(pin!(body), DRAINED).await;
+                not_allowed(&parts.method, "POST")
+            }
             (Endpoint::Mcp, &Method::GET) if !modern::is_named(&parts.headers) => {
                 legacy::listen(shared, &parts, &self.client_of(&parts)).await
             }
@@ -375,6 +379,12 @@ async fn discard<B: http_body::Body>(mut body: Pin<&mut B>, most: usize) {
 }
 
 impl Shared {
+    /// Whether any revision is served that has sessions.
+    pub(super) fn has_sessions(&self) -> bool {
+        let served = &self.server.inner().settings.revisions;
+        served.iter().any(|revision| !revision.is_modern())
+    }
+
     fn endpoint(&self, path: &str) -> Endpoint {
         let options = &self.options;
         let is = |known: &str| {
