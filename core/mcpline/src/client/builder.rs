@@ -4,6 +4,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use mcpline_protocol::RpcError;
+use mcpline_protocol::vocabulary::meta::is_extension_identifier;
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult,
     ElicitationCapability, Implementation, JsonObject, LogMessage, Root, RootsCapability,
@@ -146,12 +147,22 @@ impl ClientBuilder {
     ///
     /// # Errors
     ///
-    /// [`ClientError`]: the server can't be reached, or speaks nothing that the client may speak.
+    /// [`ClientError`]: the server can't be reached, or speaks nothing that the client may speak; an extension's
+    /// identifier has no prefix.
     ///
     /// # Panics
     ///
     /// Outside of a tokio runtime.
     pub async fn connect(self, address: impl Into<Address>) -> Result<Client, ClientError> {
+        let extensions = self.handlers.capabilities.extensions.iter().flatten();
+        if let Some((unusable, _)) = extensions
+            .into_iter()
+            .find(|(key, _)| !is_extension_identifier(key))
+        {
+            return Err(ClientError::Misuse(format!(
+                "an extension is named as com.example/search is, not {unusable:?}"
+            )));
+        }
         let dialler = address.into().into_dialler()?;
         let inner = Inner::new(self.info, self.settings, self.handlers, dialler);
         Client::open(inner).await

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use mcpline_protocol::mrtr::Suspended;
 use mcpline_protocol::session::ServerProfile;
+use mcpline_protocol::vocabulary::meta::is_extension_identifier;
 use mcpline_protocol::vocabulary::{Implementation, JsonObject};
 
 use crate::error::Error;
@@ -77,7 +78,8 @@ impl ServerBuilder {
         self
     }
 
-    /// Declares an extension with its settings (2026-07-28).
+    /// Declares an extension with its settings (2026-07-28). Its identifier has a prefix, such as `com.example/search`:
+    /// [`build`](Self::build) refuses others.
     #[must_use]
     pub fn extension(mut self, identifier: impl Into<String>, settings: JsonObject) -> Self {
         self.extensions.insert(identifier.into(), settings);
@@ -123,8 +125,17 @@ impl ServerBuilder {
     ///
     /// # Errors
     ///
-    /// If the secrets of the environment can't become keys.
+    /// If the secrets of the environment can't become keys; if an extension's identifier is none.
     pub fn build(self) -> Result<Server, Error> {
+        if let Some(unusable) = self
+            .extensions
+            .keys()
+            .find(|key| !is_extension_identifier(key))
+        {
+            return Err(Error::misuse(format!(
+                "an extension is named as com.example/search is, not {unusable:?}"
+            )));
+        }
         let keys = state_keys::choose(self.settings.state_keys.clone())?;
         let info_json = serde_json::to_vec(&self.info).map_err(|error| {
             Error::misuse(format!("the implementation does not serialize: {error}"))

@@ -50,6 +50,12 @@ pub fn is_valid_key(key: &str) -> bool {
     name && prefix.is_none_or(|prefix| prefix.split('.').all(label)) && !key.is_empty()
 }
 
+/// Whether `identifier` can name an extension: a key with a prefix (2026-07-28, `basic/versioning`, extension
+/// negotiation).
+pub fn is_extension_identifier(identifier: &str) -> bool {
+    identifier.contains('/') && is_valid_key(identifier)
+}
+
 /// Whether the protocol keeps `key` for itself and its extensions: `modelcontextprotocol` or `mcp` as
 /// second label of the prefix, or one of the bare keys above.
 pub fn is_reserved_key(key: &str) -> bool {
@@ -67,6 +73,14 @@ pub fn is_reserved_key(key: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn extensions_have_a_prefix() {
+        assert!(is_extension_identifier("io.modelcontextprotocol/ui"));
+        for identifier in ["", "ui", "/ui", "io..example/ui", "io.example/u i"] {
+            assert!(!is_extension_identifier(identifier), "{identifier}");
+        }
+    }
 
     #[test]
     fn keys_have_an_optional_prefix_and_a_name() {
