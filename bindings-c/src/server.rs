@@ -140,7 +140,7 @@ pub unsafe extern "C" fn mcpl_server_new(
 /// - `max_client_info_bytes` (65536), `max_subscription_bytes` (262144): what a session keeps of its client.
 /// - `in_flight`, `open_asks`, `subscriptions`: how many of these a session may have. `tool_rate`, `progress_rate`,
 ///   `log_rate`. `ping_interval`, `ping_misses`. `line_limit`, `batch_limit`, `depth_limit` of messages.
-/// - `check_output`: whether results are checked against `outputSchema` (false). `shutdown_grace`: how long stopping waits
+/// - `check_output`: whether results are checked against `outputSchema` (true). `shutdown_grace`: how long stopping waits
 ///   for calls in flight (5).
 ///
 /// Returns `NULL` on failure; see `mcpl_last_error`.

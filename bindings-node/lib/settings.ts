@@ -62,7 +62,7 @@ export interface ServerSettings {
   rounds?: number;
   /** How long what clients carry may be, in bytes. */
   stateSize?: number;
-  /** Whether results are held against output schemas; not. */
+  /** Whether results are held against output schemas; they are. */
   checkOutput?: boolean;
   /** How often a client may call one tool. */
   toolRate?: Rate;

@@ -64,7 +64,8 @@ pub struct Settings {
     pub rounds: u32,
     /// How large a sealed `requestState` may get, in bytes: it travels in every retry.
     pub state_size: usize,
-    /// Whether results are checked against their `outputSchema`. On in debug builds by default.
+    /// Whether results are checked against their `outputSchema`. On by default: the specification has servers send what
+    /// fits (`server/tools`, output schema).
     pub check_output: bool,
     /// Whether arguments are checked against `inputSchema`; a binding that decodes into types may do
     /// without. On by default.
@@ -98,7 +99,7 @@ impl Default for Settings {
             client_share: 0.25,
             rounds: 16,
             state_size: 64 * 1024,
-            check_output: cfg!(debug_assertions),
+            check_output: true,
             check_input: true,
             tool_rate: None,
             shutdown_grace: Duration::from_secs(5),

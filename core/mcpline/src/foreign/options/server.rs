@@ -90,11 +90,8 @@ impl ServerOptions {
     }
 
     fn settings(&self) -> Result<Settings, Error> {
-        let mut settings = Settings {
-            // Nobody runs a debug build of an installed package: the check is on when it is asked for.
-            check_output: self.check_output.unwrap_or(false),
-            ..Settings::default()
-        };
+        let mut settings = Settings::default();
+        set(&mut settings.check_output, self.check_output);
         set(&mut settings.revisions, self.revisions.clone());
         set(&mut settings.wire.line, self.line_limit);
         set(&mut settings.wire.batch, self.batch_limit);
