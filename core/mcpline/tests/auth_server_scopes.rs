@@ -49,7 +49,7 @@ fn server() -> Server {
     let contents = || {
         Reply::Resource(ResourceReply {
             contents: mcpline::protocol::Raw::EMPTY_ARRAY,
-            cache: None,
+            cache: Some(CacheHints::new(5_000, CacheScope::Public)),
             meta: None,
         })
     };
@@ -224,6 +224,22 @@ async fn a_list_that_not_everybody_is_told_all_of_is_private_on_every_page() {
     let (names, pages) = caller.list("tools/list", "tools").await;
     assert_eq!(names, ["plain"]);
     assert_eq!(pages[0].body["result"]["cacheScope"], "public");
+}
+
+#[runtimes::test]
+async fn contents_that_not_everybody_may_read_are_private_whatever_their_author_says() {
+    let rig = rig().await;
+    let caller = Caller::new(&rig, "2026-07-28", "mcp files:read").await;
+    for (uri, scope) in [
+        ("file:///open", "public"),
+        ("file:///secret", "private"),
+        ("note:///x", "public"),
+        ("letter:///x", "private"),
+    ] {
+        let read = caller.ask("resources/read", json!({ "uri": uri })).await;
+        assert_eq!(read.body["result"]["cacheScope"], scope, "{uri}");
+        assert_eq!(read.body["result"]["ttlMs"], 5_000);
+    }
 }
 
 #[runtimes::test]

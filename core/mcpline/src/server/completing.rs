@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use mcpline_protocol::schema::{CompiledSchema, Violation};
 use mcpline_protocol::session::{AskError, Finished};
+use mcpline_protocol::vocabulary::CacheScope;
 use mcpline_protocol::wire::{Raw, encode};
 use mcpline_protocol::{ErrorCode, Revision, RpcError};
 
@@ -164,13 +165,20 @@ fn write_reply(call: &CallState, reply: &Reply, out: &mut Vec<u8>, revision: Rev
         }
         (Reply::Tool(tool), _) => reply::write_tool(out, tool, false, &envelope),
         (Reply::Resource(resource), target) => {
-            let own = match target {
-                Target::Resource(entry) => entry.cache.as_ref(),
-                Target::Template(entry) => entry.cache.as_ref(),
-                _ => None,
+            let (own, options) = match target {
+                Target::Resource(entry) => (entry.cache.as_ref(), Some(&entry.options)),
+                Target::Template(entry) => (entry.cache.as_ref(), Some(&entry.options)),
+                _ => (None, None),
             };
-            let cache = own.unwrap_or(&call.server.settings.resource_cache);
-            reply::write_resource(out, resource, cache, &envelope);
+            let chosen = resource.cache.as_ref().or(own);
+            let mut cache = chosen
+                .unwrap_or(&call.server.settings.resource_cache)
+                .clone();
+            if options.is_some_and(|options| !options.scopes.is_empty()) {
+                // Not everybody may read it, whatever its author says of caching.
+                cache.cache_scope = Some(CacheScope::Private);
+            }
+            reply::write_resource(out, resource, &cache, &envelope);
         }
         (Reply::Prompt(prompt), _) => reply::write_prompt(out, prompt, &envelope),
         (Reply::Completion(completion), _) => reply::write_completion(out, completion, &envelope),

@@ -319,7 +319,7 @@ pub(crate) fn write_resource(
     }
     out.extend_from_slice(b"\"contents\":");
     out.extend_from_slice(reply.contents.as_bytes());
-    envelope.cache(out, reply.cache.as_ref().unwrap_or(cache));
+    envelope.cache(out, cache);
     envelope.close(out, reply.meta.as_ref());
 }
 
