@@ -31,7 +31,7 @@ pub(super) fn fit(
         AskMethod::ListRoots => true,
         // The later revisions have all the words for a form.
         AskMethod::Elicit => features.elicitation_enums && !is_url(),
-        AskMethod::Sample => features.sampling_tools,
+        AskMethod::Sample => false,
     };
     if as_it_is {
         return Ok(params);
@@ -40,6 +40,10 @@ pub(super) fn fit(
         return Ok(params);
     };
     if method == AskMethod::Sample {
+        adapt::check_tool_messages(&asked).map_err(cannot)?;
+        if features.sampling_tools {
+            return Ok(params);
+        }
         adapt::create_message_params(&mut asked, revision).map_err(cannot)?;
     } else {
         adapt::elicit_params(&mut asked, revision).map_err(cannot)?;
@@ -59,6 +63,8 @@ fn cannot(reason: CannotAsk) -> AskError {
         CannotAsk::Elicitation => AskError::Unsupported(Need::ElicitForm),
         CannotAsk::Url => AskError::Unsupported(Need::ElicitUrl),
         CannotAsk::SamplingTools => AskError::Unsupported(Need::SamplingTools),
-        CannotAsk::MultipleChoice => AskError::Inexpressible(reason),
+        CannotAsk::MultipleChoice | CannotAsk::MixedToolResults | CannotAsk::UnbalancedToolUse => {
+            AskError::Inexpressible(reason)
+        }
     }
 }
