@@ -2,6 +2,8 @@
 
 mod support;
 
+use mcpline::protocol::vocabulary::Tool;
+use mcpline::server::ToolOptions;
 use mcpline::{Context, Server, Settings};
 use serde_json::{Value, json};
 use support::{Client, Nothing};
@@ -97,4 +99,56 @@ async fn arguments_that_do_not_fit_are_a_tool_error_that_names_path_and_rule() {
         let text = result["content"][0]["text"].as_str().expect("a text");
         assert!(text.contains("/days") && text.contains("type"), "{text}");
     }
+}
+
+#[test]
+fn extensions_without_a_prefix_are_refused() {
+    let declared = |name: &str| {
+        let builder = Server::builder("registry", "1");
+        builder.extension(name, Default::default()).build()
+    };
+    assert!(declared("com.example/search").is_ok());
+    let refused = declared("search").expect_err("no prefix").to_string();
+    assert!(refused.contains("\"search\""), "{refused}");
+}
+
+#[test]
+fn a_tool_takes_an_object_or_is_refused() {
+    let server = Server::new("registry", "1");
+    let add = |name: &str, schema: Value| {
+        let tool = Tool::new(name, schema);
+        server.add_tool_fn(
+            tool,
+            ToolOptions::default(),
+            |_: Nothing, _: Context| async { "" },
+        )
+    };
+    assert!(add("of_nothing_said", json!({"properties": {"a": {}}})).is_ok());
+    for (number, schema) in [
+        json!(true),
+        json!({"type": "string"}),
+        json!({"type": ["object"]}),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let refused = add(&format!("tool{number}"), schema).expect_err("no object");
+        assert!(refused.to_string().contains("input schema"), "{refused}");
+    }
+}
+
+#[runtimes::test]
+async fn a_schema_that_says_no_type_is_listed_as_an_objects() {
+    let server = Server::new("registry", "1");
+    let tool = Tool::new("tool", json!({"properties": {"a": {}}}));
+    server
+        .add_tool_fn(
+            tool,
+            ToolOptions::default(),
+            |_: Nothing, _: Context| async { "" },
+        )
+        .expect("added");
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    let listed = list(&mut client, json!({})).await;
+    assert_eq!(listed["tools"][0]["inputSchema"]["type"], "object");
 }

@@ -41,7 +41,7 @@ use mcpline_protocol::adapt;
 use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::Change;
 use mcpline_protocol::uri_template::UriTemplate;
-use mcpline_protocol::vocabulary::{Prompt, Resource, ResourceTemplate, Tool};
+use mcpline_protocol::vocabulary::{Prompt, Resource, ResourceTemplate, Tool, is_recommended_name};
 use mcpline_protocol::wire::header::ParamHeaders;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -180,12 +180,20 @@ impl Server {
         if name.is_empty() {
             return Err(Error::misuse("a tool needs a name"));
         }
+        if !is_recommended_name(&name) {
+            tracing::warn!(
+                tool = name,
+                "clients may refuse a tool whose name isn't 1 to 128 of A-Z, a-z, 0-9, _, - and ."
+            );
+        }
         options.check()?;
         let schema_error = |which: &str, error: &dyn std::fmt::Display| {
             Error::misuse(format!(
                 "the {which} of the tool {name} is unusable: {error}"
             ))
         };
+        accept_objects(&mut tool.input_schema)
+            .map_err(|error| schema_error("input schema", &error))?;
         name_properties(&mut tool.input_schema);
         let input = CompiledSchema::compile(&tool.input_schema)
             .map_err(|error| schema_error("input schema", &error))?;
@@ -491,6 +499,21 @@ fn name_properties(schema: &mut Value) {
         && !OTHERS.iter().any(|name| members.contains_key(*name))
     {
         members.insert("properties".into(), Value::Object(Default::default()));
+    }
+}
+
+/// Has the schema of a tool's arguments say that they are an object, as each revision's schema wants it.
+///
+/// # Errors
+///
+/// If it says that they are something else.
+fn accept_objects(schema: &mut Value) -> Result<(), &'static str> {
+    let members = schema.as_object_mut().ok_or("it is no object")?;
+    let kind = members.entry("type").or_insert_with(|| "object".into());
+    if kind == "object" {
+        Ok(())
+    } else {
+        Err("its type is not \"object\"")
     }
 }
 

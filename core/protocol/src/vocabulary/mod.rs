@@ -66,6 +66,7 @@ pub use sampling::{
 pub use subscriptions::{ListenParams, ListenResult, SubscriptionFilter};
 pub use tools::{
     CallToolParams, CallToolResult, ResultType, TaskSupport, Tool, ToolAnnotations, ToolExecution,
+    is_recommended_name,
 };
 
 /// A JSON object whose members keep their order.

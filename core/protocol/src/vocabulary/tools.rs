@@ -9,6 +9,15 @@ use super::shape::{open_words, setters};
 use super::{Extra, JsonObject};
 use crate::members;
 
+/// Whether a tool's name is one that every client takes: 1 to 128 ASCII letters, digits, `_`, `-` and `.` (2025-11-25,
+/// `server/tools`, tool names).
+pub fn is_recommended_name(name: &str) -> bool {
+    (1..=128).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+}
+
 /// The definition of a tool.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -243,5 +252,20 @@ open_words! {
         Complete = "complete",
         /// The request needs answers and must be sent again.
         InputRequired = "input_required",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_recommended_name;
+
+    #[test]
+    fn recommended_names_are_short_and_plain() {
+        for name in ["a", "get_user", "files.read-all", &"x".repeat(128)] {
+            assert!(is_recommended_name(name), "{name}");
+        }
+        for name in ["", "two words", "a/b", "größe", &"x".repeat(129)] {
+            assert!(!is_recommended_name(name), "{name}");
+        }
     }
 }
