@@ -313,7 +313,7 @@ impl Dial for Answers {
                 let Some(id) = message.get("id") else {
                     continue;
                 };
-                let shaken = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+                let shaken = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}, "resources": {}, "prompts": {}},
                                     "serverInfo": {"name": "peer", "version": "1"}});
                 let result = match message["method"].as_str() {
                     Some("initialize") => shaken.to_string(),

@@ -35,7 +35,7 @@ impl Dial for Scripted {
                 };
                 let said = match method {
                     "initialize" => vec![json!({"result": {
-                        "protocolVersion": "2025-11-25", "capabilities": {},
+                        "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
                         "serverInfo": {"name": "peer", "version": "1"}}})],
                     _ => script(method, asked),
                 };
