@@ -139,3 +139,22 @@ async fn a_server_takes_no_more_than_it_was_told_to() {
         ]
     );
 }
+
+#[runtimes::test]
+async fn a_server_of_2026_alone_names_its_revision_to_who_shakes_hands() {
+    let mut settings = Settings::default();
+    settings.revisions = vec![mcpline::Revision::V2026_07_28];
+    let builder = Server::builder("limits", "1").settings(settings);
+    let server = builder.build().expect("a server");
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}});
+    let input = format!("{hello}\n");
+    let (reader, mut output) = tokio::io::duplex(1 << 16);
+    let served = server.serve(lines(input.as_bytes(), reader)).await;
+    served.expect("its input has ended");
+    let mut text = String::new();
+    output.read_to_string(&mut text).await.expect("read");
+    let answer: Value = serde_json::from_str(&text).expect("one message");
+    assert_eq!(answer["error"]["code"], -32022, "{answer}");
+    assert_eq!(answer["error"]["data"]["supported"], json!(["2026-07-28"]));
+}
