@@ -155,6 +155,10 @@ enum mcpl_status
      * The server demands a token, and there is none that it takes.
      */
     MCPL_AUTHORIZATION_FAILED = 21,
+    /**
+     * The host's callback refused the tool call; it was not sent.
+     */
+    MCPL_TOOL_CALL_REFUSED = 22,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -458,8 +462,9 @@ typedef struct {
      * - `meta`: an object, whose members the request's `_meta` gets.
      * - `log_level`: the least severe level of log messages wanted in its course, since 2026-07-28: `"debug"` ...
      *   `"emergency"`.
-     * - `reissue`: whether it is sent again if the connection is lost before the answer came: `"if-safe"` (the default:
-     *   what only reads, and tools that say of themselves that twice does no harm), `"always"` or `"never"`.
+     * - `reissue`: whether it is sent again, at most twice, if the connection is lost before the answer came: `"if-safe"`
+     *   (the default: what only reads, and, if the server is `trusted`, tools that say of themselves that twice does no
+     *   harm), `"always"` or `"never"`.
      * - `fresh`: `true` if a result that the client has kept won't do.
      * - `by_hand`: `true` if a result that asks for input is to be returned as it is, since 2026-07-28.
      * - `timeout`, `total_timeout`: as the members above, in seconds.
@@ -1166,6 +1171,36 @@ mcpl_status mcpl_client_on_list_roots(mcpl_client *client,
                                       mcpl_finalizer finalize);
 
 /**
+ * Has `handler` be asked about each tool call before anything of it is sent, whichever function begins it: for the user's
+ * consent (`server/tools`, security considerations). Before connecting.
+ *
+ * Its parameters are `id`, which tells the calls of this process apart, the `name` of the tool, the `arguments`, and the
+ * `annotations` that the tool was listed with, if it was listed: they are not to be trusted unless the server is. Any answer
+ * lets the call pass. `mcpl_question_refuse` refuses it with the message as the reason: the call fails with
+ * `MCPL_TOOL_CALL_REFUSED`. The call's timeouts begin when it is sent.
+ *
+ * For the parameters of this function, and what it returns, see `mcpl_client_on_elicit`.
+ */
+mcpl_status mcpl_client_on_tool_call(mcpl_client *client,
+                                     mcpl_question_handler handler,
+                                     void *user,
+                                     mcpl_finalizer finalize);
+
+/**
+ * Has `handler` be told how each tool call ended, for an audit log. Before connecting.
+ *
+ * Its parameters are the `call`, as `mcpl_client_on_tool_call` has it, and the `result` as the server sent it, or the
+ * `error`: its `kind`, such as `"timed_out"`, `"refused"`, or `"cancelled"` if the caller gave the call up, and its
+ * `message`. The call's caller gets the outcome once this is answered, with whatever.
+ *
+ * For the parameters of this function, and what it returns, see `mcpl_client_on_elicit`.
+ */
+mcpl_status mcpl_client_on_tool_outcome(mcpl_client *client,
+                                        mcpl_question_handler handler,
+                                        void *user,
+                                        mcpl_finalizer finalize);
+
+/**
  * Has `handler` take the host's part in the client's authorization, as far as the `auth` among the options of
  * `mcpl_client_set_url` says that the host is asked (`basic/authorization`). Before connecting.
  *
@@ -1488,6 +1523,8 @@ mcpl_status mcpl_request_cancel(mcpl_request *request);
  *   - `max_rounds` (10): how often a server may ask for input in the course of one request.
  *   - `max_list_bytes` (33554432): how many bytes the pages of one list may have together.
  *   - `check_output` (`true`): whether structured content is held against the output schema of its tool.
+ *   - `trusted` (`false`): whether what the server's tools say of themselves is believed (their annotations): then a call
+ *     that was lost is sent again where the tool says that it changes nothing, or nothing more the second time.
  *   - `allow_undeclared_capabilities` (`false`): whether requests are sent that need a capability which the server has not
  *     declared, in place of `MCPL_NOT_SUPPORTED`. Known to declare less than they have: servers of the official Python
  *     SDK before version 2, which say `"subscribe": false` though they may have a handler of `resources/subscribe`.

@@ -57,13 +57,15 @@ pub enum mcpl_status {
     MCPL_INTERNAL = 20,
     /// The server demands a token, and there is none that it takes.
     MCPL_AUTHORIZATION_FAILED = 21,
+    /// The host's callback refused the tool call; it was not sent.
+    MCPL_TOOL_CALL_REFUSED = 22,
 }
 
 use mcpl_status::*;
 
 impl mcpl_status {
     /// All of them.
-    const ALL: [(Self, &'static std::ffi::CStr); 22] = [
+    const ALL: [(Self, &'static std::ffi::CStr); 23] = [
         (MCPL_OK, c"MCPL_OK"),
         (MCPL_INVALID_ARGUMENT, c"MCPL_INVALID_ARGUMENT"),
         (MCPL_ENDED, c"MCPL_ENDED"),
@@ -86,6 +88,7 @@ impl mcpl_status {
         (MCPL_BUSY, c"MCPL_BUSY"),
         (MCPL_INTERNAL, c"MCPL_INTERNAL"),
         (MCPL_AUTHORIZATION_FAILED, c"MCPL_AUTHORIZATION_FAILED"),
+        (MCPL_TOOL_CALL_REFUSED, c"MCPL_TOOL_CALL_REFUSED"),
     ];
 }
 

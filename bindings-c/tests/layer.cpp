@@ -235,6 +235,26 @@ void asking_waits_or_continues() {
   }
 }
 
+void tool_calls_are_asked_about() {
+  Pair pair;
+  std::string told;
+  pair.server.add_tool("a", "A", nullptr, [](Call &, const Json &) { return "done"; });
+  pair.client.on_tool_call([](Question &, const Json &call) {
+    if (call.string("/arguments/text") == "no") {
+      throw RpcError(-1, "not today");
+    }
+    return "{}";
+  });
+  pair.client.on_tool_outcome([&told](Question &, const Json &outcome) {
+    told += outcome.string("/call/name");
+    return "{}";
+  });
+  pair.joined();
+  CHECK(text_of(pair.client.call_tool("a", R"({"text":"yes"})")) == "done");
+  THROWS(MCPL_TOOL_CALL_REFUSED, pair.client.call_tool("a", R"({"text":"no"})"));
+  CHECK(told == "aa");
+}
+
 void requests_are_futures_or_call_back() {
   Pair pair;
   Box<Call> kept;
@@ -486,6 +506,7 @@ int main() {
       TEST(a_call_that_is_dropped_fails),
       TEST(a_call_is_answered_once),
       TEST(asking_waits_or_continues),
+      TEST(tool_calls_are_asked_about),
       TEST(requests_are_futures_or_call_back),
       TEST(what_lambdas_hold_is_destroyed),
       TEST(exceptions_of_callbacks_that_answer_nobody_are_told),

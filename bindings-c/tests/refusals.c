@@ -544,6 +544,8 @@ static void clients_refuse_handles(void) {
   HANDLE(mcpl_client_on_sample, ended, keep_question, NULL, NULL);
   HANDLE(mcpl_client_on_list_roots, ended, keep_question, NULL, NULL);
   HANDLE(mcpl_client_on_authorize, ended, keep_question, NULL, NULL);
+  HANDLE(mcpl_client_on_tool_call, ended, keep_question, NULL, NULL);
+  HANDLE(mcpl_client_on_tool_outcome, ended, keep_question, NULL, NULL);
   HANDLE(mcpl_client_on_notification, ended, on_notification, NULL, NULL);
   HANDLE(mcpl_client_on_log, ended, on_log, NULL, NULL);
   HANDLE(mcpl_client_on_stderr, ended, on_line, NULL, NULL);
@@ -615,6 +617,8 @@ static void clients_refuse_arguments(void) {
   REFUSES(mcpl_client_on_sample, client, NULL, NULL, NULL);
   REFUSES(mcpl_client_on_list_roots, client, NULL, NULL, NULL);
   REFUSES(mcpl_client_on_authorize, client, NULL, NULL, NULL);
+  REFUSES(mcpl_client_on_tool_call, client, NULL, NULL, NULL);
+  REFUSES(mcpl_client_on_tool_outcome, client, NULL, NULL, NULL);
   REFUSES(mcpl_client_on_notification, client, NULL, NULL, NULL);
   REFUSES(mcpl_client_on_log, client, NULL, NULL, NULL);
   REFUSES(mcpl_client_on_stderr, client, NULL, NULL, NULL);

@@ -29,8 +29,9 @@ export {
   RequestTimedOutError,
   ServerError,
   ServerExitedError,
+  ToolCallRefusedError,
 } from "./client/errors.js";
-export type { Asked, ElicitReturn, Handlers, RootsReturn, SampleReturn } from "./client/host.js";
+export type { Asked, ElicitReturn, Handlers, RootsReturn, SampleReturn, ToolCall, ToolOutcome } from "./client/host.js";
 export type {
   ClientOptions,
   ClientSettings,

@@ -20,9 +20,8 @@ const examples = native.failures().map((json) => {
 
 test("every kind of failure has its class, and every class its code", () => {
   const kinds = new Set(examples.map(({ kind }) => kind));
-  const known = "rpc timed_out http connection authorization invalid open unanswered unsupported closed misuse".split(
-    " ",
-  );
+  const known =
+    "rpc timed_out http connection authorization invalid open unanswered refused unsupported closed misuse".split(" ");
   assert.deepEqual([...kinds].sort(), known.sort());
   const codes = new Map();
   for (const { kind, failure, error } of examples) {
@@ -46,6 +45,7 @@ test("every kind of failure has its class, and every class its code", () => {
     OpenFailedError: "OPEN_FAILED",
     OpenTimedOutError: "OPEN_TIMED_OUT",
     QuestionUnansweredError: "QUESTION_UNANSWERED",
+    ToolCallRefusedError: "TOOL_CALL_REFUSED",
     NotSupportedError: "NOT_SUPPORTED",
     ClientClosedError: "CLIENT_CLOSED",
     UsageError: "USAGE",

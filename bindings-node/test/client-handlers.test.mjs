@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 
-import { Client, RpcError, Server } from "mcpline";
+import { Client, RpcError, Server, ToolCallRefusedError } from "mcpline";
 
 import { LEGACY, MODERN, reach, settable } from "./client-peer.mjs";
 
@@ -199,6 +199,44 @@ test("a question that is withdrawn aborts its handler", async (t) => {
   giving.abort();
   await assert.rejects(call, { name: "AbortError" });
   await withdrawn;
+});
+
+test("tool calls are asked about, and their outcomes told", async (t) => {
+  const asked = [];
+  const told = [];
+  const client = await reach(t, "memory", {
+    onToolCall: async (call) => {
+      asked.push(call);
+      if (call.arguments.text === "no") {
+        throw new ToolCallRefusedError("the user declined");
+      }
+      if (call.arguments.text === "fail") {
+        throw new TypeError("a defect of the host");
+      }
+    },
+    onToolOutcome: (outcome) => void told.push(outcome),
+  });
+  await client.listTools();
+  assert.equal(textOf(await client.callTool("echo", { text: "a" })), "a");
+  const refused = client.callTool("echo", { text: "no" });
+  await assert.rejects(refused, { code: "TOOL_CALL_REFUSED", message: /refused: the user declined$/ });
+  const warned = new Promise((resolve) => process.once("warning", resolve));
+  await assert.rejects(client.callTool("echo", { text: "fail" }), { code: "TOOL_CALL_REFUSED" });
+  assert.match((await warned).message, /a defect of the host/);
+  assert.equal(asked[0].name, "echo");
+  assert.equal(asked[0].annotations.readOnlyHint, true);
+  assert.deepEqual(
+    told.map(({ call, result, error }) => [call.arguments.text, result?.content[0].text, error?.kind]),
+    [
+      ["a", "a", undefined],
+      ["no", undefined, "refused"],
+      ["fail", undefined, "refused"],
+    ],
+  );
+  assert.deepEqual(
+    told.map(({ call }) => call.id),
+    asked.map(({ id }) => id),
+  );
 });
 
 test("roots are refused where they are given", async (t) => {

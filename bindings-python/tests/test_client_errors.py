@@ -51,6 +51,7 @@ def test_every_kind_of_failure_has_its_exception():
         "invalid",
         "open",
         "unanswered",
+        "refused",
         "unsupported",
         "closed",
         "misuse",

@@ -30,6 +30,9 @@ from mcpline import (
     ServerError,
     SyncClient,
     TextContent,
+    ToolCall,
+    ToolCallRefused,
+    ToolOutcome,
     UsageError,
     _native,
 )
@@ -99,6 +102,36 @@ def test_every_question_reaches_its_handler(reach: Reach, way: str, revision: st
     assert list(elicited.requested_schema["properties"]) == ["name", "kind"]
     assert sampled.max_tokens == 7
     assert sampled.messages[0].blocks == [TextContent("hello")]
+
+
+@kinds
+@styles
+def test_tool_calls_are_asked_about_and_their_outcomes_told(reach: Reach, kind: str, style: str):
+    asked: list[ToolCall] = []
+    told: list[ToolOutcome] = []
+
+    def consent(call: ToolCall) -> None:
+        asked.append(call)
+        if len(asked) > 1:
+            raise ToolCallRefused("the user declined")
+
+    options = {"on_tool_call": styled(style, consent), "on_tool_outcome": styled(style, told.append)}
+    assert called(reach, "memory", MODERN, kind, "logs", **options).text == "logged"
+    with pytest.raises(ToolCallRefused, match="refused: the user declined"):
+        called(reach, "memory", MODERN, kind, "logs", **options)
+    assert [(call.name, call.arguments) for call in asked] == [("logs", {}), ("logs", {})]
+    passed, refused = told
+    assert (passed.call, refused.call) == tuple(asked)
+    assert passed.result is not None
+    assert passed.result["content"][0]["text"] == "logged"
+    assert refused.error is not None
+    assert refused.error.kind == "refused"
+
+
+def test_a_hook_that_fails_refuses_the_call(reach: Reach, caplog: pytest.LogCaptureFixture):
+    with pytest.raises(ToolCallRefused):
+        called(reach, "memory", MODERN, "async", "logs", on_tool_call=lambda call: call.nothing)
+    assert "nothing" in caplog.text
 
 
 def test_roots_are_refused_where_they_are_given():

@@ -26,25 +26,31 @@ class Loss:
     revision: str
     manner: str
     tool: str
-    """`look` changes nothing and says so; `once` doesn't."""
+    """`look` changes nothing and says so; `once` doesn't; `stray` is lost each time."""
     reissue: str | None
     ends: str
     asked: int
     """How often the server is asked in all."""
     stage: str = "call"
+    trusted: bool = False
+    """Whether the client believes what tools say of themselves."""
 
     def __str__(self) -> str:
         how = f", reissue {self.reissue}" if self.reissue else ""
+        how += ", trusted" if self.trusted else ""
         return f"{self.revision} {self.transport}, lost call: {self.manner}, {self.tool}{how}"
 
 
 def losses() -> Iterator[Loss]:
     for transport, manner in BREAKS.items():
         for revision in HANDSHAKE if transport == "sse" else REVISIONS:
-            yield Loss(transport, revision, manner, "look", None, OK, 2)
-            yield Loss(transport, revision, manner, "look", "never", LOST, 1)
-            yield Loss(transport, revision, manner, "once", None, LOST, 1)
+            yield Loss(transport, revision, manner, "look", None, LOST, 1)
+            yield Loss(transport, revision, manner, "look", None, OK, 2, trusted=True)
+            yield Loss(transport, revision, manner, "look", "never", LOST, 1, trusted=True)
+            yield Loss(transport, revision, manner, "once", None, LOST, 1, trusted=True)
             yield Loss(transport, revision, manner, "once", "always", OK, 2)
+            # What ends its server each time is sent again twice, not for ever.
+            yield Loss(transport, revision, manner, "stray", "always", LOST, 3)
     # A server that was started anew doesn't know the session, and has done nothing: asking again is always safe.
     for revision in HANDSHAKE:
         yield Loss("http", revision, GONE, "once", None, OK, 2)

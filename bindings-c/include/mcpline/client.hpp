@@ -45,6 +45,15 @@ public:
     on_question(&mcpl_client_on_list_roots, std::forward<F>(handler));
   }
 
+  /// Asked about each tool call before anything of it is sent (`mcpl_client_on_tool_call`): a handler returns `"{}"` to let
+  /// it pass, or throws an RpcError whose message is the reason of the refusal.
+  template <class F> void on_tool_call(F &&handler) { on_question(&mcpl_client_on_tool_call, std::forward<F>(handler)); }
+
+  /// Told how each tool call ended (`mcpl_client_on_tool_outcome`); a handler returns `"{}"`.
+  template <class F> void on_tool_outcome(F &&handler) {
+    on_question(&mcpl_client_on_tool_outcome, std::forward<F>(handler));
+  }
+
   /// Takes the host's part in authorization; the parameters' `method` says what is asked (`mcpl_client_on_authorize`).
   template <class F> void on_authorize(F &&handler) {
     on_question(&mcpl_client_on_authorize, std::forward<F>(handler));

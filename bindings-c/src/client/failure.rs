@@ -38,6 +38,7 @@ fn status(class: FailureClass) -> mcpl_status {
         FailureClass::OpenFailed => MCPL_OPEN_FAILED,
         FailureClass::OpenTimedOut => MCPL_OPEN_TIMED_OUT,
         FailureClass::QuestionUnanswered => MCPL_QUESTION_UNANSWERED,
+        FailureClass::ToolCallRefused => MCPL_TOOL_CALL_REFUSED,
         FailureClass::NotSupported => MCPL_NOT_SUPPORTED,
         FailureClass::ClientClosed => MCPL_CLOSED,
         FailureClass::UsageError => MCPL_INVALID_ARGUMENT,

@@ -115,6 +115,46 @@ pub unsafe extern "C" fn mcpl_client_on_list_roots(
     })
 }
 
+/// Has `handler` be asked about each tool call before anything of it is sent, whichever function begins it: for the user's
+/// consent (`server/tools`, security considerations). Before connecting.
+///
+/// Its parameters are `id`, which tells the calls of this process apart, the `name` of the tool, the `arguments`, and the
+/// `annotations` that the tool was listed with, if it was listed: they are not to be trusted unless the server is. Any answer
+/// lets the call pass. `mcpl_question_refuse` refuses it with the message as the reason: the call fails with
+/// `MCPL_TOOL_CALL_REFUSED`. The call's timeouts begin when it is sent.
+///
+/// For the parameters of this function, and what it returns, see `mcpl_client_on_elicit`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_on_tool_call(
+    client: *mut mcpl_client,
+    handler: mcpl_question_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    answer(client, handler, (user, finalize), |answerers| {
+        &mut answerers.tool_call
+    })
+}
+
+/// Has `handler` be told how each tool call ended, for an audit log. Before connecting.
+///
+/// Its parameters are the `call`, as `mcpl_client_on_tool_call` has it, and the `result` as the server sent it, or the
+/// `error`: its `kind`, such as `"timed_out"`, `"refused"`, or `"cancelled"` if the caller gave the call up, and its
+/// `message`. The call's caller gets the outcome once this is answered, with whatever.
+///
+/// For the parameters of this function, and what it returns, see `mcpl_client_on_elicit`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_on_tool_outcome(
+    client: *mut mcpl_client,
+    handler: mcpl_question_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    answer(client, handler, (user, finalize), |answerers| {
+        &mut answerers.tool_outcome
+    })
+}
+
 /// Has `handler` take the host's part in the client's authorization, as far as the `auth` among the options of
 /// `mcpl_client_set_url` says that the host is asked (`basic/authorization`). Before connecting.
 ///

@@ -47,8 +47,9 @@ pub struct mcpl_request_options {
     /// - `meta`: an object, whose members the request's `_meta` gets.
     /// - `log_level`: the least severe level of log messages wanted in its course, since 2026-07-28: `"debug"` ...
     ///   `"emergency"`.
-    /// - `reissue`: whether it is sent again if the connection is lost before the answer came: `"if-safe"` (the default:
-    ///   what only reads, and tools that say of themselves that twice does no harm), `"always"` or `"never"`.
+    /// - `reissue`: whether it is sent again, at most twice, if the connection is lost before the answer came: `"if-safe"`
+    ///   (the default: what only reads, and, if the server is `trusted`, tools that say of themselves that twice does no
+    ///   harm), `"always"` or `"never"`.
     /// - `fresh`: `true` if a result that the client has kept won't do.
     /// - `by_hand`: `true` if a result that asks for input is to be returned as it is, since 2026-07-28.
     /// - `timeout`, `total_timeout`: as the members above, in seconds.

@@ -56,6 +56,8 @@ pub(super) struct Answerers {
     pub(super) sample: Option<Arc<Asked>>,
     pub(super) list_roots: Option<Arc<Asked>>,
     pub(super) authorize: Option<Arc<Asked>>,
+    pub(super) tool_call: Option<Arc<Asked>>,
+    pub(super) tool_outcome: Option<Arc<Asked>>,
 }
 
 /// A handler of questions.
@@ -77,6 +79,8 @@ impl Answerers {
         let asked = match method {
             "elicitation/create" => &self.elicit,
             "sampling/createMessage" => &self.sample,
+            "host/tool_call" => &self.tool_call,
+            "host/tool_outcome" => &self.tool_outcome,
             _ if is_own => &self.authorize,
             _ => &self.list_roots,
         };

@@ -26,6 +26,8 @@ use super::plan::Target;
 ///   - `max_rounds` (10): how often a server may ask for input in the course of one request.
 ///   - `max_list_bytes` (33554432): how many bytes the pages of one list may have together.
 ///   - `check_output` (`true`): whether structured content is held against the output schema of its tool.
+///   - `trusted` (`false`): whether what the server's tools say of themselves is believed (their annotations): then a call
+///     that was lost is sent again where the tool says that it changes nothing, or nothing more the second time.
 ///   - `allow_undeclared_capabilities` (`false`): whether requests are sent that need a capability which the server has not
 ///     declared, in place of `MCPL_NOT_SUPPORTED`. Known to declare less than they have: servers of the official Python
 ///     SDK before version 2, which say `"subscribe": false` though they may have a handler of `resources/subscribe`.

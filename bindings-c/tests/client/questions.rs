@@ -173,3 +173,57 @@ fn a_host_that_cannot_be_asked_is_not_asked() {
     let result = host.call("ask", "{}").unwrap();
     assert_eq!(result["content"][0]["text"], "MCPL_NOT_SUPPORTED");
 }
+
+#[test]
+fn tool_calls_are_asked_about_and_their_outcomes_told() {
+    let service = Service::new();
+    let (before, after, end) = (Ear::new(), Ear::new(), Ear::new());
+    let host = Host::of(&service);
+    // SAFETY: the data is released by its finalizer.
+    unsafe {
+        ok(mcpl_client_on_tool_call(
+            host.0,
+            Some(ask),
+            before.given(),
+            Some(release),
+        ));
+        ok(mcpl_client_on_tool_outcome(
+            host.0,
+            Some(ask),
+            after.given(),
+            Some(release),
+        ));
+    }
+    ok(mcpl_client_open(host.0));
+    let outcome_of = |refusal: Option<&std::ffi::CStr>| {
+        host.begin("echo", r#"{"a":1}"#, &end);
+        let (question, call) = before.question();
+        assert_eq!(call["name"], "echo");
+        assert_eq!(call["arguments"], json!({"a": 1}));
+        // SAFETY: here and below, the texts end with zero bytes.
+        ok(unsafe {
+            match refusal {
+                None => mcpl_question_answer(question, c"{}".as_ptr(), ALL),
+                Some(why) => mcpl_question_refuse(question, -1, why.as_ptr(), null(), 0),
+            }
+        });
+        let (question, outcome) = after.question();
+        assert_eq!(outcome["call"], call);
+        // Its caller hears of it next.
+        assert_eq!(end.rest(), []);
+        ok(unsafe { mcpl_question_answer(question, c"{}".as_ptr(), ALL) });
+        (outcome, end.outcome())
+    };
+    let (told, outcome) = outcome_of(None);
+    assert_eq!(told["result"]["content"][0]["text"], r#"{"a":1}"#);
+    assert_eq!(text(&outcome.unwrap()), r#"{"a":1}"#);
+    let (told, outcome) = outcome_of(Some(c"not today"));
+    assert_eq!(told["error"]["kind"], "refused");
+    assert!(
+        told["error"]["message"]
+            .as_str()
+            .unwrap()
+            .contains("not today")
+    );
+    assert_eq!(outcome, Err(MCPL_TOOL_CALL_REFUSED));
+}

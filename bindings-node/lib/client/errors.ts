@@ -170,6 +170,11 @@ export class AuthorizationFailedError extends ClientError {
   }
 }
 
+/** The host's hook refused the tool call; it was not sent. Thrown by `onToolCall` with the reason. */
+export class ToolCallRefusedError extends ClientError {
+  override readonly code: string = "TOOL_CALL_REFUSED";
+}
+
 /** The revision or the server doesn't have what was asked for; it was not sent. */
 export class NotSupportedError extends ClientError {
   override readonly code: string = "NOT_SUPPORTED";
@@ -195,6 +200,7 @@ for (const [name, made] of Object.entries({
   OpenFailedError,
   OpenTimedOutError,
   QuestionUnansweredError,
+  ToolCallRefusedError,
   NotSupportedError,
   ClientClosedError,
 })) {

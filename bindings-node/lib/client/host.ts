@@ -4,6 +4,7 @@ import { attempt, RpcError } from "../errors.js";
 import { native } from "../native.js";
 import type { Authorization } from "./auth.js";
 import type {
+  CallToolResult,
   CreateMessageParams,
   CreateMessageResult,
   ElicitAnswer,
@@ -11,7 +12,9 @@ import type {
   LogMessage,
   Notification,
   Root,
+  ToolAnnotations,
 } from "../protocol.js";
+import { ToolCallRefusedError } from "./errors.js";
 import type { Channels } from "./channel.js";
 import { Backlog } from "./backlog.js";
 import { About } from "./events.js";
@@ -32,6 +35,25 @@ export type ElicitReturn = ElicitAnswer | "accept" | "decline" | "cancel";
 /** What the model said: text, or the whole result; `null`: the user refuses. */
 export type SampleReturn = string | CreateMessageResult | null;
 
+/** A tool call, before anything of it is sent. */
+export interface ToolCall {
+  /** Tells the calls of this process apart. */
+  readonly id: number;
+  readonly name: string;
+  readonly arguments: Readonly<Record<string, unknown>>;
+  /** What the tool was listed with, if it was listed. Not to be trusted unless the server is. */
+  readonly annotations?: ToolAnnotations;
+}
+
+/** How a tool call ended. */
+export interface ToolOutcome {
+  readonly call: ToolCall;
+  /** The result as the server sent it; one with `isError` is a result too. */
+  readonly result?: CallToolResult;
+  /** Why there is no result: the kind of failure, `cancelled` if the caller gave the call up, and the error in words. */
+  readonly error?: { readonly kind: string; readonly message: string };
+}
+
 /** Root directories: absolute paths, or `file://` URIs. Anything else is refused with `UsageError`. */
 export type RootsReturn = readonly (string | URL | Root)[];
 
@@ -47,6 +69,13 @@ export interface Handlers {
   sample?: (question: CreateMessageParams, asked: Asked) => Awaitable<SampleReturn>;
   /** The root directories (`client/roots`), or what finds them. */
   roots?: RootsReturn | (() => Awaitable<RootsReturn>);
+  /**
+   * Asked about each tool call before anything of it is sent: it returns to let the call pass, or throws a
+   * `ToolCallRefusedError` with a reason, which the caller gets. Whatever else it throws refuses the call too.
+   */
+  onToolCall?: (call: ToolCall, asked: Asked) => Awaitable<void>;
+  /** Told how each tool call ended, before its caller is. */
+  onToolOutcome?: (outcome: ToolOutcome, asked: Asked) => Awaitable<void>;
   /** Hears what the server logs (`server/utilities/logging`). */
   onLog?: (message: LogMessage) => unknown;
   /** Hears that there are other tools. */
@@ -118,6 +147,8 @@ export class Host {
       elicit: elicit !== undefined,
       sample: sample !== undefined,
       roots: roots !== undefined,
+      tool_call: others.onToolCall !== undefined,
+      tool_outcome: others.onToolOutcome !== undefined,
       logs: onLog !== undefined,
       notifications: hears.some((handler) => handler !== undefined),
       stderr: this.#stderr !== undefined,
@@ -145,7 +176,7 @@ export class Host {
         void this.#answer(number, () => this.#listRoots());
         break;
       case About.Auth:
-        void this.#authorize(number, json);
+        this.#own(number, json);
         break;
       case About.Withdrawn:
         this.#answering.get(number)?.abort();
@@ -171,10 +202,23 @@ export class Host {
     }
   }
 
+  /** Answers what the core asks for itself. */
+  #own(number: number, json: string): void {
+    const [method, params] = JSON.parse(json) as [string, Record<string, string>];
+    if (method === "host/tool_call") {
+      const call = { arguments: {}, ...params } as unknown as ToolCall;
+      void this.#answer(number, async (asked) => done(await this.#handlers.onToolCall?.(call, asked)));
+    } else if (method === "host/tool_outcome") {
+      const outcome = params as unknown as ToolOutcome;
+      void this.#answer(number, async (asked) => done(await this.#handlers.onToolOutcome?.(outcome, asked)));
+    } else {
+      void this.#authorize(number, method, params);
+    }
+  }
+
   /** Answers what authorization asks. Why it can't be answered is for whoever waits for the token to hear. */
-  async #authorize(number: number, json: string): Promise<void> {
+  async #authorize(number: number, method: string, params: Record<string, string>): Promise<void> {
     try {
-      const [method, params] = JSON.parse(json) as [string, Record<string, string>];
       const answer = this.authorization?.answers.get(method);
       if (answer === undefined) {
         throw new TypeError(`nobody answers ${method}`);
@@ -198,6 +242,8 @@ export class Host {
       if (error instanceof RpcError) {
         const data = error.data === undefined ? undefined : JSON.stringify(error.data);
         this.native.refuse(number, error.rpcCode, error.rpcMessage, data);
+      } else if (error instanceof ToolCallRefusedError) {
+        this.native.refuse(number, INTERNAL_ERROR, error.message);
       } else {
         warn("a handler of the host failed", error);
         this.native.refuse(number, INTERNAL_ERROR, "the handler of the host failed");
@@ -280,6 +326,11 @@ export class Host {
       }
     });
   }
+}
+
+/** The answer that says nothing. */
+function done(_: void): string {
+  return "{}";
 }
 
 /** Reports to the developer what a handler threw. */

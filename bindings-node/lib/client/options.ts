@@ -30,6 +30,12 @@ export interface ClientSettings {
   /** Whether structured content is held against the output schema of its tool. It is by default. */
   checkOutput?: boolean;
   /**
+   * Whether what the server's tools say of themselves is believed (their annotations). Off by default: a tool call that was
+   * lost is sent again only with `reissue: "always"`. If on, also where the tool says that it changes nothing, or nothing
+   * more the second time.
+   */
+  trusted?: boolean;
+  /**
    * Whether requests are sent that need a capability which the server has not declared. Off by default: they are rejected
    * with `NotSupportedError`. Known to declare less than they have: servers of the official Python SDK before
    * version 2, which say `"subscribe": false` though they may have a handler of `resources/subscribe`.
@@ -140,8 +146,9 @@ export interface RequestOptions {
   /** The least severe level of log messages wanted meanwhile (2026-07-28). */
   logLevel?: LogLevel;
   /**
-   * Whether the request is sent again if the connection is lost before the answer came: `"if-safe"` (by default: if twice
-   * does no harm; of a tool its annotations say so), `"always"` or `"never"`.
+   * Whether the request is sent again, at most twice, if the connection is lost before the answer came: `"if-safe"` (by
+   * default: lists, reads and the like; of tools those whose annotations say that twice does no harm, if the server is
+   * `trusted`), `"always"` or `"never"`.
    */
   reissue?: "if-safe" | "always" | "never";
   /** Whether the server is asked even if a result is kept (2026-07-28). */
@@ -177,6 +184,7 @@ const SETTINGS = [
   "maxRounds",
   "maxListBytes",
   "checkOutput",
+  "trusted",
   "allowUndeclaredCapabilities",
   "cache",
   "reconnectAttempts",
@@ -194,6 +202,8 @@ const HOST = [
   "elicit",
   "sample",
   "roots",
+  "onToolCall",
+  "onToolOutcome",
   "onLog",
   "onNotification",
   "onToolsChanged",

@@ -54,6 +54,7 @@ fn class(class: FailureClass) -> &'static str {
         FailureClass::OpenFailed => "OpenFailedError",
         FailureClass::OpenTimedOut => "OpenTimedOutError",
         FailureClass::QuestionUnanswered => "QuestionUnansweredError",
+        FailureClass::ToolCallRefused => "ToolCallRefusedError",
         FailureClass::NotSupported => "NotSupportedError",
         FailureClass::ClientClosed => "ClientClosedError",
         FailureClass::UsageError => "UsageError",

@@ -43,6 +43,7 @@ from .errors import (
     ServerError,
     ServerExited,
     TimedOut,
+    ToolCallRefused,
     ToolError,
     TransportError,
     Unsupported,
@@ -82,7 +83,7 @@ if TYPE_CHECKING:
         UserMessage,
     )
     from .context import ClientInfo, Context, ElicitResult, Root, SampleResult, SyncContext
-    from .questions import ElicitParams, SampleAnswer, SampleParams
+    from .questions import ElicitParams, SampleAnswer, SampleParams, ToolCall, ToolOutcome
     from .results import (
         CallToolResult,
         CompleteResult,
@@ -169,7 +170,10 @@ __all__ = [
     "TimedOut",
     "Tool",
     "ToolAnnotations",
+    "ToolCall",
+    "ToolCallRefused",
     "ToolError",
+    "ToolOutcome",
     "ToolResult",
     "ToolResultContent",
     "ToolUseContent",
@@ -187,7 +191,7 @@ _LATER = {
     "Header": "_types",
     "SyncClient": "sync_client",
     "TestClient": "testing",
-    **dict.fromkeys(("ElicitParams", "SampleAnswer", "SampleParams"), "questions"),
+    **dict.fromkeys(("ElicitParams", "SampleAnswer", "SampleParams", "ToolCall", "ToolOutcome"), "questions"),
     **dict.fromkeys(
         (
             "CallToolResult",

@@ -12,7 +12,7 @@ from typing import Any
 from . import questions, results
 from ._callables import is_async
 from ._json import encode
-from .errors import Error
+from .errors import Error, ToolCallRefused
 
 if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -39,6 +39,8 @@ class Handlers:
         on_log: Callable[[results.LogMessage], Any] | None = None,
         on_notification: Callable[[results.Notification], Any] | None = None,
         on_stderr: Callable[[str], Any] | None = None,
+        on_tool_call: Callable[[questions.ToolCall], Any] | None = None,
+        on_tool_outcome: Callable[[questions.ToolOutcome], Any] | None = None,
         roots: Iterable[Root | str | Mapping[str, Any]] | Callable[[], Any] | None = None,
     ) -> None:
         self.on_elicit = on_elicit
@@ -46,6 +48,8 @@ class Handlers:
         self.on_log = on_log
         self.on_notification = on_notification
         self.on_stderr = on_stderr
+        self.on_tool_call = on_tool_call
+        self.on_tool_outcome = on_tool_outcome
         self.roots = [questions.root_of(root) for root in roots] if roots is not None and not callable(roots) else roots
         self.auth: Asked | None = None
 
@@ -64,6 +68,8 @@ class Handlers:
             "elicit": self.on_elicit is not None,
             "sample": self.on_sample is not None,
             "roots": self.roots is not None,
+            "tool_call": self.on_tool_call is not None,
+            "tool_outcome": self.on_tool_outcome is not None,
             "notifications": self.on_notification is not None,
             "logs": self.on_log is not None,
             "stderr": self.on_stderr is not None,
@@ -83,6 +89,10 @@ class Handlers:
         if method == "sampling/createMessage" and (sample := self.on_sample) is not None:
             conversation = questions.read_sample(params or b"{}")
             return _bound(sample, conversation), questions.write_sample
+        if method == "host/tool_call" and (before := self.on_tool_call) is not None:
+            return _bound(before, questions.read_tool_call(params or b"{}")), _nothing
+        if method == "host/tool_outcome" and (after := self.on_tool_outcome) is not None:
+            return _bound(after, questions.read_tool_outcome(params or b"{}")), _nothing
         roots = self.roots
         if callable(roots):
             return roots, questions.write_roots
@@ -94,7 +104,12 @@ class Handlers:
             return is_async(self.auth.handler(method))
         if method == "roots/list":
             return not callable(self.roots) or is_async(self.roots)
-        return is_async(self.on_elicit if method == "elicitation/create" else self.on_sample)
+        handlers = {
+            "elicitation/create": self.on_elicit,
+            "host/tool_call": self.on_tool_call,
+            "host/tool_outcome": self.on_tool_outcome,
+        }
+        return is_async(handlers.get(method, self.on_sample))
 
     def hear(self, method: str, params: bytes | None) -> typing.Iterator[Any]:
         """Tell who listens; gives what the handlers return."""
@@ -108,10 +123,17 @@ def _bound(handler: Callable[[Any], Any], argument: Any) -> Callable[[], Any]:
     return lambda: handler(argument)
 
 
+def _nothing(_: Any) -> bytes:
+    return b"{}"
+
+
 def _fail(answer: _native.Answer, method: str, error: BaseException) -> None:
     """Answer with an error: what was meant goes to the server, anything else to the log."""
     if isinstance(error, Error):
         answer.fail(error.code, error.message, None if error.data is None else encode(error.data))
+        return
+    if isinstance(error, ToolCallRefused):
+        answer.fail(_INTERNAL_ERROR, str(error), None)
         return
     _LOGGER.error("the handler of %s failed", method, exc_info=error)
     answer.fail(_INTERNAL_ERROR, "the handler of the host failed", None)

@@ -38,6 +38,12 @@ class _Host(typing.TypedDict, total=False):
     """Hears what the server logs: a `mcpline.results.LogMessage`."""
     on_notification: Callable[..., Any]
     """Hears everything that the server tells: a `mcpline.results.Notification`."""
+    on_tool_call: Callable[..., Any]
+    """Asked about each tool call before anything of it is sent, with a `mcpline.questions.ToolCall`: it returns to let
+    the call pass, or raises `ToolCallRefused` with a reason, which the caller gets. Whatever else it raises refuses the
+    call too."""
+    on_tool_outcome: Callable[..., Any]
+    """Told how each tool call ended, with a `mcpline.questions.ToolOutcome`, before its caller is."""
     roots: Any
     """The root directories: absolute paths, `file://` URIs, `Root`s; or a function that returns them. Declares `roots`.
     Anything else is refused with `UsageError`, or, if a function returns it, answered with an error and logged."""
@@ -60,7 +66,16 @@ class ProgramOptions(_Host, ProgramSettings, total=False):
     """Hears each line of the program's stderr, which must be captured."""
 
 
-_HANDLERS = ("on_elicit", "on_sample", "on_log", "on_notification", "on_stderr", "roots")
+_HANDLERS = (
+    "on_elicit",
+    "on_sample",
+    "on_log",
+    "on_notification",
+    "on_stderr",
+    "on_tool_call",
+    "on_tool_outcome",
+    "roots",
+)
 _INFO = ("name", "version", "title")
 _SETTINGS = frozenset(ClientSettings.__annotations__)
 _HTTP = frozenset(ClientHttpSettings.__annotations__) - _SETTINGS

@@ -367,8 +367,9 @@ class Client:
                 order, before this returns.
             meta: Members for `_meta`.
             log_level: The least severe level of log messages wanted meanwhile (2026-07-28).
-            reissue: Whether the call is sent again if the connection is lost before the answer came: `"if-safe"`
-                (by default: if the tool says of itself that twice does no harm), `"always"` or `"never"`.
+            reissue: Whether the call is sent again, at most twice, if the connection is lost before the answer came:
+                `"if-safe"` (by default: if the server is `trusted` and the tool says of itself that twice does no
+                harm), `"always"` or `"never"`.
             by_hand: Return a result that asks for input as it is, in place of having the handlers answer
                 (2026-07-28).
 

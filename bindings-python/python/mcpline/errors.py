@@ -28,6 +28,7 @@ __all__ = [
     "ServerError",
     "ServerExited",
     "TimedOut",
+    "ToolCallRefused",
     "ToolError",
     "TransportError",
     "Unsupported",
@@ -283,6 +284,10 @@ class QuestionUnanswered(ClientError):
         super().__init__(text, retry_safe=retry_safe, outcome_unknown=outcome_unknown)
         self.error = error
         """What the question was answered with."""
+
+
+class ToolCallRefused(ClientError):
+    """The host's hook refused the tool call; it was not sent. Raised by `on_tool_call` with the reason."""
 
 
 class NotSupported(ClientError):

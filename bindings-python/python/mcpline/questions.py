@@ -15,13 +15,22 @@ from .content import (
     ImageContent,
     Message,
     TextContent,
+    ToolAnnotations,
     ToolResultContent,
     ToolUseContent,
 )
 from .context import ElicitResult, Root
 from .errors import Error
 
-__all__ = ["ElicitParams", "SampleAnswer", "SampleMessage", "SampleParams"]
+__all__ = [
+    "ElicitParams",
+    "SampleAnswer",
+    "SampleMessage",
+    "SampleParams",
+    "ToolCall",
+    "ToolCallError",
+    "ToolOutcome",
+]
 
 # Annotations below are read by msgspec at run time, on Python 3.10 too: hence Optional and Union.
 
@@ -45,6 +54,37 @@ class ElicitParams(Struct, rename="camel", kw_only=True):
     def is_url(self) -> bool:
         """Whether the user is sent to a page."""
         return self.mode == "url"
+
+
+class ToolCall(Struct, kw_only=True):
+    """A tool call, before anything of it is sent.
+
+    The hook `on_tool_call` returns to let it pass, or raises `mcpline.ToolCallRefused`.
+    """
+
+    id: int
+    """Tells the calls of this process apart."""
+    name: str
+    arguments: dict[str, Any] = {}
+    annotations: Optional[ToolAnnotations] = None
+    """What the tool was listed with, if it was listed. Not to be trusted unless the server is."""
+
+
+class ToolCallError(Struct, kw_only=True):
+    """Why a tool call has no result."""
+
+    kind: str
+    """The kind of failure, such as "timed_out" or "refused"; "cancelled" if the caller gave the call up."""
+    message: str
+
+
+class ToolOutcome(Struct, kw_only=True):
+    """How a tool call ended: with a result or an error."""
+
+    call: ToolCall
+    result: Optional[dict[str, Any]] = None
+    """The result as the server sent it; one with `isError` is a result too."""
+    error: Optional[ToolCallError] = None
 
 
 SampleBlock = Union[TextContent, ImageContent, AudioContent, ToolUseContent, ToolResultContent]
@@ -172,6 +212,16 @@ def _block(value: Any) -> Any:
     if isinstance(value, str):
         return TextContent(value)
     return value.to_content() if hasattr(value, "to_content") else value
+
+
+def read_tool_call(params: bytes) -> ToolCall:
+    """Read what is asked before a tool call."""
+    return msgspec.json.decode(params, type=ToolCall)
+
+
+def read_tool_outcome(params: bytes) -> ToolOutcome:
+    """Read what is told after a tool call."""
+    return msgspec.json.decode(params, type=ToolOutcome)
 
 
 def write_roots(answer: Any) -> bytes:

@@ -190,6 +190,10 @@ class ClientSettings(TypedDict, total=False):
     raised."""
     check_output: bool
     """Whether structured content is held against the output schema of its tool. It is by default."""
+    trusted: bool
+    """Whether what the server's tools say of themselves is believed (their annotations). Off by default: a tool call
+    that was lost is sent again only with `reissue="always"`. If on, also where the tool says that it changes nothing,
+    or nothing more the second time."""
     allow_undeclared_capabilities: bool
     """Whether requests are sent that need a capability which the server has not declared. Off by default: they raise
     `NotSupported`. Known to declare less than they have: servers of the official Python SDK before version 2, which say

@@ -416,15 +416,22 @@ fn leaving() -> Arc<Scripted> {
 
 #[runtimes::test]
 async fn a_call_whose_outcome_is_unknown_is_sent_again_only_where_that_is_safe() {
-    for (tool, reissue, again) in [
-        ("read", Reissue::IfSafe, true),
-        ("again", Reissue::IfSafe, true),
-        ("pay", Reissue::IfSafe, false),
-        ("pay", Reissue::Always, true),
-        ("read", Reissue::Never, false),
+    for (tool, reissue, trusted, again) in [
+        // What tools say of themselves counts only if the host trusts their server.
+        ("read", Reissue::IfSafe, false, false),
+        ("again", Reissue::IfSafe, false, false),
+        ("read", Reissue::IfSafe, true, true),
+        ("again", Reissue::IfSafe, true, true),
+        ("pay", Reissue::IfSafe, true, false),
+        ("pay", Reissue::Always, false, true),
+        ("read", Reissue::Never, true, false),
     ] {
         let server = leaving();
-        let client = Client::connect(server.address()).await.expect("connects");
+        let client = Client::builder("host", "1")
+            .configure(|settings| settings.trusted = trusted)
+            .connect(server.address())
+            .await
+            .expect("connects");
         client.list_tools().await.expect("a list");
         let mut options = RequestOptions::new();
         options.reissue = reissue;
@@ -447,14 +454,46 @@ async fn a_call_whose_outcome_is_unknown_is_sent_again_only_where_that_is_safe()
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_ends_its_server_each_time_is_sent_again_at_most_twice() {
+    for method in ["tools/call", "resources/read"] {
+        let server = legacy(
+            |to| error(to, -32601),
+            |_, to| match to["method"].as_str() {
+                Some("tools/list") => result(
+                    to,
+                    json!({"tools": [{"name": "x", "inputSchema": {"type": "object"},
+                        "annotations": {"readOnlyHint": true}}]}),
+                ),
+                _ => vec![Act::Leave],
+            },
+        );
+        let client = Client::builder("host", "1")
+            .configure(|settings| settings.trusted = true)
+            .connect(server.address())
+            .await
+            .expect("connects");
+        client.list_tools().await.expect("a list");
+        let failed = match method {
+            "tools/call" => client.call_tool("x", json!({})).await.map(drop),
+            _ => client.read_resource("test://a").await.map(drop),
+        };
+        assert!(failed.expect_err("it leaves").is_outcome_unknown());
+        assert_eq!(server.count(method), 3, "{method}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_server_that_leaves_again_and_again_is_left_alone_for_a_while() {
     let server = legacy(|to| error(to, -32601), |_, _| vec![Act::Leave]);
     let client = Client::connect(server.address()).await.expect("connects");
-    let failed = client.list_tools().await.expect_err("it leaves");
-    assert!(
-        matches!(failed, ClientError::ConnectionLost { .. }),
-        "{failed:?}"
-    );
+    // Each is sent three times at most.
+    for _ in 0..2 {
+        let failed = client.list_tools().await.expect_err("it leaves");
+        assert!(
+            matches!(failed, ClientError::ConnectionLost { .. }),
+            "{failed:?}"
+        );
+    }
     let dialled = server.dialled.load(Ordering::Relaxed);
     assert!((2..=8).contains(&dialled), "{dialled} connections");
     let failed = client.list_tools().await.expect_err("it is left alone");

@@ -55,6 +55,7 @@ static bool configure(mcpl_client *client, slice job, mcpl_json *report) {
     put_given(options, "probe_timeout", job, "/settings/probe");
     put_given(options, "open_timeout", job, "/settings/answer");
     put_given(options, "reconnect_attempts", job, "/settings/attempts");
+    put_given(options, "trusted", job, "/settings/trusted");
     mcpl_json_end_object(options);
     slice text = written(options);
     bool configured = good(mcpl_client_set_options(client, text.text, text.length), report);

@@ -84,6 +84,8 @@ static const char *kind_of(mcpl_status status) {
         return "open";
     case MCPL_QUESTION_UNANSWERED:
         return "unanswered";
+    case MCPL_TOOL_CALL_REFUSED:
+        return "refused";
     case MCPL_NOT_SUPPORTED:
         return "unsupported";
     case MCPL_CLOSED:

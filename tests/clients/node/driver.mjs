@@ -19,6 +19,7 @@ const KINDS = {
   OPEN_FAILED: "open",
   OPEN_TIMED_OUT: "open",
   QUESTION_UNANSWERED: "unanswered",
+  TOOL_CALL_REFUSED: "refused",
   NOT_SUPPORTED: "unsupported",
   CLIENT_CLOSED: "closed",
   USAGE: "misuse",
@@ -41,7 +42,7 @@ function given(members) {
 }
 
 function connect({ address, settings = {} }) {
-  const { revisions, remembered, probe, answer, attempts, body_limit, answers, listener_pause } = settings;
+  const { revisions, remembered, probe, answer, attempts, trusted, body_limit, answers, listener_pause } = settings;
   const ms = (seconds) => (seconds === undefined ? undefined : seconds * 1000);
   const options = given({
     name: "driver",
@@ -51,6 +52,7 @@ function connect({ address, settings = {} }) {
     probeTimeout: ms(probe),
     openTimeout: ms(answer),
     reconnectAttempts: attempts,
+    trusted,
   });
   if (listener_pause !== undefined) {
     let pause = listener_pause * 1000;

@@ -15,7 +15,14 @@ function host(url, handlers = {}) {
   const patience = { probeTimeout: 25_000 };
   // Servers of the suite answer `tools/list` without declaring tools.
   const daring = { allowUndeclaredCapabilities: true };
-  return Client.connect(url, { name: "everything-client", version: "1.0.0", revisions, ...patience, ...daring, ...handlers });
+  return Client.connect(url, {
+    name: "everything-client",
+    version: "1.0.0",
+    revisions,
+    ...patience,
+    ...daring,
+    ...handlers,
+  });
 }
 
 /** Plays with a client, and closes it. */

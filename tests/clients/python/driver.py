@@ -20,12 +20,19 @@ KINDS = (
     (errors.InvalidAnswer, "invalid"),
     (errors.OpenFailed, "open"),
     (errors.QuestionUnanswered, "unanswered"),
+    (errors.ToolCallRefused, "refused"),
     (errors.NotSupported, "unsupported"),
     (errors.ClientClosed, "closed"),
     (errors.UsageError, "misuse"),
 )
 LISTS = ("list_tools", "list_resources", "list_resource_templates", "list_prompts")
-SETTINGS = {"remembered": "era", "probe": "probe_timeout", "answer": "open_timeout", "attempts": "reconnect_attempts"}
+SETTINGS = {
+    "remembered": "era",
+    "probe": "probe_timeout",
+    "answer": "open_timeout",
+    "attempts": "reconnect_attempts",
+    "trusted": "trusted",
+}
 
 
 def told(error: BaseException) -> dict[str, Any]:

@@ -18,6 +18,7 @@ use super::error::ClientError;
 use super::handlers::{self, Answerer, Handlers};
 use super::inner::Inner;
 use super::settings::ClientSettings;
+use super::tool_calls::{ToolCall, ToolOutcome};
 
 /// Makes a [`Client`] with handlers and settings. A handler that is given declares its capability.
 #[derive(Debug)]
@@ -121,6 +122,54 @@ impl ClientBuilder {
         let roots = RootsCapability::default().with_list_changed(true);
         self.handlers.capabilities.roots.get_or_insert(roots);
         self.handlers.list_roots = Some(answerer);
+        self
+    }
+
+    /// Asks the host about each tool call before anything of it is sent: for the user's consent (`server/tools`, security
+    /// considerations). `Err` refuses the call with a reason, which its caller gets as
+    /// [`ClientError::ToolCallRefused`]; so does a panic. The call's timeouts begin when it is sent.
+    #[must_use]
+    pub fn on_tool_call<F, Fut>(self, hook: F) -> Self
+    where
+        F: Fn(ToolCall) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<(), String>> + Send + 'static,
+    {
+        let hook = Arc::new(hook);
+        self.tool_call_with(handlers::typed(move |call| {
+            let hook = hook.clone();
+            async move { hook(call).await.map_err(RpcError::internal_error) }
+        }))
+    }
+
+    /// The same with a [`ToolCall`] in JSON, for bindings. The message of an error is the reason of a refusal.
+    #[must_use]
+    pub fn tool_call_with(mut self, hook: Answerer) -> Self {
+        self.handlers.tool_calls.before = Some(hook);
+        self
+    }
+
+    /// Tells the host how each tool call ended, also one that was refused or given up: for an audit log. The caller gets
+    /// the outcome once the hook is done.
+    #[must_use]
+    pub fn on_tool_outcome<F, Fut>(self, hook: F) -> Self
+    where
+        F: Fn(ToolOutcome) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let hook = Arc::new(hook);
+        self.tool_outcome_with(handlers::typed(move |outcome| {
+            let hook = hook.clone();
+            async move {
+                hook(outcome).await;
+                Ok(())
+            }
+        }))
+    }
+
+    /// The same with a [`ToolOutcome`] in JSON, for bindings. What it answers is not read.
+    #[must_use]
+    pub fn tool_outcome_with(mut self, hook: Answerer) -> Self {
+        self.handlers.tool_calls.after = Some(hook);
         self
     }
 

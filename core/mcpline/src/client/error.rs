@@ -92,6 +92,12 @@ pub enum ClientError {
     /// request in whose course it came was given up (2026-07-28).
     #[error("a question of the server could not be answered: {0}")]
     Unanswered(RpcError),
+    /// The host's hook refused the tool call; it was not sent.
+    #[error("the tool call was refused: {}", Printable(reason))]
+    ToolCallRefused {
+        /// The hook's reason.
+        reason: String,
+    },
     /// The revision or the server doesn't have what was asked for; it was not sent.
     #[error("{}", Printable(.0))]
     Unsupported(String),
@@ -147,6 +153,8 @@ pub enum ClientErrorKind {
     Open,
     /// A handler of the host had no answer to a question of the server.
     Unanswered,
+    /// The host's hook refused a tool call.
+    Refused,
     /// Not offered by this server, or not in this revision.
     Unsupported,
     /// The client is closed.
@@ -166,6 +174,7 @@ impl ClientErrorKind {
         Self::Invalid,
         Self::Open,
         Self::Unanswered,
+        Self::Refused,
         Self::Unsupported,
         Self::Closed,
         Self::Misuse,
@@ -182,6 +191,7 @@ impl ClientErrorKind {
             Self::Invalid => "invalid",
             Self::Open => "open",
             Self::Unanswered => "unanswered",
+            Self::Refused => "refused",
             Self::Unsupported => "unsupported",
             Self::Closed => "closed",
             Self::Misuse => "misuse",
@@ -213,6 +223,7 @@ impl ClientError {
             Self::Invalid { .. } | Self::TooManyRounds { .. } => ClientErrorKind::Invalid,
             Self::Open(_) => ClientErrorKind::Open,
             Self::Unanswered(_) => ClientErrorKind::Unanswered,
+            Self::ToolCallRefused { .. } => ClientErrorKind::Refused,
             Self::Unsupported(_) => ClientErrorKind::Unsupported,
             Self::Closed => ClientErrorKind::Closed,
             Self::Misuse(_) => ClientErrorKind::Misuse,

@@ -23,6 +23,7 @@ use crate::offload::{self, Peer};
 
 use super::decoding::decode_elsewhere;
 use super::error::ClientError;
+use super::tool_calls::ToolCallHooks;
 
 /// An answer on its way. Dropped when the server withdraws the question or the caller gives the request up.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
@@ -40,6 +41,7 @@ pub struct Handlers {
     pub(super) sample: Option<Answerer>,
     pub(super) elicit: Option<Answerer>,
     pub(super) list_roots: Option<Answerer>,
+    pub(super) tool_calls: ToolCallHooks,
     pub(super) listeners: Vec<Listener>,
     /// For whom answers are computed.
     pub(super) peer: Peer,
@@ -74,13 +76,7 @@ impl Handlers {
         let lists_roots = method == "roots/list";
         let peer = self.peer;
         Box::pin(async move {
-            // In a task of its own, a panic ends that task alone.
-            let asked = params.clone();
-            let mut running = Running(background::spawn_here(async move { answerer(asked).await }));
-            let answer = match (&mut running.0).await {
-                Ok(answer) => answer?,
-                Err(_) => return Err(RpcError::internal_error("the handler of the host failed")),
-            };
+            let answer = asked(answerer, params.clone()).await?;
             if lists_roots {
                 return fitted_roots(answer).map_err(|error| {
                     tracing::warn!("the answer to roots/list was not sent: {error}");
@@ -104,6 +100,17 @@ impl Handlers {
                 _ => answer,
             })
         })
+    }
+}
+
+/// What a handler answers. A panic of it is an internal error: in a task of its own it ends that task alone.
+pub(super) async fn asked(answerer: Answerer, params: Option<Raw>) -> Result<Raw, RpcError> {
+    let mut running = Running(background::spawn_here(
+        async move { answerer(params).await },
+    ));
+    match (&mut running.0).await {
+        Ok(answer) => answer,
+        Err(_) => Err(RpcError::internal_error("the handler of the host failed")),
     }
 }
 

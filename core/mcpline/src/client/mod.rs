@@ -3,7 +3,7 @@
 //! A [`Client`] is made by [`Client::connect`], or with handlers and settings by [`Client::builder`], from an
 //! [`Address`]. It is a handle: cheap to clone, used from any task and any thread of its runtime, closed from anywhere.
 //!
-//! How a request goes: [`Client::request`] → `Inner::request` (kept results, rounds, what to do when the connection is
+//! How a request goes: [`Client::request`] → `Inner::hooked_request` (the host's hooks of tool calls) → `Inner::request` (kept results, rounds, what to do when the connection is
 //! lost) → `Session::ask` (one conversation) → a `Link` (one transport), and back through the link's `Reports`.
 
 mod address;
@@ -30,6 +30,7 @@ mod pipe;
 mod request;
 mod session;
 mod settings;
+mod tool_calls;
 
 use std::sync::Arc;
 
@@ -52,6 +53,7 @@ pub use handlers::{Answer, Answerer, Handlers, Listener, sampling_refused};
 pub(crate) use http::{Fetcher, is_public, without_credentials};
 pub use http::{HttpSettings, Proxy};
 pub use settings::{ClientSettings, ProgressListener, Reconnect, Reissue, RequestOptions};
+pub use tool_calls::{ToolCall, ToolCallError, ToolOutcome};
 
 /// A connection to a server. Cheap to clone; clones are the same connection.
 ///
@@ -156,7 +158,7 @@ impl Client {
             ));
         }
         let Some(meta) = params.and_then(|params| params.member("_meta")) else {
-            return self.inner().request(method, params, options).await;
+            return self.inner().hooked_request(method, params, options).await;
         };
         if options.meta.is_some() || meta.members().is_none() {
             return Err(ClientError::Misuse(
@@ -166,7 +168,11 @@ impl Client {
         let params = params.map(without_meta);
         let mut options = options.clone();
         options.meta = Some(meta);
-        Box::pin(self.inner().request(method, params.as_ref(), &options)).await
+        Box::pin(
+            self.inner()
+                .hooked_request(method, params.as_ref(), &options),
+        )
+        .await
     }
 
     /// Sends any notification.

@@ -25,6 +25,9 @@ use super::settings::{ClientSettings, Reissue, RequestOptions};
 /// How often one request is sent because its session was lost: a server that loses every session is broken.
 const MAX_SESSIONS_LOST: u32 = 2;
 
+/// How often one request is sent again whose outcome is unknown: a server that it ends each time is left alone.
+const MAX_REPEATS: u32 = 2;
+
 impl Inner {
     /// Sends a request, answers what the server asks in its course, and goes on where the connection is lost.
     pub(super) async fn request(
@@ -325,7 +328,9 @@ impl Inner {
             ClientError::Authorization(_) => false,
             _ if error.is_retry_safe() => attempt.again(&self.settings),
             ClientError::ConnectionLost { .. } | ClientError::Exited { .. } => {
-                self.may_repeat(method, params, options.reissue) && attempt.again(&self.settings)
+                self.may_repeat(method, params, options.reissue)
+                    && attempt.repeat()
+                    && attempt.again(&self.settings)
             }
             _ => false,
         };
@@ -393,13 +398,28 @@ impl Inner {
             Reissue::Always => true,
             Reissue::Never => false,
             Reissue::IfSafe => match method {
-                Method::ToolsCall => {
+                Method::ToolsCall if self.settings.trusted => {
                     let tool = params.and_then(|params| params.member("name"));
                     let tool = tool.as_ref().and_then(Raw::string_value);
                     tool.is_some_and(|tool| self.tools().is_repeatable(&tool))
                 }
-                Method::Other(_) => false,
-                _ => true,
+                Method::ToolsList
+                | Method::ResourcesList
+                | Method::ResourcesTemplatesList
+                | Method::PromptsList
+                | Method::ResourcesRead
+                | Method::PromptsGet
+                | Method::CompletionComplete
+                | Method::Ping
+                | Method::ServerDiscover
+                // Setting a state twice sets the same.
+                | Method::ResourcesSubscribe
+                | Method::ResourcesUnsubscribe
+                | Method::LoggingSetLevel
+                | Method::TasksGet
+                | Method::TasksResult
+                | Method::TasksList => true,
+                _ => false,
             },
         }
     }
@@ -410,15 +430,23 @@ impl Inner {
 struct Attempt {
     started: Duration,
     sent: u32,
+    /// How often it was sent again though the server may have done what it asks.
+    repeated: u32,
     sessions: u32,
     refreshed: bool,
 }
 
 impl Attempt {
+    fn repeat(&mut self) -> bool {
+        self.repeated += 1;
+        self.repeated <= MAX_REPEATS
+    }
+
     fn begun(started: Duration) -> Self {
         Self {
             started,
             sent: 0,
+            repeated: 0,
             sessions: 0,
             refreshed: false,
         }

@@ -35,6 +35,11 @@ pub struct ClientSettings {
     /// Python SDK before version 2, which say `"subscribe": false` though they may have a handler of
     /// `resources/subscribe`.
     pub allow_undeclared_capabilities: bool,
+    /// Whether what the server's tools say of themselves is believed (`server/tools`: annotations are untrusted unless
+    /// they come from trusted servers). `false` by default: a tool call that was lost is sent again only with
+    /// [`Reissue::Always`]. If `true`, also where the tool's annotations say that it changes nothing, or nothing more the
+    /// second time.
+    pub trusted: bool,
     /// Whether lists and reads are kept for as long as their server says (2026-07-28). `true` by default.
     pub cache: bool,
     /// What to do when the connection is lost.
@@ -55,6 +60,7 @@ impl Default for ClientSettings {
             max_list_bytes: 32 * 1024 * 1024,
             check_output: true,
             allow_undeclared_capabilities: false,
+            trusted: false,
             cache: true,
             reconnect: Reconnect::default(),
             listen: true,
@@ -108,11 +114,12 @@ impl Reconnect {
     }
 }
 
-/// Whether a request whose outcome is unknown is sent again, with a new id.
+/// Whether a request whose outcome is unknown is sent again, with a new id: at most twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Reissue {
-    /// Lists, reads, completions and the like are, and calls of tools that say of themselves that they change
-    /// nothing, or nothing more the second time (`readOnlyHint`, `idempotentHint`). Other calls fail.
+    /// Lists, reads, prompts, completions, pings and what sets a state are. Tool calls are only if the server is
+    /// [`trusted`](ClientSettings::trusted) and the tool says of itself that it changes nothing, or nothing more the
+    /// second time (`readOnlyHint`, `idempotentHint`). Everything else fails.
     #[default]
     IfSafe,
     /// It is, whatever it is: the caller knows that twice does no harm.

@@ -44,6 +44,8 @@ pub enum FailureClass {
     OpenTimedOut,
     /// A question of the server had no answer.
     QuestionUnanswered,
+    /// The host's hook refused the tool call.
+    ToolCallRefused,
     /// The server or the revision doesn't have it.
     NotSupported,
     /// The client is closed.
@@ -66,6 +68,7 @@ impl FailureClass {
             Self::OpenFailed => "OpenFailed",
             Self::OpenTimedOut => "OpenTimedOut",
             Self::QuestionUnanswered => "QuestionUnanswered",
+            Self::ToolCallRefused => "ToolCallRefused",
             Self::NotSupported => "NotSupported",
             Self::ClientClosed => "ClientClosed",
             Self::UsageError => "UsageError",
@@ -184,6 +187,7 @@ fn class_of(error: &ClientError) -> FailureClass {
         }
         (ClientErrorKind::Open, _) => FailureClass::OpenFailed,
         (ClientErrorKind::Unanswered, _) => FailureClass::QuestionUnanswered,
+        (ClientErrorKind::Refused, _) => FailureClass::ToolCallRefused,
         (ClientErrorKind::Unsupported, _) => FailureClass::NotSupported,
         (ClientErrorKind::Closed, _) => FailureClass::ClientClosed,
         (ClientErrorKind::Misuse, _) => FailureClass::UsageError,
@@ -229,6 +233,9 @@ pub fn failure_examples() -> Vec<ClientError> {
             waited,
         }),
         ClientError::Unanswered(rpc()),
+        ClientError::ToolCallRefused {
+            reason: "no".to_owned(),
+        },
         ClientError::Unsupported("not here".to_owned()),
         ClientError::Closed,
         ClientError::Misuse("no object".to_owned()),

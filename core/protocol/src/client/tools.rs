@@ -225,6 +225,11 @@ impl ToolBook {
         headers.into_iter().map(owned).collect()
     }
 
+    /// What a tool was listed with.
+    pub fn annotations(&self, tool: &str) -> Option<ToolAnnotations> {
+        self.tools.get(tool).map(|known| known.annotations.clone())
+    }
+
     /// Whether calling the tool twice does no more than calling it once, as far as it says itself.
     pub fn is_repeatable(&self, tool: &str) -> bool {
         self.tools.get(tool).is_some_and(|known| {

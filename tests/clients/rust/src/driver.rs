@@ -52,6 +52,8 @@ struct Settings {
     probe: Option<f64>,
     answer: Option<f64>,
     attempts: Option<u32>,
+    #[serde(default)]
+    trusted: bool,
     body_limit: Option<usize>,
     #[serde(default)]
     answers: bool,
@@ -214,6 +216,7 @@ fn host(wanted: &Settings) -> ClientBuilder {
         let reconnect = &mut settings.reconnect;
         reconnect.attempts = wanted.attempts.unwrap_or(reconnect.attempts);
         reconnect.first_delay = Duration::from_millis(20);
+        settings.trusted = wanted.trusted;
     });
     if !wanted.answers {
         return builder;

@@ -33,6 +33,7 @@ options! {
         max_rounds: Option<usize>,
         max_list_bytes: Option<usize>,
         check_output: Option<bool>,
+        trusted: Option<bool>,
         allow_undeclared_capabilities: Option<bool>,
         cache: Option<bool>,
         reconnect_attempts: Option<u32>,
@@ -70,6 +71,7 @@ impl ClientOptions {
         set(&mut settings.max_rounds, self.max_rounds);
         set(&mut settings.max_list_bytes, self.max_list_bytes);
         set(&mut settings.check_output, self.check_output);
+        set(&mut settings.trusted, self.trusted);
         set(
             &mut settings.allow_undeclared_capabilities,
             self.allow_undeclared_capabilities,
@@ -92,6 +94,10 @@ options! {
         elicit: bool,
         sample: bool,
         roots: bool,
+        /// Whether `host/tool_call` is asked before each tool call.
+        tool_call: bool,
+        /// Whether `host/tool_outcome` is told how each tool call ended.
+        tool_outcome: bool,
         /// Whether every notification is heard.
         pub notifications: bool,
         /// Whether log messages are heard.
@@ -127,6 +133,12 @@ impl HostOptions {
         }
         if self.roots {
             builder = builder.list_roots_with(answerer("roots/list"));
+        }
+        if self.tool_call {
+            builder = builder.tool_call_with(answerer("host/tool_call"));
+        }
+        if self.tool_outcome {
+            builder = builder.tool_outcome_with(answerer("host/tool_outcome"));
         }
         if self.capabilities.is_empty() {
             return Ok(builder);

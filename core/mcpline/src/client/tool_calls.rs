@@ -1,0 +1,172 @@
+//! What the host sees of each tool call: before anything of it is sent, to let it pass or refuse it, and how it ended.
+//!
+//! Both are for what the specification asks of hosts: the user's consent, and an audit log ("Security and Trust &
+//! Safety"; `server/tools`, security considerations).
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mcpline_protocol::Raw;
+use mcpline_protocol::vocabulary::{JsonObject, ToolAnnotations};
+use serde::Deserialize;
+
+use crate::background;
+
+use super::error::ClientError;
+use super::handlers::{Answerer, asked};
+use super::inner::Inner;
+use super::settings::RequestOptions;
+
+/// A tool call as the host sees it.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct ToolCall {
+    /// Tells the calls of this process apart; [`ToolOutcome`] has it too.
+    pub id: u64,
+    /// The tool's name.
+    pub name: String,
+    /// The arguments that will be sent.
+    #[serde(default)]
+    pub arguments: JsonObject,
+    /// What the tool was listed with, if it was listed. Not to be trusted unless the server is.
+    #[serde(default)]
+    pub annotations: Option<ToolAnnotations>,
+}
+
+/// How a tool call ended: with a result or an error.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct ToolOutcome {
+    /// The call.
+    pub call: ToolCall,
+    /// The result as the server sent it; one with `isError` is a result too.
+    #[serde(default)]
+    pub result: Option<JsonObject>,
+    /// Why there is no result.
+    #[serde(default)]
+    pub error: Option<ToolCallError>,
+}
+
+/// Why a tool call has no result.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[non_exhaustive]
+pub struct ToolCallError {
+    /// The name of the [`ClientErrorKind`](super::ClientErrorKind), or `cancelled` if the caller gave the call up.
+    pub kind: String,
+    /// The error in words.
+    pub message: String,
+}
+
+/// Whom the host wants to see its tool calls. Called with JSON: [`ToolCall`] and [`ToolOutcome`].
+#[derive(Clone, Default)]
+pub(super) struct ToolCallHooks {
+    /// Lets a call pass with any result, refuses it with an error, whose message is the reason.
+    pub(super) before: Option<Answerer>,
+    /// Sees the outcome. What it answers is not read.
+    pub(super) after: Option<Answerer>,
+}
+
+impl Inner {
+    /// Sends a request; asks and tells the host's hooks if it is a tool call.
+    pub(super) async fn hooked_request(
+        &self,
+        method: &str,
+        params: Option<&Raw>,
+        options: &RequestOptions,
+    ) -> Result<Raw, ClientError> {
+        let hooks = &self.handlers.tool_calls;
+        if method != "tools/call" || (hooks.before.is_none() && hooks.after.is_none()) {
+            return self.request(method, params, options).await;
+        }
+        Box::pin(self.hooked_call(params, options)).await
+    }
+
+    async fn hooked_call(
+        &self,
+        params: Option<&Raw>,
+        options: &RequestOptions,
+    ) -> Result<Raw, ClientError> {
+        // Nobody is to be asked about what can't be sent.
+        self.open_session()?;
+        let call = self.described_call(params);
+        let hooks = &self.handlers.tool_calls;
+        let report = Report {
+            after: hooks.after.clone(),
+            call: call.clone(),
+            runtime: self.runtime.clone(),
+        };
+        let consent = match &hooks.before {
+            Some(before) => asked(before.clone(), Some(call)).await.map(drop),
+            None => Ok(()),
+        };
+        let outcome = match consent {
+            Ok(()) => self.request("tools/call", params, options).await,
+            Err(refusal) => Err(ClientError::ToolCallRefused {
+                reason: refusal.message.into_owned(),
+            }),
+        };
+        report.end(&outcome).await;
+        outcome
+    }
+
+    /// A [`ToolCall`] in JSON.
+    fn described_call(&self, params: Option<&Raw>) -> Raw {
+        static NUMBER: AtomicU64 = AtomicU64::new(1);
+        let id = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let member = |name| params.and_then(|params| params.member(name));
+        let name = member("name").unwrap_or_else(|| Raw::string(""));
+        let mut call = format!(r#"{{"id":{id},"name":{name}"#);
+        if let Some(arguments) = member("arguments") {
+            call += &format!(r#","arguments":{arguments}"#);
+        }
+        let known = Raw::string_value(&name).and_then(|name| self.tools().annotations(&name));
+        if let Some(annotations) = known.and_then(|known| Raw::from_serialize(&known).ok()) {
+            call += &format!(r#","annotations":{annotations}"#);
+        }
+        call.push('}');
+        Raw::from_trusted(call)
+    }
+}
+
+/// Tells the outcome of a call once; dropped before, that its caller gave it up.
+struct Report {
+    after: Option<Answerer>,
+    call: Raw,
+    runtime: tokio::runtime::Handle,
+}
+
+impl Report {
+    async fn end(mut self, outcome: &Result<Raw, ClientError>) {
+        let Some(after) = self.after.take() else {
+            return;
+        };
+        let outcome = match outcome {
+            Ok(result) => format!(r#""result":{result}"#),
+            Err(error) => failed(error.kind().as_str(), &error.to_string()),
+        };
+        // In a task of its own: it is told, too, if the caller gives up meanwhile.
+        let telling = background::spawn(&self.runtime, tell(after, self.call.clone(), outcome));
+        // A panic of the hook was logged.
+        let _ = telling.await;
+    }
+}
+
+impl Drop for Report {
+    fn drop(&mut self) {
+        if let Some(after) = self.after.take() {
+            let outcome = failed("cancelled", "the caller gave the call up");
+            background::spawn(&self.runtime, tell(after, self.call.clone(), outcome));
+        }
+    }
+}
+
+fn failed(kind: &str, message: &str) -> String {
+    let message = Raw::string(message);
+    format!(r#""error":{{"kind":"{kind}","message":{message}}}"#)
+}
+
+async fn tell(after: Answerer, call: Raw, outcome: String) {
+    let params = Raw::from_trusted(format!(r#"{{"call":{call},{outcome}}}"#));
+    if let Err(error) = asked(after, Some(params)).await {
+        tracing::warn!("the hook of tool outcomes failed: {error}");
+    }
+}
