@@ -45,9 +45,11 @@ public:
     on_question(&mcpl_client_on_list_roots, std::forward<F>(handler));
   }
 
-  /// Asked about each tool call before anything of it is sent (`mcpl_client_on_tool_call`): a handler returns `"{}"` to let
-  /// it pass, or throws an RpcError whose message is the reason of the refusal.
-  template <class F> void on_tool_call(F &&handler) { on_question(&mcpl_client_on_tool_call, std::forward<F>(handler)); }
+  /// Asked about each tool call before anything of it is sent (`mcpl_client_on_tool_call`): a handler returns `"{}"` to
+  /// let it pass, or throws an RpcError whose message is the reason of the refusal.
+  template <class F> void on_tool_call(F &&handler) {
+    on_question(&mcpl_client_on_tool_call, std::forward<F>(handler));
+  }
 
   /// Told how each tool call ended (`mcpl_client_on_tool_outcome`); a handler returns `"{}"`.
   template <class F> void on_tool_outcome(F &&handler) {
