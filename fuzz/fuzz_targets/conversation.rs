@@ -99,7 +99,7 @@ impl Driver {
             Heard::Withdrawn(id) => self.questions.retain(|question| *question != id),
             Heard::Notification(notification) => self.cache.heard(&notification),
             Heard::Reply(message) => sent(&message),
-            Heard::Progress(..) | Heard::Nothing(_) => {}
+            Heard::Progress(..) | Heard::Violation(_) | Heard::Nothing(_) => {}
         }
     }
 

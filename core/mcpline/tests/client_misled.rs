@@ -83,6 +83,8 @@ enum Reply {
     Whole(&'static str),
     /// 200 with one JSON-RPC message.
     Json(Value),
+    /// 200 with these messages as an event stream that ends.
+    Events(Vec<Value>),
     /// A status and further headers, without a body.
     Status(&'static str),
     /// The stream of HTTP+SSE, which stays open.
@@ -138,6 +140,15 @@ async fn one(
                 body.len()
             );
             writer.write_all((head + &body).as_bytes()).await
+        }
+        Reply::Events(messages) => {
+            let mut stream = String::from(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n",
+            );
+            for message in messages {
+                stream.push_str(&format!("data: {message}\n\n"));
+            }
+            writer.write_all(stream.as_bytes()).await
         }
         Reply::Status(status) => {
             let head =
@@ -331,4 +342,32 @@ async fn a_list_whose_pages_are_too_large_together_is_given_up() {
     };
     assert!(matches!(error, ClientError::Invalid { .. }), "{error}");
     assert_eq!(pages, 10);
+}
+
+#[runtimes::test]
+async fn a_request_by_a_server_of_2026_gets_no_answer_over_http() {
+    let sent = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = sent.clone();
+    let url = served(move |_, message| {
+        let what = message["method"].as_str().unwrap_or("a response");
+        seen.lock().expect("not poisoned").push(what.to_owned());
+        let result = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+            "ttlMs": 0, "cacheScope": "public", "tools": []});
+        let answer = json!({"jsonrpc": "2.0", "id": message["id"], "result": result});
+        match what {
+            "server/discover" => Reply::Json(answer),
+            _ => Reply::Events(vec![
+                json!({"jsonrpc": "2.0", "id": "q", "method": "ping"}),
+                json!({"jsonrpc": "2.0", "id": "r", "method": "roots/list"}),
+                answer,
+            ]),
+        }
+    });
+    let client = Client::builder("host", "1").connect(url.await).await;
+    let client = client.expect("connects");
+    client.list_tools().await.expect("a list");
+    client.list_tools().await.expect("a list");
+    client.close().await;
+    let sent = sent.lock().expect("not poisoned").clone();
+    assert_eq!(sent, ["server/discover", "tools/list", "tools/list"]);
 }

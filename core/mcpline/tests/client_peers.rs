@@ -682,3 +682,32 @@ async fn a_header_that_no_longer_matches_has_the_tools_listed_anew_and_the_call_
     client.close().await;
     stop.stop();
 }
+
+#[runtimes::test]
+async fn a_request_by_a_server_of_2026_gets_no_answer() {
+    let sent = Arc::new(Mutex::new(Vec::new()));
+    let seen = sent.clone();
+    let server = scripted(move |_, message| {
+        let what = message["method"].as_str().unwrap_or("a response");
+        seen.lock().expect("not poisoned").push(what.to_owned());
+        let mut said: Vec<Act> = ["ping", "roots/list", "no/such"]
+            .into_iter()
+            .map(|method| Act::Say(json!({"jsonrpc": "2.0", "id": method, "method": method})))
+            .collect();
+        said.extend(match what {
+            "server/discover" => return discovered(message),
+            _ => result(message, json!({"resultType": "complete", "tools": []})),
+        });
+        said
+    });
+    let client = Client::builder("host", "1")
+        .roots([Root::new("file:///a").expect("a root")])
+        .connect(server.address())
+        .await
+        .expect("connects");
+    client.list_tools().await.expect("a list");
+    // Messages arrive in order: what was sent before is known once this one is answered.
+    client.list_tools().await.expect("a list");
+    let sent = sent.lock().expect("not poisoned").clone();
+    assert_eq!(sent, ["server/discover", "tools/list", "tools/list"]);
+}

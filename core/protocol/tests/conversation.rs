@@ -160,15 +160,20 @@ fn questions_are_answered_once_and_only_where_they_may_be_put() {
 }
 
 #[test]
-fn a_server_of_2026_cannot_ask_on_its_own() {
+fn a_request_by_a_server_of_2026_is_dropped_with_a_warning() {
     let mut conversation = conversation(Revision::V2026_07_28);
-    for method in ["elicitation/create", "roots/list", "ping"] {
-        let question = json!({"jsonrpc": "2.0", "id": 1, "method": method});
-        let Heard::Reply(refusal) = conversation.hear(message(&question), SECOND) else {
-            panic!("{method} was taken");
+    for method in ["elicitation/create", "roots/list", "ping", "no/such"] {
+        let request = json!({"jsonrpc": "2.0", "id": 1, "method": method});
+        let heard = conversation.hear(message(&request), SECOND);
+        let Heard::Violation(warning) = heard else {
+            panic!("{method}: {heard:?}");
         };
-        assert_eq!(json_of(&refusal)["error"]["code"], -32601);
+        assert!(warning.contains(method), "{warning}");
     }
+    let unreadable = br#"{"jsonrpc":"2.0","id":"q","method":"roots/list","params":[1]}"#;
+    let error = read(Bytes::from_static(unreadable)).expect_err("params must be an object");
+    let heard = conversation.hear_unreadable(error, None);
+    assert!(matches!(heard, Heard::Violation(_)), "{heard:?}");
 }
 
 #[test]

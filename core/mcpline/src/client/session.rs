@@ -280,6 +280,7 @@ impl Session {
                 }
             }
             Heard::Reply(message) => self.send(message, Purpose::Answer),
+            Heard::Violation(why) => tracing::warn!("{}", Printable(why)),
             Heard::Nothing(why) => tracing::debug!("{}", Printable(why)),
         }
     }

@@ -61,6 +61,8 @@ pub enum Heard<H> {
     Notification(Notification),
     /// Answered by the protocol itself: send this.
     Reply(Vec<u8>),
+    /// The server broke a rule, and nothing follows; the text says which, for a warning in a log.
+    Violation(String),
     /// Nothing follows; the text says why, for a log.
     Nothing(String),
 }
@@ -97,20 +99,13 @@ impl<H> Conversation<H> {
                 meta::CLIENT_CAPABILITIES,
             );
         }
-        let mut answerable = BTreeSet::new();
-        if features.server_requests {
-            let declared = [
-                ("sampling/createMessage", capabilities.sampling.is_some()),
-                ("elicitation/create", capabilities.elicitation.is_some()),
-                ("roots/list", capabilities.roots.is_some()),
-            ];
-            answerable.extend(
-                declared
-                    .iter()
-                    .filter(|(_, is)| *is)
-                    .map(|(method, _)| *method),
-            );
-        }
+        let declared = [
+            ("sampling/createMessage", capabilities.sampling.is_some()),
+            ("elicitation/create", capabilities.elicitation.is_some()),
+            ("roots/list", capabilities.roots.is_some()),
+        ];
+        let declared = declared.into_iter().filter(|(_, is)| *is);
+        let answerable = declared.map(|(method, _)| method).collect();
         Self {
             revision: opened.revision,
             standing,
@@ -206,9 +201,12 @@ impl<H> Conversation<H> {
 
     /// Takes in what could not be read. `course` is the request on whose stream it came: that one has its answer
     /// then, if an unreadable one. A request of the server's that has a readable id is refused under it, because the server
-    /// waits.
+    /// waits, where the revision lets servers send requests.
     pub fn hear_unreadable(&mut self, error: ReadError, course: Option<CallKey>) -> Heard<H> {
         if let (Some(id), Shape::Request) = (&error.id, error.shape) {
+            if !self.revision.features().server_requests {
+                return Heard::Violation(self.unasked("that cannot be read"));
+            }
             return Heard::Reply(refusal(id, &error.error));
         }
         let id = match (&error.id, course) {
@@ -227,7 +225,19 @@ impl<H> Conversation<H> {
         }
     }
 
+    /// What to log of a request that the revision lets no server send. Clients send no responses there, not even errors
+    /// (2026-07-28, `basic/patterns`).
+    fn unasked(&self, request: &str) -> String {
+        format!(
+            "the server sent a request {request}, which is dropped: servers send none in revision {}",
+            self.revision
+        )
+    }
+
     fn asked(&mut self, request: Request) -> Heard<H> {
+        if !self.revision.features().server_requests {
+            return Heard::Violation(self.unasked(request.method.as_str()));
+        }
         if request.method == Method::Ping && self.revision.features().ping {
             let mut reply = Vec::new();
             encode::response(&mut reply, &request.id, b"{}");
