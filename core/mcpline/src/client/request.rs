@@ -5,7 +5,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use mcpline_protocol::client::{
-    Ask, CallTimeouts, InputNeeded, OutputCheck, ToolPage, is_cacheable, is_header_mismatch,
+    Ask, CallTimeouts, InputNeeded, OutputCheck, ToolPage, asks_for_input, is_cacheable,
+    is_header_mismatch,
 };
 use mcpline_protocol::wire::header::standard_headers;
 use mcpline_protocol::wire::{Kind, Method, Params, Raw};
@@ -61,10 +62,8 @@ impl Inner {
             let asked = retry.as_ref().or(params);
             match self.ask(&session, &name, asked, options).await {
                 Ok(result) => {
-                    let asks = session.revision().features().mrtr && may_ask(&name);
-                    let needed = match asks && !options.by_hand {
-                        true => InputNeeded::of(&result)
-                            .map_err(|reason| ClientError::Invalid { reason })?,
+                    let needed = match session.revision().features().result_type {
+                        true => self.input_needed(&name, &result, options)?,
                         false => None,
                     };
                     let Some(needed) = needed else {
@@ -151,6 +150,26 @@ impl Inner {
             headers.extend(self.tools().headers(&tool, arguments.as_ref()));
         }
         headers
+    }
+
+    /// What a result asks the host for, unless it is complete or the caller's to answer.
+    fn input_needed(
+        &self,
+        method: &Method,
+        result: &Raw,
+        options: &RequestOptions,
+    ) -> Result<Option<InputNeeded>, ClientError> {
+        let extensions = &self.handlers.capabilities.extensions;
+        if options.by_hand && extensions.as_ref().is_some_and(|all| !all.is_empty()) {
+            return Ok(None);
+        }
+        let needed = match asks_for_input(result) {
+            Ok(true) if may_ask(method) && !options.by_hand => InputNeeded::of(result),
+            known => known.map(|_| None),
+        };
+        needed.map_err(|reason| ClientError::Invalid {
+            reason: format!("the result of {method}: {reason}"),
+        })
     }
 
     /// Checks a result of a tool against its output schema, if that takes no time; what remains to be checked if it may.

@@ -146,7 +146,8 @@ pub struct RequestOptions {
     pub reissue: Reissue,
     /// Whether a result that is kept will not do: ask the server.
     pub fresh: bool,
-    /// Whether a result that asks for input is returned as it is, for the caller to answer (2026-07-28).
+    /// Whether a result that asks for input is returned as it is, for the caller to answer (2026-07-28); so is one of a
+    /// type of its own (`resultType`) if the client declares extensions, which may bring such.
     pub by_hand: bool,
 }
 

@@ -24,5 +24,5 @@ pub use capabilities::undeclared_capability;
 pub use conversation::{Ask, Conversation, Heard, is_header_mismatch};
 pub use opening::{OpenAttempt, OpenError, OpenTimeouts, Opened, Opening, Plan, Step};
 pub use output::OutputCheck;
-pub use rounds::{InputNeeded, InputQuestion};
+pub use rounds::{InputNeeded, InputQuestion, asks_for_input};
 pub use tools::{Learnt, MAX_KNOWN_TOOLS, MAX_KNOWN_TOOLS_BYTES, ToolBook, ToolPage};

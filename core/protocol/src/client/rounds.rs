@@ -23,15 +23,38 @@ pub struct InputQuestion {
     pub params: Option<Raw>,
 }
 
+/// Most characters of an unknown type of a result that an error repeats.
+const MAX_SHOWN_TYPE: usize = 64;
+
+/// Whether `result` asks for input instead of being complete, as a result without `resultType` is (2026-07-28, `basic`,
+/// ResultType).
+///
+/// # Errors
+/// The result is of another type. Extensions may bring some, but a client must hold those that it doesn't know for
+/// invalid.
+pub fn asks_for_input(result: &Raw) -> Result<bool, String> {
+    // The member stands first or last in most results and is missing in most of the handshake era.
+    let Some(kind) = result.member("resultType").filter(|kind| !kind.is_null()) else {
+        return Ok(false);
+    };
+    match kind.string_value().as_deref() {
+        Some("complete") => Ok(false),
+        Some("input_required") => Ok(true),
+        Some(other) => {
+            let shown: String = other.chars().take(MAX_SHOWN_TYPE).collect();
+            Err(format!("the client does not know the resultType {shown:?}"))
+        }
+        None => Err("resultType is not a string".to_owned()),
+    }
+}
+
 impl InputNeeded {
     /// What `result` asks for; `None` if it is a result that does not ask. A result without `resultType` is complete.
     ///
     /// # Errors
-    /// What is wrong with a result that says it asks.
+    /// What is wrong with a result that says it asks, or is of a type that [`asks_for_input`] does not know.
     pub fn of(result: &Raw) -> Result<Option<Self>, String> {
-        // The member stands first or last in most results and is missing in most of the handshake era.
-        let kind = result.member("resultType");
-        if kind.as_ref().and_then(Raw::string_value).as_deref() != Some("input_required") {
+        if !asks_for_input(result)? {
             return Ok(None);
         }
         let mut questions = Vec::new();

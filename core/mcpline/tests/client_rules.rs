@@ -1,0 +1,184 @@
+//! Rules that a client keeps at servers which break them, or leave them a choice: types of results, subscriptions,
+//! questions that the host can't answer, tools that need a task, cursors that became invalid.
+
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpline::client::{
+    Address, Channel, Client, ClientBuilder, ClientError, ClientErrorKind, Dial, RequestOptions,
+};
+use mcpline::protocol::Raw;
+use mcpline::protocol::vocabulary::{
+    ElicitAction, ElicitResult, ElicitationCapability, JsonObject, SamplingCapability,
+};
+use mcpline::{Revision, RpcError};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+type Script = dyn Fn(&Value, &dyn Fn(Value)) + Send + Sync;
+
+/// A server in one revision that a closure plays: it is given each message after the opening, and what says something.
+#[derive(Clone)]
+struct Peer {
+    revision: Revision,
+    capabilities: Value,
+    script: Arc<Script>,
+    /// The methods that it was sent, "response" for a response.
+    sent: Arc<Mutex<Vec<String>>>,
+}
+
+impl Peer {
+    fn new(
+        revision: Revision,
+        script: impl Fn(&Value, &dyn Fn(Value)) + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            revision,
+            capabilities: json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}}),
+            script: Arc::new(script),
+            sent: Arc::default(),
+        }
+    }
+
+    async fn connect(&self, host: ClientBuilder) -> Client {
+        let revision = self.revision;
+        host.configure(|settings| settings.revisions = vec![revision])
+            .connect(Address::Custom(Arc::new(self.clone())))
+            .await
+            .expect("connects")
+    }
+
+    fn hear(&self, message: &Value, say: &dyn Fn(Value)) {
+        let method = message["method"].as_str().unwrap_or("response");
+        let capabilities = &self.capabilities;
+        match method {
+            "server/discover" => say(result(
+                message,
+                json!({"resultType": "complete", "supportedVersions": [self.revision], "capabilities": capabilities,
+                       "ttlMs": 0, "cacheScope": "public"}),
+            )),
+            "initialize" => say(result(
+                message,
+                json!({"protocolVersion": self.revision, "capabilities": capabilities,
+                       "serverInfo": {"name": "peer", "version": "1"}}),
+            )),
+            "notifications/initialized" => {}
+            _ => {
+                self.sent
+                    .lock()
+                    .expect("not poisoned")
+                    .push(method.to_owned());
+                (self.script)(message, say);
+            }
+        }
+    }
+
+    fn count(&self, method: &str) -> usize {
+        let sent = self.sent.lock().expect("not poisoned");
+        sent.iter().filter(|sent| *sent == method).count()
+    }
+}
+
+impl Dial for Peer {
+    fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
+        let (to_server, mut messages) = mpsc::unbounded_channel::<Bytes>();
+        let (answers, from_server) = mpsc::channel(100);
+        let peer = self.clone();
+        tokio::spawn(async move {
+            while let Some(message) = messages.recv().await {
+                let message = serde_json::from_slice(&message).expect("JSON");
+                let said = Mutex::new(Vec::new());
+                peer.hear(&message, &|message| {
+                    said.lock().expect("not poisoned").push(message);
+                });
+                for message in said.into_inner().expect("not poisoned") {
+                    if answers.send(message.to_string().into()).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        Box::pin(async {
+            Ok(Channel {
+                to_server,
+                from_server,
+            })
+        })
+    }
+}
+
+fn host() -> ClientBuilder {
+    Client::builder("host", "1")
+}
+
+fn result(to: &Value, result: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": to["id"], "result": result})
+}
+
+fn notification(method: &str, params: Value) -> Value {
+    json!({"jsonrpc": "2.0", "method": method, "params": params})
+}
+
+#[runtimes::test]
+async fn a_result_of_an_unknown_type_is_invalid_since_2026() {
+    let answer = |kind: Value| {
+        move |message: &Value, say: &dyn Fn(Value)| {
+            say(result(
+                message,
+                json!({"resultType": kind, "content": [], "tools": []}),
+            ));
+        }
+    };
+    let call = Raw::from_trusted(r#"{"name":"t"}"#);
+    let mut by_hand = RequestOptions::new();
+    by_hand.by_hand = true;
+    for kind in [json!("task"), json!(""), json!(7)] {
+        let peer = Peer::new(Revision::V2026_07_28, answer(kind.clone()));
+        let client = peer.connect(host()).await;
+        for outcome in [
+            client.list_tools().await.map(drop),
+            client.call_tool("t", json!({})).await.map(drop),
+            client
+                .request("tools/call", Some(&call), &by_hand)
+                .await
+                .map(drop),
+        ] {
+            let error = outcome.expect_err("an unknown type");
+            assert!(
+                matches!(&error, ClientError::Invalid { reason } if reason.contains("resultType")),
+                "{kind}: {error}"
+            );
+        }
+        client.close().await;
+        // Extensions bring types of results, which whoever declares one reads by hand.
+        let extended = host().capabilities(|all| {
+            let extension = ("com.example/tasks".to_owned(), JsonObject::new());
+            all.extensions = Some([extension].into_iter().collect());
+        });
+        let client = peer.connect(extended).await;
+        client.list_tools().await.expect_err("an unknown type");
+        let given = client.request("tools/call", Some(&call), &by_hand).await;
+        let given: Value = given.expect("a result").decode().expect("JSON");
+        assert_eq!(given["resultType"], kind);
+        client.close().await;
+    }
+    for (revision, kind) in [
+        (Revision::V2026_07_28, json!("complete")),
+        (Revision::V2026_07_28, Value::Null),
+        (Revision::V2025_11_25, json!("task")),
+    ] {
+        let client = Peer::new(revision, answer(kind)).connect(host()).await;
+        client.list_tools().await.expect("a list");
+        client.call_tool("t", json!({})).await.expect("a result");
+        client.close().await;
+    }
+}
+
+/// Whatever has to happen soon.
+async fn soon<T>(what: impl Future<Output = T>) -> T {
+    tokio::time::timeout(Duration::from_secs(60), what)
+        .await
+        .expect("it happens")
+}
