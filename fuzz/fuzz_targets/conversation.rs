@@ -95,6 +95,7 @@ impl Driver {
                     self.result(&result);
                 }
             }
+            Heard::Unsubscribed(_, handle, _) => self.end(handle),
             Heard::Question(request) => self.questions.push(request.id),
             Heard::Withdrawn(id) => self.questions.retain(|question| *question != id),
             Heard::Notification(notification) => self.cache.heard(&notification),

@@ -176,9 +176,60 @@ async fn a_result_of_an_unknown_type_is_invalid_since_2026() {
     }
 }
 
+/// Acknowledges the subscription with this id.
+fn acknowledge(id: &Value, notifications: Value) -> Value {
+    notification(
+        "notifications/subscriptions/acknowledged",
+        json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}, "notifications": notifications}),
+    )
+}
+
 /// Whatever has to happen soon.
 async fn soon<T>(what: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), what)
         .await
         .expect("it happens")
+}
+
+#[runtimes::test]
+async fn a_subscription_that_its_server_cancels_is_taken_up_again() {
+    let listening = Mutex::new(Value::Null);
+    let peer = Peer::new(Revision::V2026_07_28, move |message, say| {
+        let mut listening = listening.lock().expect("not poisoned");
+        match message["method"].as_str() {
+            Some("subscriptions/listen") => {
+                *listening = message["id"].clone();
+                say(acknowledge(
+                    &listening,
+                    message["params"]["notifications"].clone(),
+                ));
+            }
+            Some("tools/call") => {
+                // About no subscription: servers have nothing else to cancel.
+                let own = json!({"requestId": message["id"], "reason": "?"});
+                say(notification("notifications/cancelled", own));
+                say(result(
+                    message,
+                    json!({"resultType": "complete", "content": []}),
+                ));
+                let subscription = json!({"requestId": *listening, "reason": "moving"});
+                say(notification("notifications/cancelled", subscription));
+            }
+            _ => {}
+        }
+    });
+    let (heard, mut hear) = mpsc::unbounded_channel();
+    let host = host().on_notification(move |notification| {
+        // The test may be over.
+        let _ = heard.send(notification.method.as_str().to_owned());
+    });
+    let client = peer.connect(host).await;
+    let acknowledged = Some("notifications/subscriptions/acknowledged".to_owned());
+    assert_eq!(soon(hear.recv()).await, acknowledged);
+    client.call_tool("t", json!({})).await.expect("a result");
+    assert_eq!(soon(hear.recv()).await, acknowledged);
+    assert_eq!(peer.count("subscriptions/listen"), 2);
+    // The server knows that it is over.
+    assert_eq!(peer.count("notifications/cancelled"), 0);
+    client.close().await;
 }

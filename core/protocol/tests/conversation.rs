@@ -508,3 +508,28 @@ fn what_is_remembered_of_tools_is_bounded_in_bytes() {
     let known = ["a", "b", "c", "d"].map(|name| book.output_check(name, &result).is_some());
     assert_eq!(known, [true, true, true, false]);
 }
+
+#[test]
+fn a_server_ends_nothing_but_subscriptions() {
+    let mut conversation = conversation(Revision::V2026_07_28);
+    let (call, _) = conversation.ask(&Ask::new("tools/call", None), "call", SECOND);
+    let (key, _) = conversation.ask(&Ask::new("subscriptions/listen", None), "listener", SECOND);
+    let cancellation = |id: u64| {
+        message(
+            &json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                        "params": {"requestId": id, "reason": "moving"}}),
+        )
+    };
+    for id in [call.number(), 99] {
+        let heard = conversation.hear(cancellation(id), SECOND);
+        assert!(matches!(heard, Heard::Nothing(_)), "{heard:?}");
+    }
+    let heard = conversation.hear(cancellation(key.number()), SECOND);
+    let Heard::Unsubscribed(ended, "listener", Some(reason)) = heard else {
+        panic!("{heard:?}");
+    };
+    assert_eq!((ended, reason.as_str()), (key, "moving"));
+    let heard = conversation.hear(cancellation(key.number()), SECOND);
+    assert!(matches!(heard, Heard::Nothing(_)), "{heard:?}");
+    assert_eq!(conversation.waiter(call), Some(&"call"));
+}

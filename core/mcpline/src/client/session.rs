@@ -274,6 +274,17 @@ impl Session {
             Heard::Progress(key, progress) => self.report(key, progress),
             Heard::Question(request) => self.question(request),
             Heard::Withdrawn(id) => self.withdraw(&id),
+            Heard::Unsubscribed(key, waiter, reason) => {
+                // Over HTTP its stream may still be open.
+                self.link.abandon(key.number());
+                let why = match reason {
+                    Some(reason) => format!("the server ended the subscription: {reason}"),
+                    None => "the server ended the subscription".to_owned(),
+                };
+                tracing::debug!("{}", Printable(&why));
+                // Whoever waited may be gone.
+                let _ = waiter.answer.send(Err(ClientError::lost(why)));
+            }
             Heard::Notification(notification) => {
                 if let Some(client) = self.client.upgrade() {
                     client.told(&notification);

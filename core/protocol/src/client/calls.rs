@@ -313,7 +313,7 @@ impl<H> Calls<H> {
         Some(entry)
     }
 
-    fn key_of(&self, id: &RequestId) -> Option<CallKey> {
+    pub(super) fn key_of(&self, id: &RequestId) -> Option<CallKey> {
         let number = u64::try_from(id.as_integer()?).ok()?;
         Some(CallKey(number)).filter(|key| self.open.contains_key(key))
     }

@@ -1,5 +1,6 @@
 //! An open conversation as its client sees it: requests go out complete, whatever arrives is told apart.
 
+use std::borrow::Cow;
 use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -57,6 +58,8 @@ pub enum Heard<H> {
     Question(Request),
     /// The server needs the answer to this question no longer.
     Withdrawn(RequestId),
+    /// The server has ended a subscription, a request of ours, for the reason that it gives.
+    Unsubscribed(CallKey, H, Option<String>),
     /// The server tells something.
     Notification(Notification),
     /// Answered by the protocol itself: send this.
@@ -76,6 +79,9 @@ pub struct Conversation<H> {
     /// Methods that the server may ask with, because their capability was declared.
     answerable: BTreeSet<&'static str>,
     calls: Calls<H>,
+    /// Those of the calls that are subscriptions: a server can cancel nothing else (2026-07-28,
+    /// `basic/patterns/cancellation`).
+    subscriptions: BTreeSet<CallKey>,
     questions: HashSet<RequestId>,
 }
 
@@ -111,6 +117,7 @@ impl<H> Conversation<H> {
             standing,
             answerable,
             calls: Calls::new(opened.next_id),
+            subscriptions: BTreeSet::new(),
             questions: HashSet::new(),
         }
     }
@@ -128,6 +135,11 @@ impl<H> Conversation<H> {
     /// Begins a request: its key, and the message to send.
     pub fn ask(&mut self, ask: &Ask<'_>, handle: H, now: Duration) -> (CallKey, Vec<u8>) {
         let key = self.calls.begin(handle, ask.timeouts, ask.listens, now);
+        if ask.method == "subscriptions/listen" {
+            let calls = &self.calls;
+            self.subscriptions.retain(|key| calls.get(*key).is_some());
+            self.subscriptions.insert(key);
+        }
         let params = self.params_of(ask, key);
         let mut message = Vec::with_capacity(params.len() + ask.method.len() + 64);
         let params = (!params.is_empty()).then_some(params.as_bytes());
@@ -264,14 +276,24 @@ impl<H> Conversation<H> {
             Method::NotificationsProgress => {
                 told(self.calls.progressed(notification.params.as_ref(), now))
             }
-            Method::NotificationsCancelled => {
-                let id = notification.params.as_ref().and_then(withdrawn_id);
-                match id.filter(|id| self.questions.remove(id)) {
-                    Some(id) => Heard::Withdrawn(id),
-                    None => Heard::Nothing("a cancellation of no question in flight".to_owned()),
-                }
-            }
+            Method::NotificationsCancelled => self.cancelled(notification.params.as_ref()),
             _ => Heard::Notification(notification),
+        }
+    }
+
+    fn cancelled(&mut self, params: Option<&Params>) -> Heard<H> {
+        let id = params.and_then(withdrawn_id);
+        if let Some(id) = id.as_ref().filter(|id| self.questions.remove(*id)) {
+            return Heard::Withdrawn(id.clone());
+        }
+        let key = id.and_then(|id| self.calls.key_of(&id));
+        let key = key.filter(|key| self.subscriptions.remove(key));
+        let subscription = key.and_then(|key| Some((key, self.calls.remove(key)?)));
+        match subscription {
+            Some((key, handle)) => Heard::Unsubscribed(key, handle, params.and_then(reason)),
+            None => Heard::Nothing(
+                "a cancellation of no question and no subscription in flight".to_owned(),
+            ),
         }
     }
 
@@ -353,6 +375,10 @@ fn refusal(id: &RequestId, error: &RpcError) -> Vec<u8> {
 
 fn withdrawn_id(params: &Params) -> Option<RequestId> {
     RequestId::from_raw(&params.get("requestId")?).ok()
+}
+
+fn reason(params: &Params) -> Option<String> {
+    params.get_str("reason").map(Cow::into_owned)
 }
 
 /// Whether an error says that a header did not match its request, so that the tools should be listed anew and the
