@@ -233,3 +233,68 @@ async fn a_subscription_that_its_server_cancels_is_taken_up_again() {
     assert_eq!(peer.count("notifications/cancelled"), 0);
     client.close().await;
 }
+
+/// Keeps what is logged at this level on this thread.
+#[derive(Clone)]
+struct Log(tracing::Level, Arc<Mutex<Vec<String>>>);
+
+impl Log {
+    fn new(level: tracing::Level) -> Self {
+        Self(level, Arc::default())
+    }
+
+    fn has(&self, text: &str) -> bool {
+        let kept = self.1.lock().expect("not poisoned");
+        kept.iter().any(|line| line.contains(text))
+    }
+}
+
+impl tracing::field::Visit for Log {
+    fn record_debug(&mut self, _: &tracing::field::Field, value: &dyn std::fmt::Debug) {
+        self.1
+            .lock()
+            .expect("not poisoned")
+            .push(format!("{value:?}"));
+    }
+}
+
+impl tracing::Subscriber for Log {
+    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
+        tracing::span::Id::from_u64(1)
+    }
+
+    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
+
+    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
+
+    fn event(&self, event: &tracing::Event<'_>) {
+        if *event.metadata().level() == self.0 {
+            event.record(&mut self.clone());
+        }
+    }
+
+    fn enter(&self, _: &tracing::span::Id) {}
+
+    fn exit(&self, _: &tracing::span::Id) {}
+}
+
+#[tokio::test]
+async fn the_reason_of_a_withdrawn_question_is_logged() {
+    let log = Log::new(tracing::Level::DEBUG);
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let peer = Peer::new(Revision::V2025_11_25, |message, say| {
+        say(json!({"jsonrpc": "2.0", "id": "q", "method": "sampling/createMessage", "params": {}}));
+        let reason = json!({"requestId": "q", "reason": "the user left"});
+        say(notification("notifications/cancelled", reason));
+        say(result(message, json!({})));
+    });
+    let host = host().sample_with(Arc::new(|_| Box::pin(std::future::pending())));
+    let client = peer.connect(host).await;
+    client.ping().await.expect("a sign of life");
+    assert!(log.has("the user left"));
+    client.close().await;
+}

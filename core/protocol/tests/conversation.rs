@@ -131,10 +131,10 @@ fn questions_are_answered_once_and_only_where_they_may_be_put() {
         conversation.hear(message(&question), SECOND),
         Heard::Question(_)
     ));
-    let withdrawal = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "q"}});
+    let withdrawal = json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "q", "reason": "late"}});
     assert!(matches!(
         conversation.hear(message(&withdrawal), SECOND),
-        Heard::Withdrawn(_)
+        Heard::Withdrawn(_, Some(reason)) if reason == "late"
     ));
     assert!(
         conversation

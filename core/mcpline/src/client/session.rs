@@ -273,7 +273,13 @@ impl Session {
             }
             Heard::Progress(key, progress) => self.report(key, progress),
             Heard::Question(request) => self.question(request),
-            Heard::Withdrawn(id) => self.withdraw(&id),
+            Heard::Withdrawn(id, reason) => {
+                tracing::debug!(
+                    "the server withdrew a request: {}",
+                    Printable(reason.as_deref().unwrap_or("no reason given"))
+                );
+                self.withdraw(&id);
+            }
             Heard::Unsubscribed(key, waiter, reason) => {
                 // Over HTTP its stream may still be open.
                 self.link.abandon(key.number());

@@ -56,8 +56,8 @@ pub enum Heard<H> {
     Progress(CallKey, crate::vocabulary::Progress),
     /// The server asks. Answer it with [`Conversation::answer`].
     Question(Request),
-    /// The server needs the answer to this question no longer.
-    Withdrawn(RequestId),
+    /// The server needs the answer to this question no longer, for the reason that it gives.
+    Withdrawn(RequestId, Option<String>),
     /// The server has ended a subscription, a request of ours, for the reason that it gives.
     Unsubscribed(CallKey, H, Option<String>),
     /// The server tells something.
@@ -284,7 +284,7 @@ impl<H> Conversation<H> {
     fn cancelled(&mut self, params: Option<&Params>) -> Heard<H> {
         let id = params.and_then(withdrawn_id);
         if let Some(id) = id.as_ref().filter(|id| self.questions.remove(*id)) {
-            return Heard::Withdrawn(id.clone());
+            return Heard::Withdrawn(id.clone(), params.and_then(reason));
         }
         let key = id.and_then(|id| self.calls.key_of(&id));
         let key = key.filter(|key| self.subscriptions.remove(key));
