@@ -234,6 +234,45 @@ async fn a_subscription_that_its_server_cancels_is_taken_up_again() {
     client.close().await;
 }
 
+#[runtimes::test]
+async fn a_subscription_fails_unless_its_own_acknowledgement_has_the_resource() {
+    // What the server acknowledges beside: other subscriptions than the one that it was asked for.
+    for others in [
+        json!({"resourceSubscriptions": []}),
+        json!({"resourceSubscriptions": ["test://a", "test://b"]}),
+    ] {
+        let peer = Peer::new(Revision::V2026_07_28, move |message, say| {
+            if message["method"] == "subscriptions/listen" {
+                let asked = message["params"]["notifications"]["resourceSubscriptions"].as_array();
+                let mut known = asked.expect("resources").clone();
+                known.retain(|uri| uri == "test://a" || uri == "test://c");
+                say(acknowledge(&json!(999), others.clone()));
+                say(acknowledge(&json!("x"), others.clone()));
+                say(acknowledge(
+                    &message["id"],
+                    json!({"resourceSubscriptions": known}),
+                ));
+            }
+        });
+        let client = peer.connect(host()).await;
+        soon(client.subscribe("test://a"))
+            .await
+            .expect("it is known");
+        let error = soon(client.subscribe("test://b")).await;
+        let error = error.expect_err("it is not known");
+        assert_eq!(error.kind(), ClientErrorKind::Unsupported, "{error}");
+        assert!(error.to_string().contains("test://b"), "{error}");
+        // What failed is no wish any more, and nothing else is in its way.
+        soon(client.subscribe("test://c"))
+            .await
+            .expect("it is known");
+        soon(client.unsubscribe("test://b"))
+            .await
+            .expect("nothing to do");
+        client.close().await;
+    }
+}
+
 /// Keeps what is logged at this level on this thread.
 #[derive(Clone)]
 struct Log(tracing::Level, Arc<Mutex<Vec<String>>>);
@@ -296,5 +335,26 @@ async fn the_reason_of_a_withdrawn_question_is_logged() {
     let client = peer.connect(host).await;
     client.ping().await.expect("a sign of life");
     assert!(log.has("the user left"));
+    client.close().await;
+}
+
+#[tokio::test]
+async fn lists_whose_changes_a_server_will_not_tell_are_logged() {
+    let log = Log::new(tracing::Level::WARN);
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let mut peer = Peer::new(Revision::V2026_07_28, |message, say| {
+        if message["method"] == "subscriptions/listen" {
+            let kinds = json!({"toolsListChanged": true, "resourceSubscriptions": ["test://a"]});
+            say(acknowledge(&message["id"], kinds));
+        }
+    });
+    let changes = json!({"listChanged": true, "subscribe": true});
+    peer.capabilities = json!({"tools": changes, "prompts": changes, "resources": changes});
+    let client = peer.connect(host().on_notification(|_| {})).await;
+    soon(client.subscribe("test://a"))
+        .await
+        .expect("it is known");
+    assert!(log.has("promptsListChanged") && log.has("resourcesListChanged"));
+    assert!(!log.has("toolsListChanged"));
     client.close().await;
 }

@@ -533,3 +533,31 @@ fn a_server_ends_nothing_but_subscriptions() {
     assert!(matches!(heard, Heard::Nothing(_)), "{heard:?}");
     assert_eq!(conversation.waiter(call), Some(&"call"));
 }
+
+#[test]
+fn an_acknowledgement_is_that_of_the_subscription_which_it_names() {
+    let mut conversation = conversation(Revision::V2026_07_28);
+    let (call, _) = conversation.ask(&Ask::new("tools/call", None), "call", SECOND);
+    let (key, _) = conversation.ask(&Ask::new("subscriptions/listen", None), "listener", SECOND);
+    let acknowledgement = |meta: Value| {
+        message(
+            &json!({"jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged",
+                    "params": {"_meta": meta, "notifications": {}}}),
+        )
+    };
+    let id = "io.modelcontextprotocol/subscriptionId";
+    for other in [
+        json!({}),
+        json!({id: call.number()}),
+        json!({id: 99}),
+        json!({id: "8"}),
+    ] {
+        let heard = conversation.hear(acknowledgement(other), SECOND);
+        assert!(matches!(heard, Heard::Notification(_)), "{heard:?}");
+    }
+    let heard = conversation.hear(acknowledgement(json!({id: key.number()})), SECOND);
+    assert!(
+        matches!(heard, Heard::Acknowledged(named, _) if named == key),
+        "{heard:?}"
+    );
+}

@@ -181,7 +181,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ClientError`].
+    /// [`ClientError::Unsupported`] if the server does not report changes of the resource, as far as it says so; other
+    /// [`ClientError`]s.
     pub async fn subscribe(&self, uri: &str) -> Result<(), ClientError> {
         self.subscription("resources/subscribe", uri, true).await
     }
@@ -203,7 +204,7 @@ impl Client {
                 session.check_capability(&Method::ResourcesSubscribe, &self.inner().settings)?;
             }
             let version = self.inner().listening.set(uri, wanted);
-            return self.inner().listening.settled(version).await;
+            return self.inner().listening.settled(version, uri).await;
         }
         let params = json!({"uri": uri});
         self.typed::<serde_json::Value>(method, Some(&params), &RequestOptions::new())

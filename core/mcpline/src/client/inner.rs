@@ -274,7 +274,6 @@ impl Inner {
         if self.listening.is_retired(notification) {
             return;
         }
-        self.listening.told(notification);
         self.listening.tell(notification);
     }
 }

@@ -8,13 +8,16 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use mcpline_protocol::client::{Ask, CallTimeouts};
-use mcpline_protocol::vocabulary::{SubscriptionFilter, meta};
+use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
+use mcpline_protocol::vocabulary::{ListenParams, SubscriptionFilter, meta};
 use mcpline_protocol::wire::{Method, Notification, Params, Raw, RequestId};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, mpsc, watch};
 
 use crate::background;
+use crate::offload::Peer;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use super::decoding::decode_elsewhere;
 use super::error::ClientError;
 use super::handlers::Listener;
 use super::inner::Inner;
@@ -37,7 +40,6 @@ pub(super) struct Listening {
     state: Mutex<State>,
     listeners: Mutex<Vec<Listener>>,
     changed: Notify,
-    acknowledged: Notify,
     settled: watch::Sender<Settled>,
 }
 
@@ -56,6 +58,8 @@ struct State {
 struct Settled {
     version: u64,
     error: Option<ClientError>,
+    /// The resources that the server left out of its acknowledgement.
+    left_out: Arc<BTreeSet<String>>,
 }
 
 impl Listening {
@@ -65,7 +69,6 @@ impl Listening {
             state: Mutex::default(),
             listeners: Mutex::new(listeners),
             changed: Notify::new(),
-            acknowledged: Notify::new(),
             settled: watch::Sender::new(Settled::default()),
         }
     }
@@ -95,18 +98,43 @@ impl Listening {
         version
     }
 
-    /// Waits until the server knows this version of the wishes.
-    pub(super) async fn settled(&self, version: u64) -> Result<(), ClientError> {
+    /// Waits until the server knows this version of the wishes, which differs from the one before in this resource.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Unsupported`] if the server does not tell changes of the resource, which is no wish then; what the
+    /// whole subscription failed with.
+    pub(super) async fn settled(&self, version: u64, uri: &str) -> Result<(), ClientError> {
         let mut settled = self.settled.subscribe();
         // The sender lives as long as `self`.
-        match settled.wait_for(|settled| settled.version >= version).await {
-            Ok(settled) => settled.error.clone().map_or(Ok(()), Err),
-            Err(_) => Err(ClientError::Closed),
+        let Ok(settled) = settled.wait_for(|settled| settled.version >= version).await else {
+            return Err(ClientError::Closed);
+        };
+        if let Some(error) = &settled.error {
+            return Err(error.clone());
         }
+        if !settled.left_out.contains(uri) {
+            return Ok(());
+        }
+        let mut state = self.lock();
+        if state.version == settled.version {
+            state.uris.remove(uri);
+        }
+        Err(ClientError::Unsupported(format!(
+            "the server does not report changes of {uri:?}: it left the resource out of the acknowledged subscription"
+        )))
     }
 
-    fn settle(&self, version: u64, error: Option<ClientError>) {
-        self.settled.send_replace(Settled { version, error });
+    fn settle(&self, version: u64, outcome: Result<BTreeSet<String>, ClientError>) {
+        let (left_out, error) = match outcome {
+            Ok(left_out) => (Arc::new(left_out), None),
+            Err(error) => (Arc::default(), Some(error)),
+        };
+        self.settled.send_replace(Settled {
+            version,
+            error,
+            left_out,
+        });
     }
 
     /// Whether anything is to be heard without being asked for.
@@ -144,12 +172,6 @@ impl Listening {
         let listeners = self.listeners().clone();
         for listener in &listeners {
             listener(notification);
-        }
-    }
-
-    pub(super) fn told(&self, notification: &Notification) {
-        if notification.method == Method::NotificationsSubscriptionsAcknowledged {
-            self.acknowledged.notify_one();
         }
     }
 
@@ -238,13 +260,15 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
         };
         let (filter, version) = client.listening.filter(&client, &session);
         let wanted = filter != SubscriptionFilter::default();
+        let mut left_out = BTreeSet::new();
         let mut next = wanted.then(|| ask(&session, &filter));
         let mut ended = match &mut next {
-            Some(next) => tokio::select! {
+            Some((next, acknowledgement)) => tokio::select! {
                 biased;
                 ended = next => Some(ended),
-                () = client.listening.acknowledged.notified() => {
+                Some(acknowledged) = acknowledgement.recv() => {
                     pause = FIRST_PAUSE;
+                    left_out = compare(client.handlers.peer, filter, acknowledged).await;
                     None
                 }
                 () = tokio::time::sleep(ACKNOWLEDGEMENT) => {
@@ -255,13 +279,13 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
             None => None,
         };
         // The old one goes when the new one is known, so that nothing is missed between the two.
-        let former = std::mem::replace(&mut open, next);
+        let former = std::mem::replace(&mut open, next.map(|(pending, _)| pending));
         if let Some(number) = former.as_ref().and_then(Pending::number) {
             client.listening.retire(number);
         }
         drop(former);
         if ended.is_none() {
-            client.listening.settle(version, None);
+            client.listening.settle(version, Ok(left_out));
             ended = wait(&client, &mut open, version).await;
         }
         if let Some(ended) = ended {
@@ -297,7 +321,58 @@ async fn wait(
     }
 }
 
-fn ask(session: &Arc<Session>, filter: &SubscriptionFilter) -> Pending {
+/// The resources that the server left out of what it acknowledged; kinds of lists that it left out are logged
+/// (`basic/patterns/subscriptions`, acknowledgment).
+async fn compare(
+    peer: Peer,
+    asked: SubscriptionFilter,
+    acknowledged: Notification,
+) -> BTreeSet<String> {
+    let params = acknowledged.params.map(|params| params.raw().clone());
+    let params = params.unwrap_or_else(|| Raw::from_trusted("{}"));
+    let decoded = match params.as_bytes().len() <= MAX_INLINE_DECODED_BYTES {
+        true => params.decode::<ListenParams>().ok(),
+        false => decode_elsewhere(peer, params).await.and_then(Result::ok),
+    };
+    // What can't be read acknowledges nothing.
+    let known = decoded.unwrap_or_default().notifications;
+    for (kind, asked, known) in [
+        (
+            "toolsListChanged",
+            asked.tools_list_changed,
+            known.tools_list_changed,
+        ),
+        (
+            "promptsListChanged",
+            asked.prompts_list_changed,
+            known.prompts_list_changed,
+        ),
+        (
+            "resourcesListChanged",
+            asked.resources_list_changed,
+            known.resources_list_changed,
+        ),
+    ] {
+        if asked == Some(true) && known != Some(true) {
+            tracing::warn!("the server did not acknowledge the subscription to {kind}");
+        }
+    }
+    let mut left_out: BTreeSet<String> =
+        asked.resource_subscriptions.into_iter().flatten().collect();
+    for uri in known.resource_subscriptions.iter().flatten() {
+        left_out.remove(uri);
+    }
+    if !left_out.is_empty() {
+        let count = left_out.len();
+        tracing::warn!("the server did not acknowledge the subscription to {count} resources");
+    }
+    left_out
+}
+
+fn ask(
+    session: &Arc<Session>,
+    filter: &SubscriptionFilter,
+) -> (Pending, mpsc::Receiver<Notification>) {
     let filter = Raw::from_serialize(filter).unwrap_or_else(|_| Raw::from_trusted("{}"));
     let params = Raw::from_trusted(format!(r#"{{"notifications":{}}}"#, filter.as_str()));
     let method = "subscriptions/listen";
@@ -309,11 +384,7 @@ fn ask(session: &Arc<Session>, filter: &SubscriptionFilter) -> Pending {
         },
         ..Ask::new(method, Some(&params))
     };
-    session.ask(
-        &ask,
-        None,
-        vec![("Mcp-Method".to_owned(), method.to_owned())],
-    )
+    session.listen(&ask, vec![("Mcp-Method".to_owned(), method.to_owned())])
 }
 
 /// Whether a listen request that ended is to be repeated on this conversation.
@@ -323,7 +394,7 @@ fn again(client: &Inner, session: &Session, version: u64, ended: Result<Raw, Cli
         Ok(_) => session.ended_with().is_none(),
         Err(error @ (ClientError::Rpc(_) | ClientError::Http { .. })) => {
             tracing::warn!("the server refused a subscription: {error}");
-            client.listening.settle(version, Some(error));
+            client.listening.settle(version, Err(error));
             false
         }
         Err(_) => session.ended_with().is_none() && !client.is_closed(),

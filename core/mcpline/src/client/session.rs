@@ -8,7 +8,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcpline_protocol::client::{Ask, CallKey, Conversation, Heard, Opened, undeclared_capability};
 use mcpline_protocol::vocabulary::Progress;
-use mcpline_protocol::wire::{self, Incoming, Message, Method, ReadError, Request, RequestId};
+use mcpline_protocol::wire::{
+    self, Incoming, Message, Method, Notification, ReadError, Request, RequestId,
+};
 use mcpline_protocol::{ErrorCode, Printable, Raw, Revision, RpcError};
 use tokio::sync::{mpsc, oneshot};
 
@@ -32,6 +34,8 @@ const MAX_OPEN_QUESTIONS: usize = 256;
 pub(super) struct Waiter {
     answer: oneshot::Sender<Outcome>,
     progress: Option<ProgressListener>,
+    /// Takes the first acknowledgement, if this is a subscription.
+    acknowledged: Option<mpsc::Sender<Notification>>,
 }
 
 /// One conversation, from its opening to its end.
@@ -119,16 +123,40 @@ impl Session {
         progress: Option<ProgressListener>,
         headers: Vec<(String, String)>,
     ) -> Pending {
+        self.begin(ask, progress, None, headers)
+    }
+
+    /// Sends `subscriptions/listen`: the request, and its acknowledgement.
+    pub(super) fn listen(
+        self: &Arc<Self>,
+        ask: &Ask<'_>,
+        headers: Vec<(String, String)>,
+    ) -> (Pending, mpsc::Receiver<Notification>) {
+        let (acknowledged, acknowledgement) = mpsc::channel(1);
+        let pending = self.begin(ask, None, Some(acknowledged), headers);
+        (pending, acknowledgement)
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        ask: &Ask<'_>,
+        progress: Option<ProgressListener>,
+        acknowledged: Option<mpsc::Sender<Notification>>,
+        headers: Vec<(String, String)>,
+    ) -> Pending {
         let now = clock::now();
         let (answer, receiver) = oneshot::channel();
+        let waiter = Waiter {
+            answer,
+            progress,
+            acknowledged,
+        };
         let (key, message, timer) = {
             let mut state = self.lock();
             if let Some(error) = &state.ended {
                 return Pending::failed(unsent(error));
             }
-            let (key, message) = state
-                .conversation
-                .ask(ask, Waiter { answer, progress }, now);
+            let (key, message) = state.conversation.ask(ask, waiter, now);
             (key, message, state.conversation.poll_deadline())
         };
         self.schedule(timer);
@@ -290,6 +318,18 @@ impl Session {
                 tracing::debug!("{}", Printable(&why));
                 // Whoever waited may be gone.
                 let _ = waiter.answer.send(Err(ClientError::lost(why)));
+            }
+            Heard::Acknowledged(key, notification) => {
+                let state = self.lock();
+                let waiter = state.conversation.waiter(key);
+                if let Some(acknowledged) = waiter.and_then(|waiter| waiter.acknowledged.as_ref()) {
+                    // It has one already, or waits no more.
+                    let _ = acknowledged.try_send(notification.clone());
+                }
+                drop(state);
+                if let Some(client) = self.client.upgrade() {
+                    client.told(&notification);
+                }
             }
             Heard::Notification(notification) => {
                 if let Some(client) = self.client.upgrade() {

@@ -60,6 +60,8 @@ pub enum Heard<H> {
     Withdrawn(RequestId, Option<String>),
     /// The server has ended a subscription, a request of ours, for the reason that it gives.
     Unsubscribed(CallKey, H, Option<String>),
+    /// The server has taken up a subscription, a request of ours in flight, as far as this notification says.
+    Acknowledged(CallKey, Notification),
     /// The server tells something.
     Notification(Notification),
     /// Answered by the protocol itself: send this.
@@ -276,6 +278,14 @@ impl<H> Conversation<H> {
             Method::NotificationsProgress => {
                 told(self.calls.progressed(notification.params.as_ref(), now))
             }
+            Method::NotificationsSubscriptionsAcknowledged => {
+                let id = notification.params.as_ref().and_then(subscription_id);
+                let key = id.and_then(|id| self.calls.key_of(&id));
+                match key.filter(|key| self.subscriptions.contains(key)) {
+                    Some(key) => Heard::Acknowledged(key, notification),
+                    None => Heard::Notification(notification),
+                }
+            }
             Method::NotificationsCancelled => self.cancelled(notification.params.as_ref()),
             _ => Heard::Notification(notification),
         }
@@ -375,6 +385,10 @@ fn refusal(id: &RequestId, error: &RpcError) -> Vec<u8> {
 
 fn withdrawn_id(params: &Params) -> Option<RequestId> {
     RequestId::from_raw(&params.get("requestId")?).ok()
+}
+
+fn subscription_id(params: &Params) -> Option<RequestId> {
+    RequestId::from_raw(&params.meta()?.member(meta::SUBSCRIPTION_ID)?).ok()
 }
 
 fn reason(params: &Params) -> Option<String> {
