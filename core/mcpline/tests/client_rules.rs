@@ -273,6 +273,55 @@ async fn a_subscription_fails_unless_its_own_acknowledgement_has_the_resource() 
     }
 }
 
+#[runtimes::test]
+async fn a_tool_that_requires_a_task_is_not_called_without_one() {
+    let listed = |support: Value| {
+        move |message: &Value, say: &dyn Fn(Value)| {
+            let tool = json!({"name": "slow", "inputSchema": {"type": "object"}, "execution": {"taskSupport": support}});
+            say(result(message, json!({"tools": [tool], "content": []})));
+        }
+    };
+    let offers = json!({"tools": {}, "tasks": {"requests": {"tools": {"call": {}}}}});
+    for (revision, capabilities, support, refused) in [
+        (Revision::V2025_11_25, &offers, "required", true),
+        (Revision::V2025_11_25, &offers, "optional", false),
+        (Revision::V2025_11_25, &offers, "forbidden", false),
+        // Without the capability the member means nothing; nor does it in other revisions.
+        (
+            Revision::V2025_11_25,
+            &json!({"tools": {}, "tasks": {}}),
+            "required",
+            false,
+        ),
+        (Revision::V2025_06_18, &offers, "required", false),
+    ] {
+        let mut peer = Peer::new(revision, listed(json!(support)));
+        peer.capabilities = capabilities.clone();
+        let client = peer.connect(host()).await;
+        client.list_tools().await.expect("a list");
+        let outcome = client.call_tool("slow", json!({})).await;
+        if refused {
+            let error = outcome.expect_err("it has to be a task");
+            assert_eq!(error.kind(), ClientErrorKind::Unsupported, "{error}");
+            let error = error.to_string();
+            assert!(
+                error.contains("\"slow\"") && error.contains("task"),
+                "{error}"
+            );
+            assert_eq!(peer.count("tools/call"), 0);
+            // Whoever makes it a task may call it.
+            let task = Raw::from_trusted(r#"{"name":"slow","arguments":{},"task":{}}"#);
+            let options = RequestOptions::new();
+            let outcome = client.request("tools/call", Some(&task), &options).await;
+            outcome.expect("a result");
+        } else {
+            outcome.expect("a result");
+        }
+        assert_eq!(peer.count("tools/call"), 1);
+        client.close().await;
+    }
+}
+
 /// Keeps what is logged at this level on this thread.
 #[derive(Clone)]
 struct Log(tracing::Level, Arc<Mutex<Vec<String>>>);

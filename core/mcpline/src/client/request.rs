@@ -58,6 +58,9 @@ impl Inner {
                 None => Box::pin(self.session()).await?,
             };
             session.check_capability(&name, &self.settings)?;
+            if name == Method::ToolsCall && session.has_task_calls() {
+                self.check_task(params)?;
+            }
             let generation = if cached { self.cache().generation() } else { 0 };
             let asked = retry.as_ref().or(params);
             match self.ask(&session, &name, asked, options).await {
@@ -170,6 +173,21 @@ impl Inner {
         needed.map_err(|reason| ClientError::Invalid {
             reason: format!("the result of {method}: {reason}"),
         })
+    }
+
+    /// Refuses to call a tool plainly that its server runs as a task only.
+    fn check_task(&self, params: Option<&Raw>) -> Result<(), ClientError> {
+        let member = |name| params.and_then(|params| params.member(name));
+        let tool = member("name");
+        let tool = tool.as_ref().and_then(Raw::string_value);
+        let is_task = member("task").is_some_and(|task| !task.is_null());
+        match tool.filter(|tool| !is_task && self.tools().requires_task(tool)) {
+            None => Ok(()),
+            Some(tool) => Err(ClientError::Unsupported(format!(
+                "tools/call was not sent: tool {tool:?} can only be called as a task (`execution.taskSupport` is \
+                 `required`), which the client does not do by itself"
+            ))),
+        }
     }
 
     /// Checks a result of a tool against its output schema, if that takes no time; what remains to be checked if it may.

@@ -106,6 +106,17 @@ impl Session {
         }
     }
 
+    /// Whether tools may be called as tasks: only then does a tool's `execution.taskSupport` count (2025-11-25,
+    /// `basic/utilities/tasks`, tool-level negotiation).
+    pub(super) fn has_task_calls(&self) -> bool {
+        let tasks = self.opened.capabilities.tasks.as_ref();
+        self.revision().features().tasks
+            && tasks.is_some_and(|tasks| {
+                let requests = tasks.get("requests").and_then(|all| all.get("tools"));
+                requests.is_some_and(|tools| tools.get("call").is_some_and(|call| !call.is_null()))
+            })
+    }
+
     /// Why the conversation is over, if it is.
     pub(super) fn ended_with(&self) -> Option<ClientError> {
         self.lock().ended.clone()

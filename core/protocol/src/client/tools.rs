@@ -36,6 +36,7 @@ struct KnownTool {
     headers: ParamHeaders,
     output: Option<Arc<OutputSchema>>,
     annotations: ToolAnnotations,
+    requires_task: bool,
     /// About what it takes.
     bytes: usize,
 }
@@ -146,6 +147,8 @@ impl KnownTool {
                 kept += schema.as_bytes().len();
                 Arc::new(OutputSchema::new(&schema))
             });
+        let execution = tool.member("execution");
+        let support = execution.and_then(|execution| execution.member("taskSupport"));
         let annotations = tool.member("annotations");
         kept += annotations
             .as_ref()
@@ -156,6 +159,8 @@ impl KnownTool {
             annotations: annotations
                 .and_then(|annotations| annotations.decode().ok())
                 .unwrap_or_default(),
+            requires_task: support
+                .is_some_and(|support| support.string_value().as_deref() == Some("required")),
             bytes: KNOWN_TOOL_BYTES + kept,
         }
     }
@@ -236,6 +241,13 @@ impl ToolBook {
             let hints = &known.annotations;
             hints.read_only_hint == Some(true) || hints.idempotent_hint == Some(true)
         })
+    }
+
+    /// Whether the tool can only be called as a task (2025-11-25, `basic/utilities/tasks`, tool-level negotiation).
+    pub fn requires_task(&self, tool: &str) -> bool {
+        self.tools
+            .get(tool)
+            .is_some_and(|known| known.requires_task)
     }
 
     /// What is to be checked of a call's result, if the tool has an output schema.
