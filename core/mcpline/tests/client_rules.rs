@@ -322,6 +322,170 @@ async fn a_tool_that_requires_a_task_is_not_called_without_one() {
     }
 }
 
+/// Hosts that can answer something of a kind, but not these questions, and what the error has to name.
+fn unanswerable() -> Vec<(ClientBuilder, &'static str, Value, &'static str)> {
+    let forms = || ElicitationCapability::default().with_form(JsonObject::new());
+    let urls = || ElicitationCapability::default().with_url(JsonObject::new());
+    let elicits = || host().on_elicit(|_| async { Ok(ElicitResult::new(ElicitAction::Cancel)) });
+    let declares = |elicitation: ElicitationCapability| {
+        elicits().capabilities(move |all| all.elicitation = Some(elicitation))
+    };
+    let samples = || {
+        host().sample_with(Arc::new(|_| {
+            Box::pin(async { Err(RpcError::internal_error("the host was asked")) })
+        }))
+    };
+    let form = |mode: Option<&str>| {
+        let mut form =
+            json!({"message": "?", "requestedSchema": {"type": "object", "properties": {}}});
+        if let Some(mode) = mode {
+            form["mode"] = json!(mode);
+        }
+        form
+    };
+    let visit =
+        |url: &str| json!({"mode": "url", "message": "?", "url": url, "elicitationId": "1"});
+    let sample = |name: &str, value: Value| json!({"messages": [], "maxTokens": 1, name: value});
+    let elicit = "elicitation/create";
+    let mut cases = vec![
+        (
+            declares(forms()),
+            elicit,
+            visit("https://a.example/"),
+            "elicitation.url",
+        ),
+        (
+            declares(ElicitationCapability::default()),
+            elicit,
+            visit("https://a.example/"),
+            "elicitation.url",
+        ),
+        (declares(urls()), elicit, form(None), "elicitation.form"),
+        (
+            declares(urls()),
+            elicit,
+            form(Some("form")),
+            "elicitation.form",
+        ),
+        (elicits(), elicit, form(Some("voice")), "mode"),
+        (
+            samples(),
+            "sampling/createMessage",
+            sample("tools", json!([])),
+            "sampling.tools",
+        ),
+        (
+            samples().capabilities(|all| all.sampling = Some(SamplingCapability::default())),
+            "sampling/createMessage",
+            sample("toolChoice", json!({"mode": "auto"})),
+            "sampling.tools",
+        ),
+    ];
+    for url in [
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "vscode://open",
+        " https://a.example/",
+        "https://a.example/\nb",
+        "https:a.example",
+        "https://",
+        "a.example",
+    ] {
+        cases.push((elicits(), elicit, visit(url), "`url`"));
+    }
+    cases
+}
+
+#[runtimes::test]
+async fn questions_that_the_host_did_not_declare_never_reach_it() {
+    for (host, method, params, named) in unanswerable() {
+        let (told, mut answers) = mpsc::unbounded_channel();
+        let question = json!({"jsonrpc": "2.0", "id": "q", "method": method, "params": params});
+        let asked = question.clone();
+        let peer = Peer::new(
+            Revision::V2025_11_25,
+            move |message, say| match message["method"].as_str() {
+                Some(_) => say(asked.clone()),
+                None => told.send(message.clone()).expect("the test lives"),
+            },
+        );
+        let client = peer.connect(host).await;
+        client
+            .notify("notifications/x", None)
+            .await
+            .expect("it is told");
+        let answer = soon(answers.recv()).await.expect("an answer");
+        assert_eq!(answer["error"]["code"], -32602, "{question}: {answer}");
+        let message = answer["error"]["message"].as_str().expect("a message");
+        assert!(message.contains(named), "{question}: {message}");
+        client.close().await;
+    }
+}
+
+#[runtimes::test]
+async fn a_request_fails_in_whose_course_the_host_is_asked_what_it_did_not_declare() {
+    for (host, method, params, named) in unanswerable() {
+        let question = json!({"method": method, "params": params});
+        let peer = Peer::new(Revision::V2026_07_28, move |message, say| {
+            say(result(
+                message,
+                json!({"resultType": "input_required", "inputRequests": {"q": question}}),
+            ));
+        });
+        let client = peer.connect(host).await;
+        let error = client.call_tool("t", json!({})).await;
+        let error = error.expect_err("it can't be answered");
+        assert_eq!(
+            error.kind(),
+            ClientErrorKind::Unanswered,
+            "{params}: {error}"
+        );
+        assert!(error.to_string().contains(named), "{params}: {error}");
+        assert_eq!(peer.count("tools/call"), 1);
+        client.close().await;
+    }
+}
+
+#[runtimes::test]
+async fn questions_that_the_host_declared_reach_it() {
+    let host = || {
+        host()
+            .on_elicit(|_| async { Ok(ElicitResult::new(ElicitAction::Decline)) })
+            .sample_with(Arc::new(|_| {
+                Box::pin(async { Ok(Raw::from_trusted("{}")) })
+            }))
+            .capabilities(|all| {
+                all.sampling = Some(SamplingCapability::default().with_tools(JsonObject::new()));
+            })
+    };
+    let visit =
+        |url: &str| json!({"mode": "url", "message": "?", "url": url, "elicitationId": "1"});
+    let form = json!({"message": "?", "requestedSchema": {"type": "object", "properties": {}}});
+    for (method, params) in [
+        ("elicitation/create", form),
+        ("elicitation/create", visit("https://a.example/b?c=d")),
+        ("elicitation/create", visit("HTTP://127.0.0.1:1/")),
+        (
+            "sampling/createMessage",
+            json!({"messages": [], "maxTokens": 1, "tools": [], "toolChoice": {"mode": "none"}}),
+        ),
+    ] {
+        let question = json!({"method": method, "params": params});
+        let peer = Peer::new(Revision::V2026_07_28, move |message, say| {
+            say(match message["params"]["inputResponses"].is_null() {
+                true => result(
+                    message,
+                    json!({"resultType": "input_required", "inputRequests": {"q": question}}),
+                ),
+                false => result(message, json!({"resultType": "complete", "content": []})),
+            });
+        });
+        let client = peer.connect(host()).await;
+        client.call_tool("t", json!({})).await.expect("a result");
+        client.close().await;
+    }
+}
+
 /// Keeps what is logged at this level on this thread.
 #[derive(Clone)]
 struct Log(tracing::Level, Arc<Mutex<Vec<String>>>);

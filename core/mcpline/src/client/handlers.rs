@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use mcpline_protocol::client::check_question;
 use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, JsonObject, ListRootsResult, LogMessage, Root,
@@ -73,6 +74,10 @@ impl Handlers {
             let error = RpcError::method_not_found(method);
             return Box::pin(async move { Err(error) });
         };
+        if let Err(error) = check_question(method, params.as_ref(), &self.capabilities) {
+            tracing::warn!("a question of the server was refused: {error}");
+            return Box::pin(async move { Err(error) });
+        }
         let lists_roots = method == "roots/list";
         let peer = self.peer;
         Box::pin(async move {

@@ -5,6 +5,7 @@
 //! - [`Conversation`] is what follows: requests go out complete, and whatever arrives is told apart.
 //! - [`Calls`] are its requests in flight: numbered, timed, cancelled, each ended exactly once.
 //! - [`undeclared_capability`] tells what a server has to declare before a request may be sent.
+//! - [`check_question`] refuses what a server asks and the host did not declare.
 //! - [`InputNeeded`] is a result that asks, and makes the retry with the answers.
 //! - [`Cache`] keeps what may be kept, [`ToolBook`] what calls need to know of tools, [`OutputCheck`] checks
 //!   results against their output schemas.
@@ -15,6 +16,7 @@ mod capabilities;
 mod conversation;
 mod opening;
 mod output;
+mod questions;
 mod rounds;
 mod tools;
 
@@ -24,5 +26,6 @@ pub use capabilities::undeclared_capability;
 pub use conversation::{Ask, Conversation, Heard, is_header_mismatch};
 pub use opening::{OpenAttempt, OpenError, OpenTimeouts, Opened, Opening, Plan, Step};
 pub use output::OutputCheck;
+pub use questions::check_question;
 pub use rounds::{InputNeeded, InputQuestion, asks_for_input};
 pub use tools::{Learnt, MAX_KNOWN_TOOLS, MAX_KNOWN_TOOLS_BYTES, ToolBook, ToolPage};

@@ -1,0 +1,73 @@
+//! What a server may ask a host, by what the host declared.
+
+use crate::error::RpcError;
+use crate::vocabulary::ClientCapabilities;
+use crate::wire::Raw;
+
+/// Refuses a question that the host can't answer by what it declared: tools in sampling without `sampling.tools`, forms or
+/// visits without `elicitation.form` or `elicitation.url`; and visits to what is no address on the web, which a host may be
+/// led to hand to a program of the user's (`client/elicitation`, safe URL handling).
+///
+/// # Errors
+/// -32602, which is what `client/elicitation` and `schema` (`CreateMessageRequest`) demand.
+pub fn check_question(
+    method: &str,
+    params: Option<&Raw>,
+    declared: &ClientCapabilities,
+) -> Result<(), RpcError> {
+    let member = |name| {
+        let value = params.and_then(|params| params.member(name));
+        value.filter(|value| !value.is_null())
+    };
+    match method {
+        "sampling/createMessage" if !declared.has_sampling_tools() => {
+            let asked = ["tools", "toolChoice"].into_iter();
+            match asked.into_iter().find(|name| member(name).is_some()) {
+                Some(name) => Err(undeclared(&format!("`{name}`"), "sampling.tools")),
+                None => Ok(()),
+            }
+        }
+        "elicitation/create" => {
+            let mode = member("mode");
+            match mode.as_ref().map(Raw::string_value) {
+                None if declared.has_form_elicitation() => Ok(()),
+                Some(Some(mode)) if mode == "form" && declared.has_form_elicitation() => Ok(()),
+                Some(Some(mode)) if mode == "url" && declared.has_url_elicitation() => {
+                    let url = member("url");
+                    let url = url.as_ref().and_then(Raw::string_value);
+                    match url.is_some_and(|url| is_web_address(&url)) {
+                        true => Ok(()),
+                        false => Err(RpcError::invalid_params(
+                            "`url` must be a valid URL with the scheme `https` or `http`",
+                        )),
+                    }
+                }
+                Some(Some(mode)) if mode == "url" => {
+                    Err(undeclared("mode `url`", "elicitation.url"))
+                }
+                Some(Some(mode)) if mode != "form" => Err(RpcError::invalid_params(
+                    "the client does not know this `mode`",
+                )),
+                Some(None) => Err(RpcError::invalid_params("`mode` must be a string")),
+                _ => Err(undeclared("mode `form`", "elicitation.form")),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+fn undeclared(what: &str, capability: &str) -> RpcError {
+    RpcError::invalid_params(format!(
+        "{what}: the client does not declare the capability `{capability}`"
+    ))
+}
+
+/// Whether the text is a URL of the web as far as a look tells: no program takes it for one of another scheme.
+fn is_web_address(url: &str) -> bool {
+    let (scheme, rest) = url.split_once("://").unwrap_or_default();
+    let is_web = ["https", "http"]
+        .iter()
+        .any(|web| scheme.eq_ignore_ascii_case(web));
+    let has_host = rest.starts_with(|first: char| !matches!(first, '/' | '?' | '#' | '\\'));
+    is_web && has_host && !url.contains(|c: char| c.is_control() || c.is_whitespace())
+}
