@@ -486,6 +486,39 @@ async fn questions_that_the_host_declared_reach_it() {
     }
 }
 
+#[runtimes::test]
+async fn pages_are_given_up_when_the_server_refuses_a_cursor() {
+    let lists = Mutex::new(0);
+    let peer = Peer::new(Revision::V2026_07_28, move |message, say| {
+        let mut lists = lists.lock().expect("not poisoned");
+        let page = |next: Value| json!({"resultType": "complete", "tools": [], "ttlMs": 60_000, "cacheScope": "private", "nextCursor": next});
+        say(match message["params"]["cursor"].as_str() {
+            None => {
+                *lists += 1;
+                result(message, page(json!(format!("after {lists}"))))
+            }
+            // The first list has changed meanwhile.
+            Some("after 1") => {
+                let error = json!({"code": -32602, "message": "unknown cursor"});
+                json!({"jsonrpc": "2.0", "id": message["id"], "error": error})
+            }
+            Some(_) => result(message, page(Value::Null)),
+        });
+    });
+    let client = peer.connect(host()).await;
+    let error = client
+        .list_tools()
+        .await
+        .expect_err("the cursor is refused");
+    assert_eq!(error.kind(), ClientErrorKind::Rpc, "{error}");
+    client.list_tools().await.expect("a new list");
+    assert_eq!(peer.count("tools/list"), 4);
+    // A cursor that nobody knows is no reason to ask again for what is fresh, unless it was refused.
+    client.list_tools().await.expect("the kept list");
+    assert_eq!(peer.count("tools/list"), 4);
+    client.close().await;
+}
+
 /// Keeps what is logged at this level on this thread.
 #[derive(Clone)]
 struct Log(tracing::Level, Arc<Mutex<Vec<String>>>);

@@ -101,6 +101,10 @@ impl Inner {
                     retry = Some(needed.retry(params, &answers));
                 }
                 Err(error) => {
+                    let pages = cached && params.is_some_and(|all| all.member("cursor").is_some());
+                    if pages && error.rpc().is_some() {
+                        self.cache().forget_pages(&name);
+                    }
                     let recovery =
                         self.recover(&session, &name, asked, options, error, &mut attempt);
                     Box::pin(recovery).await?;

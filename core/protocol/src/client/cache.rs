@@ -151,6 +151,11 @@ impl Cache {
         self.kept.clear();
     }
 
+    /// Forgets all pages of a list: its server refused a cursor (`server/utilities/caching`, interaction with pagination).
+    pub fn forget_pages(&mut self, list: &Method) {
+        self.forget(|method, _| method == list);
+    }
+
     /// Forgets the lists of tools: a header of a call did not match them.
     pub fn forget_tools(&mut self) {
         self.forget(|method, _| *method == Method::ToolsList);
