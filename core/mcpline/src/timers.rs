@@ -127,11 +127,20 @@ impl Timers {
     /// Starts the task on this runtime, unless it runs already. It ends with the server, or with the
     /// runtime; a server that serves again elsewhere starts it again.
     pub(crate) fn start(self: &Arc<Self>, runtime: &tokio::runtime::Handle) {
+        self.start_holding(runtime, ());
+    }
+
+    /// The same; the task holds `held` until it ends.
+    pub(crate) fn start_holding(
+        self: &Arc<Self>,
+        runtime: &tokio::runtime::Handle,
+        held: impl Send + 'static,
+    ) {
         let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::replace(&mut *running, true) {
             return;
         }
-        let stopped = Stopped(Arc::downgrade(self));
+        let stopped = (Stopped(Arc::downgrade(self)), held);
         let shared = Arc::downgrade(&self.shared);
         background::spawn(runtime, async move {
             let _stopped = stopped;
@@ -153,11 +162,18 @@ impl Timers {
     }
 }
 
+impl Timers {
+    /// Ends the task for good: nothing falls due any more.
+    pub(crate) fn close(&self) {
+        self.shared.closed.store(true, Ordering::Release);
+        self.shared.changed.notify_one();
+    }
+}
+
 impl Drop for Timers {
     fn drop(&mut self) {
         // Another thread may see this before the last reference is gone.
-        self.shared.closed.store(true, Ordering::Release);
-        self.shared.changed.notify_one();
+        self.close();
     }
 }
 

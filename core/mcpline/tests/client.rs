@@ -544,3 +544,54 @@ async fn misuse_is_told_and_nothing_is_sent() {
         .await;
     assert!(matches!(error, Err(ClientError::Misuse(_))), "{error:?}");
 }
+
+/// A runtime whose only tasks are the client's.
+fn runtime_of_a_client() -> tokio::runtime::Runtime {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    builder.enable_all().build().expect("a runtime")
+}
+
+#[test]
+fn no_task_of_a_client_is_left_when_it_is_closed() {
+    let serving = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let mut options = HttpOptions::default();
+    options.sse_paths = Some(("/sse".to_owned(), "/messages".to_owned()));
+    let http = serving
+        .block_on(transport::http::http(("127.0.0.1", 0), options))
+        .expect("a free port");
+    let address = http.address();
+    let server =
+        Server::new("closing", "1").tool("hello", "Greets", |_: Nothing, _: Context| async {
+            "hello"
+        });
+    serving.spawn(async move { server.serve(http).await });
+    for (path, revision) in [
+        ("mcp", Revision::V2026_07_28),
+        ("mcp", Revision::V2025_11_25),
+        ("sse", Revision::V2024_11_05),
+    ] {
+        runtime_of_a_client().block_on(async {
+            let client = Client::builder("host", "1")
+                .on_notification(|_| {})
+                .configure(|settings| settings.revisions = vec![revision])
+                .connect(format!("http://{address}/{path}").as_str())
+                .await
+                .expect("connects");
+            assert_eq!(client.revision(), revision);
+            // Several connections, some of them idle.
+            let call = || client.call_tool("hello", json!({}));
+            let (first, second, third) = tokio::join!(call(), call(), call());
+            for outcome in [first, second, third] {
+                outcome.expect("an answer");
+            }
+            let metrics = tokio::runtime::Handle::current().metrics();
+            assert!(metrics.num_alive_tasks() > 0);
+            client.close().await;
+            assert_eq!(metrics.num_alive_tasks(), 0, "{revision}");
+        });
+    }
+}

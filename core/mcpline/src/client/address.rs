@@ -14,7 +14,7 @@ use crate::server::Server;
 use super::connect::{Dialler, Dialling};
 use super::error::ClientError;
 use super::http::{HttpClient, HttpLink, HttpSettings, PairLink};
-use super::link::{Link, Sink};
+use super::link::{Ending, Link, Sink};
 use super::memory::MemoryLink;
 use super::pipe::{self, PipeLink};
 
@@ -134,8 +134,10 @@ impl Dialler for Http {
         Box::pin(async { link })
     }
 
-    fn close(&self) {
+    fn close(&self) -> Ending {
         self.client.close();
+        let tasks = self.client.tasks.clone();
+        Box::pin(async move { tasks.close().await })
     }
 }
 

@@ -13,7 +13,7 @@ use crate::clock;
 use super::error::{ClientError, ClientErrorKind, ConnectAttempt};
 use super::http::NO_EVENT_STREAM;
 use super::inner::Inner;
-use super::link::{Link, Outgoing, Purpose, RequestHead, Sink};
+use super::link::{Ending, Link, Outgoing, Purpose, RequestHead, Sink};
 use super::session::{Reception, Report, Session};
 
 /// A link in use by an opening.
@@ -354,7 +354,10 @@ pub(super) trait Dialler: Send + Sync {
     fn dial(&self, sink: Sink, pair: bool) -> Dialling<'_>;
 
     /// No link is made any more: what was kept for the next one is let go of.
-    fn close(&self) {}
+    /// Resolves when nothing of it is left.
+    fn close(&self) -> Ending {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// A link being made.

@@ -22,6 +22,7 @@ use serde_json::Value;
 use crate::background;
 use crate::offload::{self, Peer};
 
+use super::alive::Tasks;
 use super::decoding::decode_elsewhere;
 use super::error::ClientError;
 use super::tool_calls::ToolCallHooks;
@@ -46,6 +47,8 @@ pub struct Handlers {
     pub(super) listeners: Vec<Listener>,
     /// For whom answers are computed.
     pub(super) peer: Peer,
+    /// Their tasks, and all others of the client.
+    pub(super) tasks: Tasks,
 }
 
 impl Handlers {
@@ -79,9 +82,9 @@ impl Handlers {
             return Box::pin(async move { Err(error) });
         }
         let lists_roots = method == "roots/list";
-        let peer = self.peer;
+        let (peer, alive) = (self.peer, self.tasks.begin());
         Box::pin(async move {
-            let answer = asked(answerer, params.clone()).await?;
+            let answer = asked(answerer, params.clone(), alive).await?;
             if lists_roots {
                 return fitted_roots(answer).map_err(|error| {
                     tracing::warn!("the answer to roots/list was not sent: {error}");
@@ -109,10 +112,16 @@ impl Handlers {
 }
 
 /// What a handler answers. A panic of it is an internal error: in a task of its own it ends that task alone.
-pub(super) async fn asked(answerer: Answerer, params: Option<Raw>) -> Result<Raw, RpcError> {
-    let mut running = Running(background::spawn_here(
-        async move { answerer(params).await },
-    ));
+/// The task holds `held` until it ends.
+pub(super) async fn asked(
+    answerer: Answerer,
+    params: Option<Raw>,
+    held: impl Send + 'static,
+) -> Result<Raw, RpcError> {
+    let mut running = Running(background::spawn_here(async move {
+        let _held = held;
+        answerer(params).await
+    }));
     match (&mut running.0).await {
         Ok(answer) => answer,
         Err(_) => Err(RpcError::internal_error("the handler of the host failed")),

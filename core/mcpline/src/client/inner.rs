@@ -10,9 +10,11 @@ use mcpline_protocol::wire::{Method, Notification, Raw};
 
 use crate::background;
 use crate::clock;
+use crate::offload::Peer;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::timers::Timers;
 
+use super::alive::Tasks;
 use super::connect::{self, Dialler};
 use super::error::ClientError;
 use super::handlers::Handlers;
@@ -63,9 +65,11 @@ impl Inner {
         mut handlers: Handlers,
         dialler: Box<dyn Dialler>,
     ) -> Arc<Self> {
+        // A builder may have been used before.
+        (handlers.peer, handlers.tasks) = (Peer::new(), Tasks::default());
         let runtime = tokio::runtime::Handle::current();
         let timers = Arc::new(Timers::new());
-        timers.start(&runtime);
+        timers.start_holding(&runtime, handlers.tasks.begin());
         Arc::new_cyclic(|this| Self {
             current: Mutex::new(Current {
                 session: None,
@@ -202,11 +206,12 @@ impl Inner {
                 ..Ask::new(method, Some(&params))
             };
             let answer = session.ask(&ask, None, Vec::new());
-            background::spawn(&self.runtime, async move {
+            let repeating = self.handlers.tasks.until_closed(async move {
                 if let Err(error) = answer.await {
                     tracing::warn!("{method} could not be repeated on the new connection: {error}");
                 }
             });
+            background::spawn(&self.runtime, repeating);
         }
     }
 
@@ -230,13 +235,14 @@ impl Inner {
         // Somebody listens: come back at once, not only with the next request.
         if self.listening.wants(self) && self.settings.reconnect.attempts > 0 {
             let this = self.this.clone();
-            background::spawn(&self.runtime, async move {
+            let returning = self.handlers.tasks.until_closed(async move {
                 if let Some(this) = this.upgrade()
                     && let Err(error) = this.session().await
                 {
                     tracing::warn!("the connection could not be opened again: {error}");
                 }
             });
+            background::spawn(&self.runtime, returning);
         }
     }
 
@@ -252,7 +258,9 @@ impl Inner {
             session.end(&ClientError::Closed);
             session.link.close().await;
         }
-        self.dialler.close();
+        self.dialler.close().await;
+        self.timers.close();
+        self.handlers.tasks.close().await;
     }
 
     pub(super) fn is_closed(&self) -> bool {

@@ -237,7 +237,8 @@ impl Inner {
         if !session.revision().features().listen {
             return;
         }
-        let task = background::spawn(&self.runtime, listen(self.this.clone(), session.clone()));
+        let listening = listen(self.this.clone(), session.clone());
+        let task = background::spawn(&self.runtime, self.handlers.tasks.until_closed(listening));
         let former = {
             let mut state = self.listening.lock();
             // Requests of a new conversation are numbered anew.

@@ -7,6 +7,7 @@
 //! lost) → `Session::ask` (one conversation) → a `Link` (one transport), and back through the link's `Reports`.
 
 mod address;
+mod alive;
 mod builder;
 mod channel;
 #[cfg(unix)]

@@ -324,7 +324,7 @@ impl Inner {
                 .answer(&question.method, question.params.clone());
             answering.push((
                 question.key.clone(),
-                background::spawn_unboxed(&self.runtime, answer),
+                background::spawn(&self.runtime, self.handlers.tasks.until_closed(answer)),
             ));
         }
         let mut aborting = Abort(
@@ -335,7 +335,7 @@ impl Inner {
         );
         let mut answers = Vec::with_capacity(answering.len());
         for (key, task) in answering {
-            let answer = task.await.map_err(|_| ClientError::Closed)?;
+            let answer = task.await.ok().flatten().ok_or(ClientError::Closed)?;
             let answer = answer.map_err(ClientError::Unanswered)?;
             answers.push((key, answer));
         }

@@ -390,10 +390,13 @@ impl Session {
         if state.ended.is_some() || !state.conversation.is_asked(&request.id) {
             return;
         }
-        let task = background::spawn(&client.runtime, async move {
-            let outcome = answer.await;
-            session.answered(&id, &outcome);
-        });
+        let task = background::spawn(
+            &client.runtime,
+            client.handlers.tasks.until_closed(async move {
+                let outcome = answer.await;
+                session.answered(&id, &outcome);
+            }),
+        );
         state.answering.push((request.id, task.abort_handle()));
     }
 

@@ -95,7 +95,7 @@ impl Inner {
             runtime: self.runtime.clone(),
         };
         let consent = match &hooks.before {
-            Some(before) => asked(before.clone(), Some(call)).await.map(drop),
+            Some(before) => asked(before.clone(), Some(call), ()).await.map(drop),
             None => Ok(()),
         };
         let outcome = match consent {
@@ -166,7 +166,7 @@ fn failed(kind: &str, message: &str) -> String {
 
 async fn tell(after: Answerer, call: Raw, outcome: String) {
     let params = Raw::from_trusted(format!(r#"{{"call":{call},{outcome}}}"#));
-    if let Err(error) = asked(after, Some(params)).await {
+    if let Err(error) = asked(after, Some(params), ()).await {
         tracing::warn!("the hook of tool outcomes failed: {error}");
     }
 }

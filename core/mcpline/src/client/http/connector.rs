@@ -25,6 +25,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tower_service::Service as _;
 
 use crate::background;
+use crate::client::alive::Tasks;
 use crate::client::error::ClientError;
 
 use super::reach::{Reach, Resolver};
@@ -50,6 +51,7 @@ pub(super) struct Connector {
     roots: Vec<CertificateDer<'static>>,
     only_these_roots: bool,
     timeout: Duration,
+    tasks: Tasks,
     /// Made when it is first needed: reading the system's roots takes milliseconds, and `http` needs none.
     tls: OnceCell<TlsConnector>,
 }
@@ -76,7 +78,11 @@ pub(super) struct Proxied {
 }
 
 impl Connector {
-    pub(super) fn new(settings: &HttpSettings, reach: Reach) -> Result<Self, ClientError> {
+    pub(super) fn new(
+        settings: &HttpSettings,
+        reach: Reach,
+        tasks: &Tasks,
+    ) -> Result<Self, ClientError> {
         let tcp = |reach| {
             let mut tcp = HttpConnector::new_with_resolver(Resolver::new(reach));
             tcp.enforce_http(false);
@@ -109,6 +115,7 @@ impl Connector {
             roots,
             only_these_roots: settings.only_these_roots,
             timeout: settings.connect_timeout,
+            tasks: tasks.clone(),
             tls: OnceCell::new(),
         })
     }
@@ -174,9 +181,9 @@ impl Connector {
         };
         let sender = if https {
             let stream = self.encrypt(stream.into_inner(), target).await?;
-            handshake(Box::new(TokioIo::new(stream))).await?
+            handshake(Box::new(TokioIo::new(stream)), &self.tasks).await?
         } else {
-            handshake(Box::new(stream)).await?
+            handshake(Box::new(stream), &self.tasks).await?
         };
         Ok(Wire {
             sender,
@@ -262,13 +269,18 @@ trait Stream: hyper::rt::Read + hyper::rt::Write + Unpin + Send {}
 impl<S: hyper::rt::Read + hyper::rt::Write + Unpin + Send> Stream for S {}
 
 /// Begins HTTP on a stream. The connection lives in a task of its own, which ends with it.
-async fn handshake(stream: Box<dyn Stream>) -> Result<http1::SendRequest<Full<Bytes>>, String> {
+async fn handshake(
+    stream: Box<dyn Stream>,
+    tasks: &Tasks,
+) -> Result<http1::SendRequest<Full<Bytes>>, String> {
     let (sender, connection) = http1::Builder::new()
         .max_header_size(MAX_HEAD)
         .handshake(stream)
         .await
         .map_err(|error| reason(&error))?;
+    let alive = tasks.begin();
     background::spawn_here(async move {
+        let _alive = alive;
         if let Err(error) = connection.await {
             tracing::debug!(%error, "a connection ended");
         }

@@ -8,6 +8,7 @@ use http_body_util::Full;
 use tokio::runtime::Handle;
 
 use crate::auth::client::{Attendant, Judgement, Patience, Rounds};
+use crate::client::alive::Tasks;
 use crate::client::error::ClientError;
 
 use super::answer::Answer;
@@ -35,6 +36,8 @@ pub(crate) struct HttpClient {
     pub(super) handle: Handle,
     connector: Connector,
     pub(super) pool: Arc<Pool>,
+    /// The tasks of the connections.
+    pub(crate) tasks: Tasks,
     /// Who sees to tokens, if anybody does.
     attendant: Option<Arc<Attendant>>,
     /// Targets that have moved for good, and where to.
@@ -99,10 +102,12 @@ impl HttpClient {
         handle: Handle,
         reach: Reach,
     ) -> Result<Self, ClientError> {
+        let tasks = Tasks::default();
         Ok(Self {
             headers: own_headers(&settings.headers)?,
-            connector: Connector::new(&settings, reach)?,
-            pool: Arc::default(),
+            connector: Connector::new(&settings, reach, &tasks)?,
+            pool: Arc::new(Pool::new(&tasks)),
+            tasks,
             attendant: None,
             moved: Mutex::default(),
             settings,

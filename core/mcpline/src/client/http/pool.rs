@@ -6,6 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::background::{self, AbortHandle};
+use crate::client::alive::Tasks;
 
 use super::connector::Wire;
 use super::target::Origin;
@@ -18,9 +19,9 @@ const MAX_IDLE: usize = 128;
 const IDLE_FOR: Duration = Duration::from_secs(60);
 
 /// Connections that wait for the next request.
-#[derive(Default)]
 pub(super) struct Pool {
     shared: Mutex<Shared>,
+    tasks: Tasks,
 }
 
 #[derive(Default)]
@@ -39,6 +40,13 @@ struct Idle {
 }
 
 impl Pool {
+    pub(super) fn new(tasks: &Tasks) -> Self {
+        Self {
+            shared: Mutex::default(),
+            tasks: tasks.clone(),
+        }
+    }
+
     /// A connection to `origin` that a request can be sent on.
     pub(super) fn take(&self, origin: &Origin) -> Option<Wire> {
         let mut shared = self.lock();
@@ -73,7 +81,7 @@ impl Pool {
             since: Instant::now(),
         });
         if shared.sweeper.is_none() {
-            let task = background::spawn_here(sweep(Arc::downgrade(self)));
+            let task = background::spawn_here(self.tasks.until_closed(sweep(Arc::downgrade(self))));
             shared.sweeper = Some(task.abort_handle());
         }
     }

@@ -1,0 +1,71 @@
+//! The tasks of a client beside those of its links: connections, listening, questions. Closing ends them and waits until
+//! they are gone.
+
+use std::time::Duration;
+
+use tokio::sync::watch;
+
+use crate::sync::Arc;
+use crate::transport::Stop;
+
+/// How long closing waits for tasks that were told to end: they end when they are next polled.
+const ENDED_WITHIN: Duration = Duration::from_secs(1);
+
+/// The tasks of one client. Clones are the same.
+#[derive(Debug, Clone)]
+pub(super) struct Tasks {
+    count: Arc<watch::Sender<usize>>,
+    stop: Stop,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self {
+            count: Arc::new(watch::Sender::new(0)),
+            stop: Stop::new(),
+        }
+    }
+}
+
+/// A task that is alive until this is dropped.
+pub(super) struct Alive(Arc<watch::Sender<usize>>);
+
+impl Tasks {
+    /// Counts a task, which has to end by itself when the client is closed.
+    pub(super) fn begin(&self) -> Alive {
+        self.count.send_modify(|count| *count += 1);
+        Alive(self.count.clone())
+    }
+
+    /// Counts a task that is dropped when the client is closed; `None` if that was before its end.
+    pub(super) fn until_closed<F: Future>(
+        &self,
+        task: F,
+    ) -> impl Future<Output = Option<F::Output>> + use<F> {
+        let (alive, stop) = (self.begin(), self.stop.clone());
+        async move {
+            let _alive = alive;
+            tokio::select! {
+                biased;
+                () = stop.stopped() => None,
+                output = task => Some(output),
+            }
+        }
+    }
+
+    /// Ends the tasks, and waits until they are gone.
+    pub(super) async fn close(&self) {
+        self.stop.stop();
+        let mut count = self.count.subscribe();
+        let gone = count.wait_for(|count| *count == 0);
+        if tokio::time::timeout(ENDED_WITHIN, gone).await.is_err() {
+            tracing::warn!("tasks of a client that was closed are still there");
+        }
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.send_modify(|count| *count -= 1);
+    }
+}
