@@ -1973,6 +1973,27 @@ mcpl_status mcpl_server_set_completion(mcpl_server *server,
                                        mcpl_finalizer finalize);
 
 /**
+ * Has `handler` called for each session whose handshake is complete (`basic/lifecycle`, revisions up to 2025-11-25;
+ * 2026-07-28 has no sessions). Its call is outside of any request: `mcpl_call_ask` and `mcpl_call_ask_wait` ask the client
+ * until it is ended, by `mcpl_call_reply_text` with any text, or cancelled with its session. Over HTTP the client has to
+ * have a GET stream open. Replaces the handler before.
+ */
+mcpl_status mcpl_server_on_initialized(mcpl_server *server,
+                                       mcpl_handler handler,
+                                       void *user,
+                                       mcpl_finalizer finalize);
+
+/**
+ * Has `handler` called when a client that declared roots tells that they changed (`client/roots`, root list changes,
+ * revisions up to 2025-11-25), as `mcpl_server_on_initialized` does: ask with `MCPL_ASK_ROOTS`. While it runs for a session,
+ * further changes there call it once more when it has ended. Replaces the handler before.
+ */
+mcpl_status mcpl_server_on_roots_changed(mcpl_server *server,
+                                         mcpl_handler handler,
+                                         void *user,
+                                         mcpl_finalizer finalize);
+
+/**
  * Removes a tool. Calls that are under way end as if it were there. Returns `MCPL_NOT_FOUND` if there is none.
  */
 mcpl_status mcpl_server_remove_tool(mcpl_server *server,

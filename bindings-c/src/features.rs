@@ -5,7 +5,7 @@ use std::ffi::{c_char, c_void};
 use mcpline::foreign::options;
 use mcpline::protocol::vocabulary::{Prompt, Resource, ResourceTemplate, Tool};
 use mcpline::protocol::wire::Raw;
-use mcpline::server::{Completer, ToolOptions};
+use mcpline::server::{Completer, SessionEvent, ToolOptions};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -313,6 +313,44 @@ pub unsafe extern "C" fn mcpl_server_set_completion(
         let server = Server::get(server)?;
         let handler = given.handler(&server, None)?;
         server.core.set_completion(handler);
+        Ok(())
+    })
+}
+
+/// Has `handler` called for each session whose handshake is complete (`basic/lifecycle`, revisions up to 2025-11-25;
+/// 2026-07-28 has no sessions). Its call is outside of any request: `mcpl_call_ask` and `mcpl_call_ask_wait` ask the client
+/// until it is ended, by `mcpl_call_reply_text` with any text, or cancelled with its session. Over HTTP the client has to
+/// have a GET stream open. Replaces the handler before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_on_initialized(
+    server: *mut mcpl_server,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let given = Given::new(handler, user, finalize);
+    on_event(server, given, SessionEvent::Initialized)
+}
+
+/// Has `handler` called when a client that declared roots tells that they changed (`client/roots`, root list changes,
+/// revisions up to 2025-11-25), as `mcpl_server_on_initialized` does: ask with `MCPL_ASK_ROOTS`. While it runs for a session,
+/// further changes there call it once more when it has ended. Replaces the handler before.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_on_roots_changed(
+    server: *mut mcpl_server,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let given = Given::new(handler, user, finalize);
+    on_event(server, given, SessionEvent::RootsListChanged)
+}
+
+fn on_event(server: *mut mcpl_server, given: Given, event: SessionEvent) -> mcpl_status {
+    entry(|| {
+        let server = Server::get(server)?;
+        let handler = given.handler(&server, None)?;
+        server.core.set_event_handler(event, handler);
         Ok(())
     })
 }

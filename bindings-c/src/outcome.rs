@@ -22,6 +22,8 @@ pub(crate) struct Called<'a> {
 pub(crate) fn text(called: &Called<'_>, text: &str) -> Done<Reply> {
     match called.kind {
         CallKind::Tool => Ok(Reply::Tool(ToolReply::text(text))),
+        // Nobody waits for it.
+        CallKind::Event => Ok(Reply::Tool(ToolReply::default())),
         CallKind::Resource => {
             let mime_type = called.mime_type.unwrap_or("text/plain");
             Ok(contents(
@@ -152,6 +154,7 @@ fn misfit(called: &Called<'_>, given: &str) -> Fault {
         CallKind::Resource => "a resource",
         CallKind::Prompt => "a prompt",
         CallKind::Completion => "a completion",
+        CallKind::Event => "an event",
         _ => "this",
     };
     Fault::invalid(format!("{kind} is not answered with {given}"))

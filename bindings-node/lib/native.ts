@@ -67,6 +67,8 @@ export interface NativeServer {
   addCandidates(reference: string, argument: string, candidates: string[]): void;
   addCompleter(reference: string, argument: string, plan: number): void;
   setCompletion(plan: number): void;
+  onInitialized(plan: number): void;
+  onRootsChanged(plan: number): void;
   notifyResourceUpdated(uri: string): void;
   notifyElicitationComplete(elicitationId: string): void;
   serveStdio(ended: number): NativeServing;

@@ -66,6 +66,11 @@ export function finishPrompt(call: number, value: unknown): void {
   finish(call, Kind.PromptResult, JSON.stringify({ ...whole, messages: items.flatMap(messagesOf) }));
 }
 
+/** Ends the handler of a session's event: nobody waits for what it returned. */
+export function finishEvent(call: number): void {
+  finish(call, Kind.Text, "");
+}
+
 /** Ends a completion with what its handler returned. */
 export function finishCompletion(call: number, value: unknown): void {
   const values: CompletionValues =

@@ -25,7 +25,7 @@ import type {
 } from "./protocol.js";
 import type { PartialContents } from "./content.js";
 import type { InputRequired } from "./questions.js";
-import { finishCompletion, finishFailed, finishPrompt, finishResource, finishTool } from "./results.js";
+import { finishCompletion, finishEvent, finishFailed, finishPrompt, finishResource, finishTool } from "./results.js";
 import { jsonSchemaOf, type Parsed, type Returned, type Schema, validatorOf } from "./schemas.js";
 import { httpOptions, type HttpSettings, type Rate, serverOptions, type ServerSettings } from "./settings.js";
 
@@ -384,6 +384,35 @@ export class Server {
   completion(handler: (params: CompleteParams, ctx: Context) => Awaitable<CompletionReturn>): this {
     this.#native.setCompletion(this.#completing(handler));
     return this;
+  }
+
+  /**
+   * Has a handler called for each session whose handshake is complete (`basic/lifecycle`, revisions up to 2025-11-25;
+   * 2026-07-28 has no sessions).
+   *
+   * @param handler Asks the client by its context, outside of any call (`listRoots`, `sample`, `elicit`), for as long as it
+   * runs; `ctx.signal` aborts when the session ends. Over HTTP the client has to have a GET stream open.
+   */
+  onInitialized(handler: (ctx: Context) => Awaitable<void>): this {
+    this.#native.onInitialized(this.#eventHandler(handler));
+    return this;
+  }
+
+  /**
+   * Has a handler called when a client that declared roots tells that they changed (`client/roots`, root list changes,
+   * revisions up to 2025-11-25). While it runs for a session, further changes there call it once more when it has ended.
+   *
+   * @param handler As in `onInitialized`: await `ctx.listRoots()` for the roots.
+   */
+  onRootsChanged(handler: (ctx: Context) => Awaitable<void>): this {
+    this.#native.onRootsChanged(this.#eventHandler(handler));
+    return this;
+  }
+
+  #eventHandler(handler: (ctx: Context) => Awaitable<void>): number {
+    return this.#planned((call) => {
+      this.#end(call, handler(new Context(call, this)), finishEvent);
+    });
   }
 
   /** Tells the subscribers of a resource that it has changed. */

@@ -6,7 +6,7 @@ use mcpline::foreign::options::{self, HttpServingOptions, ServerOptions};
 use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
 use mcpline::protocol::wire::Raw;
-use mcpline::server::{Completer, PromptOptions, ResourceOptions, ToolOptions};
+use mcpline::server::{Completer, PromptOptions, ResourceOptions, SessionEvent, ToolOptions};
 use mcpline::transport::http::HttpOptions;
 use mcpline::{Handler, transport};
 use napi::Result;
@@ -170,6 +170,22 @@ impl Server {
     #[napi(catch_unwind)]
     pub fn set_completion(&self, plan: u32) {
         self.core.set_completion(self.handler(plan));
+    }
+
+    /// Has a handler called when a session's handshake is complete.
+    #[napi(catch_unwind)]
+    pub fn on_initialized(&self, plan: u32) {
+        let handler = self.handler(plan);
+        self.core
+            .set_event_handler(SessionEvent::Initialized, handler);
+    }
+
+    /// Has a handler called when a client's roots have changed.
+    #[napi(catch_unwind)]
+    pub fn on_roots_changed(&self, plan: u32) {
+        let handler = self.handler(plan);
+        self.core
+            .set_event_handler(SessionEvent::RootsListChanged, handler);
     }
 
     /// Tells the subscribers of a resource that it has changed.

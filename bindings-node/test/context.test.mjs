@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 
-import { ClosedError, Server, UnsupportedError, UsageError } from "mcpline";
+import { Client, ClosedError, Server, UnsupportedError, UsageError } from "mcpline";
 
 import { Child, called, MODERN, posted } from "./peer.mjs";
 
@@ -187,4 +187,34 @@ test("over a pipe a question is a request, and a cancelled call's signal is abor
   child.process.stdin.end();
   assert.deepEqual(await child.ended, { code: 0, signal: null });
   assert.match(child.stderr, /aborted: CLOSED/);
+});
+
+test("a session is asked outside of any call", { timeout: 60_000 }, async (t) => {
+  // A client in memory doesn't keep the process up.
+  const alive = setInterval(() => {}, 1_000);
+  t.after(() => {
+    clearInterval(alive);
+  });
+  const server = new Server({ name: "events", version: "1" });
+  const heard = [];
+  let wake;
+  const next = async () => {
+    while (heard.length === 0) {
+      await new Promise((resolve) => (wake = resolve));
+    }
+    return heard.shift();
+  };
+  const tell = async (event, ctx) => {
+    heard.push([event, (await ctx.listRoots()).map(({ uri }) => uri)]);
+    wake?.();
+  };
+  server.onInitialized((ctx) => tell("initialized", ctx));
+  server.onRootsChanged((ctx) => tell("changed", ctx));
+  const roots = ["file:///one"];
+  const client = await Client.memory(server, { revisions: ["2025-11-25"], roots: () => roots });
+  assert.deepEqual(await next(), ["initialized", ["file:///one"]]);
+  roots.push("file:///two");
+  await client.rootsChanged();
+  assert.deepEqual(await next(), ["changed", ["file:///one", "file:///two"]]);
+  await client.close();
 });

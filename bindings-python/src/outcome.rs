@@ -103,6 +103,10 @@ impl Planned {
         uri: impl FnOnce() -> String,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<Reply> {
+        if self.kind == Kind::Event {
+            // Nobody waits for what it returns.
+            return Ok(Reply::Tool(ToolReply::default()));
+        }
         if self.kind == Kind::Tool {
             // The two most common results need no Python code to convert them.
             match &objects.encode {
@@ -130,7 +134,7 @@ impl Planned {
             return Ok(Reply::InputRequired(questions.get().questions.clone()));
         }
         match self.kind {
-            Kind::Tool => tool_reply(&converted),
+            Kind::Tool | Kind::Event => tool_reply(&converted),
             Kind::Resource => Ok(Reply::Resource(ResourceReply {
                 contents: trusted(converted.cast::<PyBytes>()?),
                 cache: None,

@@ -22,14 +22,21 @@ pub(crate) enum Kind {
     Resource,
     Prompt,
     Completion,
+    Event,
 }
 
 impl Kind {
     fn read(number: u8) -> PyResult<Self> {
-        [Self::Tool, Self::Resource, Self::Prompt, Self::Completion]
-            .into_iter()
-            .find(|kind| *kind as u8 == number)
-            .ok_or_else(|| PyValueError::new_err("no such kind of handler"))
+        [
+            Self::Tool,
+            Self::Resource,
+            Self::Prompt,
+            Self::Completion,
+            Self::Event,
+        ]
+        .into_iter()
+        .find(|kind| *kind as u8 == number)
+        .ok_or_else(|| PyValueError::new_err("no such kind of handler"))
     }
 }
 

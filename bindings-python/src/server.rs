@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use mcpline::foreign::options::{self, ServerOptions};
 use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
-use mcpline::server::{Completer, PromptOptions, ResourceOptions, ToolOptions};
+use mcpline::server::{Completer, PromptOptions, ResourceOptions, SessionEvent, ToolOptions};
 use mcpline::transport::{self, Stop};
 use mcpline::{Call as CoreCall, Handler};
 use pyo3::prelude::*;
@@ -255,6 +255,16 @@ impl Server {
         }
     }
 
+    /// Has a handler called when a session's handshake is complete.
+    fn on_initialized(&self, plan: &Plan) {
+        self.set_event_handler(SessionEvent::Initialized, "initialized", plan);
+    }
+
+    /// Has a handler called when a client's roots have changed.
+    fn on_roots_changed(&self, plan: &Plan) {
+        self.set_event_handler(SessionEvent::RootsListChanged, "roots_changed", plan);
+    }
+
     /// Begins to serve stdio.
     fn start_stdio(&self, py: Python<'_>) -> PyResult<Serving> {
         let runtime = self.start_runtime(py)?;
@@ -338,6 +348,11 @@ impl Server {
 }
 
 impl Server {
+    fn set_event_handler(&self, event: SessionEvent, name: &str, plan: &Plan) {
+        self.core.set_event_handler(event, self.handler(plan));
+        self.keep(plan, name);
+    }
+
     fn new_stop(&self) -> Stop {
         let stop = Stop::new();
         let mut stops = lock(&self.stops);

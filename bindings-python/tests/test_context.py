@@ -13,6 +13,7 @@ from typing import Any
 import pydantic
 import pytest
 from mcpline import (
+    Client,
     Context,
     ElicitRequest,
     Error,
@@ -686,3 +687,39 @@ def test_lists_come_in_pages():
             assert [tool["name"] for tool in await client.list_tools()] == [f"tool{n}" for n in range(5)]
 
     run(main())
+
+
+def test_a_session_is_asked_outside_of_any_call():
+    async def main() -> list[list[str]]:
+        server = Server("events")
+        loop = asyncio.get_running_loop()
+        seen: asyncio.Queue[list[str]] = asyncio.Queue()
+        roots = ["file:///one"]
+
+        @server.on_initialized
+        async def initialized(ctx: Context) -> None:
+            seen.put_nowait([root.uri for root in await ctx.list_roots()])
+
+        @server.on_roots_changed
+        def changed(ctx: SyncContext) -> None:
+            uris = [root.uri for root in ctx.list_roots()]
+            loop.call_soon_threadsafe(seen.put_nowait, uris)
+
+        client = await Client.memory(server, revisions=["2025-11-25"], roots=lambda: roots)
+        async with client:
+            first = await seen.get()
+            roots.append("file:///two")
+            await client.roots_changed()
+            return [first, await seen.get()]
+
+    first, second = asyncio.run(asyncio.wait_for(main(), 60))
+    assert first == ["file:///one"]
+    assert second == ["file:///one", "file:///two"]
+
+
+def test_the_handler_of_an_event_takes_a_context_or_nothing():
+    server = Server("events")
+    with pytest.raises(TypeError, match="takes a context or nothing"):
+
+        @server.on_initialized
+        def initialized(name: str) -> None: ...

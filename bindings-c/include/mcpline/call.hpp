@@ -334,6 +334,17 @@ void handle(mcpl_call *handle, const char *arguments, std::size_t length, void *
   });
 }
 
+/// A handler of a session's event: `(Call &)`. Nobody waits for what it returns.
+template <class F> void handle_event(mcpl_call *handle, const char *, std::size_t, void *user) noexcept {
+  Call call(handle);
+  attend<Feature::tool>(call, nullptr, [&] {
+    (*static_cast<F *>(user))(call);
+    if (call.get() != nullptr) {
+      call.reply("");
+    }
+  });
+}
+
 } // namespace detail
 
 template <class F> void Call::ask_then(mcpl_ask what, const JsonText &params, F &&then, std::string_view key) {

@@ -162,6 +162,21 @@ public:
                                    new std::decay_t<F>(std::forward<F>(handler)), &detail::destroy<std::decay_t<F>>));
   }
 
+  /// Calls `handler(Call &)` for each session whose handshake is complete (revisions up to 2025-11-25). The call is outside of
+  /// any request: it asks the client until the handler returns, or, if the handler moved it away, until it is ended.
+  template <class F> void on_initialized(F &&handler) {
+    detail::check(mcpl_server_on_initialized(server_.get(), &detail::handle_event<std::decay_t<F>>,
+                                             new std::decay_t<F>(std::forward<F>(handler)),
+                                             &detail::destroy<std::decay_t<F>>));
+  }
+
+  /// Likewise when a client that declared roots tells that they changed: ask for them with `Call::list_roots`.
+  template <class F> void on_roots_changed(F &&handler) {
+    detail::check(mcpl_server_on_roots_changed(server_.get(), &detail::handle_event<std::decay_t<F>>,
+                                               new std::decay_t<F>(std::forward<F>(handler)),
+                                               &detail::destroy<std::decay_t<F>>));
+  }
+
   /// Takes a tool away.
   void remove_tool(std::string_view name) {
     detail::check(mcpl_server_remove_tool(server_.get(), detail::Short(name).get()));

@@ -24,7 +24,7 @@ if typing.TYPE_CHECKING:
     from ._functions import Function
     from .server import Server
 
-__all__ = ["completion", "prompt", "resource", "template_variables", "tool"]
+__all__ = ["completion", "event", "prompt", "resource", "template_variables", "tool"]
 
 # Results that a tool with structured content may return as well.
 _SPECIAL = (ToolResult, InputRequired)
@@ -181,6 +181,31 @@ def completion(server: Server, call: Callable[..., Any], *, inline: bool) -> _na
         inline=inline,
         fail=_Failures(function.name).other,
     )
+
+
+def event(server: Server, call: Callable[..., Any], *, inline: bool) -> _native.Plan:
+    """Plan the handler of an event of a session.
+
+    Raises:
+        TypeError: it takes more than a context.
+    """
+    function = _functions.read(call)
+    if function.parameters:
+        raise TypeError(f"{function.name}: the handler of an event takes a context or nothing")
+    return _plan(
+        server,
+        _native.EVENT,
+        function,
+        _Fill((), (), None, None),
+        convert=_nothing,
+        encode=None,
+        inline=inline,
+        fail=_Failures(function.name).other,
+    )
+
+
+def _nothing(_: Any) -> None:
+    """Convert what nobody waits for."""
 
 
 def template_variables(uri: str) -> list[str]:

@@ -441,6 +441,40 @@ class Server:
         self._native.add_completion(reference, argument, plan)
         self._registered(plan)
 
+    # What clients tell of their sessions
+
+    def on_initialized(self, call: F, /) -> F:
+        """Call a function for each session whose handshake is complete: `@server.on_initialized`.
+
+        The function takes a `Context`, or nothing. By the context it asks the client outside of any call (`list_roots`,
+        `sample`, `elicit`) and logs, for as long as it runs; it is cancelled when the session ends. Over HTTP a client
+        needs a GET stream for that. Revisions up to 2025-11-25 (`basic/lifecycle`); 2026-07-28 has no sessions.
+
+        Raises:
+            TypeError: the function takes something else.
+        """
+        return self._on_event(call, self._native.on_initialized)
+
+    def on_roots_changed(self, call: F, /) -> F:
+        """Call a function when a client that declared roots tells that they changed: `@server.on_roots_changed`.
+
+        The function is as in `on_initialized`: await `ctx.list_roots()` for the roots. While it runs for a session,
+        further changes there call it once more when it has ended. Revisions up to 2025-11-25 (`client/roots`, root list
+        changes).
+
+        Raises:
+            TypeError: the function takes something else.
+        """
+        return self._on_event(call, self._native.on_roots_changed)
+
+    def _on_event(self, call: F, register: Callable[[Any], None]) -> F:
+        from . import _plans
+
+        plan = _plans.event(self, call, inline=False)
+        register(plan)
+        self._registered(plan)
+        return call
+
     # Serving
 
     def run(self, transport: Transport = "stdio", **options: Unpack[ListenSettings]) -> None:

@@ -586,3 +586,60 @@ async fn a_completion_can_not_ask() {
     let result = client.response(&id).await.expect("candidates");
     assert_eq!(result["completion"]["values"], json!(["refused"]));
 }
+
+/// Waits until the client is asked this; the id of the question.
+async fn asked(client: &mut Client, method: &str) -> Value {
+    let question = client.next().await;
+    assert_eq!(question["method"], method, "{question}");
+    question["id"].clone()
+}
+
+#[runtimes::test]
+async fn a_session_is_asked_outside_of_any_call_until_it_ends() {
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"] {
+        let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let server = Server::new("asker", "1").on_initialized(move |ctx: Context| {
+            let tell = tell.clone();
+            async move {
+                let _ended = tell.clone();
+                for _ in 0..2 {
+                    let answer = ctx.ask(Ask::new(AskMethod::ListRoots, None)).await;
+                    let answer = answer.map(|roots| roots.as_str().to_owned());
+                    // The test may be over.
+                    let _ = tell.send(answer.map_err(|error| error.to_string()));
+                }
+            }
+        });
+        let mut client = Client::legacy(&server, revision).await;
+        let id = asked(&mut client, "roots/list").await;
+        client.send(json!({"jsonrpc": "2.0", "id": id, "result": {"roots": []}}));
+        assert_eq!(told.recv().await, Some(Ok(r#"{"roots":[]}"#.to_owned())));
+        asked(&mut client, "roots/list").await;
+        drop(client);
+        drop(server);
+        // Cancelled with its session: it tells nothing more, or that the session is gone.
+        while let Some(told) = told.recv().await {
+            assert!(told.is_err(), "{told:?}");
+        }
+    }
+}
+
+#[runtimes::test]
+async fn a_client_of_2026_07_28_has_no_session_that_tells_anything() {
+    let begun = Arc::new(AtomicU32::new(0));
+    let count = begun.clone();
+    let server = Server::new("asker", "1").on_roots_changed(move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+        async {}
+    });
+    let mut client = Client::modern(&server);
+    for method in [
+        "notifications/initialized",
+        "notifications/roots/list_changed",
+    ] {
+        client.send(json!({"jsonrpc": "2.0", "method": method}));
+    }
+    let id = client.begin_modern("server/discover", json!({}));
+    client.response(&id).await.expect("answered");
+    assert_eq!(begun.load(Ordering::SeqCst), 0);
+}

@@ -189,12 +189,12 @@ static void url_elicitation(mcpl_call *call, const char *arguments, size_t lengt
     mcpl_call_ask(call, "user", MCPL_ASK_ELICIT, params, MCPL_AUTO_LENGTH, reply_action, "URL elicitation: ", NULL);
 }
 
-static void roots(mcpl_call *call, const char *arguments, size_t length, void *user) {
-    (void)arguments, (void)length, (void)user;
+/* The URIs of the client's roots, one per line; released with free. NULL if the call was ended instead. */
+static char *lines_of_roots(mcpl_call *call) {
     size_t size = 0;
     char *answer = ask(call, "roots", MCPL_ASK_LIST_ROOTS, NULL, &size);
     if (answer == NULL) {
-        return;
+        return NULL;
     }
     const char *listed = NULL, *root = NULL;
     size_t listed_size = 0, root_size = 0;
@@ -208,9 +208,31 @@ static void roots(mcpl_call *call, const char *arguments, size_t length, void *u
         free(lines);
         lines = longer;
     }
-    mcpl_call_reply_text(call, *lines == '\0' ? "none" : lines, MCPL_AUTO_LENGTH);
-    free(lines);
     mcpl_string_free(answer);
+    if (*lines == '\0') {
+        free(lines);
+        lines = copied("none");
+    }
+    return lines;
+}
+
+static void roots(mcpl_call *call, const char *arguments, size_t length, void *user) {
+    (void)arguments, (void)length, (void)user;
+    char *lines = lines_of_roots(call);
+    if (lines != NULL) {
+        mcpl_call_reply_text(call, lines, MCPL_AUTO_LENGTH);
+        free(lines);
+    }
+}
+
+static void roots_changed(mcpl_call *call, const char *arguments, size_t length, void *user) {
+    (void)arguments, (void)length, (void)user;
+    char *lines = lines_of_roots(call);
+    if (lines != NULL) {
+        mcpl_call_log_text(call, MCPL_LOG_INFO, "roots", lines, MCPL_AUTO_LENGTH);
+        mcpl_call_reply_text(call, "", MCPL_AUTO_LENGTH);
+        free(lines);
+    }
 }
 
 /* `user` is the name, an answer to the first question. */
@@ -290,4 +312,5 @@ static const tool TOOLS[] = {
 
 void add_asking_tools(everything *everything) {
     add_tools(everything, TOOLS, COUNT(TOOLS));
+    must(mcpl_server_on_roots_changed(everything->server, roots_changed, NULL, NULL), "the handler of changed roots");
 }

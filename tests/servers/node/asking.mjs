@@ -128,6 +128,11 @@ export function addAskingTools(server) {
     return roots.map((root) => root.uri).join("\n") || "none";
   });
 
+  server.onRootsChanged(async (ctx) => {
+    const roots = await ctx.listRoots();
+    ctx.info(roots.map((root) => root.uri).join("\n") || "none", "roots");
+  });
+
   server.tool("test_two_questions", { description: "Asks the user twice" }, async (_, ctx) => {
     const first = await ctx.elicit("What is your name?", object({ name: string }), { key: "first" });
     if (first.action !== "accept") {

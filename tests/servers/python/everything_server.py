@@ -449,6 +449,12 @@ async def test_roots(ctx: Context) -> str:
     return "\n".join(root.uri for root in roots) or "none"
 
 
+@server.on_roots_changed
+async def roots_changed(ctx: Context) -> None:
+    roots = await ctx.list_roots()
+    ctx.info("\n".join(root.uri for root in roots) or "none", logger="roots")
+
+
 @dataclass
 class Name:
     name: str

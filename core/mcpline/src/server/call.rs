@@ -18,6 +18,7 @@ use super::Inner;
 use super::asking::Book;
 use super::connection::Connection;
 use super::context::Context;
+use super::events::SessionEvent;
 use super::registry::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 use super::reply::{HandlerError, Reply};
 use super::request_info::HttpInfo;
@@ -37,6 +38,7 @@ pub(crate) enum Target {
     Template(Arc<TemplateEntry>),
     Prompt(Arc<PromptEntry>),
     Completion,
+    Event(SessionEvent),
 }
 
 /// What kind of feature a call is for.
@@ -51,6 +53,8 @@ pub enum CallKind {
     Prompt,
     /// `completion/complete`
     Completion,
+    /// What a client tells of its session ([`SessionEvent`]), outside of any request. Whatever ends the call is ignored.
+    Event,
 }
 
 /// Where a call sits: the request that it serves at the moment.
@@ -115,7 +119,7 @@ impl Call {
         self.state().kind()
     }
 
-    /// The name of the tool or prompt, the URI of the resource, or `""` for a completion.
+    /// The name of the tool or prompt, the URI of the resource, `""` for a completion, or the method of an event.
     pub fn name(&self) -> String {
         self.state().name()
     }
@@ -231,6 +235,7 @@ impl CallState {
             Target::Resource(_) | Target::Template(_) => CallKind::Resource,
             Target::Prompt(_) => CallKind::Prompt,
             Target::Completion => CallKind::Completion,
+            Target::Event(_) => CallKind::Event,
         }
     }
 
@@ -246,6 +251,7 @@ impl CallState {
                 .map(std::borrow::Cow::into_owned)
                 .unwrap_or_default(),
             Target::Completion => String::new(),
+            Target::Event(event) => event.method().as_str().to_owned(),
         }
     }
 
@@ -263,6 +269,10 @@ impl CallState {
                     call.reply(Ok(Reply::Completion(Default::default())));
                     return;
                 }
+            },
+            Target::Event(event) => match self.server.registry().event_handler(*event) {
+                Some(handler) => handler,
+                None => return call.reply(Ok(Reply::Tool(Default::default()))),
             },
         };
         handler.call(call);
@@ -371,6 +381,9 @@ impl CallState {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
+        if let Target::Event(event) = self.target {
+            return super::events::ended(self, event, &outcome);
+        }
         let current = self.lock_seat();
         if current.key.is_none() {
             *self.lock_outcome() = Some(Box::new(outcome));
@@ -391,6 +404,7 @@ impl Clone for Target {
             Self::Template(entry) => Self::Template(entry.clone()),
             Self::Prompt(entry) => Self::Prompt(entry.clone()),
             Self::Completion => Self::Completion,
+            Self::Event(event) => Self::Event(*event),
         }
     }
 }

@@ -30,6 +30,7 @@ use super::Inner;
 use super::asking::AskSink;
 use super::call::CallState;
 use super::dispatch;
+use super::events::{self, Events, SessionEvent};
 use super::matching::{InterruptOnDrop, Subscribable, SubscribedUris};
 use super::permission;
 use super::request_info::HttpInfo;
@@ -66,6 +67,8 @@ pub(crate) struct Connection {
     answering: AtomicUsize,
     /// Where messages go that belong to no request.
     general: Arc<dyn Lane>,
+    /// The handlers of what happens outside of calls.
+    events: Events,
     session_id: Option<String>,
     principal: String,
     transport: TransportId,
@@ -153,6 +156,7 @@ impl Connection {
             session: Mutex::new(ServerSession::new(opening.scope, opening.limits)),
             answering: AtomicUsize::new(0),
             general: opening.general,
+            events: Events::default(),
             session_id: opening.session_id,
             principal: opening.principal,
             transport: opening.transport,
@@ -196,6 +200,20 @@ impl Connection {
 
     pub(crate) fn lock_session(&self) -> SessionGuard<'_> {
         self.session.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn general(&self) -> &Arc<dyn Lane> {
+        &self.general
+    }
+
+    pub(super) fn events(&self) -> &Events {
+        &self.events
+    }
+
+    /// The client of a session whose handshake is complete.
+    pub(super) fn ready_peer(&self) -> Option<Arc<Peer>> {
+        let session = self.lock_session();
+        session.peer().filter(|_| session.is_ready()).cloned()
     }
 
     /// The client, once the handshake told who it is.
@@ -487,7 +505,10 @@ impl Connection {
                 tracing::debug!(revision = peer.revision.as_str(), "a client shook hands");
                 answer(&**lane, &id, Ok(result));
             }
-            Received::Ready(_) => self.schedule(),
+            Received::Ready(_) => {
+                self.schedule();
+                events::happened(self, SessionEvent::Initialized, http);
+            }
             Received::Cancelled {
                 handle,
                 asks,
@@ -506,7 +527,9 @@ impl Connection {
                 stop(handle, sinks, &AskError::Cancelled);
             }
             Received::Answer { handle, outcome } => handle(outcome),
-            Received::RootsChanged => {}
+            Received::RootsChanged => {
+                events::happened(self, SessionEvent::RootsListChanged, http);
+            }
             Received::Notification(notification) => {
                 tracing::debug!(
                     method = notification.method.as_str(),
@@ -641,6 +664,7 @@ impl Connection {
     /// requests that come later.
     pub(crate) fn shut_down(&self) {
         self.end_listening();
+        self.events.close();
         let _answering = self.answering();
         let ended = self.lock_session().shut_down();
         for (served, finished) in ended {
@@ -664,6 +688,7 @@ impl Connection {
     }
 
     fn close_with(&self, error: &AskError) {
+        self.events.close();
         let (served, asks) = self.lock_session().close();
         for served in served {
             stop(Some(served), Vec::new(), error);

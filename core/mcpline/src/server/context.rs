@@ -14,7 +14,7 @@ use crate::lane::{self, Lane};
 use crate::quota::ClientQuota;
 
 use super::asking::{self, Ask};
-use super::call::CallState;
+use super::call::{CallKind, CallState};
 use super::connection::{Connection, SessionGuard};
 use super::permission;
 use super::request_info::HttpInfo;
@@ -59,11 +59,13 @@ impl Context {
     pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: &Raw) {
         let (connection, lane, key) = {
             let seat = self.call.lock_seat();
-            let Some(key) = seat.key else { return };
-            (seat.connection.clone(), seat.lane.clone(), key)
+            if seat.key.is_none() && self.call.kind() != CallKind::Event {
+                return;
+            }
+            (seat.connection.clone(), seat.lane.clone(), seat.key)
         };
         let mut session = connection.lock_session();
-        let outgoing = session.log(Some(key), level, logger, data, clock::now());
+        let outgoing = session.log(key, level, logger, data, clock::now());
         send_or_schedule(&connection, session, &*lane, outgoing);
     }
 
@@ -103,7 +105,7 @@ impl Context {
     /// Whether the handler is suspended: its request was answered with questions, and the client's retry has not come yet
     /// (2026-07-28).
     pub fn is_suspended(&self) -> bool {
-        self.call.lock_seat().key.is_none()
+        self.call.lock_seat().key.is_none() && self.call.kind() != CallKind::Event
     }
 
     /// Has `callback` called once, on any thread, when the request is cancelled; at once if it was.
@@ -130,7 +132,7 @@ impl Context {
         self.call.lock_seat().peer.revision
     }
 
-    /// The request's JSON-RPC id, as JSON.
+    /// The request's JSON-RPC id, as JSON; `""` outside of a request.
     pub fn request_id(&self) -> Raw {
         Raw::from_trusted(bytes::Bytes::copy_from_slice(
             self.call.lock_seat().id.raw(),

@@ -14,6 +14,7 @@ mod completing;
 pub(crate) mod connection;
 mod context;
 mod dispatch;
+mod events;
 mod handler;
 mod inner;
 mod listing;
@@ -54,6 +55,7 @@ pub use asking::Ask;
 pub use builder::ServerBuilder;
 pub use call::{Call, CallKind};
 pub use context::Context;
+pub use events::SessionEvent;
 pub use handler::Handler;
 pub use registry::{Completer, PromptOptions, ResourceOptions, ToolOptions};
 pub use reply::{
@@ -455,6 +457,40 @@ impl Server {
             true
         });
         self.inner.refresh_profile();
+    }
+
+    /// Calls the closure for each session whose handshake is complete (every handshake revision, `basic/lifecycle`). Its
+    /// context asks the client outside of any call (`roots/list`, `sampling/createMessage`, `elicitation/create`), for as
+    /// long as the closure runs; it is cancelled when the session ends. Over HTTP the client has to have a GET stream open.
+    #[must_use]
+    pub fn on_initialized<F, Fut>(self, run: F) -> Self
+    where
+        F: Fn(Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.set_event_handler(SessionEvent::Initialized, typed::event_handler(run));
+        self
+    }
+
+    /// Calls the closure when a client that declared roots tells that they changed (every handshake revision,
+    /// `client/roots`). Its context is that of [`Server::on_initialized`]: ask it for the roots. While it runs for a session
+    /// further changes there call it once more when it has ended.
+    #[must_use]
+    pub fn on_roots_changed<F, Fut>(self, run: F) -> Self
+    where
+        F: Fn(Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.set_event_handler(SessionEvent::RootsListChanged, typed::event_handler(run));
+        self
+    }
+
+    /// Sets the handler of what clients tell of their sessions, in place of the one before.
+    pub fn set_event_handler(&self, event: SessionEvent, handler: Arc<dyn Handler>) {
+        self.inner.change_registry(|registry| {
+            registry.events[event as usize] = Some(handler);
+            true
+        });
     }
 
     /// Tells whoever subscribed to it that a resource changed.

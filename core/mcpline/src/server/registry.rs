@@ -20,6 +20,7 @@ use mcpline_protocol::wire::header::ParamHeaders;
 use crate::error::Error;
 use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::events::SessionEvent;
 use super::handler::Handler;
 
 /// How a tool is to be treated, beside its definition.
@@ -241,6 +242,8 @@ pub(crate) struct Registry {
     pub(crate) completers: HashMap<(String, String), Arc<Completer>>,
     /// For whatever has no completer of its own.
     pub(crate) completion: Option<Arc<dyn Handler>>,
+    /// By [`SessionEvent`].
+    pub(crate) events: [Option<Arc<dyn Handler>>; SessionEvent::COUNT],
     rendered: Rendered,
 }
 
@@ -253,6 +256,7 @@ impl Clone for Registry {
             prompts: self.prompts.clone(),
             completers: self.completers.clone(),
             completion: self.completion.clone(),
+            events: self.events.clone(),
             rendered: Rendered::default(),
         }
     }
@@ -338,6 +342,11 @@ impl Registry {
         }
         let matched = self.template(uri, budget)?;
         Ok(matched.map(|(entry, _)| &entry.options.scopes))
+    }
+
+    /// What handles an event of a session.
+    pub(crate) fn event_handler(&self, event: SessionEvent) -> Option<Arc<dyn Handler>> {
+        self.events[event as usize].clone()
     }
 
     /// The first template that makes this URI, and its variables.

@@ -413,6 +413,21 @@ where
     })
 }
 
+/// The closure of a session's event as a handler.
+pub(super) fn event_handler<F, Fut>(run: F) -> Arc<dyn Handler>
+where
+    F: Fn(Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    handler(move |call: &Call| {
+        let running = run(call.context());
+        async move {
+            running.await;
+            Ok(Reply::Tool(ToolReply::default()))
+        }
+    })
+}
+
 /// Contents with the resource's declared type.
 fn typed(contents: ResourceContents, mime_type: Option<&str>) -> ResourceContents {
     match mime_type {

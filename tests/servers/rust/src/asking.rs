@@ -1,5 +1,6 @@
 //! Tools that ask the client in mid-handler.
 
+use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
 use mcpline::{Ask, AskMethod, Context, Error, HandlerError, Server};
 use schemars::JsonSchema;
@@ -161,20 +162,7 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
         .tool(
             "test_roots",
             "Lists the client's roots",
-            |_: Nothing, ctx: Context| async move {
-                let answer = ask(&ctx, AskMethod::ListRoots, "roots", None).await?;
-                let uris: Vec<&str> = answer["roots"]
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .filter_map(|root| root["uri"].as_str())
-                    .collect();
-                Ok::<_, HandlerError>(if uris.is_empty() {
-                    "none".to_owned()
-                } else {
-                    uris.join("\n")
-                })
-            },
+            |_: Nothing, ctx: Context| async move { roots(&ctx).await },
         )
         .tool(
             "test_two_questions",
@@ -278,4 +266,22 @@ fn add_schemas(server: &Server) {
                 ))
             },
         );
+}
+
+/// The URIs of the client's roots, one per line.
+async fn roots(ctx: &Context) -> Result<String, HandlerError> {
+    let answer = ask(ctx, AskMethod::ListRoots, "roots", None).await?;
+    let roots = answer["roots"].as_array().into_iter().flatten();
+    let uris: Vec<&str> = roots.filter_map(|root| root["uri"].as_str()).collect();
+    Ok(match uris.is_empty() {
+        true => "none".to_owned(),
+        false => uris.join("\n"),
+    })
+}
+
+/// Tells the client what it has for roots now.
+pub(crate) async fn tell_roots(ctx: Context) {
+    if let Ok(uris) = roots(&ctx).await {
+        ctx.log(LoggingLevel::Info, Some("roots"), &Raw::string(&uris));
+    }
 }

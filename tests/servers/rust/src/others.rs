@@ -10,6 +10,7 @@ use mcpline::{Context, Error, Server};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::asking;
 use crate::content::{IMAGE, Nothing};
 use crate::info::WATCHED;
 use crate::state::State;
@@ -47,7 +48,8 @@ pub(crate) fn add(server: &Server, state: &Arc<State>) -> Result<(), Error> {
     add_resources(server, state);
     let _ = server
         .clone()
-        .completion(|asked: Value, _: Context| async move { complete(&asked) });
+        .completion(|asked: Value, _: Context| async move { complete(&asked) })
+        .on_roots_changed(asking::tell_roots);
     Ok(())
 }
 

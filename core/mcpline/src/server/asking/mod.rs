@@ -84,16 +84,23 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, sink: AskSink) {
     if seat.peer.revision.features().mrtr {
         ask_in_rounds(call, &seat, ask, sink);
     } else {
-        ask_on_stream(&seat, ask.method, ask.params, sink);
+        let is_outside_call = matches!(call.target, Target::Event(_));
+        ask_on_stream(&seat, is_outside_call, ask.method, ask.params, sink);
     }
 }
 
-/// Sends the question on the call's stream (handshake era).
-fn ask_on_stream(seat: &Seat, method: AskMethod, params: Option<Raw>, sink: AskSink) {
-    let Some(key) = seat.key else {
+/// Sends the question on the call's stream, or the session's own outside of a call (handshake era).
+fn ask_on_stream(
+    seat: &Seat,
+    is_outside_call: bool,
+    method: AskMethod,
+    params: Option<Raw>,
+    sink: AskSink,
+) {
+    if seat.key.is_none() && !is_outside_call {
         sink(Err(AskError::Cancelled));
         return;
-    };
+    }
     let params = match fitting::fit(method, params, seat.peer.revision) {
         Ok(params) => params,
         Err(error) => {
@@ -111,7 +118,7 @@ fn ask_on_stream(seat: &Seat, method: AskMethod, params: Option<Raw>, sink: AskS
     let request = AskRequest {
         method: method.as_str(),
         params,
-        related: Some(key),
+        related: seat.key,
         timeouts: seat.connection.server().settings.ask_timeouts,
     };
     let mut session = seat.connection.lock_session();

@@ -125,6 +125,7 @@ fn gather_answers(call: &Arc<CallState>, seat: &Seat, questions: InputRequired, 
         let key = request.key;
         ask_on_stream(
             seat,
+            false,
             request.method,
             request.params,
             Box::new(move |outcome| {
