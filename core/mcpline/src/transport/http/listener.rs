@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpStream, ToSocketAddrs};
@@ -193,30 +194,56 @@ async fn serve_connection(
         // One buffer, see `outgoing`.
         .writev(false)
         .serve_connection(TokioIo::new(patient), handler);
-    let mut connection = std::pin::pin!(connection);
-    let mut gone = std::pin::pin!(gone);
-    let served = tokio::select! {
-        biased;
-        served = drive(connection.as_mut(), gone.as_mut(), &outgoing) => served,
-        () = stop.stopped() => {
-            connection.as_mut().graceful_shutdown();
-            drive(connection, gone, &outgoing).await
-        }
-    };
+    let connection = std::pin::pin!(connection);
+    let gone = std::pin::pin!(gone);
+    let served = drive(connection, gone, &stop, &outgoing).await;
     if let Err(error) = served {
         tracing::debug!(%error, "a connection ended");
     }
 }
 
+/// What serves a connection, and can be told to end once its answers are written.
+trait Serves: Future<Output = hyper::Result<()>> {
+    fn graceful_shutdown(self: Pin<&mut Self>);
+}
+
+impl<I, S, B> Serves for http1::Connection<I, S>
+where
+    S: hyper::service::HttpService<Incoming, ResBody = B>,
+    S::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    I: hyper::rt::Read + hyper::rt::Write + Unpin,
+    B: http_body::Body<Error: Into<Box<dyn std::error::Error + Send + Sync>>> + 'static,
+{
+    fn graceful_shutdown(self: Pin<&mut Self>) {
+        Self::graceful_shutdown(self);
+    }
+}
+
 /// Serves a connection until it is over, or its client has left in the middle of an answer.
 async fn drive(
-    mut connection: Pin<&mut impl Future<Output = hyper::Result<()>>>,
+    mut connection: Pin<&mut impl Serves>,
     mut gone: Pin<&mut impl Future<Output = ()>>,
+    stop: &Stop,
     outgoing: &Outgoing,
 ) -> hyper::Result<()> {
-    poll_fn(|cx| match connection.as_mut().poll(cx) {
-        Poll::Pending if outgoing.is_unwatched() => gone.as_mut().poll(cx).map(Ok),
-        polled => polled,
+    let mut stopped = std::pin::pin!(stop.stopped());
+    let mut is_stopping = false;
+    poll_fn(|cx| {
+        // The connection is polled in one place: what serves it is large, and would be compiled into each.
+        loop {
+            match connection.as_mut().poll(cx) {
+                Poll::Pending if outgoing.is_unwatched() && gone.as_mut().poll(cx).is_ready() => {
+                    return Poll::Ready(Ok(()));
+                }
+                Poll::Pending => {}
+                served => return served,
+            }
+            if is_stopping || stopped.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            is_stopping = true;
+            connection.as_mut().graceful_shutdown();
+        }
     })
     .await
 }
