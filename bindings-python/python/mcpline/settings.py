@@ -70,8 +70,8 @@ class ServerSettings(TypedDict, total=False):
     state_size: int
     """Bytes that a sealed `requestState` may have. 64 KiB by default: it travels in every retry."""
     check_output: bool
-    """Whether results are checked against their output schema. They are by default: the specification has servers send what
-    fits."""
+    """Whether results are checked against their output schema. They are by default: the specification has servers send
+    what fits."""
     tool_rate: tuple[int, int]
     """Calls per tool: per second, and how many at once. Unlimited by default."""
     shutdown_grace: float
