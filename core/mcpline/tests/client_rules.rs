@@ -274,6 +274,39 @@ async fn a_subscription_fails_unless_its_own_acknowledgement_has_the_resource() 
 }
 
 #[runtimes::test]
+async fn a_refused_subscription_is_in_the_way_of_no_other() {
+    let peer = Peer::new(Revision::V2026_07_28, |message, say| {
+        if message["method"] == "subscriptions/listen" {
+            let asked = &message["params"]["notifications"];
+            let bad = asked["resourceSubscriptions"].to_string().contains("bad");
+            say(match bad {
+                true => json!({"jsonrpc": "2.0", "id": message["id"],
+                               "error": {"code": -32602, "message": "no such resource"}}),
+                false => acknowledge(&message["id"], asked.clone()),
+            });
+        }
+    });
+    let client = peer.connect(host()).await;
+    for first in [false, true] {
+        if first {
+            soon(client.subscribe("test://a"))
+                .await
+                .expect("it is known");
+        }
+        let error = soon(client.subscribe("test://bad")).await;
+        let error = error.expect_err("it is refused");
+        assert_eq!(error.kind(), ClientErrorKind::Rpc, "{error}");
+    }
+    soon(client.subscribe("test://b"))
+        .await
+        .expect("it is known");
+    soon(client.unsubscribe("test://a"))
+        .await
+        .expect("it was known");
+    client.close().await;
+}
+
+#[runtimes::test]
 async fn a_tool_that_requires_a_task_is_not_called_without_one() {
     let listed = |support: Value| {
         move |message: &Value, say: &dyn Fn(Value)| {

@@ -102,23 +102,26 @@ impl Listening {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Unsupported`] if the server does not tell changes of the resource, which is no wish then; what the
-    /// whole subscription failed with.
+    /// [`ClientError::Unsupported`] if the server does not tell changes of the resource; what the whole subscription
+    /// failed with. The resource is no wish then.
     pub(super) async fn settled(&self, version: u64, uri: &str) -> Result<(), ClientError> {
         let mut settled = self.settled.subscribe();
         // The sender lives as long as `self`.
         let Ok(settled) = settled.wait_for(|settled| settled.version >= version).await else {
             return Err(ClientError::Closed);
         };
-        if let Some(error) = &settled.error {
-            return Err(error.clone());
-        }
-        if !settled.left_out.contains(uri) {
+        if settled.error.is_none() && !settled.left_out.contains(uri) {
             return Ok(());
         }
         let mut state = self.lock();
-        if state.version == settled.version {
-            state.uris.remove(uri);
+        if state.version == settled.version && state.uris.remove(uri) && settled.error.is_some() {
+            // Without it the others may be told of again.
+            state.version += 1;
+            self.changed.notify_one();
+        }
+        drop(state);
+        if let Some(error) = &settled.error {
+            return Err(error.clone());
         }
         Err(ClientError::Unsupported(format!(
             "the server does not report changes of {uri:?}: it left the resource out of the acknowledged subscription"
@@ -279,21 +282,34 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
             },
             None => None,
         };
-        // The old one goes when the new one is known, so that nothing is missed between the two.
-        let former = std::mem::replace(&mut open, next.map(|(pending, _)| pending));
-        if let Some(number) = former.as_ref().and_then(Pending::number) {
-            client.listening.retire(number);
-        }
-        drop(former);
-        if ended.is_none() {
-            client.listening.settle(version, Ok(left_out));
+        if let Some(error) = ended.as_ref().and_then(refusal) {
+            tracing::warn!("the server refused a subscription: {error}");
+            client.listening.settle(version, Err(error.clone()));
+            // The old one goes on, until the wishes are others.
             ended = wait(&client, &mut open, version).await;
+        } else {
+            // The old one goes when the new one is known, so that nothing is missed between the two.
+            let former = std::mem::replace(&mut open, next.map(|(pending, _)| pending));
+            if let Some(number) = former.as_ref().and_then(Pending::number) {
+                client.listening.retire(number);
+            }
+            drop(former);
+            if ended.is_none() {
+                client.listening.settle(version, Ok(left_out));
+                ended = wait(&client, &mut open, version).await;
+            }
         }
         if let Some(ended) = ended {
             open = None;
-            if !again(&client, &session, version, ended) {
+            if session.ended_with().is_some() || client.is_closed() {
                 return;
             }
+            if let Some(error) = refusal(&ended) {
+                tracing::warn!("the server ended a subscription: {error}");
+                wait(&client, &mut None, version).await;
+                continue;
+            }
+            // The server is going away, shed load, or its stream was lost.
             tokio::time::sleep(pause).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
@@ -388,16 +404,10 @@ fn ask(
     session.listen(&ask, vec![("Mcp-Method".to_owned(), method.to_owned())])
 }
 
-/// Whether a listen request that ended is to be repeated on this conversation.
-fn again(client: &Inner, session: &Session, version: u64, ended: Result<Raw, ClientError>) -> bool {
+/// The error with which the server refused a listen request: asking the same again would be refused again.
+fn refusal(ended: &Result<Raw, ClientError>) -> Option<&ClientError> {
     match ended {
-        // The server is going away, or shed load.
-        Ok(_) => session.ended_with().is_none(),
-        Err(error @ (ClientError::Rpc(_) | ClientError::Http { .. })) => {
-            tracing::warn!("the server refused a subscription: {error}");
-            client.listening.settle(version, Err(error));
-            false
-        }
-        Err(_) => session.ended_with().is_none() && !client.is_closed(),
+        Err(error @ (ClientError::Rpc(_) | ClientError::Http { .. })) => Some(error),
+        _ => None,
     }
 }
