@@ -303,6 +303,8 @@ static void servers_refuse_handles(void) {
   HANDLE(mcpl_server_add_candidates, ended, "a", "b", candidates, 1);
   HANDLE(mcpl_server_add_completion, ended, "a", "b", handler, NULL, NULL);
   HANDLE(mcpl_server_set_completion, ended, handler, NULL, NULL);
+  HANDLE(mcpl_server_on_initialized, ended, handler, NULL, NULL);
+  HANDLE(mcpl_server_on_roots_changed, ended, handler, NULL, NULL);
   HANDLE(mcpl_server_remove_tool, ended, "a");
   HANDLE(mcpl_server_remove_resource, ended, "a");
   HANDLE(mcpl_server_remove_prompt, ended, "a");
@@ -370,6 +372,8 @@ static void servers_refuse_arguments(void) {
   REFUSES(mcpl_server_add_completion, server, "a", NULL, handler, NULL, NULL);
   REFUSES(mcpl_server_add_completion, server, "a", "b", NULL, NULL, NULL);
   REFUSES(mcpl_server_set_completion, server, NULL, NULL, NULL);
+  REFUSES(mcpl_server_on_initialized, server, NULL, NULL, NULL);
+  REFUSES(mcpl_server_on_roots_changed, server, NULL, NULL, NULL);
   REFUSES(mcpl_server_remove_tool, server, NULL);
   REFUSES(mcpl_server_remove_resource, server, BAD_TEXT);
   REFUSES(mcpl_server_remove_prompt, server, NULL);

@@ -162,8 +162,9 @@ public:
                                    new std::decay_t<F>(std::forward<F>(handler)), &detail::destroy<std::decay_t<F>>));
   }
 
-  /// Calls `handler(Call &)` for each session whose handshake is complete (revisions up to 2025-11-25). The call is outside of
-  /// any request: it asks the client until the handler returns, or, if the handler moved it away, until it is ended.
+  /// Calls `handler(Call &)` for each session whose handshake is complete (revisions up to 2025-11-25). The call is
+  /// outside of any request: it asks the client until the handler returns, or, if the handler moved it away, until it
+  /// is ended.
   template <class F> void on_initialized(F &&handler) {
     detail::check(mcpl_server_on_initialized(server_.get(), &detail::handle_event<std::decay_t<F>>,
                                              new std::decay_t<F>(std::forward<F>(handler)),
