@@ -307,6 +307,96 @@ async fn a_refused_subscription_is_in_the_way_of_no_other() {
 }
 
 #[runtimes::test]
+async fn a_busy_server_is_asked_for_a_subscription_again() {
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let kept = asked.clone();
+    let peer = Peer::new(Revision::V2026_07_28, move |message, say| {
+        let mut asked = kept.lock().expect("not poisoned");
+        match message["method"].as_str() {
+            Some("subscriptions/listen") => {
+                asked.push(message.clone());
+                // The server that is asked after the end is about to end, too.
+                let busy = [2, 3].contains(&asked.len());
+                say(match busy {
+                    true => json!({"jsonrpc": "2.0", "id": message["id"],
+                                   "error": {"code": -31002, "message": "shutting down"}}),
+                    false => {
+                        acknowledge(&message["id"], message["params"]["notifications"].clone())
+                    }
+                });
+            }
+            // Has the stream end.
+            Some("tools/call") => {
+                let complete = json!({"resultType": "complete", "content": []});
+                say(result(&asked[0], complete.clone()));
+                say(result(message, complete));
+            }
+            _ => {}
+        }
+    });
+    let client = peer.connect(host()).await;
+    soon(client.subscribe("test://a"))
+        .await
+        .expect("it is known");
+    soon(client.call_tool("end", &json!({})))
+        .await
+        .expect("answered");
+    let taken_up = async {
+        while asked.lock().expect("not poisoned").len() < 4 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    soon(taken_up).await;
+    client.close().await;
+}
+
+#[runtimes::test]
+async fn of_two_subscriptions_at_once_only_the_refused_one_is_given_up() {
+    let peer = Peer::new(Revision::V2026_07_28, |message, say| {
+        if message["method"] == "subscriptions/listen" {
+            let asked = &message["params"]["notifications"];
+            let bad = asked["resourceSubscriptions"].to_string().contains("bad");
+            say(match bad {
+                true => json!({"jsonrpc": "2.0", "id": message["id"],
+                               "error": {"code": -32602, "message": "no such resource"}}),
+                false => acknowledge(&message["id"], asked.clone()),
+            });
+        }
+    });
+    let client = peer.connect(host()).await;
+    for _ in 0..20 {
+        let (good, bad) = tokio::join!(
+            soon(client.subscribe("test://good")),
+            soon(client.subscribe("test://bad"))
+        );
+        bad.expect_err("it is refused");
+        // It may have been refused together with the other; then it can be had alone.
+        if good.is_err() {
+            soon(client.subscribe("test://good"))
+                .await
+                .expect("it is known");
+        }
+        soon(client.unsubscribe("test://good"))
+            .await
+            .expect("it was known");
+    }
+    client.close().await;
+}
+
+#[runtimes::test]
+async fn closing_a_client_ends_what_waits_for_a_subscription() {
+    let peer = Peer::new(Revision::V2026_07_28, |_, _| {});
+    let client = peer.connect(host()).await;
+    let (waiting, ()) = tokio::join!(soon(client.subscribe("test://a")), async {
+        while peer.count("subscriptions/listen") == 0 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        client.close().await;
+    });
+    waiting.expect_err("it was never acknowledged");
+}
+
+#[runtimes::test]
 async fn a_tool_that_requires_a_task_is_not_called_without_one() {
     let listed = |support: Value| {
         move |message: &Value, say: &dyn Fn(Value)| {

@@ -4,9 +4,10 @@
 //! `subscriptions/listen` for everything, which is replaced when the wishes change and taken up again when its stream
 //! is lost (`basic/patterns/subscriptions`).
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
+use mcpline_protocol::ErrorCode;
 use mcpline_protocol::client::{Ask, CallTimeouts};
 use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
 use mcpline_protocol::vocabulary::{ListenParams, SubscriptionFilter, meta};
@@ -45,7 +46,8 @@ pub(super) struct Listening {
 
 #[derive(Default)]
 struct State {
-    uris: BTreeSet<String>,
+    /// The resources, each with the version that it came with.
+    uris: BTreeMap<String, u64>,
     /// Counts the changes of the wishes.
     version: u64,
     task: Option<background::AbortHandle>,
@@ -79,20 +81,21 @@ impl Listening {
 
     /// The resources that are subscribed to.
     pub(super) fn uris(&self) -> Vec<String> {
-        self.lock().uris.iter().cloned().collect()
+        self.lock().uris.keys().cloned().collect()
     }
 
     /// Enters or removes a wish.
     pub(super) fn set(&self, uri: &str, wanted: bool) -> u64 {
         let version = {
             let mut state = self.lock();
+            state.version += 1;
+            let version = state.version;
             if wanted {
-                state.uris.insert(uri.to_owned());
+                state.uris.entry(uri.to_owned()).or_insert(version);
             } else {
                 state.uris.remove(uri);
             }
-            state.version += 1;
-            state.version
+            version
         };
         self.changed.notify_one();
         version
@@ -114,7 +117,9 @@ impl Listening {
             return Ok(());
         }
         let mut state = self.lock();
-        if state.version == settled.version && state.uris.remove(uri) && settled.error.is_some() {
+        // What was wished for before may have been acknowledged, and is not given up for what came after it.
+        let is_new = state.uris.get(uri) == Some(&version);
+        if is_new && state.uris.remove(uri).is_some() && settled.error.is_some() {
             // Without it the others may be told of again.
             state.version += 1;
             self.changed.notify_one();
@@ -133,10 +138,17 @@ impl Listening {
             Ok(left_out) => (Arc::new(left_out), None),
             Err(error) => (Arc::default(), Some(error)),
         };
-        self.settled.send_replace(Settled {
-            version,
-            error,
-            left_out,
+        self.settled.send_if_modified(|settled| {
+            // What was acknowledged once was, whatever comes of it when it is asked for again.
+            if error.is_some() && settled.error.is_none() && settled.version == version {
+                return false;
+            }
+            *settled = Settled {
+                version,
+                error,
+                left_out,
+            };
+            true
         });
     }
 
@@ -200,8 +212,9 @@ impl Listening {
         state.retired.push_back(number);
     }
 
-    /// Ends the task.
+    /// Ends the task, for good.
     pub(super) fn stop(&self) {
+        self.settle(u64::MAX, Err(ClientError::Closed));
         if let Some(task) = self.lock().task.take() {
             task.abort();
         }
@@ -228,7 +241,7 @@ impl Listening {
         }
         let subscribes = session.check_capability(&Method::ResourcesSubscribe, &client.settings);
         if !state.uris.is_empty() && subscribes.is_ok() {
-            filter.resource_subscriptions = Some(state.uris.iter().cloned().collect());
+            filter.resource_subscriptions = Some(state.uris.keys().cloned().collect());
         }
         (filter, state.version)
     }
@@ -287,6 +300,9 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
             client.listening.settle(version, Err(error.clone()));
             // The old one goes on, until the wishes are others.
             ended = wait(&client, &mut open, version).await;
+            if ended.is_none() {
+                continue;
+            }
         } else {
             // The old one goes when the new one is known, so that nothing is missed between the two.
             let former = std::mem::replace(&mut open, next.map(|(pending, _)| pending));
@@ -294,9 +310,16 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
                 client.listening.retire(number);
             }
             drop(former);
-            if ended.is_none() {
-                client.listening.settle(version, Ok(left_out));
-                ended = wait(&client, &mut open, version).await;
+            match &ended {
+                None => {
+                    client.listening.settle(version, Ok(left_out));
+                    ended = wait(&client, &mut open, version).await;
+                }
+                // Who waits is told; with a new conversation they are asked for again.
+                Some(Err(error)) if session.ended_with().is_none() => {
+                    client.listening.settle(version, Err(error.clone()));
+                }
+                Some(_) => {}
             }
         }
         if let Some(ended) = ended {
@@ -309,8 +332,9 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
                 wait(&client, &mut None, version).await;
                 continue;
             }
-            // The server is going away, shed load, or its stream was lost.
-            tokio::time::sleep(pause).await;
+            // The server is going away, sheds load, or its stream was lost.
+            // A new wish doesn't wait as long.
+            let _ = tokio::time::timeout(pause, wait(&client, &mut open, version)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
@@ -404,10 +428,18 @@ fn ask(
     session.listen(&ask, vec![("Mcp-Method".to_owned(), method.to_owned())])
 }
 
-/// The error with which the server refused a listen request: asking the same again would be refused again.
+/// The error with which the server refused a listen request, if asking the same again would be refused again: not one of
+/// a server that is busy or about to end.
 fn refusal(ended: &Result<Raw, ClientError>) -> Option<&ClientError> {
-    match ended {
-        Err(error @ (ClientError::Rpc(_) | ClientError::Http { .. })) => Some(error),
-        _ => None,
-    }
+    let error = ended.as_ref().err()?;
+    let is_final = match error {
+        ClientError::Rpc(error) => {
+            ![ErrorCode::BUSY, ErrorCode::SHUTTING_DOWN].contains(&error.code)
+        }
+        ClientError::Http { status, .. } => {
+            (400..500).contains(status) && ![408, 425, 429].contains(status)
+        }
+        _ => false,
+    };
+    is_final.then_some(error)
 }
