@@ -78,6 +78,10 @@ class Named:
             # Of several folders' files with the same name.
             path = Path(self.file)
             return f"{path.parent.name}/{path.stem}: {self.name}" in names
+        if "${" in self.name:
+            # A title that a loop fills in.
+            title = re.compile(".+".join(re.escape(part) for part in re.split(r"\$\{\w+\}", self.name)))
+            return any(title.fullmatch(name) for name in names)
         return self.name in names
 
 
