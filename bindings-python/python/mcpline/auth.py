@@ -189,7 +189,8 @@ class ResourceServer:
 
         Args:
             resource: The URL that clients know this server by: `https://mcp.example.com/mcp`.
-            issuer: The authorization server, or several, whose signed tokens are accepted.
+            issuer: The authorization server, or several, whose signed tokens are accepted. If there is one in all,
+                clients of 2025-03-26 are led to it at the origin of `resource`, where they look for it.
             jwks_url: Where its keys are; by default its metadata says.
             jwks: The keys themselves, a JSON Web Key Set.
             introspection: How to ask about tokens that aren't signed.

@@ -29,6 +29,22 @@ fn server() -> Server {
     )
 }
 
+#[runtimes::test]
+async fn offline_access_is_named_neither_in_metadata_nor_in_challenges() {
+    let rig = Rig::start(server(), |builder, issuer| {
+        let scopes = ["mcp", "offline_access"];
+        builder.issuer(issuer.issuer()).required_scopes(scopes)
+    });
+    let rig = rig.await;
+    let path = "/.well-known/oauth-protected-resource/mcp";
+    let metadata = rig.ask("GET", path, &[], &Value::Null).await;
+    assert_eq!(metadata.body["scopes_supported"], json!(["mcp"]));
+    assert_eq!(call(&rig, "").await.bearer().get("scope"), Some("mcp"));
+    let lacks = call(&rig, &rig.token("other")).await;
+    assert_eq!(lacks.status, 403);
+    assert_eq!(lacks.bearer().get("scope"), Some("mcp"));
+}
+
 async fn rig() -> Rig {
     Rig::start(server(), |builder, issuer| builder.issuer(issuer.issuer())).await
 }

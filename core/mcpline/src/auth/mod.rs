@@ -25,7 +25,7 @@ pub use client::{
 };
 pub use mcpline_protocol::auth::registration::{ClientAuth, ClientMetadata};
 pub use mcpline_protocol::auth::{AuthError, Scopes, Secret};
-pub(crate) use server::Refused;
+pub(crate) use server::{AuthorizationEndpoint, EndpointAnswer, Refused};
 pub use server::{
     Authorized, Introspection, Keys, ResourceServer, ResourceServerBuilder, VerifyError,
 };

@@ -191,16 +191,26 @@ pub fn check_kind(kind: Option<&str>) -> Result<(), ClaimError> {
     }
 }
 
-/// Whether two resources are the same: a URL without a path is one with an empty path (RFC 3986, section 6.2.3).
+/// Whether two resources are the same: of a URL, scheme and host are read without regard for case (2025-06-18,
+/// `basic/authorization`, canonical server URI), and one without a path has an empty path (RFC 3986, section 6.2.3).
 fn same(one: &str, other: &str) -> bool {
-    one == other || {
-        let bare = |text: &str| {
-            let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
-            !rest.trim_end_matches('/').contains('/')
-        };
-        let (one, other) = (one.strip_suffix('/').unwrap_or(one), other);
-        bare(one) && one == other.strip_suffix('/').unwrap_or(other)
+    if one == other {
+        return true;
     }
+    let (Some(one), Some(other)) = (resource_parts(one), resource_parts(other)) else {
+        return false;
+    };
+    one.0.eq_ignore_ascii_case(other.0) && one.1.eq_ignore_ascii_case(other.1) && one.2 == other.2
+}
+
+/// Scheme, host with port, and the rest of a web address; of an empty path nothing.
+fn resource_parts(text: &str) -> Option<(&str, &str, &str)> {
+    let (scheme, rest) = text.split_once("://")?;
+    let is_web = scheme.eq_ignore_ascii_case("https") || scheme.eq_ignore_ascii_case("http");
+    let (place, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+    // What stands before an `@` has a case.
+    let is_plain = is_web && !place.contains('@');
+    is_plain.then_some((scheme, place, if path == "/" { "" } else { path }))
 }
 
 fn text(claims: &JsonObject, name: &'static str) -> Result<Option<String>, ClaimError> {
@@ -316,6 +326,10 @@ mod tests {
             json!("https://mcp.example.com"),
             json!("https://mcp.example.com/mcp/"),
             json!("https://mcp.example.com/mcp2"),
+            json!("https://mcp.example.com/MCP"),
+            json!("http://mcp.example.com/mcp"),
+            json!("https://mcp.example.com:8443/mcp"),
+            json!("https://a@mcp.example.com/mcp"),
             json!(["https://other.example"]),
             json!([]),
             Value::Null,
@@ -323,6 +337,14 @@ mod tests {
             let verdict = verdict(|claims| claims["aud"] = audience);
             assert_eq!(verdict, Err(ClaimError::Audience));
         }
+    }
+
+    #[test]
+    fn scheme_and_host_of_an_audience_may_be_in_upper_case() {
+        let audience = json!("HTTPS://MCP.Example.com/mcp");
+        assert_eq!(verdict(|claims| claims["aud"] = audience), Ok(()));
+        assert!(!same("api://Client", "api://client"));
+        assert!(!same("HTTPS://me@example.com", "https://Me@example.com"));
     }
 
     #[test]

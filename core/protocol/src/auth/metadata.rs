@@ -72,6 +72,9 @@ pub struct ServerMetadata {
     /// Scopes that it knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scopes_supported: Option<Vec<String>>,
+    /// What an authorization request may ask for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_types_supported: Option<Vec<String>>,
     /// Grants that it knows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grant_types_supported: Option<Vec<String>>,
@@ -99,7 +102,7 @@ members! {
     ServerMetadata from ServerMetadata::default(); others ignored; needs issuer;
     issuer, authorization_endpoint, token_endpoint, registration_endpoint, revocation_endpoint,
     introspection_endpoint, jwks_uri, scopes_supported => some_bounded,
-    grant_types_supported => some_bounded, token_endpoint_auth_methods_supported => some_bounded,
+    response_types_supported => some_bounded, grant_types_supported => some_bounded, token_endpoint_auth_methods_supported => some_bounded,
     token_endpoint_auth_signing_alg_values_supported => some_bounded,
     code_challenge_methods_supported => some_bounded,
     dpop_signing_alg_values_supported => some_bounded, client_id_metadata_document_supported,

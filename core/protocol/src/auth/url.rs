@@ -161,6 +161,8 @@ mod tests {
     fn a_resource_covers_what_lies_under_it_by_whole_segments() {
         let origin = url("https://Example.com");
         assert!(origin.covers(&url("https://example.com:443/mcp")));
+        assert!(url("https://example.com/mcp").covers(&url("HTTPS://EXAMPLE.com/mcp")));
+        assert!(url("HTTPS://EXAMPLE.com/mcp").covers(&url("https://example.com/mcp")));
         assert!(url("https://example.com/mcp").covers(&url("https://example.com/mcp")));
         assert!(url("https://example.com/a/").covers(&url("https://example.com/a/b")));
         for other in [

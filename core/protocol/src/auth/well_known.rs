@@ -5,7 +5,8 @@ use super::url::Url;
 /// What the metadata of a protected resource is found under (RFC 9728, section 3).
 pub const PROTECTED_RESOURCE: &str = "/.well-known/oauth-protected-resource";
 
-const AUTHORIZATION_SERVER: &str = "/.well-known/oauth-authorization-server";
+/// What the metadata of an authorization server is found under (RFC 8414, section 3).
+pub const AUTHORIZATION_SERVER: &str = "/.well-known/oauth-authorization-server";
 const OPENID: &str = "/.well-known/openid-configuration";
 
 /// Where a server's metadata as a protected resource may be, in the order in which it is looked for: at its path, then at

@@ -16,10 +16,11 @@ use crate::auth::{BoxFuture, Fetcher};
 use crate::client::HttpSettings;
 use crate::error::Error;
 
+use super::authorization_endpoints::AuthorizationEndpoints;
 use super::authorized::Authorized;
 use super::introspection::{Introspection, Introspector};
 use super::keys::{KeyCache, Keys};
-use super::resource_server::{Issuer, Method, Policy, ResourceServer};
+use super::resource_server::{Issuer, Method, Policy, ResourceServer, of_resource};
 use super::{Fetch, proofs, remembered};
 
 /// How long a callback may check a token. A request waits for it, and one that never ends must not hold it for ever.
@@ -98,6 +99,11 @@ impl ResourceServerBuilder {
     }
 
     /// Accepts signed tokens of this authorization server, whose keys its metadata tells of. Several may be named.
+    ///
+    /// If one authorization server is named in all, and the server speaks 2025-03-26, clients of that revision can sign in
+    /// too: `/.well-known/oauth-authorization-server`, `/authorize`, `/token` and `/register` of the resource's origin lead
+    /// them to it (2025-03-26, `basic/authorization`, server metadata discovery). A mount under a prefix has these paths
+    /// routed to it as they stand.
     pub fn issuer(self, issuer: impl Into<String>) -> Self {
         self.issuer_with_keys(issuer, Keys::Discovered)
     }
@@ -282,6 +288,20 @@ impl ResourceServerBuilder {
         };
         let metadata_path = url("metadata_url", &metadata_url)?.path().to_owned();
         let metadata = self.metadata()?;
+        // With several issuers nothing says which one a client means, and no client of 2025-03-26 has a proof.
+        let endpoints = match metadata.authorization_servers.as_slice() {
+            [issuer] if !self.demands_proof => {
+                let scopes = metadata.scopes_supported.as_deref();
+                let issuer = url("issuer", issuer)?;
+                Some(AuthorizationEndpoints::new(
+                    &resource,
+                    scopes,
+                    issuer,
+                    fetch.clone(),
+                ))
+            }
+            _ => None,
+        };
         let audiences = match self.audiences.is_empty() {
             true => vec![self.resource],
             false => self.audiences,
@@ -319,6 +339,7 @@ impl ResourceServerBuilder {
             metadata_path,
             metadata,
             method,
+            endpoints,
             policy: Policy {
                 issuers: issuer_names,
                 audiences,
@@ -353,9 +374,7 @@ impl ResourceServerBuilder {
             ));
         }
         let names = |scopes: &Scopes| -> Vec<String> {
-            // Not a matter of the resource (2026-07-28, `basic/authorization`, refresh tokens).
-            let scopes = scopes.iter().filter(|scope| *scope != "offline_access");
-            scopes.map(str::to_owned).collect()
+            of_resource(scopes).iter().map(str::to_owned).collect()
         };
         let algorithms = self.algorithms.iter().map(ToString::to_string).collect();
         let mut metadata = ResourceMetadata::new(&self.resource, servers);

@@ -5,8 +5,10 @@
 //! issuer ([`Introspection`]) or by a callback, and makes an [`Authorized`] of it, which handlers find in
 //! [`Context::auth`](crate::Context::auth).
 
+mod authorization_endpoints;
 mod authorized;
 mod builder;
+mod document_cache;
 mod introspection;
 mod keys;
 mod proofs;
@@ -25,6 +27,7 @@ use mcpline_protocol::auth::fetch::{FetchRequest, FetchResponse};
 
 use super::BoxFuture;
 
+pub(crate) use authorization_endpoints::{AuthorizationEndpoint, EndpointAnswer};
 pub use authorized::Authorized;
 pub use builder::{ResourceServerBuilder, VerifyError};
 pub use introspection::Introspection;

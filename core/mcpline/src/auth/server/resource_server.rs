@@ -17,6 +17,9 @@ use sha2::{Digest as _, Sha256};
 use crate::clock;
 use crate::quota::ClientQuota;
 
+use super::authorization_endpoints::{
+    AuthorizationEndpoint, AuthorizationEndpoints, EndpointAnswer,
+};
 use super::authorized::Authorized;
 use super::builder::{Expand, ResourceServerBuilder, Verifier, VerifyError};
 use super::introspection::Introspector;
@@ -54,6 +57,8 @@ pub struct ResourceServer {
     pub(super) metadata_path: String,
     pub(super) metadata: ResourceMetadata,
     pub(super) method: Method,
+    /// Where there is one issuer, and clients of 2025-03-26 can use its tokens.
+    pub(super) endpoints: Option<AuthorizationEndpoints>,
     pub(super) policy: Policy,
     pub(super) remembered: Mutex<Remembered>,
     pub(super) refused_tokens: Mutex<RefusedTokens>,
@@ -75,7 +80,7 @@ pub(super) enum Method {
 pub(super) struct Issuer {
     /// Its name; none if tokens may name any.
     pub(super) name: Vec<String>,
-    pub(super) keys: Arc<KeyCache>,
+    pub(super) keys: KeyCache,
 }
 
 /// What tokens must be.
@@ -88,6 +93,15 @@ pub(super) struct Policy {
     pub(super) algorithms: Vec<Algorithm>,
     pub(super) skew: u64,
     pub(super) demands_proof: bool,
+}
+
+/// What of these scopes a server tells clients of: that tokens can be refreshed is no matter of the resource (2026-07-28,
+/// `basic/authorization`, refresh tokens).
+pub(super) fn of_resource(scopes: &Scopes) -> Scopes {
+    scopes
+        .iter()
+        .filter(|scope| *scope != "offline_access")
+        .collect()
 }
 
 /// How a token is sent.
@@ -122,6 +136,28 @@ impl ResourceServer {
     /// The path of that URL.
     pub fn metadata_path(&self) -> &str {
         &self.metadata_path
+    }
+
+    /// Whether this server answers where clients of 2025-03-26 look for its authorization server.
+    pub(crate) fn has_endpoints(&self) -> bool {
+        self.endpoints.is_some()
+    }
+
+    /// What a client of 2025-03-26 is answered that takes this server for its authorization server.
+    pub(crate) async fn answer_at(
+        &self,
+        endpoint: AuthorizationEndpoint,
+        query: &str,
+    ) -> EndpointAnswer {
+        match &self.endpoints {
+            Some(endpoints) => endpoints.answer(endpoint, query).await,
+            None => EndpointAnswer::Absent,
+        }
+    }
+
+    /// The path of the URL that clients know this server by.
+    pub(crate) fn path(&self) -> &str {
+        self.resource.path()
     }
 
     pub(crate) fn host(&self) -> String {
@@ -184,6 +220,7 @@ impl ResourceServer {
                 .with("error", error)
                 .with("error_description", description);
         }
+        let scopes = of_resource(scopes);
         if !scopes.is_empty() {
             challenge = challenge.with("scope", scopes.to_string());
         }

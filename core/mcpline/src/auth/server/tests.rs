@@ -7,12 +7,17 @@ use std::time::Duration;
 use mcpline_protocol::auth::AuthError;
 use mcpline_protocol::auth::fetch::FetchResponse;
 use mcpline_protocol::auth::jose::{JwkSet, SigningKey};
+use mcpline_protocol::auth::url::Url;
 use ring::rand::SystemRandom;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use tokio::sync::Notify;
 
 use crate::quota::ClientTable;
 
+use super::authorization_endpoints::{
+    AuthorizationEndpoint, AuthorizationEndpoints, EndpointAnswer,
+};
 use super::keys::{KeyCache, Keys};
 use super::{Fetch, ResourceServer};
 
@@ -42,7 +47,7 @@ impl Publisher {
         self.fetched.load(Ordering::SeqCst)
     }
 
-    fn cache(self: &Arc<Self>) -> Arc<KeyCache> {
+    fn cache(self: &Arc<Self>) -> KeyCache {
         KeyCache::new(
             None,
             Keys::At("https://auth.example/keys".into()),
@@ -95,7 +100,7 @@ fn public(id: &str) -> serde_json::Map<String, Value> {
     key.public_jwk().with_id(id).to_json()
 }
 
-async fn has(cache: &Arc<KeyCache>, id: &str) -> Option<bool> {
+async fn has(cache: &KeyCache, id: &str) -> Option<bool> {
     cache.get(Some(id)).await.ok().map(|keys| keys.has(id))
 }
 
@@ -250,8 +255,33 @@ async fn keys_that_are_given_are_never_fetched() {
     assert_eq!(publisher.fetched(), 0);
 }
 
-#[runtimes::test]
-async fn the_token_is_taken_out_of_the_request() {
+#[tokio::test(start_paused = true)]
+async fn an_issuers_metadata_are_fetched_at_a_fixed_rate_whoever_asks() {
+    let publisher = Publisher::of(&[]);
+    *publisher.down.lock().expect("unpoisoned") = true;
+    let resource = Url::secure("resource", "https://mcp.example.com/mcp").expect("a URL");
+    let issuer = Url::secure("issuer", "https://auth.example.com").expect("a URL");
+    let endpoints = AuthorizationEndpoints::new(&resource, None, issuer, publisher.fetch());
+    let ask = || endpoints.answer(AuthorizationEndpoint::Metadata, "");
+    for _ in 0..30 {
+        assert_eq!(ask().await, EndpointAnswer::Unavailable);
+        pass(1).await;
+    }
+    // Every ten seconds, at each of two places.
+    assert_eq!(publisher.fetched(), 6);
+    *publisher.gate.lock().expect("unpoisoned") = Some(Arc::default());
+    pass(10).await;
+    let asked = tokio::time::Instant::now();
+    assert_eq!(ask().await, EndpointAnswer::Unavailable);
+    assert_eq!(
+        asked.elapsed(),
+        Duration::from_secs(10),
+        "the deadline of a fetch"
+    );
+}
+
+/// A server, and a good token for it.
+fn server_and_token() -> (ResourceServer, String) {
     let key = SigningKey::generate_es256(&SystemRandom::new()).expect("a key");
     let resource = "https://mcp.example.com/mcp";
     let auth = ResourceServer::builder(resource)
@@ -265,15 +295,37 @@ async fn the_token_is_taken_out_of_the_request() {
                         "exp": crate::clock::unix_now() + 60});
     let claims = claims.as_object().expect("an object");
     let token = key.sign(&SystemRandom::new(), &Default::default(), claims);
-    let token = token.expect("signed");
+    (auth, token.expect("signed"))
+}
+
+fn parts_with(scheme: &str, token: &str) -> http::request::Parts {
+    let request = http::Request::builder()
+        .header("authorization", format!("{scheme} {token}"))
+        .header("dpop", "x");
+    request.body(()).expect("a request").into_parts().0
+}
+
+#[runtimes::test]
+async fn the_token_is_taken_out_of_the_request() {
+    let (auth, token) = server_and_token();
     let client = ClientTable::new(1.0, usize::MAX, usize::MAX).sole_client();
     for scheme in ["Bearer", "bearer", "BEARER "] {
-        let request = http::Request::builder()
-            .header("authorization", format!("{scheme} {token}"))
-            .header("dpop", "x");
-        let (mut parts, ()) = request.body(()).expect("a request").into_parts();
+        let mut parts = parts_with(scheme, &token);
         let authorized = auth.admit(&mut parts, &client).await.expect("admitted");
         assert_eq!(authorized.subject(), Some("alice"));
         assert!(parts.headers.is_empty());
     }
+}
+
+#[runtimes::test]
+async fn of_a_token_its_digest_is_kept_and_not_itself() {
+    let (auth, token) = server_and_token();
+    let client = ClientTable::new(1.0, usize::MAX, usize::MAX).sole_client();
+    let mut parts = parts_with("Bearer", &token);
+    auth.admit(&mut parts, &client).await.expect("admitted");
+    let digest = Sha256::digest(&token).into();
+    let kept = auth.remembered.lock().expect("unpoisoned").get(&digest, 0);
+    let kept = kept.expect("remembered").authorized.to_json();
+    let (_, signature) = token.rsplit_once('.').expect("signed");
+    assert!(!kept.to_string().contains(signature), "{kept}");
 }

@@ -8,14 +8,14 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW,
-    CACHE_CONTROL, WWW_AUTHENTICATE,
+    CACHE_CONTROL, LOCATION, WWW_AUTHENTICATE,
 };
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use mcpline_protocol::auth::well_known::PROTECTED_RESOURCE;
 use mcpline_protocol::auth::{Challenge, Scopes};
 
-use crate::auth::{Authorized, Refused, ResourceServer};
+use crate::auth::{AuthorizationEndpoint, Authorized, EndpointAnswer, Refused, ResourceServer};
 use crate::quota::ClientQuota;
 
 use super::body::Body;
@@ -112,6 +112,93 @@ fn challenge(response: &mut Response<Body>, challenge: Option<Challenge>) {
     }
 }
 
+/// Answers where clients of 2025-03-26 look for the server's authorization server.
+pub(super) async fn answer_at(
+    auth: &ResourceServer,
+    endpoint: AuthorizationEndpoint,
+    parts: &Parts,
+) -> Response<Body> {
+    let (method, status) = match endpoint {
+        AuthorizationEndpoint::Metadata => (Method::GET, StatusCode::OK),
+        AuthorizationEndpoint::Authorize => (Method::GET, StatusCode::FOUND),
+        // With the same method and body.
+        AuthorizationEndpoint::Token | AuthorizationEndpoint::Register => {
+            (Method::POST, StatusCode::TEMPORARY_REDIRECT)
+        }
+    };
+    if let Some(response) = other_method(&parts.method, &method) {
+        return open_to_pages(response);
+    }
+    let query = parts.uri.query().unwrap_or_default();
+    open_to_pages(match auth.answer_at(endpoint, query).await {
+        EndpointAnswer::Document(json) => document(json),
+        EndpointAnswer::Redirect(url) => redirect(status, &url),
+        EndpointAnswer::Absent => refusal(
+            StatusCode::NOT_FOUND,
+            "the authorization server has no such endpoint",
+        ),
+        EndpointAnswer::Unavailable => refusal(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "the metadata of the authorization server can't be fetched at the moment",
+        ),
+    })
+}
+
+fn redirect(status: StatusCode, url: &str) -> Response<Body> {
+    let Ok(location) = HeaderValue::from_str(url) else {
+        return refusal(StatusCode::BAD_REQUEST, "the query can't be redirected");
+    };
+    let mut response = empty(status);
+    let headers = response.headers_mut();
+    headers.insert(LOCATION, location);
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+fn document(bytes: Bytes) -> Response<Body> {
+    let mut response = json(StatusCode::OK, bytes);
+    let headers = response.headers_mut();
+    headers.insert(CACHE_CONTROL, HeaderValue::from_static("max-age=300"));
+    response
+}
+
+/// What a public endpoint, which serves one method, answers to others: to a page's preflight, or that they aren't allowed.
+fn other_method(asked: &Method, served: &Method) -> Option<Response<Body>> {
+    let is_read = served == Method::GET;
+    if asked == served || (is_read && asked == Method::HEAD) {
+        return None;
+    }
+    if asked == Method::OPTIONS {
+        let mut response = empty(StatusCode::NO_CONTENT);
+        let headers = response.headers_mut();
+        let any = HeaderValue::from_static("*");
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, any);
+        let methods = if is_read { "GET" } else { "POST" };
+        headers.insert(
+            ACCESS_CONTROL_ALLOW_METHODS,
+            HeaderValue::from_static(methods),
+        );
+        return Some(response);
+    }
+    let methods = if is_read {
+        "GET, HEAD, OPTIONS"
+    } else {
+        "POST, OPTIONS"
+    };
+    let reason = format!("{asked} is not allowed here: use {served}");
+    let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, &reason);
+    let headers = response.headers_mut();
+    headers.insert(ALLOW, HeaderValue::from_static(methods));
+    Some(response)
+}
+
+/// Lets pages of any origin read the response.
+fn open_to_pages(mut response: Response<Body>) -> Response<Body> {
+    let headers = response.headers_mut();
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+    response
+}
+
 /// What a server tells clients of where to get tokens for it, as a service of its own: RFC 9728 has a place for it that
 /// the mount of a server under a prefix can't serve, because it begins with `/.well-known/`. Made by
 /// [`HttpService::well_known`](super::HttpService::well_known); a tower service, and a plain function.
@@ -150,34 +237,10 @@ impl WellKnown {
     }
 
     pub(super) fn answer(&self, method: &Method) -> Response<Body> {
-        let mut response = match *method {
-            Method::GET | Method::HEAD => {
-                let mut response = json(StatusCode::OK, self.json.clone());
-                let headers = response.headers_mut();
-                headers.insert(CACHE_CONTROL, HeaderValue::from_static("max-age=300"));
-                response
-            }
-            Method::OPTIONS => {
-                let mut response = empty(StatusCode::NO_CONTENT);
-                let headers = response.headers_mut();
-                let any = HeaderValue::from_static("*");
-                headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, any);
-                headers.insert(
-                    ACCESS_CONTROL_ALLOW_METHODS,
-                    HeaderValue::from_static("GET"),
-                );
-                response
-            }
-            _ => {
-                let mut response = refusal(StatusCode::METHOD_NOT_ALLOWED, "this is to be read");
-                let headers = response.headers_mut();
-                headers.insert(ALLOW, HeaderValue::from_static("GET, HEAD, OPTIONS"));
-                response
-            }
-        };
-        let headers = response.headers_mut();
-        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
-        response
+        open_to_pages(match other_method(method, &Method::GET) {
+            None => document(self.json.clone()),
+            Some(response) => response,
+        })
     }
 
     /// Whether a mount that is asked for this path is asked for the document: under the mount's own prefix, whatever that

@@ -19,8 +19,9 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use mcpline_protocol::wire::encode;
-use mcpline_protocol::{ErrorCode, RpcError};
+use mcpline_protocol::{ErrorCode, Revision, RpcError};
 
+use crate::auth::AuthorizationEndpoint;
 use crate::quota::{ClientKey, ClientQuota, Exceeded, Level};
 use crate::server::Server;
 use crate::server::connection::TransportId;
@@ -88,6 +89,8 @@ enum Endpoint {
     Health,
     /// Where clients learn where tokens are had.
     Metadata,
+    /// Where clients of 2025-03-26 look for an authorization server.
+    Authorization(AuthorizationEndpoint),
     Nothing,
 }
 
@@ -158,6 +161,11 @@ impl HttpService {
             && let Some(well_known) = &shared.well_known
         {
             return well_known.answer(&parts.method);
+        }
+        if let (Endpoint::Authorization(endpoint), Some(auth)) = (endpoint, &shared.options.auth) {
+            discard(pin!(body), DRAINED).await;
+            // Boxed, so that other requests don't carry it.
+            return Box::pin(authorization::answer_at(auth, endpoint, &parts)).await;
         }
         if endpoint == Endpoint::Nothing {
             discard(pin!(body), DRAINED).await;
@@ -410,6 +418,9 @@ impl Shared {
         {
             return Endpoint::Metadata;
         }
+        if let Some(endpoint) = self.authorization_endpoint(path) {
+            return Endpoint::Authorization(endpoint);
+        }
         if !self.strict_paths
             || path == options.path
             || path.strip_suffix('/') == Some(&options.path)
@@ -417,6 +428,16 @@ impl Shared {
             return Endpoint::Mcp;
         }
         Endpoint::Nothing
+    }
+
+    /// Which of the endpoints that clients of 2025-03-26 expect at a server's origin a path is, if any.
+    fn authorization_endpoint(&self, path: &str) -> Option<AuthorizationEndpoint> {
+        let auth = self.options.auth.as_ref()?;
+        let endpoint = AuthorizationEndpoint::at(path)?;
+        let is_mcp = path == self.options.path || path == auth.path();
+        let served = &self.server.inner().settings.revisions;
+        let is_served = auth.has_endpoints() && served.contains(&Revision::V2025_03_26);
+        (is_served && !is_mcp).then_some(endpoint)
     }
 }
 
