@@ -24,13 +24,14 @@ pub struct HttpInfo {
 }
 
 impl HttpInfo {
-    pub(crate) fn of(parts: Parts) -> Self {
+    /// What a request's head says; its headers and extensions are taken out of it.
+    pub(crate) fn of(parts: &mut Parts) -> Self {
         let principal = parts.extensions.get::<Principal>();
         Self {
             principal: principal.map_or_else(String::new, |principal| principal.0.clone()),
             auth: parts.extensions.get::<Authorized>().cloned(),
-            headers: parts.headers,
-            extensions: parts.extensions,
+            headers: std::mem::take(&mut parts.headers),
+            extensions: std::mem::take(&mut parts.extensions),
         }
     }
 

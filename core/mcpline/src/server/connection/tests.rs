@@ -40,11 +40,11 @@ fn cancellation(id: u64) -> Value {
 
 /// The HTTP side of a request without a token.
 fn http() -> Arc<HttpInfo> {
-    let (parts, ()) = http::Request::post("/mcp")
+    let (mut parts, ()) = http::Request::post("/mcp")
         .body(())
         .expect("a request")
         .into_parts();
-    Arc::new(HttpInfo::of(parts))
+    Arc::new(HttpInfo::of(&mut parts))
 }
 
 #[runtimes::test]

@@ -76,7 +76,7 @@ fn listening(id: u64, uris: &[&str]) -> Value {
 /// The HTTP side of a request without a token.
 fn http() -> Arc<HttpInfo> {
     let request = http::Request::post("/mcp").body(()).expect("a request");
-    Arc::new(HttpInfo::of(request.into_parts().0))
+    Arc::new(HttpInfo::of(&mut request.into_parts().0))
 }
 
 async fn answered(lane: &TestLane, messages: usize) {

@@ -16,40 +16,47 @@ use crate::server::HttpInfo;
 use super::authorization;
 use super::body::Body;
 use super::exchange::Exchange;
-use super::post::{accepted, events, outcome, unreadable};
+use super::post::{Answering, accepted, events, outcome, unreadable};
 use super::replicas::Shareable;
 use super::service::{Refusal, Shared, empty, principal, refusal};
 use super::sessions::Session;
 use super::stream::{Stream, StreamName};
 
-/// Answers one POST.
-pub(super) async fn answer(
-    shared: &Arc<Shared>,
-    parts: Parts,
+/// Hands the message of one POST on.
+pub(super) fn begin<'a>(
+    shared: &'a Arc<Shared>,
+    parts: &'a mut Parts,
     incoming: Result<Incoming, ReadError>,
-    client: &Arc<ClientQuota>,
-) -> Response<Body> {
+    client: &'a Arc<ClientQuota>,
+) -> Answering<'a> {
     let incoming = match incoming {
         Ok(incoming) => incoming,
-        Err(error) => return refuse(shared, &parts, error, client).await,
+        Err(error) => return Answering::later(refuse(shared, parts, error, client)),
     };
-    let begins = matches!(
+    let opens = matches!(
         &incoming,
         Incoming::Single(Message::Request(request)) if request.method == Method::Initialize
     );
-    if begins && !parts.headers.contains_key(SESSION_ID) {
-        return begin(shared, parts, incoming, client).await;
+    if opens && !parts.headers.contains_key(SESSION_ID) {
+        return Answering::later(open(shared, parts, incoming, client));
     }
-    let session = match named(shared, &parts, client).await {
+    if shared.sessions.replicas().is_some() {
+        return Answering::later(async move {
+            match named(shared, parts, client).await {
+                Ok(session) => serve(shared, &session, parts, incoming).await,
+                Err(refusal) => refusal.response(),
+            }
+        });
+    }
+    let session = match named_here(shared, parts) {
         Ok(session) => session,
-        Err(refusal) => return refusal.response(),
+        Err(refusal) => return refusal.response().into(),
     };
-    if let Incoming::Batch(_) = &incoming
-        && let Err(error) = session.connection.lock_session().admit_batch()
-    {
-        return refusal(StatusCode::BAD_REQUEST, &error.message);
+    match hand_on(shared, &session, parts, incoming) {
+        Ok(Some(exchange)) => Answering::Legacy(exchange),
+        Ok(None) => accepted().into(),
+        Err(refusal) => refusal.response().into(),
     }
-    serve(shared, &session, parts, incoming).await
 }
 
 /// Refuses bytes that are no message. The requests of a batch that has too many are answered one by one, in a session that
@@ -78,9 +85,9 @@ async fn refuse(
 }
 
 /// `initialize`: a new session, published once the handshake was answered.
-async fn begin(
+async fn open(
     shared: &Arc<Shared>,
-    parts: Parts,
+    parts: &mut Parts,
     incoming: Incoming,
     client: &Arc<ClientQuota>,
 ) -> Response<Body> {
@@ -89,10 +96,10 @@ async fn begin(
     }
     let session = shared
         .sessions
-        .begin(&shared.server, &shared.options, principal(&parts), client);
+        .begin(&shared.server, &shared.options, principal(parts), client);
     session
         .general
-        .go_on_until(authorization::good_until(&parts));
+        .go_on_until(authorization::good_until(parts));
     let mut response = serve(shared, &session, parts, incoming).await;
     if session.connection.peer().is_none() {
         session.leave();
@@ -105,12 +112,41 @@ async fn begin(
     response
 }
 
+/// Answers a message, and has other processes learn what it changed.
 async fn serve(
     shared: &Arc<Shared>,
     session: &Arc<Session>,
-    parts: Parts,
+    parts: &mut Parts,
     incoming: Incoming,
 ) -> Response<Body> {
+    // Only where there are other processes is it worth a look at the message.
+    let replicas = shared.sessions.replicas();
+    let shareable = replicas.map(|_| Shareable::of(&incoming));
+    let exchange = match hand_on(shared, session, parts, incoming) {
+        Ok(exchange) => exchange,
+        Err(refusal) => return refusal.response(),
+    };
+    if let (Some(replicas), Some(shareable)) = (replicas, shareable) {
+        session.connection.subscriptions_decided().await;
+        replicas.share(session, shareable).await;
+    }
+    match exchange {
+        Some(exchange) => outcome(shared, &exchange, status).await,
+        None => accepted(),
+    }
+}
+
+/// Hands a message on to its session. What comes back is where its answer will be, if it has one.
+fn hand_on(
+    shared: &Arc<Shared>,
+    session: &Arc<Session>,
+    parts: &mut Parts,
+    incoming: Incoming,
+) -> Result<Option<Arc<Exchange>>, Refusal> {
+    if let Incoming::Batch(_) = &incoming {
+        let admitted = session.connection.lock_session().admit_batch();
+        admitted.map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.message))?;
+    }
     let has_request = match &incoming {
         Incoming::Single(message) => is_request_after_handshake(message),
         Incoming::Batch(entries) => entries.iter().flatten().any(is_request_after_handshake),
@@ -140,18 +176,8 @@ async fn serve(
     });
     let lane: Arc<dyn Lane> = exchange.clone();
     let http = Arc::new(HttpInfo::of(parts));
-    // Only where there are other processes is it worth a look at the message.
-    let replicas = shared.sessions.replicas();
-    let shareable = replicas.map(|_| Shareable::of(&incoming));
     session.connection.receive(Ok(incoming), &lane, Some(&http));
-    if let (Some(replicas), Some(shareable)) = (replicas, shareable) {
-        session.connection.subscriptions_decided().await;
-        replicas.share(session, shareable).await;
-    }
-    if !awaits {
-        return accepted();
-    }
-    outcome(shared, &exchange, status).await
+    Ok(awaits.then_some(exchange))
 }
 
 fn is_request_after_handshake(message: &Message) -> bool {
@@ -255,34 +281,47 @@ async fn named(
     parts: &Parts,
     client: &Arc<ClientQuota>,
 ) -> Result<Arc<Session>, Refusal> {
+    let id = session_id(parts)?;
+    let here = named_here(shared, parts);
+    let Some(replicas) = shared.sessions.replicas() else {
+        return here;
+    };
+    if here.is_ok() || shared.sessions.get(id).is_some() {
+        return here;
+    }
+    let found = replicas.find(shared, id, principal(parts), client).await;
+    let session = found.ok_or_else(no_such_session)?;
+    session
+        .general
+        .go_on_until(authorization::good_until(parts));
+    Ok(session)
+}
+
+/// The session of this process that a request names.
+fn named_here(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
+    let found = shared.sessions.find(session_id(parts)?, principal(parts));
+    let session = found.map_err(|_| no_such_session())?;
+    session
+        .general
+        .go_on_until(authorization::good_until(parts));
+    Ok(session)
+}
+
+fn session_id(parts: &Parts) -> Result<&str, Refusal> {
     let Some(id) = parts.headers.get(SESSION_ID) else {
         return Err(Refusal::new(
             StatusCode::BAD_REQUEST,
             "the request needs an Mcp-Session-Id: send initialize first",
         ));
     };
-    let unknown = || {
-        Refusal::new(
-            StatusCode::NOT_FOUND,
-            "there is no such session: send initialize to begin a new one",
-        )
-    };
-    let id = std::str::from_utf8(id.as_bytes()).map_err(|_| unknown())?;
-    let principal = principal(parts);
-    let found = match shared.sessions.find(id, principal) {
-        Ok(session) => Some(session),
-        Err(_) => match shared.sessions.replicas() {
-            Some(replicas) if shared.sessions.get(id).is_none() => {
-                replicas.find(shared, id, principal, client).await
-            }
-            _ => None,
-        },
-    };
-    let session = found.ok_or_else(unknown)?;
-    session
-        .general
-        .go_on_until(authorization::good_until(parts));
-    Ok(session)
+    std::str::from_utf8(id.as_bytes()).map_err(|_| no_such_session())
+}
+
+fn no_such_session() -> Refusal {
+    Refusal::new(
+        StatusCode::NOT_FOUND,
+        "there is no such session: send initialize to begin a new one",
+    )
 }
 
 /// An invalid or unsupported version is refused (2025-06-18, `basic/transports`, protocol version
@@ -315,7 +354,7 @@ fn takes_events(headers: &HeaderMap) -> bool {
 }
 
 /// Errors of a request are results of HTTP in this era; only what is no message isn't.
-fn status(ended: Status) -> StatusCode {
+pub(super) fn status(ended: Status) -> StatusCode {
     match ended {
         Status::Unreadable(_) => StatusCode::BAD_REQUEST,
         Status::Forbidden(_) => StatusCode::FORBIDDEN,

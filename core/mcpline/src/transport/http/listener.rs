@@ -174,7 +174,7 @@ async fn serve_connection(
     limit_unsent(&stream);
     let (stream, gone) = watched(stream);
     let outgoing = Arc::new(Outgoing::default());
-    let service = service.for_connection(client.clone());
+    let service = Arc::new(service.for_connection(client.clone()));
     let patient = Patient::new(stream, timeouts.write, outgoing.clone(), client);
     let answers = outgoing.clone();
     let handler = hyper::service::service_fn(move |request| {

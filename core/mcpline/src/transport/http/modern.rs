@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use http::request::Parts;
-use http::{HeaderMap, Response, StatusCode};
+use http::{HeaderMap, StatusCode};
 use mcpline_protocol::session::Scope;
 use mcpline_protocol::wire::header::{self, Field};
 use mcpline_protocol::wire::{Incoming, Message, Method, ReadError, Request, encode};
@@ -16,9 +16,9 @@ use crate::server::HttpInfo;
 use crate::server::connection::{Connection, Opening};
 
 use super::authorization;
-use super::body::Body;
 use super::exchange::Exchange;
-use super::post::{accepted, outcome, unreadable};
+use super::in_flight::InFlight;
+use super::post::{Answering, accepted, unreadable};
 use super::service::{Shared, json, principal, refusal};
 use super::stream::Stream;
 
@@ -31,13 +31,13 @@ pub(super) fn is_named(headers: &HeaderMap) -> bool {
         .is_some_and(Revision::is_modern)
 }
 
-/// Answers one POST.
-pub(super) async fn answer(
+/// Hands the message of one POST on.
+pub(super) fn begin<'a>(
     shared: &Arc<Shared>,
-    parts: Parts,
+    parts: &mut Parts,
     incoming: Result<Incoming, ReadError>,
     client: &Arc<ClientQuota>,
-) -> Response<Body> {
+) -> Answering<'a> {
     let request = match incoming {
         Ok(Incoming::Single(Message::Request(request))) => request,
         Ok(Incoming::Single(Message::Notification(notification))) => {
@@ -46,28 +46,24 @@ pub(super) async fn answer(
                 method = notification.method.as_str(),
                 "nobody's notification"
             );
-            return accepted();
+            return accepted().into();
         }
         Ok(Incoming::Single(Message::Response(_))) => {
-            return refusal(
-                StatusCode::BAD_REQUEST,
-                "this revision's clients send no responses",
-            );
+            let reason = "this revision's clients send no responses";
+            return refusal(StatusCode::BAD_REQUEST, reason).into();
         }
         Ok(Incoming::Batch(_)) => {
-            return refusal(
-                StatusCode::BAD_REQUEST,
-                "this revision has no JSON-RPC batches: send each message by itself",
-            );
+            let reason = "this revision has no JSON-RPC batches: send each message by itself";
+            return refusal(StatusCode::BAD_REQUEST, reason).into();
         }
-        Err(error) => return unreadable(&error),
+        Err(error) => return unreadable(&error).into(),
     };
     if let Err(error) = check_headers(&parts.headers, &request) {
         let mut body = Vec::new();
         encode::error(&mut body, Some(&request.id), &error);
-        return json(StatusCode::BAD_REQUEST, body);
+        return json(StatusCode::BAD_REQUEST, body).into();
     }
-    serve(shared, parts, request, client).await
+    Answering::Modern(serve(shared, parts, request, client))
 }
 
 fn check_headers(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
@@ -80,19 +76,19 @@ fn check_headers(headers: &HeaderMap, request: &Request) -> Result<(), RpcError>
     )
 }
 
-async fn serve(
+fn serve(
     shared: &Arc<Shared>,
-    parts: Parts,
+    parts: &mut Parts,
     request: Request,
     client: &Arc<ClientQuota>,
-) -> Response<Body> {
+) -> Serving {
     let inner = shared.server.inner();
     inner.start(&tokio::runtime::Handle::current());
-    let principal = principal(&parts).to_owned();
+    let principal = principal(parts).to_owned();
     let options = shared.options.clone();
     // A stream of changes goes on for as long as its token is good; a call was permitted when it began.
     let until = match request.method {
-        Method::SubscriptionsListen => authorization::good_until(&parts),
+        Method::SubscriptionsListen => authorization::good_until(parts),
         _ => None,
     };
     let reader = client.clone();
@@ -115,35 +111,51 @@ async fn serve(
         },
     );
     let http = Arc::new(HttpInfo::of(parts));
-    // A client that disconnects cancels: while we wait here, and while the stream is read.
-    let mut guard = CancelOnDrop(Some(connection.clone()));
     connection.receive(
         Ok(Incoming::Single(Message::Request(request))),
         &lane,
         Some(&http),
     );
     let in_flight = (!exchange.is_answered()).then(|| shared.in_flight.add(&connection));
-    let response = outcome(shared, &exchange, status).await;
-    exchange.on_lost(move || {
-        connection.close();
-        drop(in_flight);
-    });
-    guard.0 = None;
-    response
+    Serving {
+        exchange,
+        connection: Some(connection),
+        in_flight,
+    }
 }
 
-struct CancelOnDrop(Option<Arc<Connection>>);
+/// A request that is served. A client that disconnects cancels it: while its outcome is awaited, which drops this, and
+/// while the stream is read.
+pub(super) struct Serving {
+    pub(super) exchange: Arc<Exchange>,
+    /// Until the outcome is there.
+    connection: Option<Arc<Connection>>,
+    in_flight: Option<InFlight>,
+}
 
-impl Drop for CancelOnDrop {
+impl Serving {
+    /// Follows the stream from now on, if the outcome is one.
+    pub(super) fn follow(mut self) {
+        if let Some(connection) = self.connection.take() {
+            let in_flight = self.in_flight.take();
+            self.exchange.on_lost(move || {
+                connection.close();
+                drop(in_flight);
+            });
+        }
+    }
+}
+
+impl Drop for Serving {
     fn drop(&mut self) {
-        if let Some(connection) = self.0.take() {
+        if let Some(connection) = self.connection.take() {
             connection.cancel_all();
         }
     }
 }
 
 /// The status of a response without a stream (2026-07-28, `basic/transports/streamable-http`).
-fn status(ended: Status) -> StatusCode {
+pub(super) fn status(ended: Status) -> StatusCode {
     match ended {
         Status::Result => StatusCode::OK,
         Status::Forbidden(_) => StatusCode::FORBIDDEN,

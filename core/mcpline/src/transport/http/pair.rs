@@ -56,7 +56,7 @@ pub(super) fn open(
 }
 
 /// POST of a message; its answer comes on the stream.
-pub(super) fn post(shared: &Arc<Shared>, parts: Parts, body: Bytes) -> Response<Body> {
+pub(super) fn post(shared: &Arc<Shared>, parts: &mut Parts, body: Bytes) -> Response<Body> {
     let id = parts.uri.query().and_then(|query| {
         query.split('&').find_map(|pair| {
             pair.strip_prefix("sessionId=")
@@ -66,7 +66,7 @@ pub(super) fn post(shared: &Arc<Shared>, parts: Parts, body: Bytes) -> Response<
     let Some(id) = id else {
         return refusal(StatusCode::BAD_REQUEST, "the address lacks sessionId");
     };
-    let Ok(session) = shared.sessions.find(id, principal(&parts)) else {
+    let Ok(session) = shared.sessions.find(id, principal(parts)) else {
         return refusal(StatusCode::NOT_FOUND, "there is no such session");
     };
     if session.general.is_ended() {
@@ -85,7 +85,7 @@ pub(super) fn post(shared: &Arc<Shared>, parts: Parts, body: Bytes) -> Response<
     let lane: Arc<dyn Lane> = Arc::new(session.general.clone());
     session
         .general
-        .go_on_until(authorization::good_until(&parts));
+        .go_on_until(authorization::good_until(parts));
     let http = Arc::new(HttpInfo::of(parts));
     session.note_use();
     session.connection.receive(incoming, &lane, Some(&http));

@@ -1,6 +1,7 @@
 //! POST to the MCP endpoint: which era it is, and the one answer it gets.
 
 use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -21,15 +22,53 @@ use super::service::{Refusal, Shared, empty, json, refusal};
 use super::stream::Stream;
 use super::{authorization, legacy, modern};
 
-/// Answers one POST.
-pub(super) async fn answer(
-    shared: &Arc<Shared>,
-    parts: Parts,
+/// A POST whose message was handed on, and whose response is to be had.
+///
+/// A request's future is moved where it is served, whole, so what it keeps while it waits costs every request. Hence
+/// everything up to here is done without waiting, and what seldom happens waits in a box.
+pub(super) enum Answering<'a> {
+    Ready(Response<Body>),
+    /// The handshake era's, to a message that is answered.
+    Legacy(Arc<Exchange>),
+    Modern(modern::Serving),
+    Later(Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>>),
+}
+
+impl From<Response<Body>> for Answering<'_> {
+    fn from(response: Response<Body>) -> Self {
+        Self::Ready(response)
+    }
+}
+
+impl<'a> Answering<'a> {
+    pub(super) fn later(response: impl Future<Output = Response<Body>> + Send + 'a) -> Self {
+        Self::Later(Box::pin(response))
+    }
+
+    pub(super) async fn response(self, shared: &Shared) -> Response<Body> {
+        let (exchange, serving, status): (_, _, fn(Status) -> StatusCode) = match self {
+            Self::Ready(response) => return response,
+            Self::Later(response) => return response.await,
+            Self::Legacy(exchange) => (exchange, None, legacy::status),
+            Self::Modern(serving) => (serving.exchange.clone(), Some(serving), modern::status),
+        };
+        let response = outcome(shared, &exchange, status).await;
+        if let Some(serving) = serving {
+            serving.follow();
+        }
+        response
+    }
+}
+
+/// Hands the message of one POST on.
+pub(super) fn begin<'a>(
+    shared: &'a Arc<Shared>,
+    parts: &'a mut Parts,
     body: Bytes,
-    client: &Arc<ClientQuota>,
-) -> Response<Body> {
+    client: &'a Arc<ClientQuota>,
+) -> Answering<'a> {
     if let Err(refusal) = check_accept(&parts.headers) {
-        return refusal.response();
+        return refusal.response().into();
     }
     let incoming = wire::read_within(body, shared.server.inner().settings.wire);
     match era(&parts.headers, &incoming) {
@@ -37,16 +76,16 @@ pub(super) async fn answer(
             Ok(Incoming::Single(Message::Request(request)))
                 if request.method == Method::Initialize =>
             {
-                no_handshake(&shared.server.inner().settings.revisions, &request)
+                no_handshake(&shared.server.inner().settings.revisions, &request).into()
             }
-            incoming => modern::answer(shared, parts, incoming, client).await,
+            incoming => modern::begin(shared, parts, incoming, client),
         },
-        Era::Modern => modern::answer(shared, parts, incoming, client).await,
-        Era::Legacy => legacy::answer(shared, parts, incoming, client).await,
-        Era::Unsupported(version) => refusal(
-            StatusCode::BAD_REQUEST,
-            &format!("{} {version} is not supported", header::PROTOCOL_VERSION),
-        ),
+        Era::Modern => modern::begin(shared, parts, incoming, client),
+        Era::Legacy => legacy::begin(shared, parts, incoming, client),
+        Era::Unsupported(version) => {
+            let reason = format!("{} {version} is not supported", header::PROTOCOL_VERSION);
+            refusal(StatusCode::BAD_REQUEST, &reason).into()
+        }
     }
 }
 
@@ -128,7 +167,7 @@ fn check_accept(headers: &HeaderMap) -> Result<(), Refusal> {
 pub(super) async fn outcome(
     shared: &Shared,
     exchange: &Arc<Exchange>,
-    status: impl Fn(Status) -> StatusCode,
+    status: fn(Status) -> StatusCode,
 ) -> Response<Body> {
     let outcome = match already(exchange) {
         Some(outcome) => outcome,

@@ -141,13 +141,25 @@ impl HttpService {
     /// [`Principal`] among the request's extensions.
     ///
     /// Dropping the future, or the response's body, says that the client disconnected.
-    pub async fn handle<B>(&self, request: Request<B>) -> Response<Body>
+    pub fn handle<B>(
+        &self,
+        request: Request<B>,
+    ) -> impl Future<Output = Response<Body>> + use<'_, B>
+    where
+        B: http_body::Body<Data: Into<Bytes> + Send>,
+        B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        let (mut parts, body) = request.into_parts();
+        // Not an async function: its future would have room for the request twice, and is moved as a whole.
+        async move { self.answer(&mut parts, pin!(body)).await }
+    }
+
+    async fn answer<B>(&self, parts: &mut Parts, body: Pin<&mut B>) -> Response<Body>
     where
         B: http_body::Body<Data: Into<Bytes> + Send>,
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         let shared = &self.shared;
-        let (mut parts, body) = request.into_parts();
         if shared.closed.load(Ordering::Acquire) {
             let mut body = Vec::new();
             encode::error_without_id(&mut body, &RpcError::shutting_down());
@@ -168,7 +180,7 @@ impl HttpService {
             return Box::pin(authorization::answer_at(auth, endpoint, &parts)).await;
         }
         if endpoint == Endpoint::Nothing {
-            discard(pin!(body), DRAINED).await;
+            discard(body, DRAINED).await;
             return refusal(
                 StatusCode::NOT_FOUND,
                 &format!(
@@ -188,54 +200,57 @@ impl HttpService {
         );
         if let Err(reason) = checked {
             tracing::warn!(reason, "a request was refused");
-            discard(pin!(body), DRAINED).await;
+            discard(body, DRAINED).await;
             return refusal(StatusCode::FORBIDDEN, &reason);
         }
         let admitted =
-            authorization::admit(&shared.options, &mut parts, |parts| self.client_of(parts)).await;
+            authorization::admit(&shared.options, parts, |parts| self.client_of(parts)).await;
         if let Err(response) = admitted {
-            discard(pin!(body), DRAINED).await;
+            discard(body, DRAINED).await;
             return response;
         }
         match (endpoint, &parts.method) {
             (Endpoint::Mcp, &Method::POST) => {
-                let client = self.client_of(&parts);
-                match self.read(&parts, body, &client).await {
-                    Ok(body) => post::answer(shared, parts, body, &client).await,
+                let client = self.client_of(parts);
+                match self.read(parts, body, &client).await {
+                    Ok(body) => {
+                        let answering = post::begin(shared, parts, body, &client);
+                        answering.response(shared).await
+                    }
                     Err(refusal) => refusal.response(),
                 }
             }
             (Endpoint::Mcp, &Method::GET | &Method::DELETE) if !shared.has_sessions() => {
-                discard(pin!(body), DRAINED).await;
+                discard(body, DRAINED).await;
                 not_allowed(&parts.method, "POST")
             }
             (Endpoint::Mcp, &Method::GET) if !modern::is_named(&parts.headers) => {
-                legacy::listen(shared, &parts, &self.client_of(&parts)).await
+                Box::pin(legacy::listen(shared, parts, &self.client_of(parts))).await
             }
             (Endpoint::Mcp, &Method::DELETE) if !modern::is_named(&parts.headers) => {
-                legacy::delete(shared, &parts, &self.client_of(&parts)).await
+                Box::pin(legacy::delete(shared, parts, &self.client_of(parts))).await
             }
             (Endpoint::Mcp, _) => {
-                discard(pin!(body), DRAINED).await;
+                discard(body, DRAINED).await;
                 not_allowed(&parts.method, "POST, GET, DELETE")
             }
             (Endpoint::SseStream, &Method::GET) => {
-                pair::open(shared, &parts, &self.client_of(&parts))
+                pair::open(shared, parts, &self.client_of(parts))
             }
             // Clients that look for another transport POST first.
             (Endpoint::SseStream, _) => {
-                discard(pin!(body), DRAINED).await;
+                discard(body, DRAINED).await;
                 not_allowed(&parts.method, "GET")
             }
             (_, &Method::POST) => {
-                let client = self.client_of(&parts);
-                match self.read(&parts, body, &client).await {
+                let client = self.client_of(parts);
+                match self.read(parts, body, &client).await {
                     Ok(body) => pair::post(shared, parts, body),
                     Err(refusal) => refusal.response(),
                 }
             }
             (_, _) => {
-                discard(pin!(body), DRAINED).await;
+                discard(body, DRAINED).await;
                 not_allowed(&parts.method, "POST")
             }
         }
@@ -321,7 +336,7 @@ impl HttpService {
     async fn read<B>(
         &self,
         parts: &Parts,
-        body: B,
+        mut body: Pin<&mut B>,
         client: &Arc<ClientQuota>,
     ) -> Result<Bytes, Refusal>
     where
@@ -329,7 +344,7 @@ impl HttpService {
         B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
     {
         if !parts.headers.get(CONTENT_TYPE).is_some_and(is_json) {
-            discard(pin!(body), DRAINED).await;
+            discard(body, DRAINED).await;
             return Err(Refusal::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "Content-Type must be application/json",
@@ -337,7 +352,6 @@ impl HttpService {
         }
         let options = &self.shared.options;
         let limit = options.body_limit;
-        let mut body = pin!(body);
         let collected = {
             let mut collected = pin!(collect(body.as_mut(), limit, client));
             // Most bodies are there already and need no timer.
