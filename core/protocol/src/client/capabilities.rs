@@ -9,8 +9,10 @@ use crate::wire::Method;
 /// request may be sent.
 ///
 /// `resources/subscribe` stands for every subscription to a resource, and `logging/setLevel` for every wish for log
-/// messages, also where the revision has other means. Methods of extensions need nothing: what they are called is not
-/// known here.
+/// messages, also where the revision has other means. `completion/complete` needs nothing in 2024-11-05, which has no
+/// capability of it, and in 2025-03-26 no more than prompts or resources: that revision brought `completions`, but servers
+/// of the official TypeScript SDK declare it only since they speak 2025-06-18. Methods of extensions need nothing: what they
+/// are called is not known here.
 pub fn undeclared_capability(
     method: &Method,
     revision: Revision,
@@ -29,10 +31,12 @@ pub fn undeclared_capability(
             resources.is_some_and(|resources| resources.subscribe == Some(true)),
         ),
         Method::PromptsGet | Method::PromptsList => ("prompts", server.prompts.is_some()),
-        // 2024-11-05 has the method without a capability.
         Method::CompletionComplete => (
             "completions",
-            !features.completions_capability || server.completions.is_some(),
+            server.completions.is_some()
+                || !features.completions_capability
+                || (revision == Revision::V2025_03_26
+                    && (server.prompts.is_some() || resources.is_some())),
         ),
         Method::LoggingSetLevel => ("logging", server.logging.is_some()),
         Method::TasksGet | Method::TasksResult if features.tasks => ("tasks", tasks.is_some()),
@@ -109,6 +113,9 @@ mod tests {
                     "{method} {revision}"
                 );
                 // Everything else doesn't make up for it.
+                if *method == "completion/complete" && *revision == Revision::V2025_03_26 {
+                    continue;
+                }
                 let mut others = everything.clone();
                 let feature = capability.split('.').next().expect("a name");
                 others.as_object_mut().expect("an object").remove(feature);
@@ -125,6 +132,24 @@ mod tests {
         ] {
             let missing = undeclared("resources/subscribe", Revision::LATEST, without);
             assert_eq!(missing, Some("resources.subscribe"));
+        }
+    }
+
+    #[test]
+    fn completion_needs_no_capability_of_servers_that_are_older_than_it() {
+        let may = |revision, server| undeclared("completion/complete", revision, server).is_none();
+        for revision in Revision::ALL {
+            let (none, early) = (
+                *revision == Revision::V2024_11_05,
+                *revision <= Revision::V2025_03_26,
+            );
+            assert_eq!(may(*revision, json!({"tools": {}})), none, "{revision}");
+            assert_eq!(may(*revision, json!({"prompts": {}})), early, "{revision}");
+            assert_eq!(
+                may(*revision, json!({"resources": {}})),
+                early,
+                "{revision}"
+            );
         }
     }
 
