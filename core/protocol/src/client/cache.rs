@@ -1,12 +1,14 @@
 //! Results that may be kept for a while: lists and reads (2026-07-28, `server/utilities/caching`).
 //!
-//! One cache belongs to one client, and so to one set of credentials: private results are never shared. Results of
-//! retries that carried answers never come here.
+//! One cache belongs to one client, and so to one set of credentials: private results are never shared. Results that ask
+//! for input are not kept, nor are those of retries that carried answers or state, whoever sent them.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::wire::{Method, Notification, Raw};
+
+use super::rounds::asks_for_input;
 
 /// Most results kept by one client. The ones that lapse first make room.
 pub const MAX_CACHED: usize = 256;
@@ -75,6 +77,8 @@ impl Cache {
         if !is_cacheable(method)
             || generation != self.generation
             || result.as_bytes().len() > MAX_CACHED_BYTES
+            || is_retry(params)
+            || asks_for_input(result) != Ok(false)
         {
             return;
         }
@@ -166,6 +170,12 @@ impl Cache {
         self.kept
             .retain(|(method, params), _| !which(method, params));
     }
+}
+
+/// Whether a request carries answers, or the state of an earlier round (2026-07-28, `server/utilities/caching`, cache key).
+fn is_retry(params: Option<&Raw>) -> bool {
+    let has = |name| params.is_some_and(|params| params.member(name).is_some());
+    has("inputResponses") || has("requestState")
 }
 
 fn params_key(params: Option<&Raw>) -> Box<str> {
