@@ -159,6 +159,40 @@ async fn a_hook_that_panics_refuses_the_call() {
 }
 
 #[runtimes::test]
+async fn arguments_that_are_null_are_none() {
+    let (told, mut outcomes) = mpsc::unbounded_channel();
+    let client = host(Revision::LATEST)
+        .on_tool_call(|call: ToolCall| async move {
+            match call.arguments.is_empty() {
+                true => Ok(()),
+                false => Err("there are some".to_owned()),
+            }
+        })
+        .on_tool_outcome(move |outcome| {
+            let told = told.clone();
+            async move { told.send(outcome).expect("somebody listens") }
+        })
+        .connect(Server::new("test", "1").tool(
+            "none",
+            "Takes nothing",
+            |_: Value, _: Context| async { "done" },
+        ))
+        .await
+        .expect("connects");
+    let call = Raw::from_trusted(r#"{"name":"none","arguments":null}"#.to_owned());
+    let options = RequestOptions::new();
+    let outcome = client.request("tools/call", Some(&call), &options).await;
+    let told = outcomes.recv().await.expect("an outcome");
+    assert_eq!(told.call.name, "none");
+    assert!(told.call.arguments.is_empty());
+    assert_eq!(outcome.is_ok(), told.result.is_some(), "{outcome:?}");
+    // What becomes of it is the server's to say.
+    let refused = outcome.err().map(|error| error.kind());
+    assert_ne!(refused, Some(ClientErrorKind::Refused));
+    client.close().await;
+}
+
+#[runtimes::test]
 async fn a_call_that_is_given_up_is_told_as_cancelled() {
     let started = Arc::new(Notify::new());
     let (told, mut outcomes) = mpsc::unbounded_channel();

@@ -115,7 +115,8 @@ impl Inner {
         let member = |name| params.and_then(|params| params.member(name));
         let name = member("name").unwrap_or_else(|| Raw::string(""));
         let mut call = format!(r#"{{"id":{id},"name":{name}"#);
-        if let Some(arguments) = member("arguments") {
+        // Null is what some hosts write for none.
+        if let Some(arguments) = member("arguments").filter(|given| !given.is_null()) {
             call += &format!(r#","arguments":{arguments}"#);
         }
         let known = Raw::string_value(&name).and_then(|name| self.tools().annotations(&name));
