@@ -120,6 +120,14 @@ impl State {
         standby.waker
     }
 
+    /// This reader is over before it is dropped: it reads no more, and is not to be promoted.
+    pub(super) fn finish(&mut self, reader: u64) {
+        if self.reader == reader {
+            self.connected = false;
+        }
+        self.standbys.retain(|standby| standby.reader != reader);
+    }
+
     /// Whether this reader waits for the stream to become its own, until `waker` is called.
     pub(super) fn waits(&mut self, reader: u64, waker: &Waker) -> bool {
         let mut standbys = self.standbys.iter_mut();

@@ -37,7 +37,7 @@ impl Reader {
             return Poll::Ready(None);
         }
         if state.until.is_some_and(|until| clock::unix_now() >= until) {
-            state.connected = false;
+            state.finish(self.reader);
             return Poll::Ready(None);
         }
         if state.reader != self.reader {

@@ -126,6 +126,18 @@ fn few_connections_of_a_session_wait_and_all_end_with_it() {
 }
 
 #[test]
+fn a_connection_whose_token_has_expired_takes_no_other_ones_place() {
+    let stream = general();
+    let mut first = stream.read(None).expect("a reader");
+    let second = stream.read(None).expect("a reader");
+    stream.go_on_until(Some(1));
+    assert_eq!(polled(&mut first), Poll::Ready(None));
+    assert!(stream.is_connected(), "the second one has yet to look");
+    drop(second);
+    assert!(!stream.is_connected(), "the first one is over");
+}
+
+#[test]
 fn a_stream_that_loses_its_connection_says_so() {
     let (stream, told) = (stream(), Arc::new(Mutex::new(false)));
     let heard = told.clone();
