@@ -249,6 +249,52 @@ async fn a_change_told_at_one_process_reaches_the_client_that_listens_at_another
 }
 
 #[tokio::test(start_paused = true)]
+async fn what_is_asked_before_the_client_listens_waits_for_its_stream() {
+    let mut settings = Settings::default();
+    settings.sharing = Some(Sharing::in_memory());
+    let (tell, mut told) = tokio::sync::mpsc::unbounded_channel();
+    let server = Server::builder("replica", "1")
+        .settings(settings)
+        .build()
+        .expect("a server")
+        .on_initialized(move |ctx: Context| {
+            let tell = tell.clone();
+            async move {
+                let asked = ElicitParams::form("Name?", FormSchema::new());
+                // The test may be over.
+                let _ = tell.send(ctx.elicit(&asked).await.map(|answer| answer.action));
+            }
+        });
+    let a = Process {
+        service: server.http_service(HttpOptions::default()),
+        server,
+        go_on: Arc::default(),
+        cancelled: Arc::default(),
+    };
+    let id = a.begin().await;
+    a.post(&id, self::told("notifications/initialized", json!({})))
+        .await;
+    // The handler has asked by now.
+    for _ in 0..10 {
+        tokio::task::yield_now().await;
+    }
+    // What every process tells goes to the one where the client listens, if anywhere.
+    a.server
+        .notify_changed(&mcpline::protocol::session::Change::Tools);
+    let mut listening = a.send(Method::GET, &id, Value::Null).await;
+    let (_, question) = message(listening.body_mut()).await;
+    assert_eq!(question["method"], "elicitation/create");
+    let answer = json!({"jsonrpc": "2.0", "id": question["id"], "result": {"action": "decline"}});
+    a.post(&id, answer).await;
+    let answered = told.recv().await.expect("it was asked");
+    assert_eq!(format!("{:?}", answered.expect("an answer")), "Decline");
+    a.server
+        .notify_changed(&mcpline::protocol::session::Change::Prompts);
+    let (_, next) = message(listening.body_mut()).await;
+    assert_eq!(next["method"], "notifications/prompts/list_changed");
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_lost_stream_is_continued_at_another_process_while_the_call_runs() {
     let (a, b) = two();
     let id = a.begin().await;

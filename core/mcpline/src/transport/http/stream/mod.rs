@@ -310,9 +310,10 @@ impl Stream {
                 return;
             }
             if let Some(shelf) = &self.log {
-                let message = !matches!(event, Event::Prime);
-                if self.name.is_general() && message && !state.connected {
-                    // The client listens at another process, which sends the same.
+                let kept = matches!(event, Event::Prime | Event::Message(Kind::Request, _));
+                if self.name.is_general() && !kept && !state.connected {
+                    // The client listens at another process, which sends the same. Only this one has its questions: they
+                    // are kept for a client that has yet to open its stream.
                     return;
                 }
                 let number = state.first + state.events.len() as u64;
