@@ -224,6 +224,14 @@ impl Link for HttpLink {
     }
 }
 
+#[cfg(test)]
+impl HttpLink {
+    /// What the heads of its requests are made of.
+    pub(super) fn heads(&self) -> Heads {
+        self.talk.view().heads
+    }
+}
+
 impl Drop for HttpLink {
     fn drop(&mut self) {
         self.tasks.close();
@@ -244,7 +252,9 @@ impl Conversation {
     }
 
     /// The server named the session that `initialize` began.
-    pub(super) fn session_began(&self, session: HeaderValue) {
+    pub(super) fn session_began(&self, mut session: HeaderValue) {
+        // Whoever has it can go on with the session: it is written nowhere.
+        session.set_sensitive(true);
         let mut state = self.lock();
         state.session = Some(session);
         self.renew_heads(&mut state);

@@ -54,6 +54,12 @@ async fn a_session_is_named_in_all_that_follows_and_ended_by_delete() {
     let mut peer = Peer::new(session(refused)).await;
     let (link, mut hearing) = link(&peer.url());
     open(&link, &mut hearing, LEGACY).await;
+    // Not to whoever looks at what is to be sent.
+    let heads = format!("{:?}", link.heads());
+    assert!(
+        heads.contains("mcp-session-id") && !heads.contains("s-1"),
+        "{heads}"
+    );
     link.send(call(2, LEGACY));
     hearing.message().await;
     close(&link).await;
