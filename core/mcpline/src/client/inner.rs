@@ -138,10 +138,14 @@ impl Inner {
             return Err(why);
         }
         let delay = self.settings.reconnect.delay(lost, jitter());
-        if !delay.is_zero() {
-            tokio::time::sleep(delay).await;
-        }
-        match connect::open(&this, era).await {
+        // Closing ends it, which would go on for as long as a server may take to answer.
+        let opening = self.handlers.tasks.until_closed(async {
+            if !delay.is_zero() {
+                tokio::time::sleep(delay).await;
+            }
+            connect::open(&this, era).await
+        });
+        match opening.await.ok_or(ClientError::Closed)? {
             Ok(session) => self.enter(session).await,
             Err(error) => {
                 let mut current = self.current();
