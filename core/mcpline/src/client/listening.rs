@@ -226,7 +226,9 @@ impl Listening {
         let state = self.lock();
         let mut filter = SubscriptionFilter::default();
         if hears {
-            let changes = |capability: Option<bool>| capability.filter(|changes| *changes);
+            let undeclared = client.settings.allow_undeclared_capabilities;
+            let changes =
+                |declared: Option<bool>| (undeclared || declared == Some(true)).then_some(true);
             let lists = |of: &Option<mcpline_protocol::vocabulary::ListCapability>| {
                 changes(of.as_ref().and_then(|lists| lists.list_changed))
             };
