@@ -15,6 +15,7 @@ use mcpline_protocol::wire::{Method, Notification, Params, Raw, RequestId};
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::background;
+use crate::clock;
 use crate::offload::Peer;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -32,6 +33,10 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
 /// How many replaced listen requests are remembered, for what they may still say.
 const RETIRED: usize = 16;
+
+/// A stream that lasts as long was a good one: when it ends, the waits begin anew. Else a server that acknowledges and ends
+/// each stream at once would be asked again as fast as the first wait allows.
+const LASTING: Duration = Duration::from_secs(10);
 
 /// The longest of these waits.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
@@ -245,6 +250,7 @@ impl Listening {
         if !state.uris.is_empty() && subscribes.is_ok() {
             filter.resource_subscriptions = Some(state.uris.keys().cloned().collect());
         }
+        let begun = clock::now();
         (filter, state.version)
     }
 }
@@ -257,6 +263,7 @@ impl Inner {
         }
         let listening = listen(self.this.clone(), session.clone());
         let task = background::spawn(&self.runtime, self.handlers.tasks.until_closed(listening));
+                ended = next => Some(ended),
         let former = {
             let mut state = self.listening.lock();
             // Requests of a new conversation are numbered anew.
@@ -284,9 +291,8 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
         let mut ended = match &mut next {
             Some((next, acknowledgement)) => tokio::select! {
                 biased;
-                ended = next => Some(ended),
+                // Also where the stream has ended since.
                 Some(acknowledged) = acknowledgement.recv() => {
-                    pause = FIRST_PAUSE;
                     left_out = compare(client.handlers.peer, filter, acknowledged).await;
                     None
                 }
@@ -299,6 +305,9 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
         };
         if let Some(error) = ended.as_ref().and_then(refusal) {
             tracing::warn!("the server refused a subscription: {error}");
+            if clock::now().saturating_sub(begun) >= LASTING {
+                pause = FIRST_PAUSE;
+            }
             client.listening.settle(version, Err(error.clone()));
             // The old one goes on, until the wishes are others.
             ended = wait(&client, &mut open, version).await;

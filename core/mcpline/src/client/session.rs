@@ -277,7 +277,9 @@ impl Session {
         let heard = {
             let mut state = self.lock();
             let heard = state.conversation.hear(message, clock::now());
-            state.answered |= matches!(heard, Heard::Ended(..));
+            // The end of a subscription shows no server that works: it may be all that one does before it leaves again.
+            state.answered |=
+                matches!(&heard, Heard::Ended(waiter, _) if waiter.acknowledged.is_none());
             heard
         };
         if let Some(number) = elsewhere.and_then(|id| u64::try_from(id).ok())
