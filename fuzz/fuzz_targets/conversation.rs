@@ -95,12 +95,12 @@ impl Driver {
                     self.result(&result);
                 }
             }
-            Heard::Unsubscribed(_, handle, _) => self.end(handle),
+            Heard::SubscriptionEnded(_, handle, _) => self.end(handle),
             Heard::Question(request) => self.questions.push(request.id),
             Heard::Withdrawn(id, _) => self.questions.retain(|question| *question != id),
-            Heard::Acknowledged(_, notification) | Heard::Notification(notification) => {
-                self.cache.heard(&notification)
-            }
+            Heard::Acknowledged(_, notification)
+            | Heard::Notification(notification)
+            | Heard::Unsubscribed(notification) => self.cache.heard(&notification),
             Heard::Reply(message) => sent(&message),
             Heard::Progress(..) | Heard::Violation(_) | Heard::Nothing(_) => {}
         }

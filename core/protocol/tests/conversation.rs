@@ -525,13 +525,53 @@ fn a_server_ends_nothing_but_subscriptions() {
         assert!(matches!(heard, Heard::Nothing(_)), "{heard:?}");
     }
     let heard = conversation.hear(cancellation(key.number()), SECOND);
-    let Heard::Unsubscribed(ended, "listener", Some(reason)) = heard else {
+    let Heard::SubscriptionEnded(ended, "listener", Some(reason)) = heard else {
         panic!("{heard:?}");
     };
     assert_eq!((ended, reason.as_str()), (key, "moving"));
     let heard = conversation.hear(cancellation(key.number()), SECOND);
     assert!(matches!(heard, Heard::Nothing(_)), "{heard:?}");
     assert_eq!(conversation.waiter(call), Some(&"call"));
+}
+
+#[test]
+fn a_notification_belongs_to_the_open_subscription_that_it_names() {
+    let changed = |meta: Value| {
+        message(
+            &json!({"jsonrpc": "2.0", "method": "notifications/tools/list_changed",
+                        "params": {"_meta": meta}}),
+        )
+    };
+    let id = "io.modelcontextprotocol/subscriptionId";
+    let mut conversation = conversation(Revision::V2026_07_28);
+    let (call, _) = conversation.ask(&Ask::new("tools/call", None), "call", SECOND);
+    let (old, _) = conversation.ask(&Ask::new("subscriptions/listen", None), "old", SECOND);
+    let (new, _) = conversation.ask(&Ask::new("subscriptions/listen", None), "new", SECOND);
+    let heard = conversation.hear(changed(json!({id: old.number()})), SECOND);
+    assert!(matches!(heard, Heard::Notification(_)), "{heard:?}");
+    conversation.cancel(old, "replaced").expect("it was open");
+    let text = new.number().to_string();
+    for other in [
+        json!(old.number()),
+        json!(call.number()),
+        json!(99),
+        json!(text),
+        json!(null),
+    ] {
+        let heard = conversation.hear(changed(json!({id: other})), SECOND);
+        assert!(
+            matches!(heard, Heard::Unsubscribed(_)),
+            "{other}: {heard:?}"
+        );
+    }
+    for meta in [json!({}), json!({id: new.number()})] {
+        let heard = conversation.hear(changed(meta), SECOND);
+        assert!(matches!(heard, Heard::Notification(_)), "{heard:?}");
+    }
+    // Before, the member means nothing.
+    let mut before = self::conversation(Revision::V2025_11_25);
+    let heard = before.hear(changed(json!({id: 99})), SECOND);
+    assert!(matches!(heard, Heard::Notification(_)), "{heard:?}");
 }
 
 #[test]
@@ -546,14 +586,11 @@ fn an_acknowledgement_is_that_of_the_subscription_which_it_names() {
         )
     };
     let id = "io.modelcontextprotocol/subscriptionId";
-    for other in [
-        json!({}),
-        json!({id: call.number()}),
-        json!({id: 99}),
-        json!({id: "8"}),
-    ] {
-        let heard = conversation.hear(acknowledgement(other), SECOND);
-        assert!(matches!(heard, Heard::Notification(_)), "{heard:?}");
+    let heard = conversation.hear(acknowledgement(json!({})), SECOND);
+    assert!(matches!(heard, Heard::Notification(_)), "{heard:?}");
+    for other in [json!(call.number()), json!(99), json!("8")] {
+        let heard = conversation.hear(acknowledgement(json!({id: other})), SECOND);
+        assert!(matches!(heard, Heard::Unsubscribed(_)), "{heard:?}");
     }
     let heard = conversation.hear(acknowledgement(json!({id: key.number()})), SECOND);
     assert!(

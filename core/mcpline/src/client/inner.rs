@@ -283,9 +283,6 @@ impl Inner {
     /// What a notification changes, then whoever listens.
     pub(super) fn told(&self, notification: &Notification) {
         self.cache().heard(notification);
-        if self.listening.is_retired(notification) {
-            return;
-        }
         self.listening.tell(notification);
     }
 }

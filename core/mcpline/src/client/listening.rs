@@ -4,14 +4,14 @@
 //! `subscriptions/listen` for everything, which is replaced when the wishes change and taken up again when its stream
 //! is lost (`basic/patterns/subscriptions`).
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use mcpline_protocol::ErrorCode;
 use mcpline_protocol::client::{Ask, CallTimeouts};
 use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
-use mcpline_protocol::vocabulary::{ListenParams, SubscriptionFilter, meta};
-use mcpline_protocol::wire::{Method, Notification, Params, Raw, RequestId};
+use mcpline_protocol::vocabulary::{ListenParams, SubscriptionFilter};
+use mcpline_protocol::wire::{Method, Notification, Raw};
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::background;
@@ -31,15 +31,12 @@ const ACKNOWLEDGEMENT: Duration = Duration::from_secs(10);
 /// How long to wait before a stream that ended is taken up again; doubled each time in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// How many replaced listen requests are remembered, for what they may still say.
-const RETIRED: usize = 16;
+/// The longest of these waits.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// A stream that lasts as long was a good one: when it ends, the waits begin anew. Else a server that acknowledges and ends
 /// each stream at once would be asked again as fast as the first wait allows.
 const LASTING: Duration = Duration::from_secs(10);
-
-/// The longest of these waits.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The wishes of one client, and the task that sees to them.
 pub(super) struct Listening {
@@ -56,8 +53,6 @@ struct State {
     /// Counts the changes of the wishes.
     version: u64,
     task: Option<background::AbortHandle>,
-    /// The latest listen requests that were replaced.
-    retired: VecDeque<u64>,
 }
 
 /// Which version of the wishes the server knows, or why it doesn't.
@@ -195,28 +190,6 @@ impl Listening {
         }
     }
 
-    /// Whether a notification came by a listen request that was replaced: what it tells is not wanted any more, or told
-    /// by the new one.
-    pub(super) fn is_retired(&self, notification: &Notification) -> bool {
-        let meta = notification.params.as_ref().and_then(Params::meta);
-        let Some(id) = meta.and_then(|meta| meta.member(meta::SUBSCRIPTION_ID)) else {
-            return false;
-        };
-        let number = RequestId::from_raw(&id).ok().and_then(|id| id.as_integer());
-        number.is_some_and(|number| {
-            let retired = &self.lock().retired;
-            retired.iter().any(|retired| i128::from(*retired) == number)
-        })
-    }
-
-    fn retire(&self, number: u64) {
-        let mut state = self.lock();
-        if state.retired.len() == RETIRED {
-            state.retired.pop_front();
-        }
-        state.retired.push_back(number);
-    }
-
     /// Ends the task, for good.
     pub(super) fn stop(&self) {
         self.settle(u64::MAX, Err(ClientError::Closed));
@@ -250,7 +223,6 @@ impl Listening {
         if !state.uris.is_empty() && subscribes.is_ok() {
             filter.resource_subscriptions = Some(state.uris.keys().cloned().collect());
         }
-        let begun = clock::now();
         (filter, state.version)
     }
 }
@@ -263,13 +235,7 @@ impl Inner {
         }
         let listening = listen(self.this.clone(), session.clone());
         let task = background::spawn(&self.runtime, self.handlers.tasks.until_closed(listening));
-                ended = next => Some(ended),
-        let former = {
-            let mut state = self.listening.lock();
-            // Requests of a new conversation are numbered anew.
-            state.retired.clear();
-            state.task.replace(task.abort_handle())
-        };
+        let former = self.listening.lock().task.replace(task.abort_handle());
         if let Some(former) = former {
             former.abort();
         }
@@ -284,6 +250,7 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
         let Some(client) = client.upgrade() else {
             return;
         };
+        let begun = clock::now();
         let (filter, version) = client.listening.filter(&client, &session);
         let wanted = filter != SubscriptionFilter::default();
         let mut left_out = BTreeSet::new();
@@ -296,6 +263,7 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
                     left_out = compare(client.handlers.peer, filter, acknowledged).await;
                     None
                 }
+                ended = next => Some(ended),
                 () = tokio::time::sleep(ACKNOWLEDGEMENT) => {
                     tracing::warn!("the server did not acknowledge a subscription");
                     None
@@ -305,9 +273,6 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
         };
         if let Some(error) = ended.as_ref().and_then(refusal) {
             tracing::warn!("the server refused a subscription: {error}");
-            if clock::now().saturating_sub(begun) >= LASTING {
-                pause = FIRST_PAUSE;
-            }
             client.listening.settle(version, Err(error.clone()));
             // The old one goes on, until the wishes are others.
             ended = wait(&client, &mut open, version).await;
@@ -316,11 +281,7 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
             }
         } else {
             // The old one goes when the new one is known, so that nothing is missed between the two.
-            let former = std::mem::replace(&mut open, next.map(|(pending, _)| pending));
-            if let Some(number) = former.as_ref().and_then(Pending::number) {
-                client.listening.retire(number);
-            }
-            drop(former);
+            open = next.map(|(pending, _)| pending);
             match &ended {
                 None => {
                     client.listening.settle(version, Ok(left_out));
@@ -344,6 +305,9 @@ async fn listen(client: Weak<Inner>, session: Arc<Session>) {
                 continue;
             }
             // The server is going away, sheds load, or its stream was lost.
+            if clock::now().saturating_sub(begun) >= LASTING {
+                pause = FIRST_PAUSE;
+            }
             // A new wish doesn't wait as long.
             let _ = tokio::time::timeout(pause, wait(&client, &mut open, version)).await;
             pause = (pause * 2).min(LONGEST_PAUSE);

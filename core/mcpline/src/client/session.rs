@@ -321,7 +321,7 @@ impl Session {
                 );
                 self.withdraw(&id);
             }
-            Heard::Unsubscribed(key, waiter, reason) => {
+            Heard::SubscriptionEnded(key, waiter, reason) => {
                 // Over HTTP its stream may still be open.
                 self.link.abandon(key.number());
                 let why = match reason {
@@ -347,6 +347,13 @@ impl Session {
             Heard::Notification(notification) => {
                 if let Some(client) = self.client.upgrade() {
                     client.told(&notification);
+                }
+            }
+            Heard::Unsubscribed(notification) => {
+                let method = Printable(notification.method.as_str());
+                tracing::debug!("dropped {method} of a subscription that is not open");
+                if let Some(client) = self.client.upgrade() {
+                    client.cache().heard(&notification);
                 }
             }
             Heard::Reply(message) => self.send(message, Purpose::Answer),
@@ -522,11 +529,6 @@ enum Waiting {
 }
 
 impl Pending {
-    /// The number of the request, while it is in flight.
-    pub(super) fn number(&self) -> Option<u64> {
-        self.request.as_ref().map(|(_, key)| key.number())
-    }
-
     fn failed(error: ClientError) -> Self {
         Self {
             waiting: Waiting::Failed(Some(error)),

@@ -59,11 +59,14 @@ pub enum Heard<H> {
     /// The server needs the answer to this question no longer, for the reason that it gives.
     Withdrawn(RequestId, Option<String>),
     /// The server has ended a subscription, a request of ours, for the reason that it gives.
-    Unsubscribed(CallKey, H, Option<String>),
+    SubscriptionEnded(CallKey, H, Option<String>),
     /// The server has taken up a subscription, a request of ours in flight, as far as this notification says.
     Acknowledged(CallKey, Notification),
     /// The server tells something.
     Notification(Notification),
+    /// The server tells something of a subscription that is not in flight: nobody is to hear of it, though what was kept may
+    /// be stale.
+    Unsubscribed(Notification),
     /// Answered by the protocol itself: send this.
     Reply(Vec<u8>),
     /// The server broke a rule, and nothing follows; the text says which, for a warning in a log.
@@ -274,21 +277,34 @@ impl<H> Conversation<H> {
     }
 
     fn told(&mut self, notification: Notification, now: Duration) -> Heard<H> {
+        let subscription = self.subscription_of(&notification);
+        if subscription == Some(None) {
+            return Heard::Unsubscribed(notification);
+        }
         match notification.method {
             Method::NotificationsProgress => {
                 told(self.calls.progressed(notification.params.as_ref(), now))
             }
-            Method::NotificationsSubscriptionsAcknowledged => {
-                let id = notification.params.as_ref().and_then(subscription_id);
-                let key = id.and_then(|id| self.calls.key_of(&id));
-                match key.filter(|key| self.subscriptions.contains(key)) {
-                    Some(key) => Heard::Acknowledged(key, notification),
-                    None => Heard::Notification(notification),
-                }
-            }
+            Method::NotificationsSubscriptionsAcknowledged => match subscription.flatten() {
+                Some(key) => Heard::Acknowledged(key, notification),
+                None => Heard::Notification(notification),
+            },
             Method::NotificationsCancelled => self.cancelled(notification.params.as_ref()),
             _ => Heard::Notification(notification),
         }
+    }
+
+    /// The subscription in flight that a notification names; `Some(None)` if it names another one. On a pipe all
+    /// subscriptions share one channel (2026-07-28, `basic/patterns/subscriptions`, receiving notifications).
+    fn subscription_of(&self, notification: &Notification) -> Option<Option<CallKey>> {
+        if !self.revision.features().listen {
+            return None;
+        }
+        let meta = notification.params.as_ref().and_then(Params::meta)?;
+        let named = meta.member(meta::SUBSCRIPTION_ID)?;
+        let id = RequestId::from_raw(&named).ok();
+        let key = id.and_then(|id| self.calls.key_of(&id));
+        Some(key.filter(|key| self.subscriptions.contains(key)))
     }
 
     fn cancelled(&mut self, params: Option<&Params>) -> Heard<H> {
@@ -300,7 +316,7 @@ impl<H> Conversation<H> {
         let key = key.filter(|key| self.subscriptions.remove(key));
         let subscription = key.and_then(|key| Some((key, self.calls.remove(key)?)));
         match subscription {
-            Some((key, handle)) => Heard::Unsubscribed(key, handle, params.and_then(reason)),
+            Some((key, handle)) => Heard::SubscriptionEnded(key, handle, params.and_then(reason)),
             None => Heard::Nothing(
                 "a cancellation of no question and no subscription in flight".to_owned(),
             ),
@@ -385,10 +401,6 @@ fn refusal(id: &RequestId, error: &RpcError) -> Vec<u8> {
 
 fn withdrawn_id(params: &Params) -> Option<RequestId> {
     RequestId::from_raw(&params.get("requestId")?).ok()
-}
-
-fn subscription_id(params: &Params) -> Option<RequestId> {
-    RequestId::from_raw(&params.meta()?.member(meta::SUBSCRIPTION_ID)?).ok()
 }
 
 fn reason(params: &Params) -> Option<String> {
