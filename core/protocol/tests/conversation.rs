@@ -575,6 +575,34 @@ fn a_notification_belongs_to_the_open_subscription_that_it_names() {
 }
 
 #[test]
+fn a_log_message_has_data_and_a_level_of_the_protocol() {
+    for revision in Revision::ALL {
+        let mut conversation = conversation(*revision);
+        let mut hear = |params: Value| {
+            let log =
+                json!({"jsonrpc": "2.0", "method": "notifications/message", "params": params});
+            conversation.hear(message(&log), SECOND)
+        };
+        for params in [
+            json!({"level": "warn", "data": "x"}),
+            json!({"level": 3, "data": "x"}),
+            json!({"data": "x"}),
+            json!({"level": "error"}),
+        ] {
+            let heard = hear(params);
+            assert!(matches!(heard, Heard::Violation(_)), "{heard:?}");
+        }
+        for params in [
+            json!({"level": "warning", "data": "x"}),
+            json!({"level": "error", "data": null}),
+        ] {
+            let heard = hear(params);
+            assert!(matches!(heard, Heard::Notification(_)), "{heard:?}");
+        }
+    }
+}
+
+#[test]
 fn an_acknowledgement_is_that_of_the_subscription_which_it_names() {
     let mut conversation = conversation(Revision::V2026_07_28);
     let (call, _) = conversation.ask(&Ask::new("tools/call", None), "call", SECOND);

@@ -289,6 +289,13 @@ impl<H> Conversation<H> {
                 Some(key) => Heard::Acknowledged(key, notification),
                 None => Heard::Notification(notification),
             },
+            Method::NotificationsMessage if !is_log_message(notification.params.as_ref()) => {
+                Heard::Violation(
+                    "the server sent a log message without data, or with a level that no revision has; \
+                     it is dropped"
+                        .to_owned(),
+                )
+            }
             Method::NotificationsCancelled => self.cancelled(notification.params.as_ref()),
             _ => Heard::Notification(notification),
         }
@@ -401,6 +408,15 @@ fn refusal(id: &RequestId, error: &RpcError) -> Vec<u8> {
 
 fn withdrawn_id(params: &Params) -> Option<RequestId> {
     RequestId::from_raw(&params.get("requestId")?).ok()
+}
+
+/// Whether these are parameters of a log message (`server/utilities/logging`, security: data is validated).
+fn is_log_message(params: Option<&Params>) -> bool {
+    params.is_some_and(|params| {
+        let level = params.get_str("level");
+        level.is_some_and(|level| LoggingLevel::parse(&level).is_some())
+            && params.get("data").is_some()
+    })
 }
 
 fn reason(params: &Params) -> Option<String> {
