@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use mcpline::protocol::Raw;
 use mcpline::protocol::mrtr::KeyRing;
 use mcpline::protocol::session::AskError;
-use mcpline::protocol::vocabulary::{Prompt, Tool};
+use mcpline::protocol::vocabulary::{CacheHints, CacheScope, Prompt, Resource, Tool};
 use mcpline::server::{Call, Completer, CompletionReply, Handler, InputRequest, ToolOptions};
 use mcpline::{
     Ask, AskMethod, Context, HandlerError, InputRequired, Reply, Server, Settings, ToolReply,
@@ -468,6 +468,36 @@ async fn returned_questions_work_on_2026_07_28() {
         .await
         .expect("a result");
     assert!(text(&result).starts_with("mine: "), "{result}");
+}
+
+#[runtimes::test]
+async fn a_result_that_asks_for_input_has_no_caching_hints() {
+    let mut settings = settings();
+    settings.resource_cache = CacheHints::new(60_000, CacheScope::Public);
+    let server = Server::builder("asker", "1")
+        .settings(settings)
+        .build()
+        .expect("builds")
+        .resource(Resource::new("test://a", "a"), |ctx: Context| async move {
+            let question = Ask::new(AskMethod::Elicit, form("Name?", "name"));
+            ctx.ask(question)
+                .await
+                .map(|answer| answer.as_str().to_owned())
+        });
+    let mut client = Client::modern(&server);
+    let id = client.begin_modern("resources/read", json!({"uri": "test://a"}));
+    let asked = client.response(&id).await.expect("a result");
+    assert_eq!(asked["resultType"], "input_required");
+    let has = |result: &Value, name| result.get(name).is_some();
+    assert!(
+        !has(&asked, "ttlMs") && !has(&asked, "cacheScope"),
+        "{asked}"
+    );
+    let retry = json!({"uri": "test://a", "requestState": asked["requestState"],
+                       "inputResponses": {"ask-1": accept("name", "Ada")}});
+    let id = client.begin_modern("resources/read", retry);
+    let read = client.response(&id).await.expect("a result");
+    assert!(has(&read, "ttlMs") && has(&read, "cacheScope"), "{read}");
 }
 
 #[runtimes::test]

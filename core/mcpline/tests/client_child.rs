@@ -9,10 +9,12 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mcpline::client::{Client, ClientError, Command, Reconnect};
-use mcpline::{Context, Server, transport};
+use mcpline::protocol::vocabulary::Resource;
+use mcpline::{Context, Revision, Server, transport};
 use serde_json::json;
 
 /// Says that this process is to be a child, and of which kind.
@@ -22,7 +24,17 @@ const ROLE: &str = "MCPLINE_TEST_ROLE";
 struct Nothing {}
 
 fn server() -> Server {
-    Server::new("child", "1")
+    let server = Server::new("child", "1");
+    let touched = server.clone();
+    server
+        .tool(
+            "touch",
+            "Tell of a change",
+            move |_: Nothing, _: Context| {
+                touched.notify_resource_updated("test://a");
+                async { "touched" }
+            },
+        )
         .tool("pid", "Its process id", |_: Nothing, _: Context| async {
             std::process::id().to_string()
         })
@@ -32,6 +44,7 @@ fn server() -> Server {
             #[allow(unreachable_code)]
             ""
         })
+        .resource(Resource::new("test://a", "a"), |_| async { "a" })
 }
 
 /// A child that serves; only a test in name.
@@ -146,6 +159,88 @@ async fn a_child_answers_over_noise_and_is_gone_when_the_client_is_closed() {
     assert!(is_alive(server));
     client.close().await;
     assert!(!is_alive(server));
+}
+
+/// What a shell around a server notes of its end: of its input and a SIGTERM, which comes to both. It needs the signal if it
+/// `stays` beyond the first.
+async fn noted(stays: bool, grace: Duration) -> String {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("mcpline-notes-{}-{number}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let exe = std::env::current_exe().expect("a path");
+    let notes = path.display();
+    let stay = if stays {
+        "while :; do sleep 0.05; done"
+    } else {
+        ""
+    };
+    let script = format!(
+        "trap 'echo SIGTERM >> {notes}; exit' TERM; {} --exact child --nocapture; echo end of input >> {notes}; {stay}",
+        exe.display()
+    );
+    let command = Command::new("/bin/sh")
+        .args(["-c", &script])
+        .env(ROLE, "server")
+        .grace(grace);
+    let client = Client::connect(command).await.expect("connects");
+    let server = pid(&client).await;
+    client.close().await;
+    gone(server).await;
+    let noted = std::fs::read_to_string(&path).expect("a file");
+    std::fs::remove_file(&path).expect("removed");
+    noted
+}
+
+#[runtimes::test]
+async fn a_child_that_ends_with_its_input_gets_no_signal() {
+    assert_eq!(
+        noted(false, Duration::from_secs(60)).await,
+        "end of input\n"
+    );
+}
+
+#[runtimes::test]
+async fn a_child_that_stays_gets_a_sigterm_after_the_end_of_its_input() {
+    assert_eq!(
+        noted(true, Duration::from_secs(2)).await,
+        "end of input\nSIGTERM\n"
+    );
+}
+
+#[runtimes::test]
+async fn a_child_that_was_started_anew_is_asked_for_the_subscriptions_again() {
+    let (told, mut updates) = tokio::sync::mpsc::unbounded_channel();
+    let client = Client::builder("host", "1")
+        .configure(|settings| settings.revisions = vec![Revision::V2026_07_28])
+        .on_notification(move |notification| {
+            // The test may be over.
+            let _ = told.send(notification.method.as_str().to_owned());
+        })
+        .connect(serving())
+        .await
+        .expect("connects");
+    client.subscribe("test://a").await.expect("subscribed");
+    client
+        .call_tool("exit", json!({}))
+        .await
+        .expect_err("it exits");
+    // The new one tells of it as soon as it knows the subscription.
+    let heard = async {
+        loop {
+            client.call_tool("touch", json!({})).await.expect("touched");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            while let Ok(told) = updates.try_recv() {
+                if told == "notifications/resources/updated" {
+                    return;
+                }
+            }
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), heard)
+        .await
+        .expect("it is told");
+    client.close().await;
 }
 
 #[runtimes::test]

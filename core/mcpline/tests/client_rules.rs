@@ -1,125 +1,21 @@
 //! Rules that a client keeps at servers which break them, or leave them a choice: types of results, subscriptions,
 //! questions that the host can't answer, tools that need a task, cursors that became invalid.
 
-use std::pin::Pin;
+#[path = "support/peer.rs"]
+mod peer;
+
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bytes::Bytes;
-use mcpline::client::{
-    Address, Channel, Client, ClientBuilder, ClientError, ClientErrorKind, Dial, RequestOptions,
-};
+use mcpline::client::{ClientBuilder, ClientError, ClientErrorKind, RequestOptions};
 use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::{
     ElicitAction, ElicitResult, ElicitationCapability, JsonObject, SamplingCapability,
 };
 use mcpline::{Revision, RpcError};
+use peer::{Log, Peer, acknowledge, host, notification, result, soon};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-
-type Script = dyn Fn(&Value, &dyn Fn(Value)) + Send + Sync;
-
-/// A server in one revision that a closure plays: it is given each message after the opening, and what says something.
-#[derive(Clone)]
-struct Peer {
-    revision: Revision,
-    capabilities: Value,
-    script: Arc<Script>,
-    /// The methods that it was sent, "response" for a response.
-    sent: Arc<Mutex<Vec<String>>>,
-}
-
-impl Peer {
-    fn new(
-        revision: Revision,
-        script: impl Fn(&Value, &dyn Fn(Value)) + Send + Sync + 'static,
-    ) -> Self {
-        Self {
-            revision,
-            capabilities: json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}}),
-            script: Arc::new(script),
-            sent: Arc::default(),
-        }
-    }
-
-    async fn connect(&self, host: ClientBuilder) -> Client {
-        let revision = self.revision;
-        host.configure(|settings| settings.revisions = vec![revision])
-            .connect(Address::Custom(Arc::new(self.clone())))
-            .await
-            .expect("connects")
-    }
-
-    fn hear(&self, message: &Value, say: &dyn Fn(Value)) {
-        let method = message["method"].as_str().unwrap_or("response");
-        let capabilities = &self.capabilities;
-        match method {
-            "server/discover" => say(result(
-                message,
-                json!({"resultType": "complete", "supportedVersions": [self.revision], "capabilities": capabilities,
-                       "ttlMs": 0, "cacheScope": "public"}),
-            )),
-            "initialize" => say(result(
-                message,
-                json!({"protocolVersion": self.revision, "capabilities": capabilities,
-                       "serverInfo": {"name": "peer", "version": "1"}}),
-            )),
-            "notifications/initialized" => {}
-            _ => {
-                self.sent
-                    .lock()
-                    .expect("not poisoned")
-                    .push(method.to_owned());
-                (self.script)(message, say);
-            }
-        }
-    }
-
-    fn count(&self, method: &str) -> usize {
-        let sent = self.sent.lock().expect("not poisoned");
-        sent.iter().filter(|sent| *sent == method).count()
-    }
-}
-
-impl Dial for Peer {
-    fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
-        let (to_server, mut messages) = mpsc::unbounded_channel::<Bytes>();
-        let (answers, from_server) = mpsc::channel(100);
-        let peer = self.clone();
-        tokio::spawn(async move {
-            while let Some(message) = messages.recv().await {
-                let message = serde_json::from_slice(&message).expect("JSON");
-                let said = Mutex::new(Vec::new());
-                peer.hear(&message, &|message| {
-                    said.lock().expect("not poisoned").push(message);
-                });
-                for message in said.into_inner().expect("not poisoned") {
-                    if answers.send(message.to_string().into()).await.is_err() {
-                        return;
-                    }
-                }
-            }
-        });
-        Box::pin(async {
-            Ok(Channel {
-                to_server,
-                from_server,
-            })
-        })
-    }
-}
-
-fn host() -> ClientBuilder {
-    Client::builder("host", "1")
-}
-
-fn result(to: &Value, result: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": to["id"], "result": result})
-}
-
-fn notification(method: &str, params: Value) -> Value {
-    json!({"jsonrpc": "2.0", "method": method, "params": params})
-}
 
 #[runtimes::test]
 async fn a_result_of_an_unknown_type_is_invalid_since_2026() {
@@ -174,21 +70,6 @@ async fn a_result_of_an_unknown_type_is_invalid_since_2026() {
         client.call_tool("t", json!({})).await.expect("a result");
         client.close().await;
     }
-}
-
-/// Acknowledges the subscription with this id.
-fn acknowledge(id: &Value, notifications: Value) -> Value {
-    notification(
-        "notifications/subscriptions/acknowledged",
-        json!({"_meta": {"io.modelcontextprotocol/subscriptionId": id}, "notifications": notifications}),
-    )
-}
-
-/// Whatever has to happen soon.
-async fn soon<T>(what: impl Future<Output = T>) -> T {
-    tokio::time::timeout(Duration::from_secs(60), what)
-        .await
-        .expect("it happens")
 }
 
 #[runtimes::test]
@@ -640,54 +521,6 @@ async fn pages_are_given_up_when_the_server_refuses_a_cursor() {
     client.list_tools().await.expect("the kept list");
     assert_eq!(peer.count("tools/list"), 4);
     client.close().await;
-}
-
-/// Keeps what is logged at this level on this thread.
-#[derive(Clone)]
-struct Log(tracing::Level, Arc<Mutex<Vec<String>>>);
-
-impl Log {
-    fn new(level: tracing::Level) -> Self {
-        Self(level, Arc::default())
-    }
-
-    fn has(&self, text: &str) -> bool {
-        let kept = self.1.lock().expect("not poisoned");
-        kept.iter().any(|line| line.contains(text))
-    }
-}
-
-impl tracing::field::Visit for Log {
-    fn record_debug(&mut self, _: &tracing::field::Field, value: &dyn std::fmt::Debug) {
-        self.1
-            .lock()
-            .expect("not poisoned")
-            .push(format!("{value:?}"));
-    }
-}
-
-impl tracing::Subscriber for Log {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::span::Id {
-        tracing::span::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &tracing::span::Id, _: &tracing::span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &tracing::span::Id, _: &tracing::span::Id) {}
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        if *event.metadata().level() == self.0 {
-            event.record(&mut self.clone());
-        }
-    }
-
-    fn enter(&self, _: &tracing::span::Id) {}
-
-    fn exit(&self, _: &tracing::span::Id) {}
 }
 
 #[tokio::test]
