@@ -5,15 +5,6 @@
 #include "fixtures.h"
 #include "questions.h"
 
-/* Asks and waits; without an answer, the call has ended and the result is NULL. Released with mcpl_string_free. */
-static char *ask(mcpl_call *call, const char *key, mcpl_ask what, const char *params, size_t *length) {
-    char *answer = NULL;
-    if (mcpl_call_ask_wait(call, key, what, params, MCPL_AUTO_LENGTH, &answer, length) != MCPL_OK) {
-        mcpl_call_fail_with(call, mcpl_last_error());
-    }
-    return answer;
-}
-
 static void sampling(mcpl_call *call, const char *arguments, size_t length, void *user) {
     (void)user;
     char *prompt = text_argument(call, arguments, length, "/prompt");
@@ -52,16 +43,9 @@ static bool reply_tool_use(mcpl_call *call, const char *block, size_t length) {
 
 static void sampling_with_tools(mcpl_call *call, const char *arguments, size_t length, void *user) {
     (void)arguments, (void)length, (void)user;
-    const char *params = JSON({
-        "messages": [{"role": "user", "content": {"type": "text", "text": "What is the weather in Oslo?"}}],
-        "maxTokens": 100,
-        "tools": [{
-            "name": "get_weather",
-            "description": "Weather of a city",
-            "inputSchema": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
-        }],
-        "toolChoice": {"mode": "auto"}
-    });
+    const char *params =
+        "{\"messages\":[{\"role\":\"user\",\"content\":{\"type\":\"text\",\"text\":\"What is the weather in Oslo?\"}}],"
+        "\"maxTokens\":100,\"tools\":[" GET_WEATHER "],\"toolChoice\":{\"mode\":\"auto\"}}";
     size_t size = 0;
     char *answer = ask(call, "sample", MCPL_ASK_SAMPLE, params, &size);
     if (answer == NULL) {

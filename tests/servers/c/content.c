@@ -211,6 +211,10 @@ static const tool TOOLS[] = {
      .flags = MCPL_HANDLER_INLINE},
 };
 
+void add_simple_tool(everything *everything) {
+    add_tools(everything, TOOLS, 1);
+}
+
 void add_content_tools(everything *everything) {
     add_tools(everything, TOOLS, COUNT(TOOLS));
 }

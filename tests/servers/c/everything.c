@@ -11,6 +11,9 @@ void everything_make(everything *everything, const arguments *given) {
     mcpl_json_put_string(options, "Fixture server of the mcpline tests.", MCPL_AUTO_LENGTH);
     put_number_member(options, "page_size", given->page_size);
     put_number_member(options, "suspended", given->suspended);
+    if (given->declared != 0) {
+        put_json_member(options, "declare", JSON(["tools", "prompts", "resources"]));
+    }
     mcpl_json_end_object(options);
     const char *text = NULL;
     size_t length = 0;
@@ -25,6 +28,17 @@ void everything_make(everything *everything, const arguments *given) {
     everything->version = 1;
     pthread_mutex_init(&everything->changing, NULL);
 
+    if (given->declared != 0) {
+        return;
+    }
+    if (given->tools_only != 0) {
+        add_simple_tool(everything);
+        return;
+    }
+    if (given->prompts_only != 0) {
+        add_simple_prompt(everything);
+        return;
+    }
     add_content_tools(everything);
     add_schema_tools(everything);
     add_failure_tools(everything);
@@ -36,6 +50,9 @@ void everything_make(everything *everything, const arguments *given) {
     add_changing_tools(everything);
     add_prompts(everything);
     add_resources(everything);
+    if (given->more != 0) {
+        add_more(everything);
+    }
     if (given->extras != 0) {
         add_extras(everything);
     }

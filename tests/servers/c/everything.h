@@ -24,12 +24,20 @@ typedef struct {
     long sessions;
     long read_timeout;
     long write_timeout;
-    long extras; /* whether it has what only tests/hostile uses */
+    long extras;       /* whether it has what only tests/hostile uses */
+    long more;         /* whether it has what other tests' servers do without */
+    long declared;     /* whether it has nothing, and declares tools, prompts and resources */
+    long tools_only;   /* whether it has one tool and nothing else */
+    long prompts_only; /* whether it has one prompt and nothing else */
 } arguments;
 
 /* The server of ../README.md. */
 void everything_make(everything *everything, const arguments *given);
 void everything_free(everything *everything);
+
+/* The first tool and the first prompt alone. */
+void add_simple_tool(everything *everything);
+void add_simple_prompt(everything *everything);
 
 void add_content_tools(everything *everything);
 void add_schema_tools(everything *everything);
@@ -42,6 +50,7 @@ void add_caller_tools(everything *everything);
 void add_changing_tools(everything *everything);
 void add_prompts(everything *everything);
 void add_resources(everything *everything);
+void add_more(everything *everything);
 void add_extras(everything *everything);
 
 #endif

@@ -48,6 +48,10 @@ int main(int count, char **words) {
         {"--read-timeout", &given.read_timeout},
         {"--write-timeout", &given.write_timeout},
         {"--extras", &given.extras},
+        {"--more", &given.more},
+        {"--declared", &given.declared},
+        {"--tools-only", &given.tools_only},
+        {"--prompts-only", &given.prompts_only},
     };
     for (int index = 1; index < count; index += 2) {
         size_t option = 0;

@@ -112,8 +112,12 @@ static void add(everything *everything, const char *name, const char *descriptio
     must(mcpl_server_add_prompt(everything->server, name, description, arguments, handler, everything, NULL), name);
 }
 
-void add_prompts(everything *everything) {
+void add_simple_prompt(everything *everything) {
     add(everything, "test_simple_prompt", "A prompt without arguments", NULL, simple);
+}
+
+void add_prompts(everything *everything) {
+    add_simple_prompt(everything);
     add(everything, "test_prompt_with_arguments", "A prompt with arguments",
         JSON([
             {"name": "arg1", "description": "First test argument", "required": true},

@@ -4,13 +4,20 @@
 
 #include "fixtures.h"
 
-/* What was written, as a text of its own; the writer is released. */
-static char *taken(mcpl_json *json) {
+char *taken(mcpl_json *json) {
     const char *text = NULL;
     must(mcpl_json_text(json, &text, NULL), "a question");
     char *own = copied(text);
     mcpl_json_free(json);
     return own;
+}
+
+char *ask(mcpl_call *call, const char *key, mcpl_ask what, const char *params, size_t *length) {
+    char *answer = NULL;
+    if (mcpl_call_ask_wait(call, key, what, params, MCPL_AUTO_LENGTH, &answer, length) != MCPL_OK) {
+        mcpl_call_fail_with(call, mcpl_last_error());
+    }
+    return answer;
 }
 
 char *form(const char *message, const char *schema) {

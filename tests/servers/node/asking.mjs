@@ -1,7 +1,8 @@
 // Tools: asking the client in mid-call.
 import { object, optional, string } from "./fixtures.mjs";
 
-const GET_WEATHER = {
+/** A tool that a model may use. */
+export const GET_WEATHER = {
   name: "get_weather",
   description: "Weather of a city",
   inputSchema: object({ city: string }),
@@ -44,7 +45,7 @@ export function user(text) {
 }
 
 /** The blocks of a model's answer, which may be one or a list. */
-function blocks(answer) {
+export function blocks(answer) {
   return [answer.content].flat();
 }
 

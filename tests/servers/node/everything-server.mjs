@@ -2,8 +2,8 @@
 import { everything } from "./everything.mjs";
 import { readOptions } from "./options.mjs";
 
-const { port, settings, http, hasExtras } = readOptions();
-const server = everything(settings, hasExtras);
+const { port, settings, http, parts } = readOptions();
+const server = everything(settings, parts);
 
 if (port === undefined) {
   await server.run();

@@ -7,23 +7,30 @@ import { addChangingTools } from "./changing.mjs";
 import { addContentTools } from "./content.mjs";
 import { addExtras } from "./extras.mjs";
 import { addFailureTools } from "./failures.mjs";
+import { addMore } from "./more.mjs";
 import { addPrompts } from "./prompts.mjs";
 import { addResources } from "./resources.mjs";
 import { addReturningTools } from "./returned.mjs";
 import { addRunningTools } from "./running.mjs";
 import { addSchemaTools } from "./schemas.mjs";
+import { SMALL } from "./small.mjs";
 import { addVisitTools } from "./visits.mjs";
 
-/** The server of ../README.md, with these settings, and with what only tests/hostile uses if it `hasExtras`. */
-export function everything(settings, hasExtras = false) {
+/** The server of ../README.md, with these settings and what its command line says of its `parts`. */
+export function everything(settings, parts) {
+  const small = SMALL[parts.find((part) => part in SMALL)];
   const server = new Server({
     name: "mcpline-everything",
     version: "1.0.0",
     title: "mcpline everything server",
     instructions: "Fixture server of the mcpline tests.",
-    settings,
+    settings: { ...settings, declare: small?.declare },
   });
 
+  if (small !== undefined) {
+    small.add(server);
+    return server;
+  }
   addContentTools(server);
   addSchemaTools(server);
   addFailureTools(server);
@@ -35,7 +42,10 @@ export function everything(settings, hasExtras = false) {
   addChangingTools(server);
   addPrompts(server);
   addResources(server);
-  if (hasExtras) {
+  if (parts.includes("more")) {
+    addMore(server);
+  }
+  if (parts.includes("extras")) {
     addExtras(server);
   }
   return server;

@@ -5,8 +5,8 @@ import { everything } from "./everything.mjs";
 import { fetching } from "./fetching.mjs";
 import { readOptions } from "./options.mjs";
 
-const { port, settings, http, hasExtras, positionals } = readOptions();
-const server = everything(settings, hasExtras);
+const { port, settings, http, parts, positionals } = readOptions();
+const server = everything(settings, parts);
 const mcp = Object.keys(http).length === 0 ? server : server.httpApp(http);
 
 const mounted = positionals[0] === "fetch" ? fetching(mcp) : mcp.handler;

@@ -2,12 +2,14 @@
 import { parseArgs } from "node:util";
 
 const NUMBER = { type: "string" };
+/** What a server has besides, or alone. */
+const PARTS = ["extras", "more", "declared", "tools-only", "prompts-only"];
 
 function given(members) {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
-/** What the command line says: the port, the server's settings, those of HTTP, and what else there is. */
+/** What the command line says: the port, the server's settings, those of HTTP, which parts it has, and what else there is. */
 export function readOptions() {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
@@ -19,7 +21,7 @@ export function readOptions() {
       sessions: NUMBER,
       "read-timeout": NUMBER,
       "write-timeout": NUMBER,
-      extras: NUMBER,
+      ...Object.fromEntries(PARTS.map((part) => [part, NUMBER])),
     },
   });
   const number = (name, unit = 1) => (values[name] === undefined ? undefined : Number(values[name]) * unit);
@@ -35,7 +37,7 @@ export function readOptions() {
       readTimeout: number("read-timeout", 1000),
       writeTimeout: number("write-timeout", 1000),
     }),
-    hasExtras: number("extras") === 1,
+    parts: PARTS.filter((part) => number(part) === 1),
     positionals,
   };
 }

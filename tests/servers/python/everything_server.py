@@ -34,6 +34,7 @@ from mcpline import (
     ToolAnnotations,
     ToolError,
     ToolResult,
+    ToolResultContent,
     UrlElicitationRequired,
     UserMessage,
 )
@@ -47,7 +48,9 @@ parser = argparse.ArgumentParser()
 parser.add_argument("--http", type=int, metavar="PORT")
 SETTINGS = ("page_size", "suspended")
 HTTP_OPTIONS = ("sessions", "read_timeout", "write_timeout")
-for name in (*SETTINGS, *HTTP_OPTIONS, "extras"):
+# What the server has besides, or alone.
+PARTS = ("extras", "more", "declared", "tools_only", "prompts_only")
+for name in (*SETTINGS, *HTTP_OPTIONS, *PARTS):
     parser.add_argument(f"--{name.replace('_', '-')}", type=int, metavar="N")
 options = parser.parse_args()
 
@@ -57,14 +60,18 @@ def given(names: tuple[str, ...]) -> dict[str, Any]:
     return {name: value for name in names if (value := getattr(options, name)) is not None}
 
 
-settings = given(SETTINGS)
-server = Server(
-    "mcpline-everything",
-    "1.0.0",
-    title="mcpline everything server",
-    instructions="Fixture server of the mcpline tests.",
-    **settings,
-)
+def new_server(**settings: Any) -> Server:
+    return Server(
+        "mcpline-everything",
+        "1.0.0",
+        title="mcpline everything server",
+        instructions="Fixture server of the mcpline tests.",
+        **given(SETTINGS),
+        **settings,
+    )
+
+
+server = new_server()
 
 
 def compact(value: Any) -> str:
@@ -803,6 +810,114 @@ async def complete_id(value: str) -> list[str]:
     return beginning(value, "1", "12", "123", "2")
 
 
+# What other tests' servers do without
+
+ICONS = [Icon("https://example.com/icon.png", "image/png", ["48x48"])]
+SECRET = "secret-detail-7c1f"
+
+if options.more:
+
+    @server.tool
+    async def test_sampling_with_media(ctx: Context) -> str:
+        """Asks the client's model with an image and a recording."""
+        messages = [UserMessage(ImageContent(PNG, "image/png")), UserMessage(AudioContent(WAV, "audio/wav"))]
+        answer = await ctx.sample(messages, max_tokens=100, key="sample")
+        block = answer.content[0]
+        kind = {TextContent: "text", ImageContent: "image", AudioContent: "audio"}[type(block)]
+        data = block.text if isinstance(block, TextContent) else base64.b64encode(block.data).decode()
+        return f"{kind} {data}, stopped by {answer.stop_reason or 'none'}"
+
+    @server.tool
+    async def test_sampling_in_rounds(ctx: Context) -> str:
+        """Asks the client's model until it uses no tool."""
+        messages: list[Any] = [UserMessage("What is the weather in Oslo and Rome?")]
+        while True:
+            answer = await ctx.sample(
+                messages,
+                max_tokens=100,
+                tools=[GET_WEATHER],
+                tool_choice={"mode": "auto"},
+                key=f"sample{len(messages) // 2 + 1}",
+            )
+            if not answer.tool_uses:
+                return f"LLM response: {answer.text}"
+            results = [
+                ToolResultContent(use.id, [TextContent(f"{use.input['city']} is sunny")], meta=use.meta)
+                for use in answer.tool_uses
+            ]
+            messages += [
+                {"role": "assistant", "content": answer.content},
+                {"role": "user", "content": results},
+            ]
+
+    @server.prompt(title="Described prompt", icons=ICONS)
+    async def test_described_prompt(many: str = "", broken: str = "") -> list[Any]:
+        """A prompt with everything a definition can have.
+
+        Args:
+            many: Has many candidates
+            broken: Fails to complete
+        """
+        return [
+            TextContent("described", annotations=Annotations(audience=["assistant"], priority=0.5)),
+            await test_resource_link(),
+        ]
+
+    @server.completion(prompt="test_described_prompt", argument="many")
+    async def complete_many() -> list[str]:
+        return [f"c{number}" for number in range(1, 151)]
+
+    @server.completion(prompt="test_described_prompt", argument="broken")
+    async def complete_broken() -> list[str]:
+        raise RuntimeError(SECRET)
+
+    @server.prompt
+    async def test_failing_prompt() -> str:
+        """Fails unexpectedly."""
+        raise RuntimeError(SECRET)
+
+    @server.resource(
+        "test://described-resource",
+        name="described-resource",
+        title="Described resource",
+        mime_type="text/plain",
+        size=9,
+        icons=ICONS,
+    )
+    async def described_resource() -> str:
+        """A text with its size and an icon."""
+        return "described"
+
+    @dataclass
+    class Version:
+        version: str
+
+    @server.resource("test://asking-resource", name="asking-resource", mime_type="text/plain")
+    async def asking_resource(ctx: Context) -> str:
+        """Asks the user in mid-call."""
+        answer = await ctx.elicit("Which version?", Version, key="user")
+        return f"Version {answer.data.version if answer.data else 'none'}"
+
+    @server.resource("test://failing-resource", name="failing-resource", mime_type="text/plain")
+    async def failing_resource() -> str:
+        """Fails unexpectedly."""
+        raise RuntimeError(SECRET)
+
+    @dataclass
+    class Reason:
+        reason: str
+
+    @server.resource(
+        "test://asking/{id}", name="asking-template", title="Asking template", mime_type="text/plain", icons=ICONS
+    )
+    async def asking_template(id: str, ctx: Context) -> str | InputRequired:
+        """Returns a question to the user."""
+        answer = ctx.elicited("user", Reason)
+        if answer is None or answer.data is None:
+            return InputRequired({"user": ElicitRequest(f"Why {id}?", Reason)})
+        return f"{id}: {answer.data.reason}"
+
+
 # What only tests/hostile uses
 
 if options.extras:
@@ -820,6 +935,18 @@ if options.extras:
     async def logs(host: str, day: str, name: str) -> dict[str, Any]:
         """Logs of a host."""
         return {"host": host, "day": day, "name": name}
+
+
+# Servers that have little, or declare what they have none of, in place of the one above
+
+if options.declared:
+    server = new_server(declare=["tools", "prompts", "resources"])
+elif options.tools_only:
+    server = new_server()
+    server.add_tool(test_simple_text)
+elif options.prompts_only:
+    server = new_server()
+    server.add_prompt(test_simple_prompt)
 
 
 if __name__ == "__main__":

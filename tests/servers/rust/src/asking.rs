@@ -48,6 +48,27 @@ pub(crate) fn sampled_text(answer: &Value) -> String {
     block["text"].as_str().unwrap_or_default().to_owned()
 }
 
+/// The blocks of a sampled message, however they are written.
+pub(crate) fn sampled_blocks(answer: &Value) -> Vec<Value> {
+    match &answer["content"] {
+        Value::Array(blocks) => blocks.clone(),
+        block => vec![block.clone()],
+    }
+}
+
+/// The tool that a model may use.
+pub(crate) fn get_weather() -> Value {
+    json!({
+        "name": "get_weather",
+        "description": "Weather of a city",
+        "inputSchema": {
+            "type": "object",
+            "properties": {"city": {"type": "string"}},
+            "required": ["city"]
+        }
+    })
+}
+
 /// What was answered to a form: the action, and the content if it was accepted.
 struct Answered {
     action: String,
@@ -74,7 +95,8 @@ async fn elicit(ctx: &Context, key: &str, params: &Value) -> Result<Answered, Ha
     Ok(Answered { action, content })
 }
 
-async fn ask(
+/// The client's answer to a question with this key.
+pub(crate) async fn ask(
     ctx: &Context,
     method: AskMethod,
     key: &str,
@@ -105,15 +127,7 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
             "Samples with a tool",
             |_: Nothing, ctx: Context| async move {
                 let mut params = sampling("What is the weather in Oslo?", 100);
-                params["tools"] = json!([{
-                    "name": "get_weather",
-                    "description": "Weather of a city",
-                    "inputSchema": {
-                        "type": "object",
-                        "properties": {"city": {"type": "string"}},
-                        "required": ["city"]
-                    }
-                }]);
+                params["tools"] = json!([get_weather()]);
                 params["toolChoice"] = json!({"mode": "auto"});
                 let answer = ask(&ctx, AskMethod::Sample, "sample", Some(&params)).await?;
                 let content = &answer["content"];

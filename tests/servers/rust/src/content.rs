@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 /// The 1×1 PNG.
 pub(crate) const IMAGE: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
 /// The empty WAV.
-const AUDIO: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
+pub(crate) const AUDIO: &str = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAEAfAAABAAgAZGF0YQAAAAA=";
 
 /// No arguments.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -59,6 +59,15 @@ pub(crate) fn image() -> ContentBlock {
     ImageContent::new(IMAGE, "image/png").into()
 }
 
+/// A link to the static text as content.
+pub(crate) fn static_text_link() -> ContentBlock {
+    ContentBlock::ResourceLink(
+        Resource::new("test://static-text", "static-text")
+            .with_mime_type("text/plain")
+            .with_description("A link to the static text"),
+    )
+}
+
 fn embedded(uri: &str, mime_type: &str, text: &str) -> ContentBlock {
     EmbeddedResource::new(ResourceContents::text(uri, text).with_mime_type(mime_type)).into()
 }
@@ -98,13 +107,7 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
         .tool(
             "test_resource_link",
             "Returns a link",
-            |_: Nothing, _: Context| async {
-                ContentBlock::ResourceLink(
-                    Resource::new("test://static-text", "static-text")
-                        .with_mime_type("text/plain")
-                        .with_description("A link to the static text"),
-                )
-            },
+            |_: Nothing, _: Context| async { static_text_link() },
         )
         .tool(
             "test_multiple_content_types",

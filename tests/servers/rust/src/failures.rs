@@ -9,6 +9,9 @@ use serde_json::json;
 
 use crate::content::Nothing;
 
+/// What handlers that fail unexpectedly fail with.
+pub(crate) const SECRET: &str = "secret-detail-7c1f";
+
 /// Adds these tools.
 pub(crate) fn add(server: &Server) -> Result<(), Error> {
     let _ = server
@@ -25,7 +28,7 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
         .tool(
             "test_exception",
             "Fails unexpectedly",
-            |_: Nothing, _: Context| async { fail("secret-detail-7c1f") },
+            |_: Nothing, _: Context| async { fail(SECRET) },
         )
         .tool(
             "test_protocol_error",

@@ -6,10 +6,12 @@ mod content;
 mod extras;
 mod failures;
 mod info;
+mod more;
 mod mounted;
 mod others;
 mod returned;
 mod running;
+mod small;
 mod state;
 mod visits;
 
@@ -27,6 +29,8 @@ use state::State;
 struct Arguments {
     port: Option<u16>,
     has_extras: bool,
+    has_more: bool,
+    small: Option<small::Small>,
     is_mounted: bool,
     settings: Settings,
     http: HttpOptions,
@@ -48,6 +52,10 @@ impl Arguments {
                 "--read-timeout" => read.http.read_timeout = seconds,
                 "--write-timeout" => read.http.write_timeout = seconds,
                 "--extras" => read.has_extras = number != 0,
+                "--more" => read.has_more = number != 0,
+                "--declared" => read.small = Some(small::Small::Declared),
+                "--tools-only" => read.small = Some(small::Small::ToolsOnly),
+                "--prompts-only" => read.small = Some(small::Small::PromptsOnly),
                 other => return Err(format!("unknown argument {other}").into()),
             }
         }
@@ -56,14 +64,17 @@ impl Arguments {
 }
 
 /// The server with everything that the specification names.
-fn build(settings: Settings, has_extras: bool) -> Result<Server, Error> {
+fn build(arguments: &Arguments) -> Result<Server, Error> {
     let info =
         Implementation::new("mcpline-everything", "1.0.0").with_title("mcpline everything server");
-    let server = Server::builder("", "")
+    let builder = Server::builder("", "")
         .implementation(info)
         .instructions("Fixture server of the mcpline tests.")
-        .settings(settings)
-        .build()?;
+        .settings(arguments.settings.clone());
+    if let Some(small) = arguments.small {
+        return small.build(builder);
+    }
+    let server = builder.build()?;
     let state = Arc::new(State::default());
     content::add(&server)?;
     failures::add(&server)?;
@@ -74,7 +85,10 @@ fn build(settings: Settings, has_extras: bool) -> Result<Server, Error> {
     info::add(&server, &state)?;
     others::add(&server, &state)?;
     returned::add_prompt(&server);
-    if has_extras {
+    if arguments.has_more {
+        more::add(&server)?;
+    }
+    if arguments.has_extras {
         extras::add(&server)?;
     }
     Ok(server)
@@ -83,7 +97,7 @@ fn build(settings: Settings, has_extras: bool) -> Result<Server, Error> {
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let arguments = Arguments::read()?;
-    let server = build(arguments.settings, arguments.has_extras)?;
+    let server = build(&arguments)?;
     let stop = Stop::new();
     tokio::spawn(stop_on_signal(stop.clone()));
     match arguments.port {

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::asking;
 use crate::content::{IMAGE, Nothing};
 use crate::info::WATCHED;
+use crate::more;
 use crate::state::State;
 
 #[derive(Deserialize)]
@@ -167,6 +168,7 @@ fn complete(asked: &Value) -> Vec<String> {
         (Some("test://template/{id}/data"), Some("id")) => {
             ["1", "12", "123", "2"].map(String::from).into()
         }
+        (Some("test_described_prompt"), argument) => more::candidates(argument),
         _ => Vec::new(),
     };
     let typed = asked["argument"]["value"].as_str().unwrap_or_default();

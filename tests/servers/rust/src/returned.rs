@@ -10,10 +10,10 @@ use crate::asking::{form, raw, sampled_text, sampling};
 use crate::content::Nothing;
 
 /// Questions in the making.
-struct Questions(InputRequired);
+pub(crate) struct Questions(InputRequired);
 
 impl Questions {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(InputRequired {
             requests: Vec::new(),
             state: None,
@@ -29,7 +29,7 @@ impl Questions {
         self
     }
 
-    fn elicit(self, key: &str, message: &str, name: &str, kind: &str) -> Self {
+    pub(crate) fn elicit(self, key: &str, message: &str, name: &str, kind: &str) -> Self {
         let params = form(message, json!({ name: { "type": kind } }), &[name]);
         self.ask(key, AskMethod::Elicit, Some(&params))
     }
@@ -52,6 +52,12 @@ impl Questions {
     }
 }
 
+impl From<Questions> for InputRequired {
+    fn from(questions: Questions) -> Self {
+        questions.0
+    }
+}
+
 fn user_name(questions: Questions) -> Questions {
     questions.elicit("user_name", "What is your name?", "name", "string")
 }
@@ -67,7 +73,8 @@ fn accepted(ctx: &Context, key: &str, name: &str) -> Option<Value> {
     answer.content?.get(name).cloned()
 }
 
-fn accepted_text(ctx: &Context, key: &str, name: &str) -> Option<String> {
+/// The same, if it is a text.
+pub(crate) fn accepted_text(ctx: &Context, key: &str, name: &str) -> Option<String> {
     Some(accepted(ctx, key, name)?.as_str()?.to_owned())
 }
 
