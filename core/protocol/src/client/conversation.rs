@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use crate::adapt;
 use crate::error::{ErrorCode, RpcError};
 use crate::limits::MAX_QUESTIONS;
 use crate::revision::Revision;
@@ -96,9 +97,10 @@ impl<H> Conversation<H> {
         let features = opened.revision.features();
         let mut standing = String::new();
         if features.request_meta {
-            let info = Raw::from_serialize(info)
+            let info = Raw::from_serialize(&adapt::implementation(info, opened.revision))
                 .map_or_else(|_| "{}".into(), |raw| raw.as_str().to_owned());
-            let capabilities = Raw::from_serialize(capabilities)
+            let declared = adapt::client_capabilities(capabilities, opened.revision);
+            let capabilities = Raw::from_serialize(&declared)
                 .map_or_else(|_| "{}".into(), |raw| raw.as_str().to_owned());
             // Writing to a String does not fail.
             let _ = write!(

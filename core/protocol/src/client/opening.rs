@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::adapt;
 use crate::error::{ErrorCode, RpcError};
 use crate::printable::Printable;
 use crate::revision::{Era, Revision};
@@ -422,8 +423,8 @@ impl Opening {
         };
         let params = json!({"_meta": {
             meta::PROTOCOL_VERSION: revision,
-            meta::CLIENT_INFO: self.plan.info,
-            meta::CLIENT_CAPABILITIES: self.plan.capabilities,
+            meta::CLIENT_INFO: adapt::implementation(&self.plan.info, revision),
+            meta::CLIENT_CAPABILITIES: adapt::client_capabilities(&self.plan.capabilities, revision),
         }});
         self.ask(DISCOVER, &params, revision, timeout, now)
     }
@@ -436,8 +437,8 @@ impl Opening {
         self.era = Some(Era::Legacy);
         let params = json!({
             "protocolVersion": revision,
-            "capabilities": self.plan.capabilities,
-            "clientInfo": self.plan.info,
+            "capabilities": adapt::client_capabilities(&self.plan.capabilities, revision),
+            "clientInfo": adapt::implementation(&self.plan.info, revision),
         });
         self.ask(
             INITIALIZE,

@@ -1,0 +1,505 @@
+//! What a client sends for each feature, message by message, in every revision: what it declares, how it lists pages,
+//! what it answers when it is asked.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use mcpline::client::{Address, Channel, Client, ClientBuilder, Dial};
+use mcpline::protocol::Raw;
+use mcpline::protocol::vocabulary::{
+    CompleteParams, CreateMessageParams, ElicitAction, ElicitResult, Implementation, JsonObject,
+    Root, SamplingCapability,
+};
+use mcpline::{Revision, RpcError};
+use schema_check::Conversation;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+type Script = dyn Fn(&Value) -> Vec<Value> + Send + Sync;
+
+/// A server in one revision that a closure plays, and all that it was sent. What it is sent must fit the schema.
+#[derive(Clone)]
+struct Peer {
+    revision: Revision,
+    capabilities: Value,
+    script: Arc<Script>,
+    sent: Arc<Mutex<Vec<Value>>>,
+    heard: mpsc::UnboundedSender<Value>,
+}
+
+/// What arrived at a peer, message by message.
+type Arrived = mpsc::UnboundedReceiver<Value>;
+
+impl Peer {
+    fn new(
+        revision: Revision,
+        script: impl Fn(&Value) -> Vec<Value> + Send + Sync + 'static,
+    ) -> (Self, Arrived) {
+        let (heard, arrived) = mpsc::unbounded_channel();
+        let peer = Self {
+            revision,
+            capabilities: json!({"tools": {}, "resources": {}, "prompts": {}, "completions": {}}),
+            script: Arc::new(script),
+            sent: Arc::default(),
+            heard,
+        };
+        (peer, arrived)
+    }
+
+    async fn connect(&self, host: ClientBuilder) -> Client {
+        let revision = self.revision;
+        host.configure(|settings| {
+            settings.revisions = vec![revision];
+            settings.listen = false;
+        })
+        .connect(Address::Custom(Arc::new(self.clone())))
+        .await
+        .expect("connects")
+    }
+
+    fn hear(&self, message: &Value) -> Vec<Value> {
+        self.sent
+            .lock()
+            .expect("not poisoned")
+            .push(message.clone());
+        let capabilities = &self.capabilities;
+        match message["method"].as_str() {
+            Some("server/discover") => vec![result(
+                message,
+                json!({"resultType": "complete", "supportedVersions": [self.revision],
+                       "capabilities": capabilities, "ttlMs": 0, "cacheScope": "public"}),
+            )],
+            Some("initialize") => vec![result(
+                message,
+                json!({"protocolVersion": self.revision, "capabilities": capabilities,
+                       "serverInfo": {"name": "peer", "version": "1"}}),
+            )],
+            Some("notifications/initialized") => vec![],
+            _ => {
+                self.heard.send(message.clone()).expect("the test lives");
+                (self.script)(message)
+            }
+        }
+    }
+
+    /// The parameters of the requests of this method, in their order.
+    fn params_of(&self, method: &str) -> Vec<Value> {
+        let sent = self.sent.lock().expect("not poisoned");
+        let these = sent.iter().filter(|message| message["method"] == method);
+        these.map(|message| message["params"].clone()).collect()
+    }
+
+    /// What the client declared: in the handshake, or since 2026-07-28 with the first request.
+    fn declared(&self) -> Value {
+        if self.revision.is_modern() {
+            let params = &self.params_of("server/discover")[0];
+            return params["_meta"]["io.modelcontextprotocol/clientCapabilities"].clone();
+        }
+        self.params_of("initialize")[0]["capabilities"].clone()
+    }
+
+    /// Who the client said it is.
+    fn identity(&self) -> Value {
+        if self.revision.is_modern() {
+            let params = &self.params_of("server/discover")[0];
+            return params["_meta"]["io.modelcontextprotocol/clientInfo"].clone();
+        }
+        self.params_of("initialize")[0]["clientInfo"].clone()
+    }
+}
+
+impl Dial for Peer {
+    fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
+        let (to_server, mut messages) = mpsc::unbounded_channel::<Bytes>();
+        let (answers, from_server) = mpsc::channel(100);
+        let peer = self.clone();
+        tokio::spawn(async move {
+            let mut talk = Conversation::of_client(peer.revision.as_str());
+            while let Some(message) = messages.recv().await {
+                let message = serde_json::from_slice(&message).expect("JSON");
+                talk.server(&message);
+                for said in peer.hear(&message) {
+                    talk.client(&said);
+                    if answers.send(said.to_string().into()).await.is_err() {
+                        return;
+                    }
+                }
+            }
+        });
+        Box::pin(async {
+            Ok(Channel {
+                to_server,
+                from_server,
+            })
+        })
+    }
+}
+
+fn host() -> ClientBuilder {
+    Client::builder("host", "1")
+}
+
+fn result(to: &Value, result: Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": to["id"], "result": result})
+}
+
+/// A result that is complete, with what 2026-07-28 wants of each that can be kept.
+fn complete(to: &Value, mut members: Value) -> Value {
+    members["resultType"] = json!("complete");
+    members["ttlMs"] = json!(0);
+    members["cacheScope"] = json!("private");
+    result(to, members)
+}
+
+async fn next(arrived: &mut Arrived) -> Value {
+    let message = tokio::time::timeout(Duration::from_secs(60), arrived.recv()).await;
+    message.expect("in time").expect("a message")
+}
+
+/// A list of this member in two pages, with this item on each.
+fn pages(message: &Value, member: &str, items: [Value; 2]) -> Vec<Value> {
+    let [first, second] = items;
+    vec![match message["params"]["cursor"].as_str() {
+        None => complete(message, json!({member: [first], "nextCursor": "zwei"})),
+        Some("zwei") => complete(message, json!({member: [second]})),
+        Some(other) => panic!("{other} is no cursor"),
+    }]
+}
+
+#[runtimes::test]
+async fn every_kind_of_list_is_followed_from_page_to_page() {
+    for revision in Revision::ALL {
+        let (peer, _arrived) = Peer::new(*revision, |message| match message["method"].as_str() {
+            Some("tools/list") => pages(
+                message,
+                "tools",
+                ["a", "b"].map(|name| json!({"name": name, "inputSchema": {"type": "object"}})),
+            ),
+            Some("prompts/list") => pages(
+                message,
+                "prompts",
+                ["a", "b"].map(|name| json!({"name": name})),
+            ),
+            Some("resources/list") => pages(
+                message,
+                "resources",
+                ["a", "b"].map(|name| json!({"uri": format!("x:{name}"), "name": name})),
+            ),
+            Some("resources/templates/list") => pages(
+                message,
+                "resourceTemplates",
+                ["a", "b"]
+                    .map(|name| json!({"uriTemplate": format!("x:{name}/{{id}}"), "name": name})),
+            ),
+            other => panic!("{other:?} was not to be asked"),
+        });
+        let client = peer.connect(host()).await;
+        let tools = client.list_tools().await.expect("tools");
+        assert_eq!([&*tools[0].name, &*tools[1].name], ["a", "b"]);
+        let prompts = client.list_prompts().await.expect("prompts");
+        assert_eq!([&*prompts[0].name, &*prompts[1].name], ["a", "b"]);
+        let resources = client.list_resources().await.expect("resources");
+        assert_eq!([&*resources[0].uri, &*resources[1].uri], ["x:a", "x:b"]);
+        let templates = client.list_resource_templates().await.expect("templates");
+        assert_eq!([&*templates[0].name, &*templates[1].name], ["a", "b"]);
+        for method in [
+            "tools/list",
+            "prompts/list",
+            "resources/list",
+            "resources/templates/list",
+        ] {
+            assert_eq!(peer.params_of(method).len(), 2, "{method}");
+        }
+        client.close().await;
+    }
+}
+
+#[runtimes::test]
+async fn prompts_and_resources_that_ask_are_asked_for_again_with_the_answers() {
+    let form = json!({"message": "Which?", "requestedSchema":
+        {"type": "object", "properties": {"which": {"type": "string"}}, "required": ["which"]}});
+    let (peer, _arrived) = Peer::new(Revision::V2026_07_28, move |message| {
+        let params = &message["params"];
+        if params["inputResponses"].is_null() {
+            let asked = json!({"q": {"method": "elicitation/create", "params": form}});
+            return vec![result(
+                message,
+                json!({"resultType": "input_required", "inputRequests": asked, "requestState": "s"}),
+            )];
+        }
+        vec![match message["method"].as_str() {
+            Some("prompts/get") => complete(message, json!({"messages": []})),
+            _ => complete(message, json!({"contents": []})),
+        }]
+    });
+    let client = peer
+        .connect(host().on_elicit(|_| async {
+            let mut content = JsonObject::new();
+            content.insert("which".into(), "the second".into());
+            let mut accepted = ElicitResult::new(ElicitAction::Accept);
+            accepted.content = Some(content.into_iter().collect());
+            Ok(accepted)
+        }))
+        .await;
+    let arguments = BTreeMap::from([("a".to_owned(), "b".to_owned())]);
+    client.get_prompt("p", &arguments).await.expect("a prompt");
+    client.read_resource("x:y").await.expect("a resource");
+    for (method, given) in [
+        ("prompts/get", json!({"name": "p", "arguments": {"a": "b"}})),
+        ("resources/read", json!({"uri": "x:y"})),
+    ] {
+        let asked = peer.params_of(method);
+        assert_eq!(asked.len(), 2, "{method}");
+        for (member, value) in given.as_object().expect("an object") {
+            assert_eq!(&asked[1][member], value, "{method}");
+        }
+        assert!(asked[0]["requestState"].is_null());
+        assert_eq!(asked[1]["requestState"], "s", "{method}");
+        assert_eq!(
+            asked[1]["inputResponses"],
+            json!({"q": {"action": "accept", "content": {"which": "the second"}}}),
+            "{method}"
+        );
+    }
+    client.close().await;
+}
+
+/// A model that gives this answer, and what it was asked.
+fn model(answer: &Value) -> (ClientBuilder, mpsc::UnboundedReceiver<Value>) {
+    let (told, asked) = mpsc::unbounded_channel();
+    let answer = answer.clone();
+    let host = host()
+        .sample_with(Arc::new(move |params| {
+            let params = params.expect("parameters");
+            let read: CreateMessageParams = params.decode().expect("a question");
+            told.send(serde_json::to_value(read).expect("JSON"))
+                .expect("the test lives");
+            let answer = Raw::from_serialize(&answer).expect("JSON");
+            Box::pin(async { Ok::<_, RpcError>(answer) })
+        }))
+        .capabilities(|all| {
+            all.sampling = Some(SamplingCapability::default().with_tools(JsonObject::new()));
+        });
+    (host, asked)
+}
+
+#[runtimes::test]
+async fn what_the_host_can_be_asked_is_declared_in_every_revision() {
+    for revision in Revision::ALL {
+        let (peer, _arrived) = Peer::new(*revision, |_| vec![]);
+        let client = peer.connect(host()).await;
+        assert_eq!(peer.declared(), json!({}), "{revision}");
+        client.close().await;
+
+        let (peer, _arrived) = Peer::new(*revision, |_| vec![]);
+        let (host, _asked) = model(&json!({}));
+        let host = host
+            .roots([Root::new("file:///a").expect("a root")])
+            .implementation(Implementation::new("host", "1").with_title("Host"));
+        let client = peer.connect(host).await;
+        let declared = peer.declared();
+        let roots = match revision.is_modern() {
+            false => json!({"listChanged": true}),
+            true => json!({}),
+        };
+        assert_eq!(declared["roots"], roots, "{revision}");
+        let sampling = match revision.features().sampling_tools {
+            true => json!({"tools": {}}),
+            false => json!({}),
+        };
+        assert_eq!(declared["sampling"], sampling, "{revision}");
+        let titled = !peer.identity()["title"].is_null();
+        assert_eq!(titled, revision.features().titles, "{revision}");
+        client.close().await;
+    }
+}
+
+#[runtimes::test]
+async fn a_change_of_the_roots_is_told_and_the_new_ones_are_given() {
+    for revision in Revision::LEGACY {
+        let (peer, mut arrived) =
+            Peer::new(*revision, |message| match message["method"].as_str() {
+                Some("notifications/roots/list_changed") => {
+                    vec![json!({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})]
+                }
+                _ => vec![],
+            });
+        let now = Arc::new(Mutex::new("file:///old"));
+        let then = now.clone();
+        let client = peer
+            .connect(host().list_roots_with(Arc::new(move |_| {
+                let uri = *now.lock().expect("not poisoned");
+                let roots = Raw::from_serialize(&json!({"roots": [{"uri": uri}]}));
+                Box::pin(async { Ok(roots.expect("JSON")) })
+            })))
+            .await;
+        *then.lock().expect("not poisoned") = "file:///new";
+        client.roots_changed().await.expect("it is told");
+        let told = next(&mut arrived).await;
+        assert_eq!(told["method"], "notifications/roots/list_changed");
+        let answer = next(&mut arrived).await;
+        assert_eq!(answer["id"], "q");
+        assert_eq!(
+            answer["result"]["roots"],
+            json!([{"uri": "file:///new"}]),
+            "{revision}"
+        );
+        client.close().await;
+    }
+}
+
+#[runtimes::test]
+async fn a_client_without_roots_has_no_such_method() {
+    for revision in Revision::LEGACY {
+        let (peer, mut arrived) =
+            Peer::new(*revision, |message| match message["method"].as_str() {
+                Some(_) => vec![json!({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})],
+                None => vec![],
+            });
+        let (host, _asked) = model(&json!({}));
+        let client = peer.connect(host).await;
+        let cancelled = Raw::from_serialize(&json!({"requestId": "none"})).ok();
+        client
+            .notify("notifications/cancelled", cancelled.as_ref())
+            .await
+            .expect("it is told");
+        next(&mut arrived).await;
+        let answer = next(&mut arrived).await;
+        assert_eq!(answer["error"]["code"], -32601, "{revision}: {answer}");
+        client.close().await;
+    }
+}
+
+/// What models are asked and answer: since which revision.
+fn sampled() -> Vec<(Revision, Value, Value)> {
+    let image = json!({"type": "image", "data": "AAAA", "mimeType": "image/png"});
+    let audio = json!({"type": "audio", "data": "AAAA", "mimeType": "audio/wav"});
+    let answer = |content: &Value, reason: &str| json!({"role": "assistant", "model": "m", "content": content, "stopReason": reason});
+    let asked = |content: &Value| json!({"messages": [{"role": "user", "content": content}], "maxTokens": 9});
+    let meta = json!({"example.com/trace": "t"});
+    let uses = json!([
+        {"type": "tool_use", "id": "1", "name": "f", "input": {"a": 1}, "_meta": meta},
+        {"type": "tool_use", "id": "2", "name": "g", "input": {}}
+    ]);
+    let results = json!([
+        {"type": "tool_result", "toolUseId": "1", "content": [{"type": "text", "text": "r"}], "_meta": meta},
+        {"type": "tool_result", "toolUseId": "2", "content": []}
+    ]);
+    let tools = json!([{"name": "f", "inputSchema": {"type": "object"}}, {"name": "g", "inputSchema": {"type": "object"}}]);
+    let mut rounds = asked(&json!({"type": "text", "text": "?"}));
+    rounds["tools"] = tools;
+    let messages = rounds["messages"].as_array_mut().expect("a list");
+    messages.push(json!({"role": "assistant", "content": uses}));
+    messages.push(json!({"role": "user", "content": results}));
+    vec![
+        (
+            Revision::V2024_11_05,
+            asked(&image),
+            answer(&image, "out of ink"),
+        ),
+        (
+            Revision::V2025_03_26,
+            asked(&audio),
+            answer(&audio, "endTurn"),
+        ),
+        (Revision::V2025_11_25, rounds, answer(&uses, "toolUse")),
+    ]
+}
+
+#[runtimes::test]
+async fn models_are_asked_and_answer_with_every_kind_of_content() {
+    for revision in Revision::ALL {
+        for (since, question, answer) in sampled() {
+            if *revision < since {
+                continue;
+            }
+            let (host, mut asked) = model(&answer);
+            let request = json!({"method": "sampling/createMessage", "params": question});
+            let modern = revision.is_modern();
+            let (peer, mut arrived) = Peer::new(*revision, move |message| {
+                let asks = message["method"] == "tools/call"
+                    && message["params"]["inputResponses"].is_null();
+                vec![match (asks, modern) {
+                    (true, true) => result(
+                        message,
+                        json!({"resultType": "input_required", "inputRequests": {"q": request}}),
+                    ),
+                    (true, false) => {
+                        let mut request = request.clone();
+                        request["jsonrpc"] = json!("2.0");
+                        request["id"] = json!("q");
+                        request
+                    }
+                    (false, true) => complete(message, json!({"content": []})),
+                    // The answer to the question: the call, which is the first request, ends.
+                    (false, false) => json!({"jsonrpc": "2.0", "id": 2, "result": {"content": []}}),
+                }]
+            });
+            let client = peer.connect(host).await;
+            let call = client.call_tool("t", json!({}));
+            let (called, ()) = tokio::join!(call, async {
+                assert_eq!(
+                    asked.recv().await.expect("a question"),
+                    question,
+                    "{revision}"
+                );
+                next(&mut arrived).await;
+                let answered = next(&mut arrived).await;
+                let given = match modern {
+                    true => &answered["params"]["inputResponses"]["q"],
+                    false => &answered["result"],
+                };
+                assert_eq!(given, &answer, "{revision}");
+            });
+            called.expect("a result");
+            client.close().await;
+        }
+    }
+}
+
+#[runtimes::test]
+async fn a_server_may_declare_what_the_client_does_not_know() {
+    for revision in Revision::ALL {
+        let (mut peer, _arrived) = Peer::new(*revision, |message| {
+            vec![complete(message, json!({"tools": []}))]
+        });
+        peer.capabilities = json!({"telepathy": {"range": 5}, "tools": {"colour": "red"}});
+        let client = peer.connect(host()).await;
+        assert_eq!(client.list_tools().await.expect("a list"), []);
+        let declared = client.server_capabilities();
+        assert_eq!(declared.extra["telepathy"], json!({"range": 5}));
+        let tools = declared.tools.as_ref().expect("tools");
+        assert_eq!(tools.extra["colour"], "red");
+        client.close().await;
+    }
+}
+
+#[runtimes::test]
+async fn arguments_that_are_known_already_are_sent_with_a_completion() {
+    let params: CompleteParams = serde_json::from_value(json!({
+        "ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "b", "value": "x"},
+        "context": {"arguments": {"a": "paris"}}
+    }))
+    .expect("parameters");
+    for revision in Revision::ALL {
+        let (peer, _arrived) = Peer::new(*revision, |message| {
+            vec![complete(message, json!({"completion": {"values": ["y"]}}))]
+        });
+        let client = peer.connect(host()).await;
+        let given = client.complete(&params).await.expect("candidates");
+        assert_eq!(given.completion.values, ["y"]);
+        let sent = &peer.params_of("completion/complete")[0];
+        assert_eq!(sent["argument"], json!({"name": "b", "value": "x"}));
+        if revision.features().completion_context {
+            assert_eq!(
+                sent["context"],
+                json!({"arguments": {"a": "paris"}}),
+                "{revision}"
+            );
+        }
+        client.close().await;
+    }
+}
