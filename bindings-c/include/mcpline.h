@@ -272,10 +272,12 @@ enum mcpl_ask
     MCPL_ASK_ELICIT = 0,
     /**
      * A completion by the client's model: `sampling/createMessage` (`client/sampling`).
+     * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
      */
     MCPL_ASK_SAMPLE = 1,
     /**
      * The client's root directories: `roots/list` (`client/roots`).
+     * Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
      */
     MCPL_ASK_LIST_ROOTS = 2,
 };
@@ -818,6 +820,7 @@ mcpl_status mcpl_call_progress(mcpl_call *call,
 
 /**
  * Sends a log message to the client, if it wants messages of this level (`server/utilities/logging`).
+ * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
  *
  * `level` is an `mcpl_log_level`. `logger` may be `NULL`. `data` is any JSON, of `length` bytes.
  */
@@ -1149,6 +1152,7 @@ mcpl_status mcpl_client_on_elicit(mcpl_client *client,
 /**
  * Has `handler` answer the server's requests for a completion by the host's model, and declares that capability
  * (`sampling/createMessage`; `client/sampling`). A user's refusal is code -1. Before connecting.
+ * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
  *
  * For the parameters, and what it returns, see `mcpl_client_on_elicit`.
  */
@@ -1160,6 +1164,7 @@ mcpl_status mcpl_client_on_sample(mcpl_client *client,
 /**
  * Has `handler` tell the server the host's root directories, and declares that capability (`roots/list`;
  * `client/roots`). `mcpl_client_roots_changed` tells that they have changed. Before connecting.
+ * Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
  *
  * Its answer's `uri`s are absolute paths, which are sent as `file://` URIs, or such URIs; see `mcpl_question_answer`.
  *
@@ -1243,6 +1248,7 @@ mcpl_status mcpl_client_on_notification(mcpl_client *client,
 /**
  * Has `heard` hear the server's log messages (`notifications/message`; `server/utilities/logging`).
  * `mcpl_client_set_log_level` says how severe they have to be. Before connecting.
+ * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
  *
  * For the parameters, and what it returns, see `mcpl_client_on_notification`, which hears them too.
  */
@@ -1654,6 +1660,7 @@ mcpl_status mcpl_client_ping_async(mcpl_client *client,
 /**
  * Says how severe log messages have to be for the server to send them (`server/utilities/logging`): for the session, or
  * since 2026-07-28 with each further request. It holds on new connections too.
+ * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
  *
  * - `level`: the least severe, an `mcpl_log_level`.
  *

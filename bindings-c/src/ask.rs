@@ -23,8 +23,10 @@ pub enum mcpl_ask {
     /// Input from the user, by a form or by a visit to a URL: `elicitation/create` (`client/elicitation`).
     MCPL_ASK_ELICIT = 0,
     /// A completion by the client's model: `sampling/createMessage` (`client/sampling`).
+    /// Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
     MCPL_ASK_SAMPLE = 1,
     /// The client's root directories: `roots/list` (`client/roots`).
+    /// Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
     MCPL_ASK_LIST_ROOTS = 2,
 }
 

@@ -595,6 +595,7 @@ pub unsafe extern "C" fn mcpl_call_progress(
 }
 
 /// Sends a log message to the client, if it wants messages of this level (`server/utilities/logging`).
+/// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
 ///
 /// `level` is an `mcpl_log_level`. `logger` may be `NULL`. `data` is any JSON, of `length` bytes.
 #[unsafe(no_mangle)]

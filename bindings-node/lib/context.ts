@@ -85,7 +85,11 @@ export class Context {
     hasReported();
   }
 
-  /** Sends a log message, if the client wants messages of this level (`server/utilities/logging`). `data` is any JSON value. */
+  /**
+   * Sends a log message, if the client wants messages of this level (`server/utilities/logging`). `data` is any JSON value.
+   *
+   * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
+   */
   log(level: LogLevel, data: unknown, logger?: string): void {
     const json = JSON.stringify(data) as string | undefined;
     attempt(() => {
@@ -177,12 +181,20 @@ export class Context {
     return { action: (answer as { action: ElicitAction }).action };
   }
 
-  /** Asks the client's model (`client/sampling`). Fails as {@link elicit} does. */
+  /**
+   * Asks the client's model (`client/sampling`). Fails as {@link elicit} does.
+   *
+   * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
+   */
   async sample(params: CreateMessageParams, options?: AskOptions): Promise<CreateMessageResult> {
     return (await this.#ask(sample(params), options)) as CreateMessageResult;
   }
 
-  /** Asks for the client's root directories (`client/roots`). Fails as {@link elicit} does. */
+  /**
+   * Asks for the client's root directories (`client/roots`). Fails as {@link elicit} does.
+   *
+   * Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
+   */
   async listRoots(options?: AskOptions): Promise<Root[]> {
     return ((await this.#ask(listRoots(), options)) as { roots: Root[] }).roots;
   }

@@ -25,12 +25,20 @@ export function elicitUrl(message: string, url: string, elicitationId?: string):
   return { method: "elicitation/create", params: { mode: "url", message, url, ...id } };
 }
 
-/** Asks the client's model (`client/sampling`). */
+/**
+ * Asks the client's model (`client/sampling`).
+ *
+ * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
+ */
 export function sample(params: CreateMessageParams): Question {
   return { method: "sampling/createMessage", params };
 }
 
-/** Asks for the client's root directories (`client/roots`). */
+/**
+ * Asks for the client's root directories (`client/roots`).
+ *
+ * Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
+ */
 export function listRoots(): Question {
   return { method: "roots/list" };
 }

@@ -109,6 +109,7 @@ public:
   }
 
   /// Logs JSON to the client.
+  /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
   void log(mcpl_log_level level, const JsonText &data, std::string_view logger = {}) {
     detail::check(mcpl_call_log(call_, level, detail::Short(logger).or_null(), data.data(), data.size()));
   }
@@ -138,9 +139,11 @@ public:
   }
 
   /// Asks the client's model, and waits: `params` is CreateMessageRequest's, the result a CreateMessageResult.
+  /// Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
   Json sample(const JsonText &params) { return ask(MCPL_ASK_SAMPLE, params); }
 
   /// Asks for the client's directories, and waits: a ListRootsResult.
+  /// Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
   Json list_roots() { return ask(MCPL_ASK_LIST_ROOTS); }
 
   /// The parameters of a question by form, for `ask_then`.

@@ -38,9 +38,11 @@ public:
   template <class F> void on_elicit(F &&handler) { on_question(&mcpl_client_on_elicit, std::forward<F>(handler)); }
 
   /// Answers what servers ask of the model.
+  /// Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
   template <class F> void on_sample(F &&handler) { on_question(&mcpl_client_on_sample, std::forward<F>(handler)); }
 
   /// Answers which directories the server may use.
+  /// Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
   template <class F> void on_list_roots(F &&handler) {
     on_question(&mcpl_client_on_list_roots, std::forward<F>(handler));
   }
@@ -74,6 +76,7 @@ public:
   }
 
   /// Runs `heard(mcpl_log_level, std::string_view logger, const Json &data)` for what servers log, one at a time.
+  /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
   template <class F> void on_log(F &&heard) {
     using Kept = std::decay_t<F>;
     detail::check(mcpl_client_on_log(
@@ -428,6 +431,7 @@ public:
   }
 
   /// From which level on the server is to log.
+  /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
   void set_log_level(mcpl_log_level least) { detail::check(mcpl_client_set_log_level(client_.get(), least)); }
 
   /// Likewise, as a future of null.

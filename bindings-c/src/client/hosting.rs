@@ -82,6 +82,7 @@ pub unsafe extern "C" fn mcpl_client_on_elicit(
 
 /// Has `handler` answer the server's requests for a completion by the host's model, and declares that capability
 /// (`sampling/createMessage`; `client/sampling`). A user's refusal is code -1. Before connecting.
+/// Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
 ///
 /// For the parameters, and what it returns, see `mcpl_client_on_elicit`.
 #[unsafe(no_mangle)]
@@ -98,6 +99,7 @@ pub unsafe extern "C" fn mcpl_client_on_sample(
 
 /// Has `handler` tell the server the host's root directories, and declares that capability (`roots/list`;
 /// `client/roots`). `mcpl_client_roots_changed` tells that they have changed. Before connecting.
+/// Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
 ///
 /// Its answer's `uri`s are absolute paths, which are sent as `file://` URIs, or such URIs; see `mcpl_question_answer`.
 ///
@@ -207,6 +209,7 @@ pub unsafe extern "C" fn mcpl_client_on_notification(
 
 /// Has `heard` hear the server's log messages (`notifications/message`; `server/utilities/logging`).
 /// `mcpl_client_set_log_level` says how severe they have to be. Before connecting.
+/// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
 ///
 /// For the parameters, and what it returns, see `mcpl_client_on_notification`, which hears them too.
 #[unsafe(no_mangle)]

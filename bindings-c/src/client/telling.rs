@@ -83,6 +83,7 @@ pub unsafe extern "C" fn mcpl_client_ping_async(
 
 /// Says how severe log messages have to be for the server to send them (`server/utilities/logging`): for the session, or
 /// since 2026-07-28 with each further request. It holds on new connections too.
+/// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
 ///
 /// - `level`: the least severe, an `mcpl_log_level`.
 ///

@@ -292,6 +292,8 @@ export class Client {
   /**
    * Says which log messages are wanted: of this level and more severe ones (`server/utilities/logging`). It holds on new
    * connections too.
+   *
+   * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
    */
   async setLogLevel(level: LogLevel, options?: { signal?: AbortSignal }): Promise<void> {
     await this.#do("setLogLevel", level, options?.signal);

@@ -65,9 +65,17 @@ export type RootsReturn = readonly (string | URL | Root)[];
 export interface Handlers {
   /** Answers questions to the user (`client/elicitation`). Fields of a form that it leaves out get their defaults. */
   elicit?: (question: ElicitParams, asked: Asked) => Awaitable<ElicitReturn>;
-  /** Answers questions to the model (`client/sampling`). */
+  /**
+   * Answers questions to the model (`client/sampling`).
+   *
+   * Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
+   */
   sample?: (question: CreateMessageParams, asked: Asked) => Awaitable<SampleReturn>;
-  /** The root directories (`client/roots`), or what finds them. */
+  /**
+   * The root directories (`client/roots`), or what finds them.
+   *
+   * Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
+   */
   roots?: RootsReturn | (() => Awaitable<RootsReturn>);
   /**
    * Asked about each tool call before anything of it is sent: it returns to let the call pass, or throws a
@@ -76,7 +84,11 @@ export interface Handlers {
   onToolCall?: (call: ToolCall, asked: Asked) => Awaitable<void>;
   /** Told how each tool call ended, before its caller is. */
   onToolOutcome?: (outcome: ToolOutcome, asked: Asked) => Awaitable<void>;
-  /** Hears what the server logs (`server/utilities/logging`). */
+  /**
+   * Hears what the server logs (`server/utilities/logging`).
+   *
+   * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
+   */
   onLog?: (message: LogMessage) => unknown;
   /** Hears that there are other tools. */
   onToolsChanged?: () => unknown;

@@ -33,9 +33,15 @@ class _Host(typing.TypedDict, total=False):
     on_elicit: Callable[..., Any]
     """Answers questions to the user; see `mcpline.questions.ElicitParams`. Declares `elicitation`."""
     on_sample: Callable[..., Any]
-    """Answers questions to the model; see `mcpline.questions.SampleParams`. Declares `sampling`."""
+    """Answers questions to the model; see `mcpline.questions.SampleParams`. Declares `sampling`.
+
+    Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
+    """
     on_log: Callable[..., Any]
-    """Hears what the server logs: a `mcpline.results.LogMessage`."""
+    """Hears what the server logs: a `mcpline.results.LogMessage`.
+
+    Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
+    """
     on_notification: Callable[..., Any]
     """Hears everything that the server tells: a `mcpline.results.Notification`."""
     on_tool_call: Callable[..., Any]
@@ -46,7 +52,10 @@ class _Host(typing.TypedDict, total=False):
     """Told how each tool call ended, with a `mcpline.questions.ToolOutcome`, before its caller is."""
     roots: Any
     """The root directories: absolute paths, `file://` URIs, `Root`s; or a function that returns them. Declares `roots`.
-    Anything else is refused with `UsageError`, or, if a function returns it, answered with an error and logged."""
+    Anything else is refused with `UsageError`, or, if a function returns it, answered with an error and logged.
+
+    Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
+    """
     capabilities: Mapping[str, Any]
     """What is declared beyond what handlers declare, or in its place: `{"sampling": {"tools": {}}}`."""
 

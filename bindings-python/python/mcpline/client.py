@@ -465,7 +465,10 @@ class Client:
         return results.read_completion(await self._ask("completion/complete", params, _requests.options(timeout)))
 
     async def set_log_level(self, level: Level) -> None:
-        """Say which log messages are wanted: of this level and more severe ones. It holds on new connections too."""
+        """Say which log messages are wanted: of this level and more severe ones. It holds on new connections too.
+
+        Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
+        """
         await self._do("set_log_level", level)
 
     async def ping(self) -> None:

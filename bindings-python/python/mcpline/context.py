@@ -178,6 +178,8 @@ class _Base:
         """Send a log message, if the client wants messages of this level. `data` is anything that JSON can hold.
 
         The message is sent at once; awaiting it is allowed, and never waits.
+
+        Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
         """
         self._call.log(level, logger, _json.encode(data))
         return _SENT
@@ -405,12 +407,17 @@ class Context(_Base):
 
         `options` are the further parameters of `sampling/createMessage` in Python's spelling: `temperature`,
         `stop_sequences`, `model_preferences`, `tools`, `tool_choice`, … Raises as `elicit` does.
+
+        Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
         """
         params = _results.sample_params(messages, max_tokens, system_prompt, options)
         return SampleResult(await self._ask(_SAMPLE, params, key))
 
     async def list_roots(self, *, key: str | None = None) -> list[Root]:
-        """Ask for the client's root directories. Raises as `elicit` does."""
+        """Ask for the client's root directories. Raises as `elicit` does.
+
+        Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
+        """
         return _read_roots(await self._ask(_ROOTS, None, key))
 
 

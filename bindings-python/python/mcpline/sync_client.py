@@ -308,7 +308,10 @@ class SyncClient:
         return results.read_completion(self._handle.request("completion/complete", params, options))
 
     def set_log_level(self, level: Level) -> None:
-        """Say which log messages are wanted: of this level and more severe ones. It holds on new connections too."""
+        """Say which log messages are wanted: of this level and more severe ones. It holds on new connections too.
+
+        Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
+        """
         self._handle.do("set_log_level", level)
 
     def ping(self) -> None:

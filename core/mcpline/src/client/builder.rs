@@ -88,6 +88,8 @@ impl ClientBuilder {
     }
 
     /// Answers `sampling/createMessage` (`client/sampling`).
+    ///
+    /// Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
     #[must_use]
     pub fn on_sample<F, Fut>(self, handler: F) -> Self
     where
@@ -109,6 +111,8 @@ impl ClientBuilder {
     }
 
     /// Answers `roots/list` with these roots (`client/roots`).
+    ///
+    /// Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
     #[must_use]
     pub fn roots(self, roots: impl IntoIterator<Item = Root>) -> Self {
         self.list_roots_with(handlers::fixed_roots(roots.into_iter().collect()))
@@ -184,6 +188,8 @@ impl ClientBuilder {
     }
 
     /// Hears log messages (`server/utilities/logging`). Called on an I/O thread: it must not block.
+    ///
+    /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
     #[must_use]
     pub fn on_log(mut self, listener: impl Fn(LogMessage) + Send + Sync + 'static) -> Self {
         self.handlers

@@ -141,6 +141,8 @@ impl Client {
     /// Sets the least severe level of log messages wanted: for the session where the revision has
     /// `logging/setLevel`, with each further request since 2026-07-28. It holds on new connections too.
     ///
+    /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
+    ///
     /// # Errors
     ///
     /// [`ClientError`].

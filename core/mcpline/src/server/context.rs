@@ -56,6 +56,8 @@ impl Context {
     ///
     /// `data` is any JSON value. Handshake era: `logging/setLevel` decides; 2026-07-28: only requests
     /// that name a level get messages.
+    ///
+    /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
     pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: &Raw) {
         let (connection, lane, key) = {
             let seat = self.call.lock_seat();

@@ -67,6 +67,8 @@ impl Context {
 
     /// Has the client's model complete a conversation and awaits what it says.
     ///
+    /// Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
+    ///
     /// # Errors
     ///
     /// As for [`Context::elicit`].
@@ -78,6 +80,8 @@ impl Context {
     }
 
     /// Asks for the client's root directories and awaits them.
+    ///
+    /// Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
     ///
     /// # Errors
     ///
