@@ -177,7 +177,7 @@ impl HttpService {
         if let (Endpoint::Authorization(endpoint), Some(auth)) = (endpoint, &shared.options.auth) {
             discard(pin!(body), DRAINED).await;
             // Boxed, so that other requests don't carry it.
-            return Box::pin(authorization::answer_at(auth, endpoint, &parts)).await;
+            return Box::pin(authorization::answer_at(auth, endpoint, parts)).await;
         }
         if endpoint == Endpoint::Nothing {
             discard(body, DRAINED).await;
