@@ -417,7 +417,8 @@ fn is_log_message(params: Option<&Params>) -> bool {
     params.is_some_and(|params| {
         let level = params.get_str("level");
         level.is_some_and(|level| LoggingLevel::parse(&level).is_some())
-            && params.get("data").is_some()
+            // Null is data, too.
+            && params.raw().member("data").is_some()
     })
 }
 
