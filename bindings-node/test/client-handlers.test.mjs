@@ -201,6 +201,28 @@ test("a question that is withdrawn aborts its handler", async (t) => {
   await withdrawn;
 });
 
+test("a question that a server withdraws ends its handler", async (t) => {
+  const messages = [{ role: "user", content: { type: "text", text: "Hi" } }];
+  for (const revision of ["2024-11-05", "2025-03-26", "2025-06-18", LEGACY]) {
+    const server = new Server({ name: "asker", version: "1", settings: { askIdleTimeout: 50 } });
+    server.tool("asks", {}, async (_, ctx) => JSON.stringify(await ctx.sample({ messages, maxTokens: 5 })));
+    const [withdrawn, withdraw] = settable();
+    const client = await Client.memory(server, {
+      revisions: [revision],
+      sample: (_, { signal }) =>
+        new Promise((_, reject) => {
+          signal.addEventListener("abort", () => {
+            withdraw();
+            reject(signal.reason);
+          });
+        }),
+    });
+    t.after(() => client.close());
+    assert.equal((await client.callTool("asks", {})).isError, true);
+    await withdrawn;
+  }
+});
+
 test("tool calls are asked about, and their outcomes told", async (t) => {
   const asked = [];
   const told = [];

@@ -36,7 +36,7 @@ from mcpline import (
     UsageError,
     _native,
 )
-from support import LEGACY, MODERN, run
+from support import LEGACY, MODERN, REVISIONS, run
 from ways import Reach, http_port, reach
 
 __all__ = ["http_port", "reach"]
@@ -351,6 +351,32 @@ def test_a_blocking_client_hears_in_a_thread_of_its_own(reach: Reach, revision: 
         client.call_tool("logs")
         assert heard.wait(60)
     assert threads[0] is not threading.current_thread()
+
+
+@pytest.mark.parametrize("revision", REVISIONS[:-1])
+def test_a_question_that_a_server_withdraws_ends_its_handler(revision: str):
+    server = Server("asker", ask_idle_timeout=0.05)
+
+    @server.tool
+    async def asks(ctx: Context) -> str:
+        return (await ctx.sample("hello")).text
+
+    async def main() -> None:
+        ended = asyncio.Event()
+
+        async def sample(_: SampleParams) -> str:
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+            return "never"
+
+        async with Client.memory(server, revisions=[revision], on_sample=sample) as client:
+            result = await client.call_tool("asks")
+            assert result.is_error
+            await ended.wait()
+
+    run(main())
 
 
 def test_stderr_of_a_program_is_heard(reach: Reach):
