@@ -60,12 +60,19 @@ export interface ServerSettings {
   clientShare?: number;
   /** How many rounds a request may take. */
   rounds?: number;
+  /**
+   * How many questions one call may put to a client of the handshake era; 1,000, so that a loop of tools that samples again
+   * and again ends. On 2026-07-28 `rounds` bounds that.
+   */
+  callAsks?: number;
   /** How long what clients carry may be, in bytes. */
   stateSize?: number;
   /** Whether results are held against output schemas; they are. */
   checkOutput?: boolean;
   /** How often a client may call one tool. */
   toolRate?: Rate;
+  /** How often completions may be asked for, by all clients; no limit. */
+  completionRate?: Rate;
   /** How long calls may go on after the server is told to end. */
   shutdownGrace?: number;
   /** How many requests of one client may be in flight. */
@@ -158,7 +165,7 @@ const TIMES = new Set([
   "keepAlive",
   "retry",
 ]);
-const RATES = new Set(["toolRate", "progressRate", "logRate"]);
+const RATES = new Set(["toolRate", "completionRate", "progressRate", "logRate"]);
 const CACHES = new Set(["listCache", "resourceCache"]);
 
 /** In the core's spelling. */

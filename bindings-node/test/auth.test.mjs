@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { createSign, generateKeyPairSync } from "node:crypto";
 import { createServer } from "node:http";
+import { connect } from "node:net";
 import { test } from "node:test";
 
 import { Server, UsageError } from "mcpline";
@@ -180,6 +181,55 @@ test("mounted under a prefix, the metadata are the program's to serve, at the pl
   );
   assert.equal(refused.status, 401);
   assert.match(refused.headers.get("www-authenticate"), /^Bearer /);
+});
+
+test("clients of 2025-03-26 find the issuer where they look for it", async (t) => {
+  const publisher = createServer((_, response) => {
+    response.setHeader("content-type", "application/json");
+    response.end(
+      JSON.stringify({ issuer, authorization_endpoint: `${issuer}/login`, token_endpoint: `${issuer}/token` }),
+    );
+  });
+  await new Promise((resolve) => publisher.listen(0, "127.0.0.1", resolve));
+  const issuer = `http://127.0.0.1:${String(publisher.address().port)}`;
+  const server = guarded();
+  const app = server.httpApp({ auth: { ...auth, issuers: [issuer] } });
+  const http = createServer(app.handler);
+  await new Promise((resolve) => http.listen(0, "127.0.0.1", resolve));
+  t.after(async () => {
+    await server.close();
+    http.close();
+    publisher.close();
+  });
+  const origin = `http://127.0.0.1:${String(http.address().port)}`;
+  for (const get of [(request) => fetch(request), (request) => app.fetch(request)]) {
+    const document = await get(new Request(`${origin}/.well-known/oauth-authorization-server`));
+    assert.equal((await document.json()).issuer, issuer);
+    assert.equal(document.headers.get("access-control-allow-origin"), "*");
+    const sentOn = await get(new Request(`${origin}/authorize?state=s`, { redirect: "manual" }));
+    assert.equal(sentOn.status, 302);
+    assert.ok(sentOn.headers.get("location").startsWith(`${issuer}/login?state=s&resource=https`));
+    const token = await get(new Request(`${origin}/token`, { method: "POST", body: "code=c", redirect: "manual" }));
+    assert.equal(token.status, 307);
+    assert.equal(token.headers.get("location"), `${issuer}/token`);
+  }
+});
+
+test("a server listens on the loopback address unless it is told otherwise", async (t) => {
+  const server = guarded();
+  const { port } = await server.listen();
+  t.after(() => server.close());
+  const connects = (host) =>
+    new Promise((resolve) => {
+      const socket = connect({ host, port }, () => {
+        socket.destroy();
+        resolve(true);
+      });
+      socket.on("error", () => resolve(false));
+    });
+  assert.equal(await connects("127.0.0.1"), true);
+  // Another address of this machine, where whatever listens on all of them would be found.
+  assert.equal(await connects("127.0.0.2"), false);
 });
 
 test("a function may check tokens in place of everything else", async (t) => {

@@ -253,6 +253,33 @@ def test_an_outer_application_serves_the_document_that_a_mount_can_not():
     _check_mounted(app, outer)
 
 
+def test_clients_of_2025_03_26_find_the_issuer_where_they_look_for_it():
+    async def main() -> None:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"\r\n\r\n")
+            body = json.dumps(
+                {"issuer": issuer, "authorization_endpoint": f"{issuer}/login", "token_endpoint": f"{issuer}/token"}
+            )
+            head = f"HTTP/1.1 200 OK\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+            writer.write((head + body).encode())
+            await writer.drain()
+            writer.close()
+
+        publishing = await asyncio.start_server(answer, "127.0.0.1", 0)
+        issuer = f"http://127.0.0.1:{publishing.sockets[0].getsockname()[1]}"
+        app = make().asgi(auth=auth(issuer=issuer))
+        async with app.lifespan():
+            document = await ask(app, "/.well-known/oauth-authorization-server")
+            assert (document.status, document.body["issuer"]) == (200, issuer)
+            assert document.body["authorization_endpoint"] == "http://localhost/authorize"
+            sent_on = await ask(app, "/authorize")
+            assert sent_on.status == 302
+            assert sent_on.headers["location"].startswith(f"{issuer}/login?resource=http")
+        publishing.close()
+
+    run(main())
+
+
 def test_the_same_in_fastapi():
     fastapi = pytest.importorskip("fastapi", reason="FastAPI is not for this version of Python any more")
     app = make().asgi(auth=auth())
@@ -392,6 +419,28 @@ def test_the_standalone_server_tells_of_itself_and_wants_tokens():
         assert (await asyncio.to_thread(fetch, "/mcp", "bad"))[0] == 401
         status, begun = await asyncio.to_thread(fetch, "/mcp", "good")
         assert status == 200 and begun["result"]["serverInfo"]["name"] == "alone"
+        server.stop()
+        await serving
+
+    run(main())
+
+
+def test_a_server_listens_on_the_loopback_address_unless_it_is_told_otherwise():
+    server = make()
+    port = free_port()
+
+    async def main() -> None:
+        serving = asyncio.create_task(server.serve("http", port=port))
+        while True:
+            try:
+                _, writer = await asyncio.open_connection("127.0.0.1", port)
+                break
+            except OSError:
+                await asyncio.sleep(0.01)
+        writer.close()
+        # Another address of this machine, where whatever listens on all of them would be found.
+        with pytest.raises(OSError):
+            await asyncio.open_connection("127.0.0.2", port)
         server.stop()
         await serving
 

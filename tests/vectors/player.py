@@ -214,7 +214,7 @@ class Player:
         self._match({"jsonrpc": "2.0", "method": method, "params": params}, message)
 
     def _asked(self, method, *, params=None, on=None, **options) -> None:
-        message = self._message_on(on)
+        message = self._without_token(self._message_on(on), params)
         params = {"$optional": "$any"} if params is None else params
         self._match({"jsonrpc": "2.0", "id": {"$capture": "asked"}, "method": method, "params": params}, message)
         self.asked_id = self.values["asked"]
@@ -358,6 +358,23 @@ class Player:
     def _match(self, pattern: Any, seen: Any) -> None:
         if found := differences(pattern, seen, self.values):
             raise Mismatch("\n".join(found))
+
+    def _without_token(self, message: Any, pattern: Any) -> Any:
+        """A question without the progress token that each has, unless the pattern speaks of it."""
+        own = isinstance(pattern, dict) and "_meta" in pattern.get("$has", pattern)
+        if own or not isinstance(message, dict) or not isinstance(message.get("params"), dict):
+            return message
+        params = dict(message["params"])
+        meta = dict(params.pop("_meta", {}))
+        self._match(message.get("id"), meta.pop("progressToken", None))
+        if meta:
+            params["_meta"] = meta
+        message = dict(message)
+        if params:
+            message["params"] = params
+        else:
+            del message["params"]
+        return message
 
     def _bare(self, result: Any, pattern: Any) -> Any:
         """A result without what every result of 2026-07-28 has, unless the pattern speaks of it."""

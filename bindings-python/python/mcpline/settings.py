@@ -67,6 +67,9 @@ class ServerSettings(TypedDict, total=False):
     before."""
     rounds: int
     """Rounds of questions that a request may take. 16 by default, so that nobody goes round in circles."""
+    call_asks: int
+    """Questions that one call may put to a client of the handshake era. 1,000 by default, so that a loop of tools that
+    samples again and again ends; on 2026-07-28 `rounds` bounds that."""
     state_size: int
     """Bytes that a sealed `requestState` may have. 64 KiB by default: it travels in every retry."""
     check_output: bool
@@ -74,6 +77,8 @@ class ServerSettings(TypedDict, total=False):
     what fits."""
     tool_rate: tuple[int, int]
     """Calls per tool: per second, and how many at once. Unlimited by default."""
+    completion_rate: tuple[int, int]
+    """Completions: per second, and how many at once. Unlimited by default."""
     shutdown_grace: float
     """How long calls in flight may take once the server is told to stop. 5 by default."""
     in_flight: int

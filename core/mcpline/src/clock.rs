@@ -37,3 +37,28 @@ pub(crate) fn random<const N: usize>() -> [u8; N] {
 pub(crate) fn token() -> String {
     URL_SAFE_NO_PAD.encode(random::<24>())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn tokens_are_192_bits_of_which_none_is_fixed() {
+        let drawn: Vec<String> = (0..1_000).map(|_| token()).collect();
+        let distinct: HashSet<&String> = drawn.iter().collect();
+        assert_eq!(distinct.len(), drawn.len());
+        let (mut ones, mut zeros) = ([0_u8; 24], [0_u8; 24]);
+        for token in &drawn {
+            let bits = URL_SAFE_NO_PAD.decode(token).expect("base64url");
+            assert_eq!(bits.len(), 24);
+            for (at, byte) in bits.iter().enumerate() {
+                ones[at] |= byte;
+                zeros[at] |= !byte;
+            }
+        }
+        // That a bit is the same in a thousand draws doesn't happen by chance.
+        assert_eq!((ones, zeros), ([0xff; 24], [0xff; 24]));
+    }
+}

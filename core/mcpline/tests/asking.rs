@@ -118,6 +118,68 @@ async fn a_suspended_handler_goes_on_where_it_stood() {
     assert_eq!(runs.load(Ordering::SeqCst), 1);
 }
 
+/// A tool that samples for ever, as a loop without an end does, until it may not.
+fn samples_for_ever(change: impl FnOnce(&mut Settings)) -> Server {
+    let mut settings = settings();
+    change(&mut settings);
+    let server = Server::builder("asker", "1").settings(settings);
+    server.build().expect("builds").tool(
+        "ask",
+        "Samples for ever",
+        |_: Nothing, ctx: Context| async move {
+            let params = json!({"messages": [], "maxTokens": 1});
+            let mut asked = 0;
+            loop {
+                let params = Raw::from_serialize(&params).ok();
+                match ctx.ask(Ask::new(AskMethod::Sample, params)).await {
+                    Ok(_) => asked += 1,
+                    Err(error) => break format!("after {asked}: {error}"),
+                }
+            }
+        },
+    )
+}
+
+fn sampled() -> Value {
+    json!({"role": "assistant", "model": "m", "content": {"type": "text", "text": "on and on"}})
+}
+
+#[runtimes::test]
+async fn a_loop_that_asks_without_end_ends_with_its_rounds() {
+    let server = samples_for_ever(|settings| settings.rounds = 3);
+    let mut client = Client::modern(&server);
+    let mut extra = json!({});
+    for _ in 0..3 {
+        let (keys, state) = ask_round(&mut client, extra).await;
+        let responses = keys.into_iter().map(|key| (key, sampled()));
+        let responses: serde_json::Map<_, _> = responses.collect();
+        extra = json!({"requestState": state, "inputResponses": responses});
+    }
+    let result = client.call_modern("ask", extra).await.expect("a result");
+    assert_eq!(text(&result), "after 3: too many rounds of questions");
+}
+
+#[runtimes::test]
+async fn a_loop_that_asks_a_client_with_a_handshake_ends_as_well() {
+    let server = samples_for_ever(|settings| settings.call_asks = 3);
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    for _ in 0..2 {
+        client.begin("tools/call", json!({"name": "ask", "arguments": {}}));
+        for _ in 0..3 {
+            let question = client.next().await;
+            assert_eq!(question["method"], "sampling/createMessage", "{question}");
+            let id = &question["id"];
+            client.send(json!({"jsonrpc": "2.0", "id": id, "result": sampled()}));
+        }
+        let ended = client.next().await;
+        let told = text(&ended["result"]);
+        assert!(
+            told.starts_with("after 3: ") && told.contains("call_asks"),
+            "{told}"
+        );
+    }
+}
+
 #[runtimes::test]
 async fn a_retry_that_reaches_another_process_runs_the_handler_again_with_the_recorded_answers() {
     let runs = Arc::new(AtomicU32::new(0));

@@ -541,6 +541,35 @@ async fn the_reason_of_a_withdrawn_question_is_logged() {
 }
 
 #[tokio::test]
+async fn the_reason_for_which_a_subscription_ends_is_logged() {
+    let log = Log::new(tracing::Level::DEBUG);
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let ended = Arc::new(Mutex::new(false));
+    let mut peer = Peer::new(Revision::V2026_07_28, move |message, say| {
+        if message["method"] == "subscriptions/listen" {
+            say(acknowledge(
+                &message["id"],
+                json!({"resourceSubscriptions": ["test://a"]}),
+            ));
+            // Once: the client comes back.
+            if !std::mem::replace(&mut *ended.lock().expect("not poisoned"), true) {
+                let why = json!({"requestId": message["id"], "reason": "moved away"});
+                say(notification("notifications/cancelled", why));
+            }
+        }
+    });
+    peer.capabilities = json!({"resources": {"subscribe": true}});
+    let client = peer.connect(host().on_notification(|_| {})).await;
+    // Whether it is known when the stream has ended already is another matter.
+    let _ = soon(client.subscribe("test://a")).await;
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
+    }
+    assert!(log.has("moved away"));
+    client.close().await;
+}
+
+#[tokio::test]
 async fn lists_whose_changes_a_server_will_not_tell_are_logged() {
     let log = Log::new(tracing::Level::WARN);
     let _guard = tracing::subscriber::set_default(log.clone());

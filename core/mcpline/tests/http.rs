@@ -444,6 +444,38 @@ async fn a_server_of_2026_alone_has_no_handshake_and_no_sessions() {
 }
 
 #[runtimes::test]
+async fn a_version_that_is_not_served_is_refused_in_a_session() {
+    let mut settings = Settings::default();
+    settings.revisions = vec![Revision::V2025_06_18, Revision::V2026_07_28];
+    let server = Server::builder("http", "1")
+        .settings(settings)
+        .build()
+        .expect("a server");
+    let service = server.http_service(HttpOptions::default());
+    let send = async |request| service.handle(request).await;
+    let shaken = send(request(Method::POST, &[], initialize("2025-06-18"))).await;
+    let id = shaken.headers()["mcp-session-id"].clone();
+    let id = id.to_str().expect("ASCII").to_owned();
+    let ping = json!({"jsonrpc": "2.0", "id": 2, "method": "ping"});
+    for (version, expected) in [
+        ("2025-06-18", StatusCode::OK),
+        ("2025-11-25", StatusCode::BAD_REQUEST),
+        ("2024-11-05", StatusCode::BAD_REQUEST),
+        ("2099-01-01", StatusCode::BAD_REQUEST),
+    ] {
+        let headers = [("mcp-session-id", &*id), ("mcp-protocol-version", version)];
+        let answer = send(request(Method::POST, &headers, ping.clone())).await;
+        assert_eq!(answer.status(), expected, "POST {version}");
+        if expected == StatusCode::BAD_REQUEST {
+            for method in [Method::GET, Method::DELETE] {
+                let answer = send(request(method.clone(), &headers, Value::Null)).await;
+                assert_eq!(answer.status(), expected, "{method} {version}");
+            }
+        }
+    }
+}
+
+#[runtimes::test]
 async fn refuses_events_that_were_never_sent() {
     let rig = Rig::new();
     let id = rig.session("2025-11-25").await;

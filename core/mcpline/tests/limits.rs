@@ -8,6 +8,7 @@ use mcpline::server::{Completer, ToolOptions};
 use mcpline::transport::lines;
 use mcpline::{Context, Json, Server, Settings};
 use serde_json::{Value, json};
+use support::log::Log;
 use support::{Client, Nothing};
 use tokio::io::AsyncReadExt;
 
@@ -42,6 +43,93 @@ async fn a_tool_that_is_called_too_often_is_busy_and_the_session_lives_on() {
     assert!(message.contains("limited"), "{message}");
     let result = client.call_modern("free", json!({})).await;
     assert_eq!(text(&result.expect("a result")), "done");
+}
+
+#[runtimes::test]
+async fn completions_that_are_asked_for_too_often_are_busy_and_the_session_lives_on() {
+    let mut settings = Settings::default();
+    settings.completion_rate = Some(Rate {
+        burst: 2,
+        per_second: 0,
+    });
+    let server = Server::builder("limits", "1").settings(settings);
+    let server = server
+        .build()
+        .expect("a server")
+        .prompt(Prompt::new("greet"), |_: Nothing, _: Context| async {
+            "hello"
+        });
+    server.add_completer("greet", "name", Completer::Candidates(vec!["Ada".into()]));
+    let mut client = Client::modern(&server);
+    let asked = json!({"ref": {"type": "ref/prompt", "name": "greet"},
+                       "argument": {"name": "name", "value": "A"}});
+    for _ in 0..2 {
+        let id = client.begin_modern("completion/complete", asked.clone());
+        let completion = client.response(&id).await.expect("candidates");
+        assert_eq!(completion["completion"]["values"], json!(["Ada"]));
+    }
+    let id = client.begin_modern("completion/complete", asked);
+    let error = client.response(&id).await.expect_err("too often");
+    assert_eq!(error["code"], -31000);
+    let message = error["message"].as_str().expect("words");
+    assert!(message.contains("completion_rate"), "{message}");
+    let id = client.begin_modern("prompts/get", json!({"name": "greet"}));
+    client.response(&id).await.expect("a prompt");
+}
+
+#[tokio::test]
+async fn the_reason_of_a_cancellation_is_logged() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let log = Log::new(tracing::Level::DEBUG);
+        let _guard = tracing::subscriber::set_default(log.clone());
+        let server = Server::new("limits", "1");
+        let server = server.tool(
+            "waits",
+            "Never ends",
+            |_: Nothing, ctx: Context| async move {
+                ctx.progress(1.0, None, None);
+                std::future::pending::<&str>().await
+            },
+        );
+        let params = json!({"name": "waits", "arguments": {}, "_meta": {"progressToken": "p"}});
+        let mut client = Client::modern(&server);
+        let id = if revision == "2026-07-28" {
+            client.begin_modern("tools/call", params)
+        } else {
+            client = client.shake_hands(revision).await;
+            client.begin("tools/call", params)
+        };
+        assert_eq!(client.next().await["method"], "notifications/progress");
+        client.send(
+            json!({"jsonrpc": "2.0", "method": "notifications/cancelled",
+                           "params": {"requestId": id, "reason": "the user left"}}),
+        );
+        let mut turns = 0;
+        while !log.has("the user left") {
+            tokio::task::yield_now().await;
+            turns += 1;
+            assert!(turns < 1_000, "{revision}: nothing of it in the log");
+        }
+    }
+}
+
+#[runtimes::test]
+async fn of_a_stream_only_what_the_server_has_is_honoured() {
+    let server = Server::new("limits", "1");
+    let server = server.tool("plain", "Answers", |_: Nothing, _: Context| async {
+        "done"
+    });
+    let mut client = Client::modern(&server);
+    let wanted = json!({"toolsListChanged": true, "promptsListChanged": true,
+                        "resourcesListChanged": true, "resourceSubscriptions": ["test://a"]});
+    client.begin_modern("subscriptions/listen", json!({"notifications": wanted}));
+    let acknowledged = client.next().await;
+    assert_eq!(
+        acknowledged["method"],
+        "notifications/subscriptions/acknowledged"
+    );
+    let honoured = &acknowledged["params"]["notifications"];
+    assert_eq!(*honoured, json!({"toolsListChanged": true}));
 }
 
 #[runtimes::test]

@@ -515,6 +515,42 @@ fn a_question_waits_for_the_handshake_and_its_answer_finds_it() {
 }
 
 #[test]
+fn a_question_has_an_id_of_its_own_and_keeps_its_metadata_beside_the_token() {
+    both(|restarts| {
+        let mut rig = Rig::shaken(restarts, Revision::V2025_11_25, json!({"sampling": {}}));
+        rig.call(json!(1));
+        let mut ids = Vec::new();
+        for _ in 0..3 {
+            let related = Some(rig.last());
+            let params = json!({"messages": [], "maxTokens": 1, "_meta": {"trace": "t"}});
+            let request = AskRequest {
+                method: "sampling/createMessage",
+                params: Some(Raw::from_serialize(&params).expect("JSON")),
+                related,
+                timeouts: AskTimeouts {
+                    idle: Duration::from_secs(10),
+                    total: Duration::from_secs(30),
+                },
+            };
+            let asked = rig.session.ask(request, "asked", rig.now);
+            let (_, outgoing) = asked.expect("it can be asked");
+            rig.restart();
+            let question = value(&outgoing.expect("after the handshake").message);
+            let id = question["id"].clone();
+            assert_eq!(
+                question["params"],
+                json!({"messages": [], "maxTokens": 1,
+                       "_meta": {"trace": "t", "progressToken": id}})
+            );
+            assert!(!ids.contains(&id), "{id} once more");
+            rig.send(json!({"jsonrpc": "2.0", "id": id, "result": {
+                "role": "assistant", "content": {"type": "text", "text": "t"}, "model": "m"}}));
+            ids.push(id);
+        }
+    });
+}
+
+#[test]
 fn a_client_is_not_asked_what_it_did_not_declare() {
     let mut rig = Rig::shaken(false, Revision::V2025_11_25, json!({"elicitation": {}}));
     rig.call(json!(1));
@@ -539,12 +575,14 @@ fn a_question_times_out_unless_progress_keeps_it_alive_and_never_past_the_maximu
         let Ok(Some(question)) = ask(&mut rig, "roots/list") else {
             panic!("asked");
         };
+        let token = &question["params"]["_meta"]["progressToken"];
+        assert_eq!(*token, question["id"], "without it no client reports any");
         let begun = rig.now;
         for second in [8, 16, 24] {
             rig.now = begun + Duration::from_secs(second);
             assert!(rig.session.handle_timeout(rig.now).is_empty(), "{second}");
             rig.send(json!({"jsonrpc": "2.0", "method": "notifications/progress",
-                            "params": {"progressToken": question["id"], "progress": second}}));
+                            "params": {"progressToken": token, "progress": second}}));
         }
         rig.now = begun + Duration::from_secs(30);
         let due = rig.session.handle_timeout(rig.now);

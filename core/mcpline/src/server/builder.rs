@@ -165,6 +165,7 @@ impl ServerBuilder {
             clients,
             timers: Arc::new(Timers::new()),
             alarm: Alarm::default(),
+            completions: Mutex::default(),
             this: this.clone(),
         });
         inner.refresh_profile();

@@ -11,7 +11,7 @@ use mcpline_protocol::wire::{Method, Params, Raw};
 
 use crate::lane::Lane;
 use crate::quota::Charge;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use crate::sync::{self, Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Inner;
@@ -92,6 +92,8 @@ pub(crate) struct CallState {
     pub(crate) arguments: Raw,
     pub(crate) input: Option<AuthorInput>,
     pub(crate) book: Mutex<Book>,
+    /// Questions that were put to a client of the handshake era.
+    asked: AtomicU32,
     /// Shared, because whoever answers or asks takes it with him.
     seat: Mutex<Arc<Seat>>,
     /// How the handler ended while the call was suspended: the client's retry gets this. Locked within `seat`.
@@ -208,6 +210,7 @@ impl CallState {
             arguments,
             input,
             book: Mutex::new(book),
+            asked: AtomicU32::new(0),
             seat: Mutex::new(seat),
             outcome: Mutex::new(None),
             cancelled: std::sync::atomic::AtomicBool::new(false),
@@ -312,6 +315,11 @@ impl CallState {
 
     fn lock_outcome(&self) -> MutexGuard<'_, Option<Outcome>> {
         self.outcome.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Counts a question toward a client of the handshake era; whether it may still be put.
+    pub(super) fn may_ask_again(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed) < self.server.settings.call_asks
     }
 
     pub(crate) fn lock_book(&self) -> MutexGuard<'_, Book> {

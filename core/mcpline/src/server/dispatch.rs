@@ -389,5 +389,9 @@ fn completion(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Targ
         .into());
     };
     permit(seat, scopes)?;
+    if !seat.connection.server().admits_completion(clock::now()) {
+        let reason = "completions are asked for too often (`completion_rate`); try again later";
+        return Err(RpcError::busy(reason).into());
+    }
     Ok((Target::Completion, params.raw().clone()))
 }

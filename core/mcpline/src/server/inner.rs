@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use mcpline_protocol::mrtr::{Holder, KeyRing, Resumption, Suspended};
-use mcpline_protocol::session::{Change, ServerProfile};
+use mcpline_protocol::session::{Bucket, Change, ServerProfile};
 use mcpline_protocol::vocabulary::{
     Implementation, JsonObject, ListCapability, ResourcesCapability, ServerCapabilities,
 };
@@ -47,6 +47,8 @@ pub(crate) struct Inner {
     pub(super) alarm: Alarm,
     /// The other processes of this service, if there are any.
     pub(super) others: Option<Exchange>,
+    /// How often completions were asked for lately.
+    pub(super) completions: Mutex<Bucket>,
     pub(super) this: Weak<Inner>,
 }
 
@@ -67,6 +69,18 @@ impl Inner {
             .read()
             .unwrap_or_else(PoisonError::into_inner)
             .clone()
+    }
+
+    /// Whether a completion may be asked for now.
+    pub(super) fn admits_completion(&self, now: Duration) -> bool {
+        let Some(rate) = self.settings.completion_rate else {
+            return true;
+        };
+        let mut bucket = self
+            .completions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        bucket.take(rate, now)
     }
 
     pub(crate) fn key_ring(&self) -> &KeyRing {

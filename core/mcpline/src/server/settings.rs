@@ -62,6 +62,10 @@ pub struct Settings {
     /// How many rounds of questions one request may take, so that client and server can't go round in
     /// circles.
     pub rounds: u32,
+    /// How many questions one call may put to a client of the handshake era, so that a loop of tools that samples again and
+    /// again comes to an end (2025-11-25, `client/sampling`, tool loops). On 2026-07-28 `rounds` bounds that. 1,000 by
+    /// default: more than a task of hundreds of parts asks, and what a runaway loop reaches while somebody still waits for it.
+    pub call_asks: u32,
     /// How large a sealed `requestState` may get, in bytes: it travels in every retry.
     pub state_size: usize,
     /// Whether results are checked against their `outputSchema`. On by default: the specification has servers send what
@@ -73,6 +77,9 @@ pub struct Settings {
     /// Calls per tool (server-wide), because the specification demands a limit to be possible. None by
     /// default.
     pub tool_rate: Option<Rate>,
+    /// Completions (server-wide), because the specification demands a limit to be possible (every revision,
+    /// `server/utilities/completion`, implementation considerations). None by default.
+    pub completion_rate: Option<Rate>,
     /// How long a graceful shutdown waits for calls in flight. Five seconds by default.
     pub shutdown_grace: Duration,
 }
@@ -98,10 +105,12 @@ impl Default for Settings {
             max_calls: 10_000,
             client_share: 0.25,
             rounds: 16,
+            call_asks: 1_000,
             state_size: 64 * 1024,
             check_output: true,
             check_input: true,
             tool_rate: None,
+            completion_rate: None,
             shutdown_grace: Duration::from_secs(5),
         }
     }

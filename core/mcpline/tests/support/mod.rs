@@ -4,6 +4,7 @@
 
 pub(crate) mod authorized;
 pub(crate) mod connection;
+pub(crate) mod log;
 pub(crate) mod requests;
 
 use std::cell::RefCell;

@@ -162,12 +162,13 @@ impl<C, A> ServerSession<C, A> {
         let method = ask.method;
         let params = ask.params.clone();
         let key = self.asks.insert(ask, handle, now);
+        let params = with_progress_token(params.as_ref(), key);
         let mut message = Vec::with_capacity(128);
         encode::request(
             &mut message,
             &RequestId::number(key.0 as i64),
             method,
-            params.as_ref().map(Raw::as_bytes),
+            Some(&params),
         );
         let outgoing = Outgoing { related, message };
         if self.is_ready() {
@@ -262,6 +263,28 @@ impl<C, A> ServerSession<C, A> {
         }
         self.peer().map(|peer| peer.revision)
     }
+}
+
+/// The parameters of a question with its id as the token under which the client may report progress, which starts the idle
+/// timeout anew (every handshake revision, `basic/utilities/progress`).
+fn with_progress_token(params: Option<&Raw>, key: AskKey) -> Vec<u8> {
+    let own_meta = params.and_then(|params| params.member("_meta"));
+    let members = |object: Option<&Raw>, but: &str, out: &mut Vec<u8>| {
+        for (name, value) in object.and_then(Raw::members).into_iter().flatten() {
+            if name != but {
+                out.push(b',');
+                json_string(out, &name);
+                out.push(b':');
+                out.extend_from_slice(value.as_bytes());
+            }
+        }
+    };
+    let mut out = format!("{{\"_meta\":{{\"{}\":{}", meta::PROGRESS_TOKEN, key.0).into_bytes();
+    members(own_meta.as_ref(), meta::PROGRESS_TOKEN, &mut out);
+    out.push(b'}');
+    members(params, "_meta", &mut out);
+    out.push(b'}');
+    out
 }
 
 fn visit_id(params: Option<&Raw>) -> Option<String> {

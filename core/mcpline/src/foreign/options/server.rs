@@ -34,9 +34,11 @@ options! {
         max_calls: Option<usize>,
         client_share: Option<f64>,
         rounds: Option<u32>,
+        call_asks: Option<u32>,
         state_size: Option<usize>,
         check_output: Option<bool>,
         tool_rate: Option<(u32, u32)>,
+        completion_rate: Option<(u32, u32)>,
         shutdown_grace: Option<f64>,
         in_flight: Option<usize>,
         open_asks: Option<usize>,
@@ -118,8 +120,10 @@ impl ServerOptions {
             settings.client_share = share;
         }
         set(&mut settings.rounds, self.rounds);
+        set(&mut settings.call_asks, self.call_asks);
         set(&mut settings.state_size, self.state_size);
         settings.tool_rate = self.tool_rate.map(rate);
+        settings.completion_rate = self.completion_rate.map(rate);
         set_seconds(&mut settings.shutdown_grace, self.shutdown_grace)?;
         let session = &mut settings.session;
         set(&mut session.in_flight, self.in_flight);

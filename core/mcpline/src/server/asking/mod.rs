@@ -85,6 +85,13 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, sink: AskSink) {
         ask_in_rounds(call, &seat, ask, sink);
     } else {
         let is_outside_call = matches!(call.target, Target::Event(_));
+        // A handler that never ends is an author's way to ask at any time.
+        if !is_outside_call && !call.may_ask_again() {
+            sink(Err(AskError::Limit(
+                "the call has asked the client too often (`call_asks`)",
+            )));
+            return;
+        }
         ask_on_stream(&seat, is_outside_call, ask.method, ask.params, sink);
     }
 }

@@ -205,7 +205,7 @@ pub(super) async fn listen(
             "Accept must list text/event-stream",
         );
     }
-    let session = match find(shared, parts, client).await {
+    let session = match named(shared, parts, client).await {
         Ok(session) => session,
         Err(refusal) => return refusal.response(),
     };
@@ -256,7 +256,7 @@ pub(super) async fn delete(
     parts: &Parts,
     client: &Arc<ClientQuota>,
 ) -> Response<Body> {
-    match find(shared, parts, client).await {
+    match named(shared, parts, client).await {
         Ok(session) => {
             session.end();
             empty(StatusCode::NO_CONTENT)
@@ -265,23 +265,13 @@ pub(super) async fn delete(
     }
 }
 
-/// The session that a request is for, if its version can be.
-async fn find(
-    shared: &Shared,
-    parts: &Parts,
-    client: &Arc<ClientQuota>,
-) -> Result<Arc<Session>, Refusal> {
-    check_version(&parts.headers)?;
-    named(shared, parts, client).await
-}
-
-/// The session that a request names. Of a POST the version is known to be one of this era's.
+/// The session that a request names, in a version that is served.
 async fn named(
     shared: &Shared,
     parts: &Parts,
     client: &Arc<ClientQuota>,
 ) -> Result<Arc<Session>, Refusal> {
-    let id = session_id(parts)?;
+    let id = session_id(shared, parts)?;
     let here = named_here(shared, parts);
     let Some(replicas) = shared.sessions.replicas() else {
         return here;
@@ -299,7 +289,9 @@ async fn named(
 
 /// The session of this process that a request names.
 fn named_here(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
-    let found = shared.sessions.find(session_id(parts)?, principal(parts));
+    let found = shared
+        .sessions
+        .find(session_id(shared, parts)?, principal(parts));
     let session = found.map_err(|_| no_such_session())?;
     session
         .general
@@ -307,7 +299,8 @@ fn named_here(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
     Ok(session)
 }
 
-fn session_id(parts: &Parts) -> Result<&str, Refusal> {
+fn session_id<'p>(shared: &Shared, parts: &'p Parts) -> Result<&'p str, Refusal> {
+    check_version(&parts.headers, &shared.server.inner().settings.revisions)?;
     let Some(id) = parts.headers.get(SESSION_ID) else {
         return Err(Refusal::new(
             StatusCode::BAD_REQUEST,
@@ -326,14 +319,16 @@ fn no_such_session() -> Refusal {
 
 /// An invalid or unsupported version is refused (2025-06-18, `basic/transports`, protocol version
 /// header); none at all is an older client.
-fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
+fn check_version(headers: &HeaderMap, served: &[Revision]) -> Result<(), Refusal> {
     let Some(version) = headers.get(PROTOCOL_VERSION) else {
         return Ok(());
     };
     let version = std::str::from_utf8(version.as_bytes()).ok();
-    match version.and_then(Revision::parse) {
-        Some(_) => Ok(()),
-        None => Err(Refusal::new(
+    // A version of the other era gets its own words, from whoever serves that.
+    let is_served = |revision: &Revision| revision.is_modern() || served.contains(revision);
+    match version.and_then(|version| Revision::parse(version.trim())) {
+        Some(revision) if is_served(&revision) => Ok(()),
+        _ => Err(Refusal::new(
             StatusCode::BAD_REQUEST,
             "this MCP-Protocol-Version is not supported",
         )),

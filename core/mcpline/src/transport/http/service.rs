@@ -175,7 +175,7 @@ impl HttpService {
             return well_known.answer(&parts.method);
         }
         if let (Endpoint::Authorization(endpoint), Some(auth)) = (endpoint, &shared.options.auth) {
-            discard(pin!(body), DRAINED).await;
+            discard(body, DRAINED).await;
             // Boxed, so that other requests don't carry it.
             return Box::pin(authorization::answer_at(auth, endpoint, parts)).await;
         }
