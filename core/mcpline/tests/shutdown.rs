@@ -421,3 +421,93 @@ async fn answers_calls_in_memory_that_outlive_the_grace_period() {
     }
     assert!(memory.is_idle());
 }
+
+#[runtimes::test]
+async fn clients_that_listen_again_while_a_mounted_server_ends_do_not_hold_it_up() {
+    let (go_on, handlers) = (Arc::new(Notify::new()), Handlers::default());
+    let server = server(PATIENCE, &go_on, &handlers);
+    let service = server.http_service(HttpOptions::default());
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    let headers = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "subscriptions/listen"),
+    ];
+    let listen = |id| {
+        let message = modern(id, "subscriptions/listen", wanted.clone());
+        service.handle(request(Method::POST, &headers, message))
+    };
+    let listening = listen(1).await;
+    // What the grace period is for.
+    let headers_of_call = [
+        ("mcp-protocol-version", "2026-07-28"),
+        ("mcp-method", "tools/call"),
+        ("mcp-name", "is_silent"),
+    ];
+    let message = modern_call(3, "is_silent");
+    let calling = service.handle(request(Method::POST, &headers_of_call, message));
+    let mut calling = std::pin::pin!(calling);
+    assert!(polled_once(calling.as_mut()).is_none());
+    let ending = tokio::spawn({
+        let service = service.clone();
+        async move { service.shut_down(PATIENCE).await }
+    });
+    let ended = events(listening).await;
+    assert_eq!(
+        ended.last().expect("a result")["result"]["resultType"],
+        "complete"
+    );
+    let again = events(listen(2).await).await;
+    assert_eq!(again.last().expect("a result")["id"], 2);
+    assert_eq!(
+        again.last().expect("a result")["result"]["resultType"],
+        "complete"
+    );
+    while handlers.running() == 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    go_on.notify_one();
+    assert_eq!(body(calling.await).await["id"], 3);
+    ending.await.expect("no panic");
+}
+
+/// What a future comes to when it is polled once.
+fn polled_once<F: Future>(future: std::pin::Pin<&mut F>) -> Option<F::Output> {
+    let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+    match future.poll(&mut cx) {
+        std::task::Poll::Ready(output) => Some(output),
+        std::task::Poll::Pending => None,
+    }
+}
+
+/// The messages of an event stream, once it has ended.
+async fn events(response: http::Response<mcpline::transport::http::Body>) -> Vec<Value> {
+    use http_body_util::BodyExt;
+
+    let text = response.into_body().collect().await.expect("infallible");
+    let text = String::from_utf8(text.to_bytes().to_vec()).expect("text");
+    let data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    data.map(|data| serde_json::from_str(data).expect("JSON"))
+        .collect()
+}
+
+#[runtimes::test]
+async fn streams_that_are_asked_for_while_a_connection_winds_down_end_at_once() {
+    let (go_on, handlers) = (Arc::new(Notify::new()), Handlers::default());
+    let memory = server(PATIENCE, &go_on, &handlers).connect();
+    memory.send(modern_call(1, "is_silent").to_string());
+    memory.wind_down();
+    let wanted = json!({"notifications": {"toolsListChanged": true}});
+    memory.send(modern(2, "subscriptions/listen", wanted).to_string());
+    let mut receive = || {
+        let message = memory.try_receive().expect("a message");
+        serde_json::from_slice::<Value>(&message).expect("JSON")
+    };
+    assert_eq!(
+        receive()["method"],
+        "notifications/subscriptions/acknowledged"
+    );
+    let ended = std::iter::repeat_with(&mut receive).find(|message| message.get("id").is_some());
+    assert_eq!(ended.expect("a result")["id"], 2);
+    go_on.notify_waiters();
+    memory.shut_down();
+}

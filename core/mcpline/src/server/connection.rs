@@ -78,6 +78,8 @@ pub(crate) struct Connection {
     kept: Mutex<Option<Charge>>,
     alarm: Alarm,
     on_dead: Mutex<Option<Box<dyn FnOnce() + Send>>>,
+    /// The server is about to end: streams of change notifications end as soon as they begin.
+    is_winding_up: AtomicBool,
     /// How many subscriptions wait until it is known whether they are permitted.
     undecided: AtomicUsize,
     decided: Notify,
@@ -164,6 +166,7 @@ impl Connection {
             kept: Mutex::new(None),
             alarm: Alarm::default(),
             on_dead: Mutex::new(None),
+            is_winding_up: AtomicBool::new(false),
             undecided: AtomicUsize::new(0),
             decided: Notify::new(),
         })
@@ -500,7 +503,12 @@ impl Connection {
         match received {
             Received::Request(admitted) => dispatch::dispatch(self, admitted, lane, http),
             Received::Reply { id, outcome } => answer(&**lane, &id, outcome),
-            Received::Listen(_) => self.server.list_connection(self.number, self),
+            Received::Listen(_) => {
+                self.server.list_connection(self.number, self);
+                if self.is_winding_up.load(Ordering::Acquire) {
+                    self.end_listening();
+                }
+            }
             Received::Initialized { id, result, peer } => {
                 tracing::debug!(revision = peer.revision.as_str(), "a client shook hands");
                 answer(&**lane, &id, Ok(result));
@@ -744,8 +752,10 @@ impl Connection {
         }
     }
 
-    /// Ends the client's streams of change notifications, gracefully.
+    /// Ends the client's streams of change notifications, gracefully, and from now on each that it asks for.
     pub(crate) fn end_listening(&self) {
+        // Before the session is looked at: what is admitted after that sees it.
+        self.is_winding_up.store(true, Ordering::Release);
         let mut session = self.lock_session();
         let lanes = session.handles();
         let lanes: HashMap<RequestKey, Arc<dyn Lane>> = lanes

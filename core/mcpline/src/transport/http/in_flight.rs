@@ -17,7 +17,17 @@ pub(super) struct RequestsInFlight {
 #[derive(Default)]
 struct State {
     connections: HashMap<u64, Arc<Connection>, RandomState>,
-    shut_down: bool,
+    phase: Phase,
+}
+
+/// How far a shutdown has come.
+#[derive(Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Phase {
+    #[default]
+    Serving,
+    /// Streams of change notifications end, calls go on.
+    NoListening,
+    Over,
 }
 
 /// A request among those in flight; no longer one when dropped.
@@ -27,17 +37,18 @@ pub(super) struct InFlight {
 }
 
 impl RequestsInFlight {
-    /// Counts the request of this connection among those in flight. After a [shutdown](Self::shut_down) it is ended
-    /// at once.
+    /// Counts the request of this connection among those in flight. What a shutdown ends is ended at once after it.
     pub(super) fn add(self: &Arc<Self>, connection: &Arc<Connection>) -> InFlight {
         let number = connection.number();
-        let too_late = {
+        let phase = {
             let mut state = self.lock();
             state.connections.insert(number, connection.clone());
-            state.shut_down
+            state.phase
         };
-        if too_late {
-            connection.shut_down();
+        match phase {
+            Phase::Serving => {}
+            Phase::NoListening => connection.end_listening(),
+            Phase::Over => connection.shut_down(),
         }
         InFlight {
             requests: self.clone(),
@@ -49,8 +60,9 @@ impl RequestsInFlight {
         self.lock().connections.is_empty()
     }
 
-    /// Ends streams of change notifications with their result.
+    /// Ends streams of change notifications with their result, and from now on those of clients that ask again.
     pub(super) fn end_listening(&self) {
+        self.advance(Phase::NoListening);
         for connection in self.all() {
             connection.end_listening();
         }
@@ -58,10 +70,15 @@ impl RequestsInFlight {
 
     /// Ends all that is in flight with an error that says why, and from now on whatever isn't answered at once.
     pub(super) fn shut_down(&self) {
-        self.lock().shut_down = true;
+        self.advance(Phase::Over);
         for connection in self.all() {
             connection.shut_down();
         }
+    }
+
+    fn advance(&self, phase: Phase) {
+        let mut state = self.lock();
+        state.phase = state.phase.max(phase);
     }
 
     fn all(&self) -> Vec<Arc<Connection>> {
