@@ -64,6 +64,13 @@ impl Tasks {
     }
 }
 
+impl Clone for Alive {
+    fn clone(&self) -> Self {
+        self.0.send_modify(|count| *count += 1);
+        Self(self.0.clone())
+    }
+}
+
 impl Drop for Alive {
     fn drop(&mut self) {
         self.0.send_modify(|count| *count -= 1);

@@ -11,6 +11,7 @@ use serde::Deserialize;
 
 use crate::background;
 
+use super::alive::{Alive, Tasks};
 use super::error::ClientError;
 use super::handlers::{Answerer, asked};
 use super::inner::Inner;
@@ -93,16 +94,15 @@ impl Inner {
             after: hooks.after.clone(),
             call: call.clone(),
             runtime: self.runtime.clone(),
+            alive: self.handlers.tasks.begin(),
         };
         let consent = match &hooks.before {
-            Some(before) => asked(before.clone(), Some(call), ()).await.map(drop),
+            Some(before) => consented(&self.handlers.tasks, before.clone(), call).await,
             None => Ok(()),
         };
         let outcome = match consent {
             Ok(()) => self.request("tools/call", params, options).await,
-            Err(refusal) => Err(ClientError::ToolCallRefused {
-                reason: refusal.message.into_owned(),
-            }),
+            Err(error) => Err(error),
         };
         report.end(&outcome).await;
         outcome
@@ -128,11 +128,24 @@ impl Inner {
     }
 }
 
+/// Whether the host lets a call pass. Closing the client withdraws the question.
+async fn consented(tasks: &Tasks, before: Answerer, call: Raw) -> Result<(), ClientError> {
+    match tasks.until_closed(asked(before, Some(call), ())).await {
+        Some(Ok(_)) => Ok(()),
+        Some(Err(refusal)) => Err(ClientError::ToolCallRefused {
+            reason: refusal.message.into_owned(),
+        }),
+        None => Err(ClientError::Closed),
+    }
+}
+
 /// Tells the outcome of a call once; dropped before, that its caller gave it up.
 struct Report {
     after: Option<Answerer>,
     call: Raw,
     runtime: tokio::runtime::Handle,
+    /// Closing the client waits for the call, which it ends, until the outcome is told.
+    alive: Alive,
 }
 
 impl Report {
@@ -145,7 +158,8 @@ impl Report {
             Err(error) => failed(error.kind().as_str(), &error.to_string()),
         };
         // In a task of its own: it is told, too, if the caller gives up meanwhile.
-        let telling = background::spawn(&self.runtime, tell(after, self.call.clone(), outcome));
+        let telling = tell(after, self.call.clone(), outcome, self.alive.clone());
+        let telling = background::spawn(&self.runtime, telling);
         // A panic of the hook was logged.
         let _ = telling.await;
     }
@@ -155,7 +169,8 @@ impl Drop for Report {
     fn drop(&mut self) {
         if let Some(after) = self.after.take() {
             let outcome = failed("cancelled", "the caller gave the call up");
-            background::spawn(&self.runtime, tell(after, self.call.clone(), outcome));
+            let telling = tell(after, self.call.clone(), outcome, self.alive.clone());
+            background::spawn(&self.runtime, telling);
         }
     }
 }
@@ -165,7 +180,7 @@ fn failed(kind: &str, message: &str) -> String {
     format!(r#""error":{{"kind":"{kind}","message":{message}}}"#)
 }
 
-async fn tell(after: Answerer, call: Raw, outcome: String) {
+async fn tell(after: Answerer, call: Raw, outcome: String, _alive: Alive) {
     let params = Raw::from_trusted(format!(r#"{{"call":{call},{outcome}}}"#));
     if let Err(error) = asked(after, Some(params), ()).await {
         tracing::warn!("the hook of tool outcomes failed: {error}");
