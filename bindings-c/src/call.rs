@@ -38,6 +38,8 @@ pub(crate) struct OpenCall {
     context: Context,
     arguments: Text,
     registered: Arc<Registered>,
+    /// Nobody waits for its end.
+    is_event: bool,
 }
 
 /// Makes a call known to C.
@@ -51,6 +53,7 @@ pub(crate) fn open(
 ) -> Result<Arc<OpenCall>, (Call, Fault)> {
     let context = call.context();
     let arguments = Text::new(call.arguments().as_bytes());
+    let is_event = call.kind() == CallKind::Event;
     let mut kept = Some(call);
     let opened = CALLS.open(|token| {
         Arc::new(OpenCall {
@@ -59,6 +62,7 @@ pub(crate) fn open(
             context,
             arguments,
             registered,
+            is_event,
         })
     });
     match (opened, kept) {
@@ -74,6 +78,7 @@ pub(crate) fn is_awaited(owner: &Arc<Owner>) -> bool {
     let awaited = CALLS.all(|open| {
         let context = &open.context;
         Arc::ptr_eq(&open.registered.owner, owner)
+            && !open.is_event
             && !context.is_cancelled()
             && !context.is_suspended()
     });

@@ -333,8 +333,8 @@ pub unsafe extern "C" fn mcpl_server_on_initialized(
 }
 
 /// Has `handler` called when a client that declared roots tells that they changed (`client/roots`, root list changes,
-/// revisions up to 2025-11-25), as `mcpl_server_on_initialized` does: ask with `MCPL_ASK_ROOTS`. While it runs for a session,
-/// further changes there call it once more when it has ended. Replaces the handler before.
+/// revisions up to 2025-11-25), as `mcpl_server_on_initialized` does: ask with `MCPL_ASK_LIST_ROOTS`. While it runs for a
+/// session, further changes there call it once more when it has ended. Replaces the handler before.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_on_roots_changed(
     server: *mut mcpl_server,

@@ -272,12 +272,75 @@ static void a_question_ends_with_the_connection(void) {
   CHECK(still.pending.status == MCPL_CLOSED);
 }
 
+/* ---- what happens outside of calls */
+
+struct session {
+  struct tally begun;
+  struct tally changed;
+};
+
+static void asked_for_roots(mcpl_call *call) {
+  char *roots = NULL;
+  OK(mcpl_call_ask_wait(call, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, &roots, NULL));
+  CONTAINS(roots, "file:///here");
+  mcpl_string_free(roots);
+  OK(mcpl_call_reply_text(call, "", MCPL_AUTO_LENGTH));
+}
+
+static void session_begun(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length;
+  asked_for_roots(call);
+  tally_add(&((struct session *)user)->begun);
+}
+
+static void roots_changed(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length;
+  asked_for_roots(call);
+  tally_add(&((struct session *)user)->changed);
+}
+
+static void a_server_asks_outside_of_calls(void) {
+  struct session session = {TALLY, TALLY};
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_on_initialized(server, session_begun, &session, NULL));
+  OK(mcpl_server_on_roots_changed(server, roots_changed, &session, NULL));
+  mcpl_client *client = answering_client(server, "{\"revisions\": [\"2025-11-25\"]}");
+  tally_wait(&session.begun, 1);
+  CHECK(tally_count(&session.changed) == 0);
+  OK(mcpl_client_roots_changed(client));
+  tally_wait(&session.changed, 1);
+  mcpl_client_free(client);
+  OK(mcpl_server_close(server));
+  CHECK(tally_count(&session.begun) == 1);
+  mcpl_server_free(server);
+}
+
+static void keep_event(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)call, (void)arguments, (void)length;
+  tally_add(user);
+}
+
+static void an_event_that_goes_on_does_not_hold_up_the_end(void) {
+  struct tally begun = TALLY;
+  /* A grace period that is longer than any test may take. */
+  mcpl_server *server = mcpl_server_new_with("{\"name\": \"server\", \"version\": \"1\"}", MCPL_AUTO_LENGTH,
+                                             "{\"shutdown_grace\": 3600}", MCPL_AUTO_LENGTH);
+  OK(mcpl_server_on_initialized(server, keep_event, &begun, NULL));
+  mcpl_client *client = answering_client(server, "{\"revisions\": [\"2025-11-25\"]}");
+  tally_wait(&begun, 1);
+  OK(mcpl_server_close(server));
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
 static const struct test tests[] = {
     TEST(a_handler_waits_for_answers),
     TEST(a_continuation_goes_on_with_the_answer),
     TEST(a_client_that_cannot_or_will_not_answer_is_told),
     TEST(a_question_ends_with_the_request_that_led_to_it),
     TEST(a_question_ends_with_the_connection),
+    TEST(a_server_asks_outside_of_calls),
+    TEST(an_event_that_goes_on_does_not_hold_up_the_end),
 };
 
 MAIN(tests)

@@ -235,6 +235,19 @@ void asking_waits_or_continues() {
   }
 }
 
+void a_server_asks_outside_of_calls() {
+  Pair pair;
+  Box<std::string> begun, changed;
+  pair.server.on_initialized([&](Call &call) { begun.put(call.list_roots().string("/roots/0/uri")); });
+  pair.server.on_roots_changed([&](Call &call) { changed.put(call.list_roots().string("/roots/0/uri")); });
+  pair.client.set_options(R"({"revisions":["2025-11-25"]})");
+  pair.client.on_list_roots([](Question &, const Json &) { return R"({"roots":[{"uri":"/here"}]})"; });
+  pair.joined();
+  CHECK(begun.take() == "file:///here");
+  pair.client.roots_changed();
+  CHECK(changed.take() == "file:///here");
+}
+
 void tool_calls_are_asked_about() {
   Pair pair;
   std::string told;
@@ -506,6 +519,7 @@ int main() {
       TEST(a_call_that_is_dropped_fails),
       TEST(a_call_is_answered_once),
       TEST(asking_waits_or_continues),
+      TEST(a_server_asks_outside_of_calls),
       TEST(tool_calls_are_asked_about),
       TEST(requests_are_futures_or_call_back),
       TEST(what_lambdas_hold_is_destroyed),

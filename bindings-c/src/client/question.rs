@@ -124,7 +124,8 @@ impl Asked {
         let open = Open(question.clone());
         let asked = self.clone();
         let params = params.unwrap_or(Raw::EMPTY_OBJECT);
-        self.owner.call_back(move || {
+        let unasked = question.clone();
+        let will_run = self.owner.call_back(move || {
             if question.is_waiting() {
                 let (ask, params) = (asked.ask, Text::new(params.as_bytes()));
                 // SAFETY: the parameters outlive the call, and the data is released after the last callback.
@@ -138,6 +139,10 @@ impl Asked {
                 }
             }
         });
+        if !will_run {
+            // Closed meanwhile. Whoever withdraws what is open may have come before this question.
+            let _ = unasked.answer(Err(gone()));
+        }
         Box::pin(async move {
             let answer = receiver.await;
             drop(open);
@@ -333,4 +338,44 @@ pub unsafe extern "C" fn mcpl_question_on_withdrawn(
         drop(before);
         Ok(())
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::null_mut;
+    use std::task::{Context, Poll, Waker};
+
+    use super::*;
+    use crate::library;
+
+    unsafe extern "C" fn never_asked(
+        _: *mut mcpl_question,
+        _: *const c_char,
+        _: usize,
+        _: *mut c_void,
+    ) {
+        unreachable!("its host is gone");
+    }
+
+    #[test]
+    fn a_host_that_is_gone_is_not_waited_for() {
+        let library = library::enter().unwrap();
+        let owner = Owner::new(library);
+        owner.close().unwrap();
+        let asked = Arc::new(Asked {
+            ask: never_asked,
+            data: UserData::new(null_mut(), None),
+            owner: owner.clone(),
+            fit: Ok,
+        });
+        let mut answer = asked.answer(None);
+        let answered = answer
+            .as_mut()
+            .poll(&mut Context::from_waker(Waker::noop()));
+        assert!(matches!(answered, Poll::Ready(Err(_))));
+        let open = QUESTIONS.all(|question| Arc::ptr_eq(&question.owner, &owner));
+        assert!(open.is_empty());
+        drop((answer, asked, owner));
+        library::leave();
+    }
 }
