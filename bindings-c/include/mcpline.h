@@ -2289,16 +2289,18 @@ mcpl_server *mcpl_server_new(const char *name, const char *version);
  * - `revisions`: those to serve. `page_size` of lists (1000). `list_cache`, `resource_cache`: `[milliseconds, public]`
  *   (2026-07-28).
  * - `ask_idle_timeout`, `ask_timeout`: how long a question to the client waits without a sign of life (600), in all
- *   (3600). `rounds` of questions per request (16). `state_size` (65536), `state_lifetime` (600), `state_keys`: of what
- *   the client carries between rounds; `suspended`: how many handlers may wait so (10000); past it the oldest one of the client
- *   that has most is cancelled, and its client's retry runs it again.
+ *   (3600). `rounds` of questions per request (16); toward clients of the handshake era `call_asks` questions per
+ *   call (1000). `state_size` (65536), `state_lifetime` (600), `state_keys`: of what the client carries between rounds;
+ *   `suspended`: how many handlers may wait so (10000); past it the oldest one of the client that has most is cancelled,
+ *   and its client's retry runs it again.
  * - `max_peer_bytes`: bytes held on behalf of all peers together (536870912). `max_calls` in flight in all sessions together
  *   (10000). `client_share`: the largest part of each of these limits, of `suspended`, and over HTTP of connections and
  *   sessions, that one client may use (0.25): a principal where requests are authenticated, else an address. What exceeds
  *   a limit is refused as busy.
  * - `max_client_info_bytes` (65536), `max_subscription_bytes` (262144): what a session keeps of its client.
- * - `in_flight`, `open_asks`, `subscriptions`: how many of these a session may have. `tool_rate`, `progress_rate`,
- *   `log_rate`. `ping_interval`, `ping_misses`. `line_limit`, `batch_limit`, `depth_limit` of messages.
+ * - `in_flight`, `open_asks`, `subscriptions`: how many of these a session may have. `tool_rate`,
+ *   `completion_rate`, `progress_rate`, `log_rate`. `ping_interval`, `ping_misses`. `line_limit`, `batch_limit`,
+ *   `depth_limit` of messages.
  * - `check_output`: whether results are checked against `outputSchema` (true). `shutdown_grace`: how long stopping waits
  *   for calls in flight (5).
  *
