@@ -210,7 +210,9 @@ impl From<&AskError> for Fault {
             AskError::Cancelled => fault(MCPL_CANCELLED),
             AskError::Invalid(_) => fault(MCPL_INVALID_ANSWER),
             AskError::Inexpressible(_) => fault(MCPL_NOT_SUPPORTED),
-            AskError::OutsideCall | AskError::Diverged { .. } => fault(MCPL_INVALID_ARGUMENT),
+            AskError::InvalidParams(_) | AskError::OutsideCall | AskError::Diverged { .. } => {
+                fault(MCPL_INVALID_ARGUMENT)
+            }
             AskError::Limit(_) => fault(MCPL_BUSY),
             // What this binding doesn't know yet is a defect of ours until it does.
             _ => fault(MCPL_INTERNAL),

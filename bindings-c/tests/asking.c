@@ -48,7 +48,7 @@ static void answer_roots(mcpl_question *question, const char *params, size_t len
 
 static void refuse(mcpl_question *question, const char *params, size_t length, void *user) {
   (void)params, (void)length, (void)user;
-  OK(mcpl_question_refuse(question, -32042, "not today", "{\"why\": 1}", MCPL_AUTO_LENGTH));
+  OK(mcpl_question_refuse(question, -1, "not today", "{\"why\": 1}", MCPL_AUTO_LENGTH));
 }
 
 /* ---- the server's side */
@@ -178,6 +178,44 @@ static void a_client_that_cannot_or_will_not_answer_is_told(void) {
     mcpl_client_free(client);
     mcpl_server_free(server);
   }
+}
+
+/* What no client could answer, and what the error tells of it. */
+static const struct {
+  mcpl_ask what;
+  const char *params;
+  const char *told;
+} INVALID[] = {
+    {MCPL_ASK_ELICIT,
+     "{\"message\": \"Where?\", \"requestedSchema\": {\"type\": \"object\", \"properties\": {\"address\": "
+     "{\"type\": \"object\"}}}}",
+     "requestedSchema.properties.address"},
+    {MCPL_ASK_ELICIT, "{\"message\": \"Go\", \"mode\": \"url\", \"url\": \"not a url\"}", "url: "},
+    {MCPL_ASK_SAMPLE,
+     "{\"messages\": [{\"role\": \"user\", \"content\": [{\"type\": \"tool_result\", \"toolUseId\": \"a\", "
+     "\"content\": []}]}], \"maxTokens\": 1}",
+     "messages[0]: "},
+};
+
+static void ask_invalid(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length, (void)user;
+  for (size_t index = 0; index < sizeof INVALID / sizeof *INVALID; index++) {
+    char *result = NULL;
+    EXPECT(MCPL_INVALID_ARGUMENT,
+           mcpl_call_ask_wait(call, NULL, INVALID[index].what, INVALID[index].params, MCPL_AUTO_LENGTH, &result, NULL));
+    CONTAINS(mcpl_error_message(mcpl_last_error()), INVALID[index].told);
+    CHECK(result == NULL);
+  }
+  OK(mcpl_call_reply_text(call, "told", MCPL_AUTO_LENGTH));
+}
+
+static void a_question_that_no_client_could_answer_is_refused_where_it_is_asked(void) {
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "ask", "Asks", NULL, ask_invalid, NULL, NULL));
+  mcpl_client *client = answering_client(server, NULL);
+  CALLS(client, "ask", NULL, "told");
+  mcpl_client_free(client);
+  mcpl_server_free(server);
 }
 
 /* ---- questions that nobody answers */
@@ -337,6 +375,7 @@ static const struct test tests[] = {
     TEST(a_handler_waits_for_answers),
     TEST(a_continuation_goes_on_with_the_answer),
     TEST(a_client_that_cannot_or_will_not_answer_is_told),
+    TEST(a_question_that_no_client_could_answer_is_refused_where_it_is_asked),
     TEST(a_question_ends_with_the_request_that_led_to_it),
     TEST(a_question_ends_with_the_connection),
     TEST(a_server_asks_outside_of_calls),

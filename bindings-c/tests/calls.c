@@ -281,6 +281,40 @@ static void nothing(mcpl_call *call, const char *arguments, size_t length, void 
   OK(mcpl_call_reply_text(call, "", 0));
 }
 
+#define OF_PROPERTY(schema)                                                                                            \
+  "{\"name\": \"t\", \"inputSchema\": {\"type\": \"object\", \"properties\": {\"a\": " schema "}}}"
+
+static void definitions_that_break_a_rule_are_refused_where_they_are_given(void) {
+  mcpl_server *server = mcpl_server_new("server", "1");
+  mcpl_handler_options options = {.size = sizeof options};
+  const char *const uris[] = {"", "notes", "my_app://x", "app://x/y z"};
+  const char *const tools[] = {
+      "{\"name\": \"t\", \"inputSchema\": true}",
+      "{\"name\": \"t\", \"inputSchema\": {\"type\": \"string\"}}",
+      "{\"name\": \"t\", \"inputSchema\": {\"type\": \"object\"}, \"_meta\": {\"bad key\": 1}}",
+      "{\"name\": \"t\", \"inputSchema\": {\"type\": \"object\"}, \"_meta\": {\"dev.mcp/a\": 1}}",
+      "{\"name\": \"t\", \"inputSchema\": {\"type\": \"object\"}, \"execution\": {\"taskSupport\": \"required\"}}",
+      OF_PROPERTY("{\"type\": \"string\", \"x-mcp-header\": \"\"}"),
+      OF_PROPERTY("{\"type\": \"string\", \"x-mcp-header\": \"a b\"}"),
+      OF_PROPERTY("{\"type\": \"number\", \"x-mcp-header\": \"A\"}"),
+  };
+  for (size_t index = 0; index < sizeof uris / sizeof *uris; index++) {
+    EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_add_resource(server, uris[index], "r", NULL, nothing, NULL, NULL));
+  }
+  CONTAINS(mcpl_error_message(mcpl_last_error()), "' ' at byte 9");
+  EXPECT(MCPL_INVALID_ARGUMENT,
+         mcpl_server_add_resource_template(server, "notes/{id}", "t", NULL, nothing, NULL, NULL));
+  for (size_t index = 0; index < sizeof tools / sizeof *tools; index++) {
+    EXPECT(MCPL_INVALID_ARGUMENT,
+           mcpl_server_add_tool_with(server, tools[index], MCPL_AUTO_LENGTH, &options, nothing, NULL, NULL));
+  }
+  OK(mcpl_server_add_resource(server, "memo:1", "r", NULL, nothing, NULL, NULL));
+  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_add_resource(server, "memo:1", "r", NULL, nothing, NULL, NULL));
+  OK(mcpl_server_add_prompt(server, "review", "Reviews", NULL, nothing, NULL, NULL));
+  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_add_prompt(server, "review", "Again", NULL, nothing, NULL, NULL));
+  mcpl_server_free(server);
+}
+
 static void user_data_is_given_back_exactly_once(void) {
   struct tally tool = TALLY;
   struct tally resource = TALLY;
@@ -431,6 +465,7 @@ static const struct test tests[] = {
     TEST(a_second_answer_is_refused),
     TEST(a_call_that_nobody_answers_ends_when_the_server_closes),
     TEST(a_cancelled_call_is_told_by_flag_and_callback),
+    TEST(definitions_that_break_a_rule_are_refused_where_they_are_given),
     TEST(user_data_is_given_back_exactly_once),
     TEST(user_data_lasts_for_as_long_as_a_callback_runs),
     TEST(closing_lets_calls_end_and_waits_for_callbacks),

@@ -81,6 +81,7 @@ struct Pair {
 };
 
 const Json any = object({{"type", "object"}});
+const Json form = object({{"type", "object"}, {"properties", object({{"name", object({{"type", "string"}})}})}});
 
 void handlers_take_what_they_want() {
   Pair pair;
@@ -192,14 +193,14 @@ void a_call_is_answered_once() {
 void asking_waits_or_continues() {
   Pair pair;
   pair.server.add_tool("wait", "d", nullptr, [](Call &call) {
-    return call.elicit("Who?", any).string("/content/name") + call.list_roots().string("/roots/0/uri") +
+    return call.elicit("Who?", form).string("/content/name") + call.list_roots().string("/roots/0/uri") +
            call.sample(R"({"messages":[],"maxTokens":1})").string("/content/text");
   });
   pair.server.add_tool(
       R"({"name":"continue","inputSchema":{"type":"object"}})",
       [](Call &call) {
         THROWS(MCPL_WOULD_BLOCK, call.list_roots());
-        call.ask_then(MCPL_ASK_ELICIT, Call::elicitation("Who?", any), [](Call &asked, const Outcome &outcome) {
+        call.ask_then(MCPL_ASK_ELICIT, Call::elicitation("Who?", form), [](Call &asked, const Outcome &outcome) {
           const std::string name = outcome.value().string("/content/name");
           asked.ask_then(MCPL_ASK_LIST_ROOTS, nullptr,
                          [name](Call &, const Outcome &roots) { return name + roots.value().string("/roots/0/uri"); });

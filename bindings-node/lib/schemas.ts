@@ -92,8 +92,8 @@ export type Returned<S> = S extends StandardSchema<infer Input> ? Input : FromJs
 const TARGET = "draft-2020-12";
 
 function isStandard(schema: Schema): schema is StandardSchema {
-  // Functions too: arktype's schemas are.
-  return "~standard" in schema;
+  // Functions too: arktype's schemas are. What is no schema at all is the core's to refuse.
+  return Object(schema) === schema && "~standard" in schema;
 }
 
 /**

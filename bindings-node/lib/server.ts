@@ -695,7 +695,8 @@ function isPromise(value: unknown): value is PromiseLike<unknown> {
 
 /** A schema of arguments must be an object's. */
 function objectSchema(schema: JsonSchema): JsonSchema {
-  if (schema["type"] === "object" || "$ref" in schema) {
+  // What is no schema of an object at all is the core's to refuse.
+  if (Object(schema) !== schema || schema["type"] === "object" || "$ref" in schema) {
     return schema;
   }
   if (schema["type"] === undefined) {

@@ -63,7 +63,9 @@ impl Failure {
             AskError::Refused(refusal) => return Self::rpc("RefusedError", refusal),
             AskError::TimedOut(_) => "TimedOutError",
             AskError::Closed | AskError::Cancelled => "ClosedError",
-            AskError::OutsideCall | AskError::Diverged { .. } => "UsageError",
+            AskError::InvalidParams(_) | AskError::OutsideCall | AskError::Diverged { .. } => {
+                "UsageError"
+            }
             _ => "McplineError",
         };
         Self::new(class, error.to_string())

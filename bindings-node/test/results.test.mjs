@@ -107,14 +107,14 @@ test("a ToolError is for the model, an RpcError for the client, and nothing else
       throw error;
     });
   throwing("tool error", new ToolError("try a city"));
-  throwing("rpc error", new RpcError(-32050, "no such thing", { why: "test" }));
+  throwing("rpc error", new RpcError(-31050, "no such thing", { why: "test" }));
   throwing("secret", new Error("the password is 1234"));
   throwing("not an error", "the password is 1234");
   server.tool("later", {}, async () => Promise.reject(new ToolError("later")));
   server.tool("unsayable", { output: { type: "object" } }, () => ({ big: 1n }));
   assert.deepEqual(await result("tool error"), { content: [said("try a city")], isError: true });
   assert.deepEqual(await result("later"), { content: [said("later")], isError: true });
-  await assert.rejects(result("rpc error"), { code: -32050, message: "no such thing", data: { why: "test" } });
+  await assert.rejects(result("rpc error"), { code: -31050, message: "no such thing", data: { why: "test" } });
   const warned = [];
   const hear = (warning) => warned.push(warning);
   process.on("warning", hear);

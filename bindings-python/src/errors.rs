@@ -81,7 +81,9 @@ pub(crate) fn ask(py: Python<'_>, error: &AskError) -> PyErr {
         }
         AskError::TimedOut(_) => raise(class!(py, "TimedOut"), (error.to_string(),)),
         AskError::Closed => closed(py, &error.to_string()),
-        AskError::OutsideCall | AskError::Diverged { .. } => misuse(py, error.to_string()),
+        AskError::InvalidParams(_) | AskError::OutsideCall | AskError::Diverged { .. } => {
+            misuse(py, error.to_string())
+        }
         AskError::Cancelled => cancelled(py),
         _ => raise(class!(py, "McplineError"), (error.to_string(),)),
     }

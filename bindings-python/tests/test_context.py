@@ -342,7 +342,7 @@ def test_failures_tell_the_client_what_they_are_meant_to(caplog):
 
     @server.tool
     async def protocol() -> None:
-        raise Error(-32050, "no", {"why": 1})
+        raise Error(-31050, "no", {"why": 1})
 
     @server.tool
     async def bug() -> None:
@@ -366,7 +366,7 @@ def test_failures_tell_the_client_what_they_are_meant_to(caplog):
             assert (result["isError"], text(result)) == (True, "try something else")
             with pytest.raises(Error) as error:
                 await client.call_tool("protocol")
-            assert (error.value.code, error.value.message, error.value.data) == (-32050, "no", {"why": 1})
+            assert (error.value.code, error.value.message, error.value.data) == (-31050, "no", {"why": 1})
             for name in ("bug", "sync_bug"):
                 result = await client.call_tool(name)
                 assert (result["isError"], text(result)) == (True, f"Error executing tool {name}")

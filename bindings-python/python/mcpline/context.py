@@ -376,6 +376,7 @@ class Context(_Base):
         `key` names the answer for a replay in another process; give one where the order of questions may differ.
 
         Raises:
+            UsageError: no client could answer this, because a form has a field that is an object, for instance.
             Unsupported: the client can't ask its user.
             Error: the client answered with an error.
             TimedOut: nobody answered in time.

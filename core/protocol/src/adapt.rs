@@ -17,5 +17,5 @@ pub use definition::{
     client_capabilities, implementation, progress, prompt, resource, resource_template,
     server_capabilities, tool,
 };
-pub use question::{CannotAsk, check_tool_messages, create_message_params, elicit_params};
+pub use question::{CannotAsk, create_message_params, elicit_params};
 pub use schema::wraps_output;

@@ -49,6 +49,18 @@ impl ErrorCode {
     /// The caller's token lacks scopes. This library's own: over HTTP, status 403 and its challenge say it
     /// (2025-11-25, `basic/authorization`, scope challenge handling), and elsewhere the protocol has nothing.
     pub const INSUFFICIENT_SCOPE: Self = Self(-31_001);
+
+    /// Whether nobody but the protocol may give this code a meaning, and the protocol has given it none (2026-07-28,
+    /// `basic`, error codes: -32020 to -32099). [`URL_ELICITATION_REQUIRED`](Self::URL_ELICITATION_REQUIRED) is among them:
+    /// it needs its data, and revisions other than 2025-11-25 don't have it.
+    pub fn is_reserved(self) -> bool {
+        const RESERVED: std::ops::RangeInclusive<i64> = -32_099..=-32_020;
+        let is_defined = matches!(
+            self,
+            Self::HEADER_MISMATCH | Self::MISSING_CLIENT_CAPABILITY | Self::UNSUPPORTED_VERSION
+        );
+        RESERVED.contains(&self.0) && !is_defined
+    }
 }
 
 impl fmt::Display for ErrorCode {
@@ -197,6 +209,45 @@ impl std::error::Error for RpcError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// This file's own text: all codes that mcpline defines are in it.
+    const SOURCE: &str = include_str!("error.rs");
+
+    #[test]
+    fn codes_of_our_own_stand_outside_of_the_ranges_of_the_protocol() {
+        let codes = SOURCE.lines().filter_map(|line| {
+            let (_, code) = line
+                .trim()
+                .split_once("pub const ")?
+                .1
+                .split_once(": Self = Self(")?;
+            let code = code.strip_suffix(");")?.replace('_', "");
+            Some(code.parse::<i64>().expect("a code"))
+        });
+        let codes: Vec<i64> = codes.collect();
+        assert!(
+            codes.contains(&-32_700) && codes.contains(&-31_002),
+            "{codes:?}"
+        );
+        const JSON_RPC: [i64; 5] = [-32_700, -32_600, -32_601, -32_602, -32_603];
+        const PROTOCOL: [i64; 5] = [-32_002, -32_042, -32_020, -32_021, -32_022];
+        for code in codes {
+            let is_known = JSON_RPC.contains(&code) || PROTOCOL.contains(&code);
+            assert!(is_known || !(-32_768..=-32_000).contains(&code), "{code}");
+        }
+    }
+
+    #[test]
+    fn codes_that_the_protocol_keeps_and_has_not_defined_are_reserved() {
+        for code in [
+            -32_019, -32_020, -32_021, -32_022, -32_100, -32_603, -1, 7, -31_050,
+        ] {
+            assert!(!ErrorCode(code).is_reserved(), "{code}");
+        }
+        for code in [-32_023, -32_042, -32_050, -32_099] {
+            assert!(ErrorCode(code).is_reserved(), "{code}");
+        }
+    }
 
     #[test]
     fn unsupported_version_lists_what_was_asked_and_what_is_spoken() {

@@ -46,6 +46,7 @@
 //!
 //! What features need beside:
 //!
+//! - [`checks`]: what authors of servers give, checked where they give it
 //! - [`schema`]: JSON Schema, compiled once
 //! - [`uri_template`]: RFC 6570, in both directions
 //! - [`rank`]: completion candidates, the best first
@@ -58,6 +59,7 @@
 
 pub mod adapt;
 pub mod auth;
+pub mod checks;
 pub mod client;
 pub mod error;
 pub mod limits;

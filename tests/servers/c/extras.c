@@ -1,4 +1,5 @@
-/* What only tests/hostile uses: a tool that logs as much as it is told, and a template that is costly to match. */
+/* What only tests/hostile and some vectors use: a tool that logs as much as it is told, one that does what its author must
+ * not, a template that is costly to match, and one of files. */
 #include <stdlib.h>
 
 #include "fixtures.h"
@@ -20,6 +21,53 @@ static void flood(mcpl_call *call, const char *arguments, size_t length, void *u
     mcpl_call_reply_text(call, "flooded", MCPL_AUTO_LENGTH);
 }
 
+#define HI \
+    "\"messages\": [{\"role\": \"user\", \"content\": {\"type\": \"text\", \"text\": \"hi\"}}], \"maxTokens\": 1"
+
+/* What mcpline refuses of its author. */
+static const struct {
+    const char *kind;
+    mcpl_ask what;
+    const char *params;
+} MISTAKES[] = {
+    {"nested form", MCPL_ASK_ELICIT,
+     JSON({
+         "message": "Where?",
+         "requestedSchema": {"type": "object", "properties": {"address": {"type": "object", "properties": {}}}}
+     })},
+    {"bad url", MCPL_ASK_ELICIT, JSON({"mode": "url", "message": "Go", "url": "not a url"})},
+    {"lonely result", MCPL_ASK_SAMPLE,
+     JSON({
+         "messages": [{"role": "user", "content": [{"type": "tool_result", "toolUseId": "a", "content": []}]}],
+         "maxTokens": 1
+     })},
+    {"priority", MCPL_ASK_SAMPLE, "{" HI ", \"modelPreferences\": {\"costPriority\": 2}}"},
+    {"context", MCPL_ASK_SAMPLE, "{" HI ", \"includeContext\": \"thisServer\"}"},
+};
+
+static void mistake(mcpl_call *call, const char *arguments, size_t length, void *user) {
+    (void)user;
+    if (says(arguments, length, "/kind", "reserved code")) {
+        mcpl_call_fail_rpc(call, -32050, "secret-detail-7c1f", NULL, 0);
+        return;
+    }
+    for (size_t index = 0; index < COUNT(MISTAKES); index++) {
+        if (!says(arguments, length, "/kind", MISTAKES[index].kind)) {
+            continue;
+        }
+        char *answer = NULL;
+        if (mcpl_call_ask_wait(call, "wrong", MISTAKES[index].what, MISTAKES[index].params, MCPL_AUTO_LENGTH, &answer,
+                               NULL) == MCPL_OK) {
+            mcpl_call_reply_text(call, "answered", MCPL_AUTO_LENGTH);
+        } else {
+            mcpl_call_fail_with(call, mcpl_last_error());
+        }
+        mcpl_string_free(answer);
+        return;
+    }
+    mcpl_call_fail_rpc(call, -32602, "no mistake", NULL, 0);
+}
+
 static void logs(mcpl_call *call, const char *arguments, size_t length, void *user) {
     (void)user;
     mcpl_call_reply_text(call, arguments, length);
@@ -34,10 +82,17 @@ static const tool TOOLS[] = {
          "required": ["count", "size"]
      }),
      .handler = flood},
+    {.name = "test_mistake",
+     .description = "Does what its author must not",
+     .input = JSON({"type": "object", "properties": {"kind": {"type": "string"}}, "required": ["kind"]}),
+     .handler = mistake},
 };
 
 void add_extras(everything *everything) {
     add_tools(everything, TOOLS, COUNT(TOOLS));
+    must(mcpl_server_add_resource_template(everything->server, "file:///extras/{name}", "extras", "application/json",
+                                           logs, everything, NULL),
+         "the template of files");
     must(mcpl_server_add_resource_template(everything->server, "log://{host}-{day}-{name}", "logs", "application/json",
                                            logs, everything, NULL),
          "the template of logs");

@@ -15,7 +15,7 @@ static void exception(mcpl_call *call, const char *arguments, size_t length, voi
 
 static void protocol_error(mcpl_call *call, const char *arguments, size_t length, void *user) {
     (void)arguments, (void)length, (void)user;
-    mcpl_call_fail_rpc(call, -32050, "deliberate protocol error", JSON({"reason": "fixture"}), MCPL_AUTO_LENGTH);
+    mcpl_call_fail_rpc(call, -31050, "deliberate protocol error", JSON({"reason": "fixture"}), MCPL_AUTO_LENGTH);
 }
 
 static void missing_capability(mcpl_call *call, const char *arguments, size_t length, void *user) {

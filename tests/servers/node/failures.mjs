@@ -15,7 +15,7 @@ export function addFailureTools(server) {
   });
 
   server.tool("test_protocol_error", { description: "Answers with a JSON-RPC error" }, () => {
-    throw new RpcError(-32050, "deliberate protocol error", { reason: "fixture" });
+    throw new RpcError(-31050, "deliberate protocol error", { reason: "fixture" });
   });
 
   server.tool("test_missing_capability", { description: "Needs a client that can sample" }, (_, ctx) => {

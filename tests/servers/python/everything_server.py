@@ -244,7 +244,7 @@ async def test_exception() -> None:
 @server.tool
 async def test_protocol_error() -> None:
     """Answers with a JSON-RPC error."""
-    raise Error(-32050, "deliberate protocol error", {"reason": "fixture"})
+    raise Error(-31050, "deliberate protocol error", {"reason": "fixture"})
 
 
 @server.tool
@@ -930,6 +930,32 @@ if options.extras:
             # As a handler does that works meanwhile: the stream is open, and read if anybody reads.
             await asyncio.sleep(0)
         return "flooded"
+
+    @server.tool
+    async def test_mistake(kind: str, ctx: Context) -> str:
+        """Does what its author must not."""
+        key = "wrong"
+        if kind == "reserved code":
+            raise Error(-32050, "secret-detail-7c1f")
+        if kind == "nested form":
+            await ctx.elicit("Where?", form(address={"type": "object", "properties": {}}), key=key)
+        elif kind == "bad url":
+            await ctx.elicit_url("Go", "not a url", key=key)
+        elif kind == "lonely result":
+            result = {"type": "tool_result", "toolUseId": "a", "content": []}
+            await ctx.sample([{"role": "user", "content": [result]}], max_tokens=1, key=key)
+        elif kind == "priority":
+            await ctx.sample("hi", max_tokens=1, model_preferences={"costPriority": 2}, key=key)
+        elif kind == "context":
+            await ctx.sample("hi", max_tokens=1, include_context="thisServer", key=key)
+        else:
+            raise Error(-32602, f"no mistake: {kind}")
+        return "answered"
+
+    @server.resource("file:///extras/{name}", name="extras", mime_type="application/json")
+    async def extras(name: str) -> dict[str, Any]:
+        """Files by their names."""
+        return {"name": name}
 
     @server.resource("log://{host}-{day}-{name}", name="logs", mime_type="application/json")
     async def logs(host: str, day: str, name: str) -> dict[str, Any]:

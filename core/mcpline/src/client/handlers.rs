@@ -8,6 +8,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use mcpline_protocol::checks;
 use mcpline_protocol::client::check_question;
 use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
 use mcpline_protocol::vocabulary::{
@@ -84,7 +85,14 @@ impl Handlers {
         let lists_roots = method == "roots/list";
         let (peer, alive) = (self.peer, self.tasks.begin());
         Box::pin(async move {
-            let answer = asked(answerer, params.clone(), alive).await?;
+            let answer = asked(answerer, params.clone(), alive).await;
+            let answer = answer.map_err(unreserved)?;
+            if let Some(Err(reason)) = answer.member("_meta").map(|given| checks::meta(&given)) {
+                tracing::error!("the answer of the host was not sent: {reason}");
+                return Err(RpcError::internal_error(
+                    "the answer of the host is invalid",
+                ));
+            }
             if lists_roots {
                 return fitted_roots(answer).map_err(|error| {
                     tracing::warn!("the answer to roots/list was not sent: {error}");
@@ -109,6 +117,20 @@ impl Handlers {
             })
         })
     }
+}
+
+/// The error of a handler, unless its code is the protocol's to define.
+fn unreserved(error: RpcError) -> RpcError {
+    if !error.code.is_reserved() {
+        return error;
+    }
+    tracing::error!(
+        code = error.code.0,
+        said = %error.message,
+        "a handler of the host failed with a code that is reserved for the protocol (-32020 to -32099): use one outside of \
+         -32768 to -32000"
+    );
+    RpcError::internal_error("the handler of the host failed")
 }
 
 /// What a handler answers. A panic of it is an internal error: in a task of its own it ends that task alone.
@@ -268,6 +290,43 @@ pub fn sampling_refused(message: impl Into<String>) -> RpcError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[runtimes::test]
+    async fn what_the_protocol_keeps_for_itself_is_no_answer_of_a_handler() {
+        let answered = |outcome: Result<&'static str, i64>| {
+            let handlers = Handlers {
+                elicit: Some(Arc::new(move |_| {
+                    Box::pin(async move {
+                        outcome
+                            .map(Raw::from_trusted)
+                            .map_err(|code| RpcError::new(ErrorCode(code), "a detail"))
+                    })
+                })),
+                ..Handlers::default()
+            };
+            let mut handlers = handlers;
+            handlers.capabilities.elicitation = Some(Default::default());
+            handlers.answer("elicitation/create", Some(Raw::from_trusted("{}")))
+        };
+        for code in [-32_023, -32_042, -32_099] {
+            let error = answered(Err(code)).await.expect_err("an error");
+            assert_eq!(error.code, ErrorCode::INTERNAL_ERROR, "{code}");
+            assert!(!error.message.contains("detail"), "{error}");
+        }
+        for code in [-1, -32_000, -32_021, -31_050] {
+            let error = answered(Err(code)).await.expect_err("an error");
+            assert_eq!(error.code.0, code);
+        }
+        let fine = r#"{"action":"decline","_meta":{"example.com/a":1}}"#;
+        assert_eq!(answered(Ok(fine)).await.expect("an answer").as_str(), fine);
+        for bad in [
+            r#"{"action":"decline","_meta":{"a b":1}}"#,
+            r#"{"action":"decline","_meta":{"dev.mcp/a":1}}"#,
+        ] {
+            let error = answered(Ok(bad)).await.expect_err(bad);
+            assert_eq!(error.code, ErrorCode::INTERNAL_ERROR, "{bad}");
+        }
+    }
 
     #[runtimes::test]
     async fn roots_of_any_handler_are_checked_before_they_are_sent() {

@@ -35,6 +35,7 @@ mod tool_calls;
 
 use std::sync::Arc;
 
+use mcpline_protocol::checks;
 use mcpline_protocol::client::Opened;
 use mcpline_protocol::vocabulary::{Implementation, ServerCapabilities};
 use mcpline_protocol::wire::{Method, Notification};
@@ -185,6 +186,9 @@ impl Client {
     pub async fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), ClientError> {
         if Method::parse(method) == Method::NotificationsRootsListChanged {
             self.inner().handlers.check_roots_change()?;
+        }
+        if let Some(given) = params.and_then(|params| params.member("_meta")) {
+            checks::meta(&given).map_err(ClientError::Misuse)?;
         }
         self.inner().session().await?.tell(method, params)
     }

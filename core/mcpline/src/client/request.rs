@@ -4,6 +4,7 @@
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use mcpline_protocol::checks;
 use mcpline_protocol::client::{
     Ask, CallTimeouts, InputNeeded, OutputCheck, ToolPage, asks_for_input, is_cacheable,
     is_header_mismatch,
@@ -37,6 +38,9 @@ impl Inner {
         params: Option<&Raw>,
         options: &RequestOptions,
     ) -> Result<Raw, ClientError> {
+        if let Some(given) = &options.meta {
+            checks::meta(given).map_err(ClientError::Misuse)?;
+        }
         let name = Method::parse(method);
         let cached = self.settings.cache && is_cacheable(&name);
         if cached && !options.fresh {

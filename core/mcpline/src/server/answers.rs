@@ -73,7 +73,11 @@ pub(super) fn check_shape(method: AskMethod, answer: &Raw) -> Result<(), String>
             _ => Err("action must be accept, decline or cancel".into()),
         },
         AskMethod::Sample => {
-            member("role", Kind::String)?;
+            let role = answer.member("role");
+            let role = role.as_ref().and_then(Raw::string_value);
+            if !matches!(role.as_deref(), Some("user" | "assistant")) {
+                return Err("role must be user or assistant".into());
+            }
             member("model", Kind::String)?;
             match answer.member("content").map(|content| content.kind()) {
                 Some(Kind::Object | Kind::Array) => Ok(()),

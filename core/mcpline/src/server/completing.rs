@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use mcpline_protocol::checks;
 use mcpline_protocol::schema::{CompiledSchema, Violation};
 use mcpline_protocol::session::{AskError, Finished};
 use mcpline_protocol::vocabulary::CacheScope;
@@ -61,6 +62,10 @@ enum Checked {
 fn fail(call: &Arc<CallState>, error: HandlerError) {
     let error = match error {
         HandlerError::UrlElicitationRequired(urls) => visits::require(call, urls),
+        HandlerError::Rpc(error) if error.code.is_reserved() => match visits::named_by(&error) {
+            Some(urls) => visits::require(call, urls),
+            None => return answer(call, Err(&reserved(call, &error))),
+        },
         error => error,
     };
     match error {
@@ -199,6 +204,9 @@ fn check_output(call: &CallState, reply: &Reply) -> Checked {
     if !fits {
         return Checked::Instead(internal(call, "the handler's result is of the wrong kind"));
     }
+    if let Err(reason) = check_content(reply) {
+        return Checked::Instead(internal(call, &reason));
+    }
     let (Reply::Tool(tool), Target::Tool(entry)) = (reply, &call.target) else {
         return Checked::Fits;
     };
@@ -217,6 +225,31 @@ fn check_output(call: &CallState, reply: &Reply) -> Checked {
         Some(Err(violation)) => Checked::Instead(misfit(call, &violation)),
         None => Checked::Unknown(schema.clone(), structured.clone()),
     }
+}
+
+/// Checks what no client may be sent, whatever the schema of the tool says.
+fn check_content(reply: &Reply) -> Result<(), String> {
+    let (content, meta) = match reply {
+        Reply::Tool(reply) => (reply.content.as_ref(), reply.meta.as_ref()),
+        Reply::Resource(reply) => (Some(&reply.contents), reply.meta.as_ref()),
+        Reply::Prompt(reply) => (Some(&reply.messages), reply.meta.as_ref()),
+        Reply::Completion(_) | Reply::InputRequired(_) => (None, None),
+    };
+    content.map_or(Ok(()), checks::content)?;
+    meta.map_or(Ok(()), checks::meta)
+}
+
+/// What is answered in place of a handler's error whose code is the protocol's to define.
+fn reserved(call: &CallState, error: &RpcError) -> RpcError {
+    tracing::error!(
+        method = call.method.as_str(),
+        name = call.name(),
+        code = error.code.0,
+        said = %error.message,
+        "a handler failed with a code that is reserved for the protocol (-32020 to -32099): use one outside of -32768 to \
+         -32000, and `UrlElicitationRequired` to send a user to a URL"
+    );
+    RpcError::internal_error(format!("{} failed", call.method.as_str()))
 }
 
 fn misfit(call: &CallState, violation: &Violation) -> Result<Reply, RpcError> {

@@ -6,8 +6,10 @@ use std::sync::atomic::AtomicBool;
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::checks;
 use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::Admitted;
+use mcpline_protocol::vocabulary::JsonObject;
 use mcpline_protocol::wire::header::Field;
 use mcpline_protocol::wire::{Kind, Method, Params, Raw};
 
@@ -263,6 +265,8 @@ fn prompt(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, 
             return Err(RpcError::invalid_params("params.arguments must be an object").into());
         }
     };
+    let arguments = texts(arguments)
+        .map_err(|reason| RpcError::invalid_params(format!("the prompt {name}: {reason}")))?;
     for argument in entry.prompt.arguments.iter().flatten() {
         if argument.required == Some(true) && arguments.member(&argument.name).is_none() {
             return Err(RpcError::invalid_params(format!(
@@ -273,6 +277,25 @@ fn prompt(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, 
         }
     }
     Ok((Target::Prompt(entry.clone()), arguments))
+}
+
+/// The arguments of a prompt, which are strings. One that is null is absent.
+fn texts(arguments: Raw) -> Result<Raw, String> {
+    let mut has_null = false;
+    for (name, value) in arguments.members().into_iter().flatten() {
+        match value.kind() {
+            Kind::String => {}
+            Kind::Null => has_null = true,
+            _ => return Err(format!("the argument {name} must be a string")),
+        }
+    }
+    if !has_null {
+        return Ok(arguments);
+    }
+    let given: Result<JsonObject, _> = arguments.decode();
+    let mut given = given.map_err(|error| error.to_string())?;
+    given.retain(|_, value| !value.is_null());
+    Raw::from_serialize(&given).map_err(|error| error.to_string())
 }
 
 /// The resource with this URI; `None` if it takes long to tell which template makes it.
@@ -335,6 +358,8 @@ fn template(seat: &Seat, uri: &str, matched: Matched) -> Result<(Target, Raw), R
         return Err(RpcError::resource_not_found(seat.peer.revision, uri).into());
     };
     permit(seat, &entry.options.scopes)?;
+    checks::check_file_path(entry.pattern.as_str(), uri, &variables)
+        .map_err(|reason| RpcError::invalid_params(format!("params.uri: {reason}")))?;
     let variables = Raw::from_serialize(&variables)
         .map_err(|error| RpcError::internal_error(error.to_string()))?;
     Ok((Target::Template(entry), variables))

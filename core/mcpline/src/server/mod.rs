@@ -39,6 +39,7 @@ mod visits;
 use std::future::Future;
 
 use mcpline_protocol::adapt;
+use mcpline_protocol::checks;
 use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::Change;
 use mcpline_protocol::uri_template::UriTemplate;
@@ -171,7 +172,8 @@ impl Server {
     /// # Errors
     ///
     /// If the name is taken; if a schema doesn't compile, refers to something outside of itself, is of
-    /// an unknown dialect or exceeds the bounds; if an `x-mcp-header` breaks its rules.
+    /// an unknown dialect or exceeds the bounds; if an `x-mcp-header` breaks its rules; if it must run as a task; if its
+    /// `_meta` has a malformed or reserved key.
     pub fn add_tool(
         &self,
         mut tool: Tool,
@@ -189,6 +191,7 @@ impl Server {
             );
         }
         options.check()?;
+        checks::tool(&tool).map_err(|reason| Error::misuse(format!("tool {name:?}: {reason}")))?;
         let schema_error = |which: &str, error: &dyn std::fmt::Display| {
             Error::misuse(format!(
                 "the {which} of the tool {name} is unusable: {error}"
@@ -258,7 +261,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If the URI is taken.
+    /// If the URI is taken or none (RFC 3986), annotations have values that they may not have, or `_meta` has a malformed or
+    /// reserved key.
     pub fn add_resource(&self, resource: Resource, handler: Arc<dyn Handler>) -> Result<(), Error> {
         self.add_resource_with(resource, ResourceOptions::default(), handler)
     }
@@ -267,7 +271,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If the URI is taken.
+    /// As for [`Server::add_resource`].
     pub fn add_resource_with(
         &self,
         resource: Resource,
@@ -276,6 +280,8 @@ impl Server {
     ) -> Result<(), Error> {
         options.check()?;
         let uri = resource.uri.clone();
+        checks::resource(&resource)
+            .map_err(|reason| Error::misuse(format!("resource {uri:?}: {reason}")))?;
         let entry = ResourceEntry {
             resource,
             options,
@@ -318,9 +324,13 @@ impl Server {
 
     /// Adds a resource template (RFC 6570). Clients that are connected are told.
     ///
+    /// Variables come to the handler percent-decoded. Of a template of `file:` URIs, paths with `..` segments are refused
+    /// before the handler is called, and those that begin at the root anew below a directory; what other URIs mean is the
+    /// handler's to check.
+    ///
     /// # Errors
     ///
-    /// If it is taken, or isn't a URI template.
+    /// If it is taken, isn't a URI template, or makes URIs without a valid scheme; else as for [`Server::add_resource`].
     pub fn add_resource_template(
         &self,
         template: ResourceTemplate,
@@ -333,7 +343,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If it is taken, or isn't a URI template.
+    /// As for [`Server::add_resource_template`].
     pub fn add_resource_template_with(
         &self,
         template: ResourceTemplate,
@@ -344,6 +354,8 @@ impl Server {
         let text = template.uri_template.clone();
         let pattern = UriTemplate::parse(&text)
             .map_err(|error| Error::misuse(format!("{text} is no URI template: {error}")))?;
+        checks::resource_template(&template)
+            .map_err(|reason| Error::misuse(format!("resource template {text:?}: {reason}")))?;
         let entry = TemplateEntry {
             template,
             pattern,
@@ -390,7 +402,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If the name is taken.
+    /// If the name is taken, or `_meta` has a malformed or reserved key.
     pub fn add_prompt(&self, prompt: Prompt, handler: Arc<dyn Handler>) -> Result<(), Error> {
         self.add_prompt_with(prompt, PromptOptions::default(), handler)
     }
@@ -408,6 +420,8 @@ impl Server {
     ) -> Result<(), Error> {
         options.check()?;
         let name = prompt.name.clone();
+        checks::prompt(&prompt)
+            .map_err(|reason| Error::misuse(format!("prompt {name:?}: {reason}")))?;
         let entry = PromptEntry {
             prompt,
             options,

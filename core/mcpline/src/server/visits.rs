@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use mcpline_protocol::checks::{self, Visit};
 use mcpline_protocol::session::Need;
-use mcpline_protocol::vocabulary::{ElicitMode, ElicitParams};
+use mcpline_protocol::vocabulary::{ElicitMode, ElicitParams, UrlElicitationRequired};
 use mcpline_protocol::wire::Raw;
 use mcpline_protocol::{ErrorCode, RpcError};
 
@@ -14,6 +15,9 @@ use super::reply::{AskMethod, HandlerError, InputRequest, InputRequired};
 
 /// What becomes of [`HandlerError::UrlElicitationRequired`] toward this client.
 pub(super) fn require(call: &Arc<CallState>, mut visits: Vec<ElicitParams>) -> HandlerError {
+    if let Err(reason) = visits.iter().try_for_each(check) {
+        return HandlerError::Internal(format!("UrlElicitationRequired: {reason}"));
+    }
     let seat = call.seat();
     for visit in &mut visits {
         visit.mode = Some(ElicitMode::Url);
@@ -28,6 +32,36 @@ pub(super) fn require(call: &Arc<CallState>, mut visits: Vec<ElicitParams>) -> H
         }
         _ => HandlerError::Tool(in_words(&visits)),
     }
+}
+
+/// The visits that a handler's error names, if it is the error of 2025-11-25: one that came from another server, for instance.
+pub(super) fn named_by(error: &RpcError) -> Option<Vec<ElicitParams>> {
+    if error.code != ErrorCode::URL_ELICITATION_REQUIRED {
+        return None;
+    }
+    let required: UrlElicitationRequired = error.data.as_ref()?.decode().ok()?;
+    let visits = required.elicitations;
+    (!visits.is_empty() && visits.iter().all(|visit| check(visit).is_ok())).then_some(visits)
+}
+
+/// Checks that this is a visit, with a URL, and no form.
+fn check(visit: &ElicitParams) -> Result<(), String> {
+    if visit.mode == Some(ElicitMode::Form) || visit.requested_schema.is_some() {
+        return Err("a form is no visit: ask with `elicit`".to_owned());
+    }
+    let url = visit.url.as_deref().unwrap_or_default();
+    if checks::visit(url)? == Visit::Insecure {
+        warn_of(url);
+    }
+    Ok(())
+}
+
+/// URLs should be https outside of development (2025-11-25, `client/elicitation`, safe URL handling).
+pub(super) fn warn_of(url: &str) {
+    tracing::warn!(
+        url,
+        "a user is sent to a URL that is not https: clients may refuse it"
+    );
 }
 
 fn as_questions(visits: &[ElicitParams]) -> InputRequired {

@@ -21,49 +21,6 @@ pub enum CannotAsk {
     /// The revision has no tools in sampling.
     #[error("the client's protocol revision has no tools in sampling")]
     SamplingTools,
-    /// A message has results of tools and something else.
-    #[error("a message with tool_result blocks must have nothing else")]
-    MixedToolResults,
-    /// A use of a tool has no result in the message behind it, or a result no use in the message before it.
-    #[error(
-        "each tool_use must be followed by its tool_result in the next message, and by nothing else"
-    )]
-    UnbalancedToolUse,
-}
-
-/// Compares uses of tools and their results in the messages of `sampling/createMessage` (2025-11-25, `client/sampling`,
-/// message content constraints). What isn't of a message's shape is passed over.
-///
-/// # Errors
-/// If they don't belong together as the specification wants it.
-pub fn check_tool_messages(params: &JsonObject) -> Result<(), CannotAsk> {
-    let messages = params.get("messages").and_then(Value::as_array);
-    let mut open: Vec<&str> = Vec::new();
-    for message in messages.into_iter().flatten() {
-        let content = message.get("content").unwrap_or(&Value::Null);
-        let blocks = content
-            .as_array()
-            .map_or(std::slice::from_ref(content), Vec::as_slice);
-        let of_kind = |kind: &'static str, id: &'static str| {
-            let these = blocks.iter().filter(move |block| block["type"] == kind);
-            these.map(move |block| block[id].as_str().unwrap_or_default())
-        };
-        let mut results: Vec<&str> = of_kind("tool_result", "toolUseId").collect();
-        if !results.is_empty() && results.len() < blocks.len() {
-            return Err(CannotAsk::MixedToolResults);
-        }
-        results.sort_unstable();
-        open.sort_unstable();
-        if results != open {
-            return Err(CannotAsk::UnbalancedToolUse);
-        }
-        open = of_kind("tool_use", "id").collect();
-    }
-    if open.is_empty() {
-        Ok(())
-    } else {
-        Err(CannotAsk::UnbalancedToolUse)
-    }
 }
 
 /// Rewrites the parameters of `elicitation/create` as a client of `revision` reads them.
@@ -177,60 +134,6 @@ mod tests {
         AudioContent, Choice, CreateMessageParams, ElicitMode, ElicitParams, FieldSchema,
         FormSchema, Role, SamplingContent, SamplingMessage, Tool, ToolUseContent,
     };
-
-    #[test]
-    fn uses_of_tools_and_their_results_belong_together() {
-        let text = || json!({"role": "user", "content": {"type": "text", "text": "hi"}});
-        let uses = |ids: &[&str]| {
-            let blocks = ids
-                .iter()
-                .map(|id| json!({"type": "tool_use", "id": id, "name": "t", "input": {}}));
-            json!({"role": "assistant", "content": blocks.collect::<Vec<_>>()})
-        };
-        let results = |ids: &[&str]| {
-            let blocks = ids
-                .iter()
-                .map(|id| json!({"type": "tool_result", "toolUseId": id, "content": []}));
-            json!({"role": "user", "content": blocks.collect::<Vec<_>>()})
-        };
-        let check = |messages: Value| {
-            let params = json!({ "messages": messages });
-            check_tool_messages(params.as_object().expect("an object"))
-        };
-        assert_eq!(check(json!([text(), text()])), Ok(()));
-        assert_eq!(
-            check(json!([
-                text(),
-                uses(&["a", "b"]),
-                results(&["b", "a"]),
-                text()
-            ])),
-            Ok(())
-        );
-        let mut mixed = results(&["a"]);
-        mixed["content"]
-            .as_array_mut()
-            .expect("a list")
-            .push(text()["content"].take());
-        assert_eq!(
-            check(json!([uses(&["a"]), mixed])),
-            Err(CannotAsk::MixedToolResults)
-        );
-        for unbalanced in [
-            json!([text(), uses(&["a"])]),
-            json!([uses(&["a"]), text(), results(&["a"])]),
-            json!([uses(&["a", "b"]), results(&["a"])]),
-            json!([uses(&["a"]), results(&["b"])]),
-            json!([text(), results(&["a"])]),
-        ] {
-            assert_eq!(
-                check(unbalanced.clone()),
-                Err(CannotAsk::UnbalancedToolUse),
-                "{unbalanced}"
-            );
-        }
-        assert_eq!(check(json!("no list")), Ok(()));
-    }
 
     fn form() -> ElicitParams {
         let schema = FormSchema::new()

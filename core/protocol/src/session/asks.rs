@@ -46,6 +46,9 @@ pub enum AskError {
     /// The client's revision has no words for the question.
     #[error("{0}")]
     Inexpressible(CannotAsk),
+    /// The author's parameters are not what the protocol allows; nothing was sent.
+    #[error("the question is invalid: {0}")]
+    InvalidParams(String),
     /// Questions may be put only in the course of `tools/call`, `prompts/get` and `resources/read`.
     #[error("a client can be asked only while it calls a tool, gets a prompt or reads a resource")]
     OutsideCall,

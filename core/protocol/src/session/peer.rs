@@ -103,21 +103,14 @@ impl Peer {
     /// Whether the client can be asked for this: it declared the capability, and the revision has it.
     pub fn can(&self, need: Need) -> bool {
         let features = self.revision.features();
-        // What is null is absent.
-        let member = |object: &Raw, name: &str| {
-            let value = object.member(name);
-            value.filter(|value| value.as_bytes() != b"null")
-        };
-        let capability = |name: &str| member(&self.capabilities, name);
-        let nested = |name: &str, inner: &str| {
-            capability(name).is_some_and(|value| member(&value, inner).is_some())
-        };
+        let capability = |name: &str| present(&self.capabilities, name);
+        let nested = |name: &str, inner: &str| self.declares(name, inner);
         match need {
             Need::ElicitForm => {
                 // An empty object means form mode (2025-11-25, client/elicitation, capabilities).
                 features.elicitation
                     && capability("elicitation").is_some_and(|value| {
-                        member(&value, "form").is_some() || member(&value, "url").is_none()
+                        present(&value, "form").is_some() || present(&value, "url").is_none()
                     })
             }
             Need::ElicitUrl => features.url_elicitation && nested("elicitation", "url"),
@@ -127,6 +120,22 @@ impl Peer {
             Need::Nothing => true,
         }
     }
+
+    /// Whether sampling may include the context of servers: from 2025-11-25 on only if the client declared that it can
+    /// (`client/sampling`, capabilities).
+    pub fn takes_context(&self) -> bool {
+        !self.revision.features().sampling_tools || self.declares("sampling", "context")
+    }
+
+    fn declares(&self, capability: &str, inner: &str) -> bool {
+        let capability = present(&self.capabilities, capability);
+        capability.is_some_and(|value| present(&value, inner).is_some())
+    }
+}
+
+/// What is null is absent.
+fn present(object: &Raw, name: &str) -> Option<Raw> {
+    object.member(name).filter(|value| !value.is_null())
 }
 
 /// The result of `initialize` toward a client of this revision.

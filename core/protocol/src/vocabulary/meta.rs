@@ -50,6 +50,37 @@ pub fn is_valid_key(key: &str) -> bool {
     name && prefix.is_none_or(|prefix| prefix.split('.').all(label)) && !key.is_empty()
 }
 
+/// The prefix of the keys that the specification and its official extensions define.
+const OWN_PREFIX: &str = "io.modelcontextprotocol";
+
+/// Checks a key that an author or a host gives. Keys of the specification and of its official extensions pass.
+///
+/// A name may have further slashes within, which the specification has not: what hosts define themselves has them, such as
+/// `openai/toolInvocation/invoking`.
+///
+/// # Errors
+/// It is malformed, or its prefix is reserved.
+pub fn check_key(key: &str) -> Result<(), String> {
+    let (prefix, name) = key.split_once('/').unwrap_or((key, ""));
+    let is_valid = match name.contains('/') {
+        false => is_valid_key(key),
+        true => name
+            .split('/')
+            .all(|part| !part.is_empty() && is_valid_key(&format!("{prefix}/{part}"))),
+    };
+    if !is_valid {
+        return Err(format!(
+            "the key {key:?} of `_meta` is malformed: it needs the form `name` or `com.example/name`"
+        ));
+    }
+    if key.contains('/') && prefix != OWN_PREFIX && is_reserved_key(key) {
+        return Err(format!(
+            "the key {key:?} of `_meta` has a prefix that is reserved for the Model Context Protocol"
+        ));
+    }
+    Ok(())
+}
+
 /// Whether `identifier` can name an extension: a key with a prefix (2026-07-28, `basic/versioning`, extension
 /// negotiation).
 pub fn is_extension_identifier(identifier: &str) -> bool {
@@ -99,6 +130,40 @@ mod tests {
             "", "-a", "a-", "a b", ".com/x", "com./x", "1com/x", "com-/x", "a/b/c", "/x", "é",
         ] {
             assert!(!is_valid_key(key), "{key}");
+        }
+    }
+
+    #[test]
+    fn keys_that_authors_give_are_well_formed_and_not_reserved() {
+        for key in [
+            "a",
+            "example.com/answer",
+            "com.example/",
+            "io.modelcontextprotocol/ui",
+            PROGRESS_TOKEN,
+            TRACEPARENT,
+            "openai/outputTemplate",
+            "openai/toolInvocation/invoking",
+            "ui/resourceUri",
+            "com.example.mcp/x",
+        ] {
+            assert_eq!(check_key(key), Ok(()), "{key}");
+        }
+        for key in [
+            "",
+            "bad key",
+            "-a",
+            "/x",
+            "1com/x",
+            "a//b",
+            "a/b/",
+            "openai/a/-b",
+            "dev.mcp/",
+            "com.mcp.tools/x",
+            "org.modelcontextprotocol.api/x",
+            "io.modelcontextprotocol.x/y",
+        ] {
+            assert!(check_key(key).is_err(), "{key}");
         }
     }
 

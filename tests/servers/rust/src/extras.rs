@@ -1,16 +1,64 @@
-//! What only `tests/hostile` uses: a tool that logs as much as it is told, and a template that is costly to match.
+//! What only `tests/hostile` and some vectors use: a tool that logs as much as it is told, one that does what its author must
+//! not, a template that is costly to match, and one of files.
 
 use mcpline::protocol::vocabulary::{LoggingLevel, ResourceTemplate};
 use mcpline::protocol::wire::Raw;
-use mcpline::{Context, Error, Server};
+use mcpline::protocol::{ErrorCode, RpcError};
+use mcpline::{Ask, AskMethod, Context, Error, HandlerError, Server};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 #[derive(Deserialize, JsonSchema)]
 struct Flood {
     count: usize,
     size: usize,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Mistake {
+    kind: String,
+}
+
+/// Does what mcpline refuses of its author.
+async fn mistake(kind: &str, ctx: &Context) -> Result<&'static str, HandlerError> {
+    let say = |content: Value| json!({"messages": [{"role": "user", "content": content}], "maxTokens": 1});
+    let hi = || say(json!({"type": "text", "text": "hi"}));
+    let (method, params) = match kind {
+        "reserved code" => {
+            return Err(RpcError::new(ErrorCode(-32_050), "secret-detail-7c1f").into());
+        }
+        "nested form" => {
+            let fields = json!({"address": {"type": "object", "properties": {}}});
+            let form = json!({"type": "object", "properties": fields});
+            (
+                AskMethod::Elicit,
+                json!({"message": "Where?", "requestedSchema": form}),
+            )
+        }
+        "bad url" => {
+            let visit = json!({"mode": "url", "message": "Go", "url": "not a url"});
+            (AskMethod::Elicit, visit)
+        }
+        "lonely result" => {
+            let result = json!({"type": "tool_result", "toolUseId": "a", "content": []});
+            (AskMethod::Sample, say(json!([result])))
+        }
+        "priority" => {
+            let mut params = hi();
+            params["modelPreferences"] = json!({"costPriority": 2});
+            (AskMethod::Sample, params)
+        }
+        "context" => {
+            let mut params = hi();
+            params["includeContext"] = "thisServer".into();
+            (AskMethod::Sample, params)
+        }
+        other => return Err(RpcError::invalid_params(format!("no mistake: {other}")).into()),
+    };
+    let params = Raw::from_serialize(&params).ok();
+    ctx.ask(Ask::new(method, params).with_key("wrong")).await?;
+    Ok("answered")
 }
 
 /// Adds these features.
@@ -30,9 +78,20 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
                 "flooded"
             },
         )
+        .tool(
+            "test_mistake",
+            "Does what its author must not",
+            |args: Mistake, ctx: Context| async move { mistake(&args.kind, &ctx).await },
+        )
         .resource_template(
             ResourceTemplate::new("log://{host}-{day}-{name}", "logs")
                 .with_description("Logs of a host")
+                .with_mime_type("application/json"),
+            |variables: Value, _: Context| async move { variables.to_string() },
+        )
+        .resource_template(
+            ResourceTemplate::new("file:///extras/{name}", "extras")
+                .with_description("Files by their names")
                 .with_mime_type("application/json"),
             |variables: Value, _: Context| async move { variables.to_string() },
         );

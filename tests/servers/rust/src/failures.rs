@@ -34,7 +34,7 @@ pub(crate) fn add(server: &Server) -> Result<(), Error> {
             "test_protocol_error",
             "Fails with a JSON-RPC error",
             |_: Nothing, _: Context| async {
-                let error = RpcError::new(ErrorCode(-32050), "deliberate protocol error")
+                let error = RpcError::new(ErrorCode(-31_050), "deliberate protocol error")
                     .with_data(&json!({"reason": "fixture"}));
                 Err::<String, _>(HandlerError::Rpc(error))
             },

@@ -14,7 +14,7 @@ pub(crate) struct Book {
     pub(super) pending: Vec<Pending>,
     /// How many questions without a key were asked.
     pub(super) ordinal: u32,
-    /// How often each of the author's keys was used.
+    /// The keys that questions have.
     pub(super) used: Vec<String>,
     pub(super) round: u32,
     /// A flush is on its way: questions asked until then share its round.
@@ -48,19 +48,22 @@ impl Book {
         params.map(|params| params.as_bytes().len()).sum()
     }
 
-    /// A key that this run has not used: the author's, numbered from the second use on, or the number
-    /// of the question. A replay that asks in the same order arrives at the same keys.
+    /// A key that this run has not used: the author's, or the number of the question, numbered from the second use on. A
+    /// replay that asks in the same order arrives at the same keys.
     pub(super) fn key_for(&mut self, author: Option<String>) -> String {
-        let Some(author) = author else {
+        let base = author.unwrap_or_else(|| {
             self.ordinal += 1;
-            return format!("ask-{}", self.ordinal);
-        };
-        let uses = self.used.iter().filter(|used| **used == author).count();
-        self.used.push(author.clone());
-        match uses {
-            0 => author,
-            uses => format!("{author}#{}", uses + 1),
+            format!("ask-{}", self.ordinal)
+        });
+        let mut key = base.clone();
+        let mut uses = 1;
+        // An author's key may look like one that was numbered.
+        while self.used.contains(&key) {
+            uses += 1;
+            key = format!("{base}#{uses}");
         }
+        self.used.push(key.clone());
+        key
     }
 }
 
@@ -79,5 +82,32 @@ impl Pending {
             method: self.method,
             params: self.params.clone(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_questions_of_a_run_share_a_key() {
+        let given = [
+            Some("a"),
+            None,
+            Some("a"),
+            Some("a#2"),
+            Some("ask-2"),
+            None,
+            Some("a"),
+        ];
+        let mut book = Book::default();
+        let keys: Vec<String> = given
+            .iter()
+            .map(|author| book.key_for(author.map(str::to_owned)))
+            .collect();
+        assert_eq!(
+            keys,
+            ["a", "ask-1", "a#2", "a#2#2", "ask-2", "ask-2#2", "a#3"]
+        );
     }
 }

@@ -1,37 +1,61 @@
 //! Questions in the words of the client's revision, or the reason why it has none for them.
 
-use mcpline_protocol::Revision;
 use mcpline_protocol::adapt::{self, CannotAsk};
-use mcpline_protocol::session::{AskError, Need};
+use mcpline_protocol::checks::{self, Visit};
+use mcpline_protocol::session::{AskError, Need, Peer};
 use mcpline_protocol::vocabulary::JsonObject;
 use mcpline_protocol::wire::Raw;
 use serde_json::Value;
 
 use crate::clock;
 use crate::server::reply::AskMethod;
+use crate::server::visits;
 
-/// The parameters of a question as a client of `revision` reads them. What isn't of a question's shape goes out
+/// Checks the parameters of a question, whomever it is put to.
+///
+/// # Errors
+///
+/// If no client could answer it.
+pub(super) fn check(method: AskMethod, params: Option<&Raw>) -> Result<(), AskError> {
+    let visit = checks::question(method.as_str(), params)
+        .map_err(|reason| AskError::InvalidParams(format!("{}: {reason}", method.as_str())))?;
+    if visit == Some(Visit::Insecure) {
+        let url = params.and_then(|params| params.member("url"));
+        visits::warn_of(&url.as_ref().and_then(Raw::string_value).unwrap_or_default());
+    }
+    Ok(())
+}
+
+/// The parameters of a question as this client reads them. What isn't of a question's shape goes out
 /// as the author wrote it.
 ///
 /// # Errors
 ///
-/// If the revision has no words for it.
+/// If the client's revision has no words for it.
 pub(super) fn fit(
     method: AskMethod,
     params: Option<Raw>,
-    revision: Revision,
+    peer: &Peer,
 ) -> Result<Option<Raw>, AskError> {
     let Some(raw) = &params else { return Ok(None) };
+    let revision = peer.revision;
     let features = revision.features();
     let is_url = || {
         let mode = raw.member("mode");
         mode.is_some_and(|mode| mode.as_str() == "\"url\"")
     };
+    let includes_context = || {
+        let included = raw.member("includeContext");
+        let included = included.as_ref().map(Raw::as_str);
+        matches!(included, Some("\"thisServer\"" | "\"allServers\""))
+    };
     let as_it_is = match method {
         AskMethod::ListRoots => true,
         // The later revisions have all the words for a form.
         AskMethod::Elicit => features.elicitation_enums && !is_url(),
-        AskMethod::Sample => false,
+        AskMethod::Sample => {
+            features.sampling_tools && (peer.takes_context() || !includes_context())
+        }
     };
     if as_it_is {
         return Ok(params);
@@ -40,9 +64,9 @@ pub(super) fn fit(
         return Ok(params);
     };
     if method == AskMethod::Sample {
-        adapt::check_tool_messages(&asked).map_err(cannot)?;
-        if features.sampling_tools {
-            return Ok(params);
+        if !peer.takes_context() && includes_context() {
+            tracing::debug!("includeContext was left out: the client declares no sampling.context");
+            asked.shift_remove("includeContext");
         }
         adapt::create_message_params(&mut asked, revision).map_err(cannot)?;
     } else {
@@ -63,8 +87,6 @@ fn cannot(reason: CannotAsk) -> AskError {
         CannotAsk::Elicitation => AskError::Unsupported(Need::ElicitForm),
         CannotAsk::Url => AskError::Unsupported(Need::ElicitUrl),
         CannotAsk::SamplingTools => AskError::Unsupported(Need::SamplingTools),
-        CannotAsk::MultipleChoice | CannotAsk::MixedToolResults | CannotAsk::UnbalancedToolUse => {
-            AskError::Inexpressible(reason)
-        }
+        CannotAsk::MultipleChoice => AskError::Inexpressible(reason),
     }
 }

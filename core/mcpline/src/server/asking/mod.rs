@@ -75,6 +75,11 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, sink: AskSink) {
         sink(Err(AskError::Cancelled));
         return;
     }
+    // First, so that its author hears of it whatever the client can be asked.
+    if let Err(error) = fitting::check(ask.method, ask.params.as_ref()) {
+        sink(Err(error));
+        return;
+    }
     let seat = call.seat();
     let need = Need::of(ask.method.as_str(), ask.params.as_ref());
     if !seat.peer.can(need) {
@@ -108,7 +113,7 @@ fn ask_on_stream(
         sink(Err(AskError::Cancelled));
         return;
     }
-    let params = match fitting::fit(method, params, seat.peer.revision) {
+    let params = match fitting::fit(method, params, &seat.peer) {
         Ok(params) => params,
         Err(error) => {
             sink(Err(error));
@@ -298,7 +303,7 @@ fn respond_input_required(seat: &Seat, requests: &[InputRequest], sealed: &str) 
                 out.extend_from_slice(request.method.as_str().as_bytes());
                 out.push(b'"');
                 // 2026-07-28 has words for every question.
-                let params = fitting::fit(request.method, request.params.clone(), revision);
+                let params = fitting::fit(request.method, request.params.clone(), &seat.peer);
                 if let Ok(Some(params)) = &params {
                     out.extend_from_slice(b",\"params\":");
                     out.extend_from_slice(params.as_bytes());

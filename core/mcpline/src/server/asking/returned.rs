@@ -11,7 +11,7 @@ use crate::server::completing::{self, respond_error};
 use crate::server::reply::{HandlerError, InputRequired};
 use crate::sync::Arc;
 
-use super::{ask_on_stream, respond_input_required, seal};
+use super::{ask_on_stream, fitting, respond_input_required, seal};
 
 /// Puts the questions that a handler returned, and has it called again with the answers.
 pub(in crate::server) fn put_returned_questions(call: &Arc<CallState>, questions: InputRequired) {
@@ -30,6 +30,9 @@ pub(in crate::server) fn put_returned_questions(call: &Arc<CallState>, questions
         let error = AskError::Limit("too many rounds of questions");
         completing::complete(call, Err(HandlerError::from(error)));
         return;
+    }
+    if let Err(error) = check(&questions) {
+        return completing::complete(call, Err(error));
     }
     let unsupported = questions.requests.iter().find_map(|request| {
         let need = Need::of(request.method.as_str(), request.params.as_ref());
@@ -72,6 +75,26 @@ pub(in crate::server) fn put_returned_questions(call: &Arc<CallState>, questions
     } else {
         gather_answers(call, &seat, questions, round);
     }
+}
+
+/// Checks what no client could answer: that two questions share a key, or one is invalid.
+fn check(questions: &InputRequired) -> Result<(), HandlerError> {
+    let mut keys: Vec<&str> = questions
+        .requests
+        .iter()
+        .map(|asked| asked.key.as_str())
+        .collect();
+    keys.sort_unstable();
+    if let Some(pair) = keys.windows(2).find(|pair| pair[0] == pair[1]) {
+        return Err(HandlerError::Internal(format!(
+            "two of the questions that were returned have the key {:?}",
+            pair[0]
+        )));
+    }
+    for asked in &questions.requests {
+        fitting::check(asked.method, asked.params.as_ref())?;
+    }
+    Ok(())
 }
 
 /// Asks a handshake-era client each returned question and calls the handler again when all are answered.
@@ -156,10 +179,11 @@ fn gather_answers(call: &Arc<CallState>, seat: &Seat, questions: InputRequired, 
 
 impl From<AskError> for HandlerError {
     /// A handler that lets a failed question fail the call: on 2026-07-28 a missing capability is the
-    /// protocol's -32021, everything else is for the model to read.
+    /// protocol's -32021, what the author asked wrongly is for the log, everything else is for the model to read.
     fn from(error: AskError) -> Self {
         match error {
             AskError::Unsupported(need) => Self::Unsupported(need),
+            AskError::InvalidParams(_) => Self::Internal(error.to_string()),
             error => Self::Tool(error.to_string()),
         }
     }

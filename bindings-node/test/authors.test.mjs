@@ -1,0 +1,123 @@
+// What an author gives wrongly is a UsageError where it is given.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Client, InputRequired, RpcError, Server, UsageError } from "mcpline";
+
+const input = { type: "object" };
+const nested = { type: "object", properties: { address: { type: "object" } } };
+const text = (result) => result.content[0].text;
+
+function make() {
+  return new Server({ name: "authors", version: "1" });
+}
+
+test("what is no URI is no resource", () => {
+  const server = make();
+  const wrong = { "": /empty/, notes: /scheme/, "my_app://x": /'_'/, "app://x/y z": /' ' at byte 9/ };
+  for (const [uri, message] of Object.entries(wrong)) {
+    assert.throws(() => server.resource(uri, { name: "r" }, () => ""), { name: "UsageError", message });
+  }
+  assert.throws(() => server.resourceTemplate("notes/{id}", { name: "t" }, () => ""), {
+    name: "UsageError",
+    message: /scheme/,
+  });
+  server.resource("memo:1", { name: "r" }, () => "");
+  assert.throws(() => server.resource("memo:1", { name: "r" }, () => ""), { name: "UsageError", message: /already/ });
+});
+
+test("the name of a prompt is taken once", () => {
+  const server = make();
+  server.prompt("review", {}, () => "one");
+  assert.throws(() => server.prompt("review", {}, () => "two"), { name: "UsageError", message: /review/ });
+});
+
+test("annotations and _meta are checked where they are given", () => {
+  const server = make();
+  const wrong = { priority: 2, audience: ["nobody"], lastModified: "yesterday" };
+  for (const [member, value] of Object.entries(wrong)) {
+    const definition = { name: "r", annotations: { [member]: value } };
+    const message = new RegExp(`annotations.${member}`);
+    assert.throws(() => server.resource("test://a", definition, () => ""), { name: "UsageError", message });
+  }
+  for (const key of ["bad key", "dev.mcp/a", "1com/a"]) {
+    const meta = { [key]: 1 };
+    assert.throws(() => server.tool("tool", { input, meta }, () => ""), { name: "UsageError", message: /_meta/ });
+    assert.throws(() => server.prompt("prompt", { meta }, () => ""), { name: "UsageError", message: /_meta/ });
+    assert.throws(() => server.resource("test://a", { name: "r", meta }, () => ""), {
+      name: "UsageError",
+      message: /_meta/,
+    });
+  }
+  const meta = { "example.com/a": 1, "io.modelcontextprotocol/ui": 2, "openai/toolInvocation/invoked": "x" };
+  server.tool("tool", { input, meta }, () => "");
+});
+
+test("a tool takes an object, and its headers keep their rules", () => {
+  const server = make();
+  for (const schema of [true, { type: "string" }, { type: ["object"] }]) {
+    assert.throws(() => server.tool("tool", { input: schema }, () => ""), UsageError);
+  }
+  const marked = (header, type = "string") => ({ type, "x-mcp-header": header });
+  for (const properties of [
+    { a: marked("") },
+    { a: marked("a b") },
+    { a: marked("A", "number") },
+    { a: marked("A"), b: marked("a") },
+    { a: { type: "array", items: marked("A") } },
+  ]) {
+    const message = /x-mcp-header/;
+    assert.throws(() => server.tool("tool", { input: { type: "object", properties } }, () => ""), {
+      name: "UsageError",
+      message,
+    });
+  }
+});
+
+const HI = { type: "text", text: "hi" };
+const LONELY = { role: "user", content: [{ type: "tool_result", toolUseId: "a", content: [] }] };
+const QUESTIONS = {
+  "requestedSchema.properties.address": (ctx) => ctx.elicit("Where?", nested),
+  "url: ": (ctx) => ctx.elicitUrl("Go", "not a url"),
+  "messages[0]: ": (ctx) => ctx.sample({ messages: [LONELY], maxTokens: 1 }),
+  "`role`": (ctx) => ctx.sample({ messages: [{ role: "system", content: HI }], maxTokens: 1 }),
+  "modelPreferences.speedPriority": (ctx) =>
+    ctx.sample({ messages: [], maxTokens: 1, modelPreferences: { speedPriority: 2 } }),
+};
+
+test("a question that no client could answer fails where it is asked", async () => {
+  const server = make();
+  server.tool("asks", { input }, async ({ told }, ctx) => {
+    const error = await QUESTIONS[told](ctx).catch((error) => error);
+    assert.ok(error instanceof UsageError, String(error));
+    return error.message;
+  });
+  const host = { elicit: () => ({ action: "decline" }), sample: () => ({ role: "user", model: "m", content: HI }) };
+  for (const revision of ["2025-11-25", "2026-07-28"]) {
+    const client = await Client.memory(server, { ...host, revisions: [revision] });
+    for (const told of Object.keys(QUESTIONS)) {
+      const said = text(await client.callTool("asks", { told }));
+      assert.ok(said.includes(told), said);
+    }
+    await client.close();
+  }
+});
+
+test("what is returned or thrown wrongly is not told to the client", async () => {
+  const server = make();
+  const where = { method: "elicitation/create", params: { message: "Where?", requestedSchema: nested } };
+  server.tool("returns", { input }, () => new InputRequired({ where }));
+  server.tool("reserved", { input }, () => {
+    throw new RpcError(-32050, "secret");
+  });
+  const client = await Client.memory(server, { elicit: () => ({ action: "decline" }) });
+  const result = await client.callTool("returns");
+  assert.equal(result.isError, true);
+  assert.equal(text(result), "Error executing tool returns");
+  await assert.rejects(
+    client.callTool("reserved"),
+    (error) => error.rpcCode === -32603 && !error.message.includes("secret"),
+  );
+  await client.close();
+});

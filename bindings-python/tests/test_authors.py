@@ -1,0 +1,184 @@
+"""What an author gives wrongly is a UsageError where it is given."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any
+
+import pytest
+from mcpline import (
+    Context,
+    ElicitRequest,
+    Error,
+    InputRequired,
+    Server,
+    SyncContext,
+    UrlElicitationRequired,
+    UsageError,
+)
+from support import REVISIONS, run, text
+
+NESTED = {"type": "object", "properties": {"address": {"type": "object"}}}
+LONELY = {"role": "user", "content": [{"type": "tool_result", "toolUseId": "a", "content": []}]}
+# What is asked wrongly, and what the error tells.
+QUESTIONS = [
+    (lambda ctx: ctx.elicit("Where?", NESTED), "requestedSchema.properties.address"),
+    (lambda ctx: ctx.elicit_url("Go", "not a url"), "url"),
+    (lambda ctx: ctx.sample([LONELY]), r"messages\[0\]"),
+    (lambda ctx: ctx.sample([{"role": "system", "content": {"type": "text", "text": "hi"}}]), r"messages\[0\]"),
+    (lambda ctx: ctx.sample("hi", model_preferences={"speedPriority": 2}), "modelPreferences.speedPriority"),
+]
+ASKED = [revision for revision in REVISIONS if revision >= "2025-11-25"]
+CAPABILITIES = {"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}}}
+
+
+def make() -> Server:
+    return Server("authors", "1")
+
+
+def nothing() -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("uri", "told"),
+    [
+        ("", "empty"),
+        ("notes", "scheme"),
+        ("my_app://x", "'_'"),
+        ("app://x/y z", "' ' at byte 9"),
+        ("notes/{name}", "scheme"),
+    ],
+)
+def test_what_is_no_uri_is_no_resource(uri, told):
+    server = make()
+
+    def read(name: str = "") -> str:
+        return name
+
+    with pytest.raises(UsageError, match=told):
+        server.resource(uri)(read if "{" in uri else lambda: "")
+
+
+def test_a_uri_with_any_scheme_is_a_resource_once():
+    server = make()
+    for uri in ("memo:1", "db+x://[::1]/y", "test://x/{name}"):
+        server.resource(uri)((lambda name: name) if "{" in uri else (lambda: ""))
+        with pytest.raises(UsageError, match="already"):
+            server.resource(uri)((lambda name: name) if "{" in uri else (lambda: ""))
+
+
+def test_the_name_of_a_prompt_is_taken_once():
+    server = make()
+    server.prompt("review")(lambda: "one")
+    with pytest.raises(UsageError, match="review"):
+        server.prompt("review")(lambda: "two")
+
+
+@pytest.mark.parametrize(
+    "annotations",
+    [{"priority": 2}, {"audience": ["nobody"]}, {"lastModified": "yesterday"}],
+    ids=lambda given: str(given),
+)
+def test_annotations_have_their_values(annotations):
+    with pytest.raises(UsageError, match=f"annotations.{next(iter(annotations))}"):
+        make().resource("test://a", annotations=annotations)(lambda: "")
+
+
+@pytest.mark.parametrize("key", ["bad key", "dev.mcp/a", "1com/a"])
+def test_keys_of_meta_are_checked(key):
+    server = make()
+    for offer in (
+        server.tool("tool", meta={key: 1}),
+        server.prompt("prompt", meta={key: 1}),
+        server.resource("test://a", meta={key: 1}),
+    ):
+        with pytest.raises(UsageError, match="_meta"):
+            offer(lambda: "")
+    server.tool(
+        "tool", meta={"example.com/a": 1, "io.modelcontextprotocol/ui": 2, "openai/toolInvocation/invoked": "x"}
+    )(nothing)
+
+
+@pytest.mark.parametrize("schema", [True, {"type": "string"}, {"type": ["object"]}], ids=str)
+def test_a_tool_takes_an_object(schema):
+    with pytest.raises(UsageError, match="input schema"):
+        make().tool("tool", input_schema=schema)(nothing)
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"a": {"type": "string", "x-mcp-header": ""}},
+        {"a": {"type": "string", "x-mcp-header": "a b"}},
+        {"a": {"type": "number", "x-mcp-header": "A"}},
+        {"a": {"type": "string", "x-mcp-header": "A"}, "b": {"type": "string", "x-mcp-header": "a"}},
+        {"a": {"type": "array", "items": {"type": "string", "x-mcp-header": "A"}}},
+    ],
+    ids=str,
+)
+def test_headers_of_arguments_keep_their_rules(properties):
+    def tool(arguments: dict[str, Any]) -> None: ...
+
+    with pytest.raises(UsageError, match="x-mcp-header"):
+        make().tool("tool", input_schema={"type": "object", "properties": properties})(tool)
+
+
+@pytest.mark.parametrize("revision", ASKED)
+@pytest.mark.parametrize(("ask", "told"), QUESTIONS)
+def test_a_question_that_no_client_could_answer_fails_where_it_is_asked(ask, told, revision):
+    server = make()
+    seen: list[str] = []
+
+    @server.tool
+    async def asks(ctx: Context) -> str:
+        with pytest.raises(UsageError, match=told) as error:
+            await ask(ctx)
+        seen.append(str(error.value))
+        return "told"
+
+    @server.tool
+    def asks_sync(ctx: SyncContext) -> str:
+        with pytest.raises(UsageError, match=told):
+            ask(ctx)
+        return "told"
+
+    async def main() -> None:
+        async with server.test_client(revision=revision, capabilities=CAPABILITIES) as client:
+            assert text(await client.call_tool("asks")) == "told"
+            assert text(await client.call_tool("asks_sync")) == "told"
+
+    run(main())
+    assert len(seen) == 1
+
+
+def test_what_is_returned_or_raised_wrongly_is_for_the_log(caplog):
+    server = make()
+
+    @server.tool
+    async def returns() -> Any:
+        return InputRequired({"where": ElicitRequest("Where?", NESTED)})
+
+    @server.tool
+    async def requires() -> None:
+        raise UrlElicitationRequired(ElicitRequest("Go", url="nowhere"))
+
+    @server.tool
+    async def reserved() -> None:
+        raise Error(-32050, "secret")
+
+    async def main() -> None:
+        async with server.test_client(capabilities=CAPABILITIES) as client:
+            for name in ("returns", "requires"):
+                result = await client.call_tool(name)
+                assert (result["isError"], text(result)) == (True, f"Error executing tool {name}")
+            with pytest.raises(Error) as error:
+                await client.call_tool("reserved")
+            assert error.value.code == -32603
+            assert "secret" not in str(error.value)
+            await asyncio.sleep(0)
+
+    with caplog.at_level(logging.ERROR):
+        run(main())
+    for told in ("requestedSchema.properties.address", "UrlElicitationRequired: url", "reserved for the protocol"):
+        assert told in caplog.text

@@ -1,0 +1,747 @@
+//! What authors give a server wrongly is refused where they give it: definitions when they are added, questions when they
+//! are asked or returned, results when they are given.
+
+mod support;
+
+#[path = "support/peer.rs"]
+mod peer;
+
+use std::sync::{Arc, Mutex};
+
+use mcpline::client::{Client, ClientError, RequestOptions};
+use mcpline::protocol::session::AskError;
+use mcpline::protocol::vocabulary::{
+    Annotations, ElicitMode, ElicitParams, FormSchema, JsonObject, Prompt, PromptMessage, Resource,
+    ResourceContents, ResourceTemplate, Role, TextContent, Tool, ToolExecution,
+};
+use mcpline::protocol::{ErrorCode, Raw, RpcError};
+use mcpline::server::{InputRequest, PromptReply, ResourceReply, ToolOptions};
+use mcpline::{
+    Ask, AskMethod, Context, Error, HandlerError, InputRequired, Reply, Server, ToolReply,
+};
+use peer::Log;
+use serde_json::{Value, json};
+use support::{Client as RawClient, Nothing};
+
+fn raw(value: &Value) -> Raw {
+    Raw::from_serialize(value).expect("JSON")
+}
+
+fn meta(key: &str) -> JsonObject {
+    [(key.to_owned(), json!(1))].into_iter().collect()
+}
+
+fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_default()
+}
+
+fn add_tool(server: &Server, tool: Tool) -> Result<(), Error> {
+    server.add_tool_fn(
+        tool,
+        ToolOptions::default(),
+        |_: Nothing, _: Context| async { "" },
+    )
+}
+
+/// A handler that is never called.
+fn never() -> Arc<dyn mcpline::Handler> {
+    struct Never;
+    impl mcpline::Handler for Never {
+        fn call(&self, _: mcpline::server::Call) {
+            panic!("a handler was called that must not be")
+        }
+    }
+    Arc::new(Never)
+}
+
+fn refused(outcome: Result<(), Error>, told: &str) {
+    let error = outcome.expect_err(told).to_string();
+    assert!(error.contains(told), "{told}: {error}");
+}
+
+#[test]
+fn a_resource_has_a_uri_of_its_own() {
+    let server = Server::new("authors", "1");
+    let add = |uri: &str| server.add_resource(Resource::new(uri, "r"), never());
+    for uri in [
+        "memo:1",
+        "test://a",
+        "file:///a%20b",
+        "urn:isbn:1",
+        "db+x://[::1]/y",
+    ] {
+        add(uri).expect(uri);
+    }
+    refused(add("memo:1"), "there is a resource at memo:1 already");
+    refused(add(""), "must not be empty");
+    refused(add("notes"), "scheme");
+    refused(add("/etc/hosts"), "scheme");
+    refused(add("my_app://x"), "'_'");
+    refused(add("app://x/y z"), "' ' at byte 9");
+    refused(add("app://caf\u{e9}"), "at byte 9");
+}
+
+#[test]
+fn what_a_template_makes_has_a_scheme() {
+    let server = Server::new("authors", "1");
+    let add = |uri: &str| server.add_resource_template(ResourceTemplate::new(uri, "t"), never());
+    for template in ["memo:{id}", "{+uri}", "test://x/{id}"] {
+        add(template).expect(template);
+    }
+    refused(add("notes/{id}"), "scheme");
+    refused(add("my_app://{id}"), "'_'");
+    refused(add("memo:{id}"), "already");
+}
+
+#[test]
+fn annotations_of_resources_have_their_values() {
+    let server = Server::new("authors", "1");
+    let given = |annotations: Annotations| {
+        let resource = Resource::new("test://a", "r").with_annotations(annotations.clone());
+        let outcome = server.add_resource(resource, never());
+        server.remove_resource("test://a");
+        let template = ResourceTemplate::new("test://{a}", "t").with_annotations(annotations);
+        let other = server.add_resource_template(template, never());
+        server.remove_resource_template("test://{a}");
+        assert_eq!(outcome.is_ok(), other.is_ok());
+        outcome
+    };
+    let fine = Annotations::default()
+        .with_audience(vec![Role::User])
+        .with_priority(1.0)
+        .with_last_modified("2025-01-12T15:00:58Z");
+    given(fine).expect("annotations");
+    let none = Annotations::default;
+    refused(given(none().with_priority(1.5)), "annotations.priority");
+    refused(
+        given(none().with_priority(f64::NAN)),
+        "annotations.priority",
+    );
+    refused(
+        given(none().with_audience(vec![Role::from("model")])),
+        "annotations.audience",
+    );
+    refused(
+        given(none().with_last_modified("yesterday")),
+        "annotations.lastModified",
+    );
+}
+
+#[test]
+fn keys_of_meta_are_checked_where_they_are_given() {
+    let server = Server::new("authors", "1");
+    let tool = |key| {
+        let tool = Tool::new("tool", json!({"type": "object"})).with_meta(meta(key));
+        let outcome = add_tool(&server, tool);
+        server.remove_tool("tool");
+        outcome
+    };
+    let others = |key| {
+        let resource = Resource::new("test://a", "r").with_meta(meta(key));
+        let template = ResourceTemplate::new("test://{a}", "t").with_meta(meta(key));
+        let prompt = Prompt::new("prompt").with_meta(meta(key));
+        [
+            server.add_resource(resource, never()),
+            server.add_resource_template(template, never()),
+            server.add_prompt(prompt, never()),
+        ]
+    };
+    for key in ["a", "example.com/a", "openai/toolInvocation/invoking"] {
+        tool(key).expect(key);
+    }
+    for outcome in others("io.modelcontextprotocol/ui") {
+        outcome.expect("a key of an official extension");
+    }
+    for (key, told) in [
+        ("a b", "malformed"),
+        (".com/a", "malformed"),
+        ("1com/a", "malformed"),
+        ("com.example/-a", "malformed"),
+        ("dev.mcp/a", "reserved"),
+        ("org.modelcontextprotocol.api/a", "reserved"),
+    ] {
+        refused(tool(key), told);
+        for outcome in others(key) {
+            refused(outcome, told);
+        }
+    }
+}
+
+#[test]
+fn the_name_of_a_prompt_is_taken_once() {
+    let server = Server::new("authors", "1");
+    let add = || server.add_prompt(Prompt::new("review"), never());
+    add().expect("the first");
+    refused(add(), "there is a prompt named review already");
+}
+
+#[test]
+fn a_tool_whose_headers_break_their_rules_is_refused() {
+    let server = Server::new("authors", "1");
+    let add = |properties: Value| {
+        let schema = json!({"type": "object", "properties": properties});
+        add_tool(&server, Tool::new("tool", schema))
+    };
+    let marked = |kind: &str, header: &str| json!({"type": kind, "x-mcp-header": header});
+    for header in ["", "a b", "a:b", "a\nb", "\u{e9}", "a\u{7f}"] {
+        refused(add(json!({"a": marked("string", header)})), "x-mcp-header");
+    }
+    for kind in ["number", "object", "array", "null"] {
+        refused(add(json!({"a": marked(kind, "A")})), "x-mcp-header");
+    }
+    refused(
+        add(json!({"a": marked("string", "Same"), "b": marked("string", "sAME")})),
+        "x-mcp-header",
+    );
+    refused(
+        add(json!({"a": {"type": "array", "items": marked("string", "A")}})),
+        "x-mcp-header",
+    );
+    refused(
+        add(json!({"a": {"anyOf": [marked("string", "A")]}})),
+        "x-mcp-header",
+    );
+    let within = json!({"type": "object", "properties": {"b": marked("boolean", "B")}});
+    add(json!({"a": within, "c": marked("integer", "C")})).expect("a tool");
+}
+
+#[test]
+fn a_tool_that_must_run_as_a_task_is_refused() {
+    let server = Server::new("authors", "1");
+    let add = |support: &str| {
+        let mut tool = Tool::new(support, json!({"type": "object"}));
+        tool.execution = Some(ToolExecution {
+            task_support: Some(support.into()),
+            ..ToolExecution::default()
+        });
+        add_tool(&server, tool)
+    };
+    refused(add("required"), "taskSupport");
+    add("optional").expect("it need not be a task");
+    add("forbidden").expect("it is none");
+}
+
+#[test]
+fn a_name_of_a_tool_that_clients_may_refuse_is_warned_of() {
+    let log = Log::new(tracing::Level::WARN);
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let server = Server::new("authors", "1");
+    let add = |name: &str| add_tool(&server, Tool::new(name, json!({"type": "object"})));
+    add("get_weather.v2-x").expect("a tool");
+    assert!(!log.has("clients may refuse"));
+    for name in [
+        "get weather",
+        "get,weather",
+        "wetter/\u{fc}ber",
+        &"x".repeat(129),
+    ] {
+        let log = Log::new(tracing::Level::WARN);
+        let _guard = tracing::subscriber::set_default(log.clone());
+        add(name).expect("it is warned of alone");
+        assert!(log.has("clients may refuse") && log.has(name), "{name}");
+    }
+}
+
+/// A server whose tool asks this, and answers with the error.
+fn asking(method: AskMethod, params: &Value) -> Server {
+    let params = raw(params);
+    Server::new("authors", "1").tool("ask", "Asks", move |_: Nothing, ctx: Context| {
+        let ask = Ask::new(method, Some(params.clone()));
+        async move {
+            match ctx.ask(ask).await {
+                Ok(answer) => answer.to_string(),
+                Err(AskError::InvalidParams(reason)) => format!("invalid: {reason}"),
+                Err(error) => format!("other: {error}"),
+            }
+        }
+    })
+}
+
+/// What goes out for a call of the tool `ask`: the question, or the result.
+async fn asked(server: &Server, revision: &str, capabilities: &Value) -> Value {
+    let mut client = RawClient::modern(server);
+    client.capabilities = capabilities.clone();
+    if revision == "2026-07-28" {
+        let result = client
+            .call_modern("ask", json!({}))
+            .await
+            .expect("a result");
+        let questions = result["inputRequests"].as_object();
+        return match questions.and_then(|questions| questions.values().next()) {
+            Some(question) => question.clone(),
+            None => result,
+        };
+    }
+    let mut client = client.shake_hands(revision).await;
+    client.begin("tools/call", json!({"name": "ask"}));
+    let message = client.next().await;
+    match message.get("method") {
+        Some(_) => json!({"method": message["method"], "params": message["params"]}),
+        None => message["result"].clone(),
+    }
+}
+
+fn everything() -> Value {
+    json!({"elicitation": {"form": {}, "url": {}}, "sampling": {"tools": {}, "context": {}}})
+}
+
+fn form(fields: Value) -> Value {
+    json!({"message": "?", "requestedSchema": {"type": "object", "properties": fields}})
+}
+
+fn messages(messages: Value) -> Value {
+    json!({"messages": messages, "maxTokens": 1})
+}
+
+#[runtimes::test]
+async fn a_question_that_no_client_could_answer_fails_where_it_is_asked() {
+    let said = json!({"type": "text", "text": "hi"});
+    let used = json!({"role": "assistant",
+        "content": [{"type": "tool_use", "id": "a", "name": "t", "input": {}}]});
+    let given = |id: &str| json!({"role": "user", "content": [{"type": "tool_result", "toolUseId": id, "content": []}]});
+    let visit = |url: &str| json!({"message": "?", "mode": "url", "url": url});
+    let mut unlikely = messages(json!([{"role": "user", "content": said}]));
+    unlikely["modelPreferences"] = json!({"costPriority": 2});
+    let mut marked = form(json!({}));
+    marked["_meta"] = json!({"bad key": 1});
+    for (method, params, place) in [
+        (
+            AskMethod::Elicit,
+            form(json!({"address": {"type": "object"}})),
+            "requestedSchema.properties.address",
+        ),
+        (
+            AskMethod::Elicit,
+            form(json!({"rows": {"type": "array", "items": {"type": "object"}}})),
+            "requestedSchema.properties.rows",
+        ),
+        (
+            AskMethod::Elicit,
+            json!({"message": "?"}),
+            "requestedSchema",
+        ),
+        (AskMethod::Elicit, visit("not a url"), "url"),
+        (AskMethod::Elicit, visit("https://"), "url"),
+        (AskMethod::Elicit, marked, "the key \"bad key\""),
+        (AskMethod::Sample, unlikely, "modelPreferences.costPriority"),
+        (
+            AskMethod::Sample,
+            messages(json!([{"role": "system", "content": said}])),
+            "messages[0]",
+        ),
+        (
+            AskMethod::Sample,
+            messages(json!([used, given("b")])),
+            "messages[1]",
+        ),
+        (
+            AskMethod::Sample,
+            messages(json!([given("a")])),
+            "messages[0]",
+        ),
+    ] {
+        let server = asking(method, &params);
+        for revision in ["2025-11-25", "2026-07-28"] {
+            let result = asked(&server, revision, &everything()).await;
+            let expected = format!("invalid: {}: {place}", method.as_str());
+            assert!(
+                text(&result).starts_with(&expected),
+                "{revision} {params}: {result}"
+            );
+        }
+        // Its author is told whatever the client can be asked.
+        let result = asked(&server, "2025-06-18", &json!({})).await;
+        assert!(text(&result).starts_with("invalid: "), "{result}");
+    }
+    let server = asking(AskMethod::Sample, &messages(json!([used, given("a")])));
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let question = asked(&server, revision, &everything()).await;
+        assert_eq!(question["method"], "sampling/createMessage", "{revision}");
+    }
+}
+
+#[runtimes::test]
+async fn context_is_asked_for_where_the_client_has_declared_that_it_gives_it() {
+    let params = |context: &str| {
+        let mut params =
+            messages(json!([{"role": "user", "content": {"type": "text", "text": "hi"}}]));
+        params["includeContext"] = context.into();
+        params
+    };
+    let without = json!({"sampling": {}});
+    for context in ["thisServer", "allServers"] {
+        let server = asking(AskMethod::Sample, &params(context));
+        for revision in ["2025-11-25", "2026-07-28"] {
+            let question = asked(&server, revision, &everything()).await;
+            assert_eq!(question["params"]["includeContext"], context, "{revision}");
+            let question = asked(&server, revision, &without).await;
+            assert_eq!(question["params"]["maxTokens"], 1, "{revision}");
+            assert_eq!(question["params"].get("includeContext"), None, "{revision}");
+        }
+        // Before 2025-11-25 there was nothing to declare.
+        let question = asked(&server, "2025-06-18", &without).await;
+        assert_eq!(question["params"]["includeContext"], context);
+    }
+    let server = asking(AskMethod::Sample, &params("none"));
+    let question = asked(&server, "2026-07-28", &without).await;
+    assert_eq!(question["params"]["includeContext"], "none");
+}
+
+#[tokio::test]
+async fn a_visit_that_is_not_by_https_is_warned_of_unless_it_stays_on_this_machine() {
+    for (url, is_warned_of) in [
+        ("https://example.com/a", false),
+        ("http://localhost:8000/a", false),
+        ("http://127.0.0.1/a", false),
+        ("http://example.com/a", true),
+        ("app:login", true),
+    ] {
+        let log = Log::new(tracing::Level::WARN);
+        let _guard = tracing::subscriber::set_default(log.clone());
+        let params = json!({"message": "?", "mode": "url", "url": url});
+        let question = asked(
+            &asking(AskMethod::Elicit, &params),
+            "2025-11-25",
+            &everything(),
+        )
+        .await;
+        assert_eq!(question["params"]["url"], url);
+        assert_eq!(log.has("not https"), is_warned_of, "{url}");
+    }
+}
+
+/// A server whose tool and prompt, both named `ask`, return these questions.
+fn returning(requests: Vec<InputRequest>) -> Server {
+    let questions = InputRequired {
+        requests,
+        state: None,
+    };
+    let returned = questions.clone();
+    Server::new("authors", "1")
+        .tool("ask", "Asks", move |_: Nothing, _: Context| {
+            let questions = returned.clone();
+            async move { questions }
+        })
+        .prompt(Prompt::new("ask"), move |_: Nothing, _: Context| {
+            let questions = questions.clone();
+            async move { questions }
+        })
+}
+
+fn question(key: &str, fields: Value) -> InputRequest {
+    InputRequest {
+        key: key.to_owned(),
+        method: AskMethod::Elicit,
+        params: Some(raw(&form(fields))),
+    }
+}
+
+#[tokio::test]
+async fn returned_questions_that_no_client_could_answer_are_the_handlers_failure() {
+    let nested = json!({"address": {"type": "object"}});
+    for (requests, told) in [
+        (
+            vec![
+                question("same", json!({})),
+                question("other", json!({})),
+                question("same", json!({})),
+            ],
+            "the key \\\"same\\\"",
+        ),
+        (
+            vec![question("a", json!({})), question("b", nested)],
+            "requestedSchema.properties.address",
+        ),
+    ] {
+        let server = returning(requests);
+        for revision in ["2025-11-25", "2026-07-28"] {
+            let log = Log::new(tracing::Level::ERROR);
+            let _guard = tracing::subscriber::set_default(log.clone());
+            let result = asked(&server, revision, &everything()).await;
+            assert_eq!(result["isError"], true, "{revision}");
+            assert!(!result.to_string().contains("address"), "{result}");
+            assert!(log.has(told), "{revision}: {told}");
+        }
+        let mut client = RawClient::modern(&server);
+        let id = client.begin_modern("prompts/get", json!({"name": "ask"}));
+        let error = client.response(&id).await.expect_err("a failure");
+        assert_eq!(error["code"], -32603);
+    }
+}
+
+/// Calls the tool `fail`, which fails like that.
+async fn failed(error: HandlerError, revision: &str) -> Result<Value, Value> {
+    let server =
+        Server::new("authors", "1").tool("fail", "Fails", move |_: Nothing, _: Context| {
+            let error = error.clone();
+            async move { Err::<String, _>(error) }
+        });
+    if revision == "2026-07-28" {
+        return RawClient::modern(&server)
+            .call_modern("fail", json!({}))
+            .await;
+    }
+    let mut client = RawClient::legacy(&server, revision).await;
+    let id = client.begin("tools/call", json!({"name": "fail"}));
+    client.response(&id).await
+}
+
+const REVISIONS: [&str; 5] = [
+    "2024-11-05",
+    "2025-03-26",
+    "2025-06-18",
+    "2025-11-25",
+    "2026-07-28",
+];
+
+#[tokio::test]
+async fn a_code_that_the_protocol_keeps_for_itself_is_sent_by_no_handler() {
+    for code in [-32_023, -32_042, -32_050, -32_099] {
+        let log = Log::new(tracing::Level::ERROR);
+        let _guard = tracing::subscriber::set_default(log.clone());
+        for revision in REVISIONS {
+            let error =
+                RpcError::new(ErrorCode(code), "a detail").with_data(&json!({"elicitations": []}));
+            let error = failed(error.into(), revision).await.expect_err("an error");
+            assert_eq!(error["code"], -32603, "{code} {revision}");
+            assert!(!error.to_string().contains("detail"), "{error}");
+        }
+        assert!(log.has("reserved for the protocol") && log.has(&code.to_string()));
+    }
+    for code in [-32_000, -32_020, -32_100, -31_050, 7] {
+        let error = RpcError::new(ErrorCode(code), "a detail");
+        let error = failed(error.into(), "2026-07-28")
+            .await
+            .expect_err("an error");
+        assert_eq!(error["code"], code);
+    }
+}
+
+#[runtimes::test]
+async fn visits_that_an_error_of_another_server_names_are_required_of_every_client() {
+    let visit = json!({"mode": "url", "elicitationId": "v", "url": "https://example.com/a", "message": "Go"});
+    let error = || {
+        RpcError::new(ErrorCode::URL_ELICITATION_REQUIRED, "visit first")
+            .with_data(&json!({"elicitations": [visit]}))
+    };
+    let given = failed(error().into(), "2025-11-25")
+        .await
+        .expect_err("an error");
+    assert_eq!(given["code"], -32042);
+    assert_eq!(given["data"]["elicitations"], json!([visit]));
+    let asked = failed(error().into(), "2026-07-28")
+        .await
+        .expect("a result");
+    assert_eq!(asked["inputRequests"]["v"]["params"]["url"], visit["url"]);
+    let told = failed(error().into(), "2025-06-18")
+        .await
+        .expect("a result");
+    assert!(text(&told).contains("https://example.com/a"));
+}
+
+#[tokio::test]
+async fn what_is_required_are_visits_each_with_an_id() {
+    let visits = vec![
+        ElicitParams::url("One", "https://example.com/1"),
+        ElicitParams::url("Two", "https://example.com/2"),
+    ];
+    let error = failed(HandlerError::UrlElicitationRequired(visits), "2025-11-25").await;
+    let error = error.expect_err("visits are required");
+    let ids = [0, 1].map(|index| error["data"]["elicitations"][index]["elicitationId"].clone());
+    assert!(
+        ids.iter()
+            .all(|id| id.as_str().is_some_and(|id| !id.is_empty())),
+        "{error}"
+    );
+    assert_ne!(ids[0], ids[1]);
+
+    let form = || ElicitParams::form("Name?", FormSchema::new());
+    let no_url = || ElicitParams::url("Go", "nowhere");
+    let mut both = ElicitParams::url("Go", "https://example.com/1");
+    both.mode = Some(ElicitMode::Form);
+    for visit in [form(), no_url(), both] {
+        for revision in REVISIONS {
+            let log = Log::new(tracing::Level::ERROR);
+            let _guard = tracing::subscriber::set_default(log.clone());
+            let visits = vec![
+                ElicitParams::url("One", "https://example.com/1"),
+                visit.clone(),
+            ];
+            let result = failed(HandlerError::UrlElicitationRequired(visits), revision).await;
+            assert_eq!(result.expect("a failure")["isError"], true, "{revision}");
+            assert!(log.has("UrlElicitationRequired: "), "{revision}");
+        }
+    }
+}
+
+#[runtimes::test]
+async fn content_with_malformed_meta_or_annotations_is_the_handlers_failure() {
+    let results = [
+        json!([{"type": "text", "text": "secret", "_meta": {"bad key": 1}}]),
+        json!([{"type": "text", "text": "secret", "annotations": {"priority": 7}}]),
+    ];
+    for content in results {
+        let reply = ToolReply {
+            content: Some(raw(&content)),
+            ..ToolReply::default()
+        };
+        let server = Server::new("authors", "1").tool("ask", "", move |_: Nothing, _: Context| {
+            let reply = reply.clone();
+            async move { reply }
+        });
+        let result = asked(&server, "2026-07-28", &json!({})).await;
+        assert_eq!(text(&result), "Error executing tool ask");
+    }
+    let bad = || Some(raw(&json!({"dev.mcp/x": 1})));
+    let tool = ToolReply {
+        meta: bad(),
+        ..ToolReply::text("secret")
+    };
+    let contents = raw(&json!([ResourceContents::text("test://a", "secret")]));
+    let resource = ResourceReply {
+        contents,
+        cache: None,
+        meta: bad(),
+    };
+    let said = PromptMessage::new(Role::User, TextContent::new("secret"));
+    let prompt = PromptReply {
+        messages: raw(&json!([said])),
+        description: None,
+        meta: bad(),
+    };
+    let server = Server::new("authors", "1")
+        .tool("ask", "", move |_: Nothing, _: Context| {
+            let reply = tool.clone();
+            async move { reply }
+        })
+        .resource(Resource::new("test://a", "a"), move |_: Context| {
+            let reply = Reply::Resource(resource.clone());
+            async move { reply }
+        })
+        .prompt(Prompt::new("say"), move |_: Nothing, _: Context| {
+            let reply = Reply::Prompt(prompt.clone());
+            async move { reply }
+        });
+    let result = asked(&server, "2025-11-25", &json!({})).await;
+    assert_eq!(text(&result), "Error executing tool ask");
+    let mut client = RawClient::modern(&server);
+    for (method, params) in [
+        ("resources/read", json!({"uri": "test://a"})),
+        ("prompts/get", json!({"name": "say"})),
+    ] {
+        let id = client.begin_modern(method, params);
+        let error = client.response(&id).await.expect_err(method);
+        assert_eq!(error["code"], -32603, "{method}");
+    }
+}
+
+#[runtimes::test]
+async fn the_model_answers_as_user_or_assistant() {
+    let params = messages(json!([{"role": "user", "content": {"type": "text", "text": "hi"}}]));
+    let server = asking(AskMethod::Sample, &params);
+    for (role, told) in [
+        ("assistant", "{"),
+        ("system", "other: the client's answer is invalid: role"),
+    ] {
+        let mut client = RawClient::legacy(&server, "2025-11-25").await;
+        let id = client.begin("tools/call", json!({"name": "ask"}));
+        let question = client.next().await;
+        let answer =
+            json!({"role": role, "model": "m", "content": {"type": "text", "text": "yes"}});
+        client.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": answer}));
+        let result = client.response(&id).await.expect("a result");
+        assert!(text(&result).starts_with(told), "{role}: {result}");
+    }
+}
+
+#[runtimes::test]
+async fn arguments_of_prompts_are_strings_before_the_handler_is_called() {
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = seen.clone();
+    let server = Server::new("authors", "1").prompt(
+        Prompt::new("review"),
+        move |arguments: Value, _: Context| {
+            sink.lock().expect("not poisoned").push(arguments);
+            async { "done" }
+        },
+    );
+    let mut client = RawClient::modern(&server);
+    for given in [json!(7), json!(true), json!({}), json!(["a"])] {
+        let params = json!({"name": "review", "arguments": {"fine": "a", "code": given}});
+        let id = client.begin_modern("prompts/get", params);
+        let error = client.response(&id).await.expect_err("no text");
+        assert_eq!(error["code"], -32602);
+        assert!(error.to_string().contains("code"), "{error}");
+    }
+    assert!(seen.lock().expect("not poisoned").is_empty());
+    let params = json!({"name": "review", "arguments": {"code": null, "fine": "a"}});
+    let id = client.begin_modern("prompts/get", params);
+    client.response(&id).await.expect("null is absent");
+    assert_eq!(*seen.lock().expect("not poisoned"), [json!({"fine": "a"})]);
+}
+
+#[runtimes::test]
+async fn a_path_that_leaves_its_directory_never_reaches_the_handler() {
+    let server = Server::new("authors", "1")
+        .resource_template(
+            ResourceTemplate::new("file:///docs/{name}", "docs"),
+            |variables: Value, _: Context| async move { variables.to_string() },
+        )
+        .resource_template(
+            ResourceTemplate::new("git://{branch}", "branches"),
+            |variables: Value, _: Context| async move { variables.to_string() },
+        );
+    let mut client = RawClient::modern(&server);
+    for uri in [
+        "file:///docs/..%2F..%2Fetc%2Fpasswd",
+        "file:///docs/..",
+        "file:///docs/%2e%2e",
+        "file:///docs/%252e%252e%252fetc",
+        "file:///docs/..%5Cx",
+        "file:///docs/%2Fetc%2Fpasswd",
+    ] {
+        let id = client.begin_modern("resources/read", json!({"uri": uri}));
+        let error = client.response(&id).await.expect_err(uri);
+        assert_eq!(error["code"], -32602, "{uri}");
+    }
+    for (uri, variables) in [
+        ("file:///docs/a..b%20c", r#"{"name":"a..b c"}"#),
+        // What other schemes mean is their handler's to know.
+        ("git://..%2Fx", r#"{"branch":"../x"}"#),
+    ] {
+        let id = client.begin_modern("resources/read", json!({"uri": uri}));
+        let result = client.response(&id).await.expect(uri);
+        assert_eq!(result["contents"][0]["text"], variables);
+    }
+}
+
+#[runtimes::test]
+async fn keys_of_meta_that_a_host_gives_are_checked() {
+    let server =
+        Server::new("authors", "1").tool("echo", "", |_: Nothing, ctx: Context| async move {
+            ctx.meta().map_or_else(String::new, |meta| meta.to_string())
+        });
+    let client = Client::builder("host", "1");
+    let client = client.connect(server).await.expect("connects");
+    let call = raw(&json!({"name": "echo", "arguments": {}}));
+    for (key, is_fine) in [
+        ("example.com/a", true),
+        ("bad key", false),
+        ("dev.mcp/a", false),
+    ] {
+        let mut options = RequestOptions::new();
+        options.meta = Some(raw(&json!({ key: 1 })));
+        let outcome = client.request("tools/call", Some(&call), &options).await;
+        let params = raw(&json!({"_meta": {key: 1}}));
+        let told = client.notify("notifications/x", Some(&params)).await;
+        assert_eq!(told.is_ok(), is_fine, "{key}");
+        match outcome {
+            Ok(result) => assert!(is_fine && result.as_str().contains(key), "{result}"),
+            Err(ClientError::Misuse(reason)) => {
+                assert!(!is_fine && reason.contains(key), "{reason}")
+            }
+            Err(error) => panic!("{key}: {error}"),
+        }
+    }
+    client.close().await;
+}
