@@ -1526,6 +1526,9 @@ mcpl_status mcpl_request_cancel(mcpl_request *request);
  *     revisions up to 2025-11-25 demand; `"modern"` expects 2026-07-28. By default `server/discover` probes.
  *   - `probe_timeout` (3), `open_timeout` (30): how long opening waits for the answer to a probe, and to what follows.
  *   - `timeout` (60), `total_timeout` (3600): how long requests wait without a sign of life, and in all.
+ *   - `ping_interval` (never), `ping_timeout` (30): after how much silence the server is pinged (2024-11-05 to 2025-11-25;
+ *     there is no `ping` on 2026-07-28), and how long the answer may take. Without one the connection ends as if it had been
+ *     lost, which is logged: requests in flight fail with `MCPL_CONNECTION_FAILED`.
  *   - `max_rounds` (10): how often a server may ask for input in the course of one request.
  *   - `max_list_bytes` (33554432): how many bytes the pages of one list may have together.
  *   - `check_output` (`true`): whether structured content is held against the output schema of its tool.
@@ -1639,9 +1642,12 @@ mcpl_status mcpl_client_set_server(mcpl_client *client,
  * Asks the server for a sign of life, and waits for it: `ping` (`basic/utilities/ping`), or since 2026-07-28, which has
  * none, `server/discover`.
  *
+ * - `options`: how it is sent, or `NULL` for the client's settings; nothing reports progress.
+ *
  * It waits, and fails, as `mcpl_client_request` does.
  */
-mcpl_status mcpl_client_ping(mcpl_client *client);
+mcpl_status mcpl_client_ping(mcpl_client *client,
+                             const mcpl_request_options *options);
 
 /**
  * As `mcpl_client_ping`, without waiting.
@@ -1653,6 +1659,7 @@ mcpl_status mcpl_client_ping(mcpl_client *client);
  * be or the client is not connected, `MCPL_CLOSED` if it is closed.
  */
 mcpl_status mcpl_client_ping_async(mcpl_client *client,
+                                   const mcpl_request_options *options,
                                    mcpl_done done,
                                    void *user,
                                    mcpl_request **request);
@@ -1663,11 +1670,13 @@ mcpl_status mcpl_client_ping_async(mcpl_client *client,
  * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
  *
  * - `level`: the least severe, an `mcpl_log_level`.
+ * - `options`: how it is sent, or `NULL` for the client's settings; nothing reports progress.
  *
  * It waits, and fails, as `mcpl_client_request` does.
  */
 mcpl_status mcpl_client_set_log_level(mcpl_client *client,
-                                      int32_t level);
+                                      int32_t level,
+                                      const mcpl_request_options *options);
 
 /**
  * As `mcpl_client_set_log_level`, without waiting.
@@ -1680,6 +1689,7 @@ mcpl_status mcpl_client_set_log_level(mcpl_client *client,
  */
 mcpl_status mcpl_client_set_log_level_async(mcpl_client *client,
                                             int32_t level,
+                                            const mcpl_request_options *options,
                                             mcpl_done done,
                                             void *user,
                                             mcpl_request **request);
@@ -1689,11 +1699,13 @@ mcpl_status mcpl_client_set_log_level_async(mcpl_client *client,
  * `notifications/resources/updated`, which `mcpl_client_on_notification` hears.
  *
  * - `uri`: the resource's, ended with a zero byte.
+ * - `options`: how it is sent, or `NULL` for the client's settings; nothing reports progress.
  *
  * It waits, and fails, as `mcpl_client_request` does.
  */
 mcpl_status mcpl_client_subscribe(mcpl_client *client,
-                                  const char *uri);
+                                  const char *uri,
+                                  const mcpl_request_options *options);
 
 /**
  * As `mcpl_client_subscribe`, without waiting.
@@ -1706,6 +1718,7 @@ mcpl_status mcpl_client_subscribe(mcpl_client *client,
  */
 mcpl_status mcpl_client_subscribe_async(mcpl_client *client,
                                         const char *uri,
+                                        const mcpl_request_options *options,
                                         mcpl_done done,
                                         void *user,
                                         mcpl_request **request);
@@ -1714,10 +1727,13 @@ mcpl_status mcpl_client_subscribe_async(mcpl_client *client,
  * Has the server tell of changes of a resource no more.
  *
  * - `uri`: the resource's, ended with a zero byte.
+ * - `options`: how it is sent, or `NULL` for the client's settings; nothing reports progress.
  *
  * It waits, and fails, as `mcpl_client_request` does.
  */
-mcpl_status mcpl_client_unsubscribe(mcpl_client *client, const char *uri);
+mcpl_status mcpl_client_unsubscribe(mcpl_client *client,
+                                    const char *uri,
+                                    const mcpl_request_options *options);
 
 /**
  * As `mcpl_client_unsubscribe`, without waiting.
@@ -1730,6 +1746,7 @@ mcpl_status mcpl_client_unsubscribe(mcpl_client *client, const char *uri);
  */
 mcpl_status mcpl_client_unsubscribe_async(mcpl_client *client,
                                           const char *uri,
+                                          const mcpl_request_options *options,
                                           mcpl_done done,
                                           void *user,
                                           mcpl_request **request);

@@ -122,7 +122,7 @@ static void resources_prompts_and_completion_are_served(void) {
   OK(mcpl_client_list_resource_templates(client, NULL, &result, NULL));
   CONTAINS(result, "city://{name}");
   mcpl_string_free(result);
-  OK(mcpl_client_ping(client));
+  OK(mcpl_client_ping(client, NULL));
   OK(mcpl_server_remove_prompt(server, "plan"));
   EXPECT(MCPL_NOT_FOUND, mcpl_server_remove_prompt(server, "plan"));
   OK(mcpl_server_remove_resource(server, "city://{name}"));
@@ -435,7 +435,7 @@ static void closing_within_an_own_callback_would_block(void) {
   mcpl_client_free(client);
   mcpl_server_free(server);
   EXPECT(MCPL_ENDED, mcpl_server_stop(server));
-  EXPECT(MCPL_ENDED, mcpl_client_ping(client));
+  EXPECT(MCPL_ENDED, mcpl_client_ping(client, NULL));
 }
 
 /* ---- over HTTP */

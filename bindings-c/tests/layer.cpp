@@ -503,7 +503,11 @@ void misuse_is_an_exception() {
   client.connect(server);
   CHECK(client.info().string("/instructions") == "Read this.");
   Server moved = std::move(server);
+  mcpline::RequestOptions options;
+  options.timeout = std::chrono::seconds(60);
   client.ping();
+  client.ping(options);
+  client.ping_async(options).get();
   moved.close();
   const Error closed = THROWS(MCPL_CLOSED, (client.close(), client.ping(), 0));
   CHECK(std::string(closed.what()).empty() == false && closed.rpc_code() == 0);

@@ -40,6 +40,7 @@ export type {
   ProgramOptions,
   Progress,
   RequestOptions,
+  WaitOptions,
 } from "./client/options.js";
 export { audio, embedded, image, resourceLink, text } from "./content.js";
 export type { ContentOptions, PartialContents } from "./content.js";

@@ -157,6 +157,55 @@ test("a program that ends leaves its last words", async () => {
   assert.deepEqual(error.stderr, ["last words"]);
 });
 
+/** A program that answers the handshake, and the calls of one tool; nothing else, pings neither. */
+const MUTE = `
+  require("node:readline").createInterface({ input: process.stdin }).on("line", (line) => {
+    const { id, method, params } = JSON.parse(line);
+    const say = (answer) => console.log(JSON.stringify({ jsonrpc: "2.0", id, ...answer }));
+    const capabilities = { tools: {}, resources: { subscribe: true }, prompts: {}, logging: {}, completions: {} };
+    if (method === "server/discover") say({ error: { code: -32601, message: "no" } });
+    if (method === "initialize") {
+      say({ result: { protocolVersion: "2025-11-25", capabilities, serverInfo: { name: "mute", version: "1" } } });
+    }
+    if (method === "tools/call" && params.name === "says") say({ result: { content: [] } });
+  });`;
+
+test("every request has a timeout of its own", async () => {
+  const client = await Client.spawn(process.execPath, ["-e", MUTE]);
+  const options = { timeout: 100 };
+  const first = (pages) => pages[Symbol.asyncIterator]().next();
+  const requests = {
+    ping: () => client.ping(options),
+    listTools: () => client.listTools(options),
+    listResources: () => client.listResources(options),
+    listResourceTemplates: () => client.listResourceTemplates(options),
+    listPrompts: () => client.listPrompts(options),
+    tools: () => first(client.tools(options)),
+    callTool: () => client.callTool("t", {}, options),
+    readResource: () => client.readResource("test://a", options),
+    getPrompt: () => client.getPrompt("p", {}, options),
+    complete: () => client.complete({ prompt: "p" }, { name: "a", value: "" }, options),
+    subscribe: () => client.subscribe("test://a", options),
+    unsubscribe: () => client.unsubscribe("test://a", options),
+    setLogLevel: () => client.setLogLevel("error", options),
+    request: () => client.request("x/y", {}, options),
+  };
+  for (const [name, request] of Object.entries(requests)) {
+    await assert.rejects(request(), { code: "REQUEST_TIMED_OUT", message: /0\.1 s/ }, name);
+  }
+  // The connection is as it was.
+  await client.callTool("says");
+  await client.close();
+});
+
+test("a ping without an answer is a lost connection", async () => {
+  const client = await Client.spawn(process.execPath, ["-e", MUTE], { pingInterval: 100, pingTimeout: 100 });
+  const lost = await client.callTool("t").catch((error) => error);
+  assert.deepEqual([lost.code, lost.outcomeUnknown], ["CONNECTION_FAILED", true]);
+  assert.match(lost.message, /a ping failed: no answer within 0\.1 s/);
+  await client.close();
+});
+
 /** A server that answers a handshake, and then as `answer` says. */
 async function scripted(t, answer) {
   const listening = createServer((request, response) => {

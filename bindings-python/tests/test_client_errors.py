@@ -153,6 +153,73 @@ def test_a_program_that_ends_tells_how_and_its_last_words(reach: Reach):
     run(main())
 
 
+# Answers the handshake, and the calls of one tool; nothing else, pings neither.
+MUTE = """
+import json, sys
+for line in sys.stdin:
+    message = json.loads(line)
+    capabilities = {"tools": {}, "resources": {"subscribe": True}, "prompts": {}, "logging": {}, "completions": {}}
+    if message["method"] == "server/discover":
+        answer = {"error": {"code": -32601, "message": "no"}}
+    elif message["method"] == "initialize":
+        answer = {"result": {"protocolVersion": "2025-11-25", "capabilities": capabilities,
+                             "serverInfo": {"name": "mute", "version": "1"}}}
+    elif message["method"] == "tools/call" and message["params"]["name"] == "says":
+        answer = {"result": {"content": []}}
+    else:
+        continue
+    print(json.dumps({"jsonrpc": "2.0", "id": message["id"], **answer}), flush=True)
+"""
+ASKED: dict[str, tuple[Any, ...]] = {
+    "ping": (),
+    "list_tools": (),
+    "list_resources": (),
+    "list_resource_templates": (),
+    "list_prompts": (),
+    "call_tool": ("t",),
+    "read_resource": ("test://a",),
+    "get_prompt": ("p",),
+    "subscribe": ("test://a",),
+    "unsubscribe": ("test://a",),
+    "set_log_level": ("error",),
+    "request": ("x/y",),
+}
+
+
+def test_every_request_has_a_timeout_of_its_own():
+    async def main() -> None:
+        async with Client.spawn(sys.executable, "-c", MUTE) as client:
+            for name, arguments in ASKED.items():
+                with pytest.raises(RequestTimedOut, match=r"0\.1 s"):
+                    await getattr(client, name)(*arguments, timeout=0.1)
+            with pytest.raises(RequestTimedOut, match=r"0\.1 s"):
+                await client.complete("a", "", prompt="p", timeout=0.1)
+            for name in ("iter_tools", "iter_resources", "iter_resource_templates", "iter_prompts"):
+                with pytest.raises(RequestTimedOut, match=r"0\.1 s"):
+                    await anext(getattr(client, name)(timeout=0.1))
+            # The connection is as it was.
+            await client.call_tool("says")
+
+    run(main())
+    with SyncClient.spawn(sys.executable, "-c", MUTE) as client:
+        for name, arguments in ASKED.items():
+            with pytest.raises(RequestTimedOut, match=r"0\.1 s"):
+                getattr(client, name)(*arguments, timeout=0.1)
+        with pytest.raises(RequestTimedOut, match=r"0\.1 s"):
+            client.complete("a", "", prompt="p", timeout=0.1)
+        for name in ("iter_tools", "iter_resources", "iter_resource_templates", "iter_prompts"):
+            with pytest.raises(RequestTimedOut, match=r"0\.1 s"):
+                next(getattr(client, name)(timeout=0.1))
+        client.call_tool("says")
+
+
+def test_a_ping_without_an_answer_is_a_lost_connection():
+    with SyncClient.spawn(sys.executable, "-c", MUTE, ping_interval=0.1, ping_timeout=0.1) as client:
+        with pytest.raises(ConnectionFailed, match=r"a ping failed: no answer within 0\.1 s") as caught:
+            client.call_tool("t")
+        assert caught.value.outcome_unknown
+
+
 def test_a_program_that_ends_is_started_anew(reach: Reach):
     async def main() -> None:
         async with reach("program") as client:

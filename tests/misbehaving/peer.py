@@ -9,8 +9,10 @@ HANDSHAKE = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 MODERN = "2026-07-28"
 REVISIONS = (*HANDSHAKE, MODERN)
 
-# Where a server misbehaves: over the probe of another era, over what opens the conversation, over a call.
+# Where a server misbehaves: over the probe of another era, over what opens the conversation, over a call. What follows
+# `SILENT` is a method that is never answered, once the conversation is open.
 STAGES = ("probe", "open", "call")
+SILENT = "silent to "
 
 INFO = {"name": "peer", "version": "1"}
 TOOLS = [
@@ -31,15 +33,21 @@ class Peer:
         self.stage = stage
         self.modern = revision == MODERN
         self.calls: Counter[str] = Counter()
+        self.asked: Counter[str] = Counter()
 
     def strays(self, message: dict) -> bool:
         """Whether this is the request that is not answered as it should be. Counts calls."""
         method = message.get("method")
+        self.asked[method] += 1
+        if self.stage == SILENT + str(method):
+            # A server of 2026-07-28 is asked for it to open the conversation, too.
+            return method != "server/discover" or self.asked[method] > 1
         if method == "tools/call":
             name = message["params"]["name"]
             self.calls[name] += 1
             first = self.calls[name] == 1
-            return self.stage == "call" and (name == "stray" or name in ("once", "look") and first)
+            silent = self.stage.startswith(SILENT) and name == "stray"
+            return silent or self.stage == "call" and (name == "stray" or name in ("once", "look") and first)
         if method == "server/discover":
             return self.stage == ("open" if self.modern else "probe")
         return method == "initialize" and self.stage == "open" and not self.modern
@@ -58,11 +66,11 @@ class Peer:
         listed = CACHED if self.modern else {}
         match method:
             case "server/discover" if self.modern:
-                return {**listed, "supportedVersions": [self.revision], "capabilities": {"tools": {}}}
+                return {**listed, "supportedVersions": [self.revision], "capabilities": self._capabilities()}
             case "initialize" if self.modern:
                 return -32022
             case "initialize":
-                return {"protocolVersion": self.revision, "capabilities": {"tools": {}}, "serverInfo": INFO}
+                return {"protocolVersion": self.revision, "capabilities": self._capabilities(), "serverInfo": INFO}
             case "tools/list":
                 return {**listed, "tools": TOOLS}
             case "tools/call":
@@ -71,6 +79,11 @@ class Peer:
                 return {}
             case _:
                 return -32601
+
+    def _capabilities(self) -> dict:
+        if not self.stage.startswith(SILENT):
+            return {"tools": {}}
+        return {"tools": {}, "resources": {"subscribe": True}, "prompts": {}, "logging": {}, "completions": {}}
 
     def _supported(self) -> dict:
         return {"supported": [self.revision], "requested": "other"}

@@ -413,85 +413,100 @@ public:
   }
 
   /// Asks for a sign of life.
-  void ping() { detail::check(mcpl_client_ping(client_.get())); }
+  void ping(const RequestOptions &options = {}) {
+    wait(options, [&](const mcpl_request_options *table, char **, std::size_t *) {
+      return mcpl_client_ping(client_.get(), table);
+    });
+  }
 
   /// Likewise, as a future of null.
-  Pending<Json> ping_async() {
-    return later({}, [&](const mcpl_request_options *, mcpl_done done, void *user, mcpl_request **request) {
-      return mcpl_client_ping_async(client_.get(), done, user, request);
+  Pending<Json> ping_async(const RequestOptions &options = {}) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_ping_async(client_.get(), table, done, user, request);
     });
   }
 
   /// Likewise, `done(const Outcome &)` is told.
-  template <class F, Told<F> = 0> Request ping_async(F &&done) {
-    return begin(std::forward<F>(done), {},
-                 [&](const mcpl_request_options *, mcpl_done told, void *user, mcpl_request **request) {
-                   return mcpl_client_ping_async(client_.get(), told, user, request);
+  template <class F, Told<F> = 0> Request ping_async(F &&done, const RequestOptions &options = {}) {
+    return begin(std::forward<F>(done), options,
+                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_ping_async(client_.get(), table, told, user, request);
                  });
   }
 
   /// From which level on the server is to log.
   /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
-  void set_log_level(mcpl_log_level least) { detail::check(mcpl_client_set_log_level(client_.get(), least)); }
+  void set_log_level(mcpl_log_level least, const RequestOptions &options = {}) {
+    wait(options, [&](const mcpl_request_options *table, char **, std::size_t *) {
+      return mcpl_client_set_log_level(client_.get(), least, table);
+    });
+  }
 
   /// Likewise, as a future of null.
-  Pending<Json> set_log_level_async(mcpl_log_level least) {
-    return later({}, [&](const mcpl_request_options *, mcpl_done done, void *user, mcpl_request **request) {
-      return mcpl_client_set_log_level_async(client_.get(), least, done, user, request);
+  Pending<Json> set_log_level_async(mcpl_log_level least, const RequestOptions &options = {}) {
+    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_set_log_level_async(client_.get(), least, table, done, user, request);
     });
   }
 
   /// Likewise, `done(const Outcome &)` is told.
-  template <class F, Told<F> = 0> Request set_log_level_async(mcpl_log_level least, F &&done) {
-    return begin(std::forward<F>(done), {},
-                 [&](const mcpl_request_options *, mcpl_done told, void *user, mcpl_request **request) {
-                   return mcpl_client_set_log_level_async(client_.get(), least, told, user, request);
+  template <class F, Told<F> = 0>
+  Request set_log_level_async(mcpl_log_level least, F &&done, const RequestOptions &options = {}) {
+    return begin(std::forward<F>(done), options,
+                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_set_log_level_async(client_.get(), least, table, told, user, request);
                  });
   }
 
   /// Wants to be told when a resource changes.
-  void subscribe(std::string_view uri) {
+  void subscribe(std::string_view uri, const RequestOptions &options = {}) {
     const detail::Short address(uri);
-    detail::check(mcpl_client_subscribe(client_.get(), address.get()));
+    wait(options, [&](const mcpl_request_options *table, char **, std::size_t *) {
+      return mcpl_client_subscribe(client_.get(), address.get(), table);
+    });
   }
 
   /// Likewise, as a future of null.
-  Pending<Json> subscribe_async(std::string_view uri) {
+  Pending<Json> subscribe_async(std::string_view uri, const RequestOptions &options = {}) {
     const detail::Short address(uri);
-    return later({}, [&](const mcpl_request_options *, mcpl_done done, void *user, mcpl_request **request) {
-      return mcpl_client_subscribe_async(client_.get(), address.get(), done, user, request);
+    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_subscribe_async(client_.get(), address.get(), table, done, user, request);
     });
   }
 
   /// Likewise, `done(const Outcome &)` is told.
-  template <class F, Told<F> = 0> Request subscribe_async(std::string_view uri, F &&done) {
+  template <class F, Told<F> = 0>
+  Request subscribe_async(std::string_view uri, F &&done, const RequestOptions &options = {}) {
     const detail::Short address(uri);
-    return begin(std::forward<F>(done), {},
-                 [&](const mcpl_request_options *, mcpl_done told, void *user, mcpl_request **request) {
-                   return mcpl_client_subscribe_async(client_.get(), address.get(), told, user, request);
+    return begin(std::forward<F>(done), options,
+                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_subscribe_async(client_.get(), address.get(), table, told, user, request);
                  });
   }
 
   /// Wants to be told no longer.
-  void unsubscribe(std::string_view uri) {
+  void unsubscribe(std::string_view uri, const RequestOptions &options = {}) {
     const detail::Short address(uri);
-    detail::check(mcpl_client_unsubscribe(client_.get(), address.get()));
+    wait(options, [&](const mcpl_request_options *table, char **, std::size_t *) {
+      return mcpl_client_unsubscribe(client_.get(), address.get(), table);
+    });
   }
 
   /// Likewise, as a future of null.
-  Pending<Json> unsubscribe_async(std::string_view uri) {
+  Pending<Json> unsubscribe_async(std::string_view uri, const RequestOptions &options = {}) {
     const detail::Short address(uri);
-    return later({}, [&](const mcpl_request_options *, mcpl_done done, void *user, mcpl_request **request) {
-      return mcpl_client_unsubscribe_async(client_.get(), address.get(), done, user, request);
+    return later(options, [&](const mcpl_request_options *table, mcpl_done done, void *user, mcpl_request **request) {
+      return mcpl_client_unsubscribe_async(client_.get(), address.get(), table, done, user, request);
     });
   }
 
   /// Likewise, `done(const Outcome &)` is told.
-  template <class F, Told<F> = 0> Request unsubscribe_async(std::string_view uri, F &&done) {
+  template <class F, Told<F> = 0>
+  Request unsubscribe_async(std::string_view uri, F &&done, const RequestOptions &options = {}) {
     const detail::Short address(uri);
-    return begin(std::forward<F>(done), {},
-                 [&](const mcpl_request_options *, mcpl_done told, void *user, mcpl_request **request) {
-                   return mcpl_client_unsubscribe_async(client_.get(), address.get(), told, user, request);
+    return begin(std::forward<F>(done), options,
+                 [&](const mcpl_request_options *table, mcpl_done told, void *user, mcpl_request **request) {
+                   return mcpl_client_unsubscribe_async(client_.get(), address.get(), table, told, user, request);
                  });
   }
 

@@ -23,6 +23,9 @@ use super::plan::Target;
 ///     revisions up to 2025-11-25 demand; `"modern"` expects 2026-07-28. By default `server/discover` probes.
 ///   - `probe_timeout` (3), `open_timeout` (30): how long opening waits for the answer to a probe, and to what follows.
 ///   - `timeout` (60), `total_timeout` (3600): how long requests wait without a sign of life, and in all.
+///   - `ping_interval` (never), `ping_timeout` (30): after how much silence the server is pinged (2024-11-05 to 2025-11-25;
+///     there is no `ping` on 2026-07-28), and how long the answer may take. Without one the connection ends as if it had been
+///     lost, which is logged: requests in flight fail with `MCPL_CONNECTION_FAILED`.
 ///   - `max_rounds` (10): how often a server may ask for input in the course of one request.
 ///   - `max_list_bytes` (33554432): how many bytes the pages of one list may have together.
 ///   - `check_output` (`true`): whether structured content is held against the output schema of its tool.

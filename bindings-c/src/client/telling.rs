@@ -13,19 +13,28 @@ use crate::text;
 
 use super::asking::{Work, begin, object, wait};
 use super::handle::{mcpl_client, nothing};
+use super::options::mcpl_request_options;
 use super::request::{mcpl_done, mcpl_request};
 
 impl Work for Deed {
-    async fn run(self, core: CoreClient, _: RequestOptions) -> Done<Bytes> {
-        self.done(&core).await?;
+    async fn run(self, core: CoreClient, options: RequestOptions) -> Done<Bytes> {
+        self.done(&core, &options).await?;
         Ok(nothing())
     }
 }
 
 /// Does it, and waits until it is done.
-fn wait_until(client: *mut mcpl_client, deed: impl Fn() -> Done<Deed>) -> mcpl_status {
-    // SAFETY: NULL may be given.
-    unsafe { wait(client, ptr::null(), ptr::null_mut(), ptr::null_mut(), deed) }
+///
+/// # Safety
+///
+/// `options` are `NULL` or as the header demands.
+unsafe fn wait_until(
+    client: *mut mcpl_client,
+    options: *const mcpl_request_options,
+    deed: impl Fn() -> Done<Deed>,
+) -> mcpl_status {
+    // SAFETY: as the caller promises; NULL may be given for the rest.
+    unsafe { wait(client, options, ptr::null_mut(), ptr::null_mut(), deed) }
 }
 
 /// # Safety
@@ -53,10 +62,16 @@ unsafe fn notification(method: *const c_char, params: *const c_char, length: usi
 /// Asks the server for a sign of life, and waits for it: `ping` (`basic/utilities/ping`), or since 2026-07-28, which has
 /// none, `server/discover`.
 ///
+/// - `options`: how it is sent, or `NULL` for the client's settings; nothing reports progress.
+///
 /// It waits, and fails, as `mcpl_client_request` does.
 #[unsafe(no_mangle)]
-pub extern "C" fn mcpl_client_ping(client: *mut mcpl_client) -> mcpl_status {
-    wait_until(client, || Ok(Deed::Ping))
+pub unsafe extern "C" fn mcpl_client_ping(
+    client: *mut mcpl_client,
+    options: *const mcpl_request_options,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe { wait_until(client, options, || Ok(Deed::Ping)) }
 }
 
 /// As `mcpl_client_ping`, without waiting.
@@ -69,16 +84,13 @@ pub extern "C" fn mcpl_client_ping(client: *mut mcpl_client) -> mcpl_status {
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_ping_async(
     client: *mut mcpl_client,
+    options: *const mcpl_request_options,
     done: mcpl_done,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    unsafe {
-        begin(client, ptr::null(), (done, user), request, || {
-            Ok(Deed::Ping)
-        })
-    }
+    unsafe { begin(client, options, (done, user), request, || Ok(Deed::Ping)) }
 }
 
 /// Says how severe log messages have to be for the server to send them (`server/utilities/logging`): for the session, or
@@ -86,11 +98,21 @@ pub unsafe extern "C" fn mcpl_client_ping_async(
 /// Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
 ///
 /// - `level`: the least severe, an `mcpl_log_level`.
+/// - `options`: how it is sent, or `NULL` for the client's settings; nothing reports progress.
 ///
 /// It waits, and fails, as `mcpl_client_request` does.
 #[unsafe(no_mangle)]
-pub extern "C" fn mcpl_client_set_log_level(client: *mut mcpl_client, level: i32) -> mcpl_status {
-    wait_until(client, || Ok(Deed::SetLogLevel(diagnostics::level(level)?)))
+pub unsafe extern "C" fn mcpl_client_set_log_level(
+    client: *mut mcpl_client,
+    level: i32,
+    options: *const mcpl_request_options,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        wait_until(client, options, || {
+            Ok(Deed::SetLogLevel(diagnostics::level(level)?))
+        })
+    }
 }
 
 /// As `mcpl_client_set_log_level`, without waiting.
@@ -104,13 +126,14 @@ pub extern "C" fn mcpl_client_set_log_level(client: *mut mcpl_client, level: i32
 pub unsafe extern "C" fn mcpl_client_set_log_level_async(
     client: *mut mcpl_client,
     level: i32,
+    options: *const mcpl_request_options,
     done: mcpl_done,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        begin(client, ptr::null(), (done, user), request, || {
+        begin(client, options, (done, user), request, || {
             Ok(Deed::SetLogLevel(diagnostics::level(level)?))
         })
     }
@@ -120,15 +143,17 @@ pub unsafe extern "C" fn mcpl_client_set_log_level_async(
 /// `notifications/resources/updated`, which `mcpl_client_on_notification` hears.
 ///
 /// - `uri`: the resource's, ended with a zero byte.
+/// - `options`: how it is sent, or `NULL` for the client's settings; nothing reports progress.
 ///
 /// It waits, and fails, as `mcpl_client_request` does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_subscribe(
     client: *mut mcpl_client,
     uri: *const c_char,
+    options: *const mcpl_request_options,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    wait_until(client, || Ok(Deed::Subscribe(unsafe { self::uri(uri)? })))
+    unsafe { wait_until(client, options, || Ok(Deed::Subscribe(self::uri(uri)?))) }
 }
 
 /// As `mcpl_client_subscribe`, without waiting.
@@ -142,13 +167,14 @@ pub unsafe extern "C" fn mcpl_client_subscribe(
 pub unsafe extern "C" fn mcpl_client_subscribe_async(
     client: *mut mcpl_client,
     uri: *const c_char,
+    options: *const mcpl_request_options,
     done: mcpl_done,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        begin(client, ptr::null(), (done, user), request, || {
+        begin(client, options, (done, user), request, || {
             Ok(Deed::Subscribe(self::uri(uri)?))
         })
     }
@@ -157,15 +183,17 @@ pub unsafe extern "C" fn mcpl_client_subscribe_async(
 /// Has the server tell of changes of a resource no more.
 ///
 /// - `uri`: the resource's, ended with a zero byte.
+/// - `options`: how it is sent, or `NULL` for the client's settings; nothing reports progress.
 ///
 /// It waits, and fails, as `mcpl_client_request` does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_unsubscribe(
     client: *mut mcpl_client,
     uri: *const c_char,
+    options: *const mcpl_request_options,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    wait_until(client, || Ok(Deed::Unsubscribe(unsafe { self::uri(uri)? })))
+    unsafe { wait_until(client, options, || Ok(Deed::Unsubscribe(self::uri(uri)?))) }
 }
 
 /// As `mcpl_client_unsubscribe`, without waiting.
@@ -179,13 +207,14 @@ pub unsafe extern "C" fn mcpl_client_unsubscribe(
 pub unsafe extern "C" fn mcpl_client_unsubscribe_async(
     client: *mut mcpl_client,
     uri: *const c_char,
+    options: *const mcpl_request_options,
     done: mcpl_done,
     user: *mut c_void,
     request: *mut *mut mcpl_request,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe {
-        begin(client, ptr::null(), (done, user), request, || {
+        begin(client, options, (done, user), request, || {
             Ok(Deed::Unsubscribe(self::uri(uri)?))
         })
     }
@@ -197,7 +226,8 @@ pub unsafe extern "C" fn mcpl_client_unsubscribe_async(
 /// It waits, and fails, as `mcpl_client_request` does.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_client_roots_changed(client: *mut mcpl_client) -> mcpl_status {
-    wait_until(client, || Ok(Deed::RootsChanged))
+    // SAFETY: NULL may be given.
+    unsafe { wait_until(client, ptr::null(), || Ok(Deed::RootsChanged)) }
 }
 
 /// As `mcpl_client_roots_changed`, without waiting.
@@ -236,7 +266,7 @@ pub unsafe extern "C" fn mcpl_client_notify(
     length: usize,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    wait_until(client, || unsafe { notification(method, params, length) })
+    unsafe { wait_until(client, ptr::null(), || notification(method, params, length)) }
 }
 
 /// As `mcpl_client_notify`, without waiting.

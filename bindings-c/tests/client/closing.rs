@@ -1,7 +1,7 @@
 //! The end of a client: whatever is in flight ends, nothing is called after it, and nobody waits for himself.
 
 use std::ffi::{c_char, c_void};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
@@ -110,7 +110,7 @@ fn a_callback_cannot_close_its_own_client_but_free_it() {
     let (told, hears) = channel();
     let inside = Box::into_raw(Box::new(Inside(host.0, told)));
     // SAFETY: the data is what the callback takes it for.
-    ok(unsafe { mcpl_client_ping_async(host.0, Some(ends_it), inside.cast(), null_mut()) });
+    ok(unsafe { mcpl_client_ping_async(host.0, null(), Some(ends_it), inside.cast(), null_mut()) });
     let seen = hears.recv_timeout(Duration::from_secs(60)).unwrap();
     assert_eq!(seen, [MCPL_WOULD_BLOCK, MCPL_ENDED]);
     // It is closed in the background: what its callbacks were given is released.

@@ -1,5 +1,7 @@
 //! What a server tells: notifications and log messages, in order.
 
+use std::ptr::null;
+
 use mcpline_c::*;
 use serde_json::json;
 
@@ -71,7 +73,7 @@ fn changes_are_heard_on_every_era() {
         let uri = c"test://text".as_ptr();
         // SAFETY: the text ends with a zero byte.
         unsafe {
-            ok(mcpl_client_subscribe(host.0, uri));
+            ok(mcpl_client_subscribe(host.0, uri, null()));
             ok(mcpl_server_notify_resource_updated(service.server, uri));
         }
         loop {

@@ -1,7 +1,7 @@
 //! A client whose callbacks run on the thread that dispatches a loop.
 
 use std::ffi::{c_char, c_void};
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::Mutex;
 
 use mcpline_c::mcpl_status::*;
@@ -70,7 +70,7 @@ unsafe extern "C" fn waits(
     // SAFETY: the data outlives the request.
     let Inside(client, seen) = unsafe { &*user.cast::<Inside>() };
     let mut seen = seen.lock().unwrap();
-    seen.push(mcpl_client_ping(*client));
+    seen.push(unsafe { mcpl_client_ping(*client, null()) });
     seen.push(mcpl_client_open(*client));
     seen.push(mcpl_client_close(*client));
 }
@@ -85,7 +85,7 @@ fn waiting_within_a_dispatch_would_block() {
     let inside = Inside(host.0, Mutex::default());
     let user = (&raw const inside).cast_mut().cast();
     // SAFETY: the data outlives the request.
-    ok(unsafe { mcpl_client_ping_async(host.0, Some(waits), user, null_mut()) });
+    ok(unsafe { mcpl_client_ping_async(host.0, null(), Some(waits), user, null_mut()) });
     ok(mcpl_loop_wait(events, 60_000));
     // SAFETY: NULL may be given.
     ok(unsafe { mcpl_loop_dispatch(events, 0, null_mut()) });

@@ -102,16 +102,23 @@ fn what_has_no_result_is_done_and_its_callback_gets_an_empty_one() {
     let (user, none) = (ear.lent(), null_mut());
     // SAFETY: the texts end with zero bytes, and the ear outlives the requests.
     unsafe {
-        ok(mcpl_client_ping(host.0));
-        ok(mcpl_client_set_log_level(host.0, level));
-        ok(mcpl_client_subscribe(host.0, uri));
-        ok(mcpl_client_unsubscribe(host.0, uri));
+        ok(mcpl_client_ping(host.0, null()));
+        ok(mcpl_client_set_log_level(host.0, level, null()));
+        ok(mcpl_client_subscribe(host.0, uri, null()));
+        ok(mcpl_client_unsubscribe(host.0, uri, null()));
         ok(mcpl_client_notify(host.0, method, null(), 0));
         ok(mcpl_client_roots_changed(host.0));
-        ok(mcpl_client_ping_async(host.0, Some(done), user, none));
+        ok(mcpl_client_ping_async(
+            host.0,
+            null(),
+            Some(done),
+            user,
+            none,
+        ));
         ok(mcpl_client_set_log_level_async(
             host.0,
             level,
+            null(),
             Some(done),
             user,
             none,
@@ -119,6 +126,7 @@ fn what_has_no_result_is_done_and_its_callback_gets_an_empty_one() {
         ok(mcpl_client_subscribe_async(
             host.0,
             uri,
+            null(),
             Some(done),
             user,
             none,
@@ -126,6 +134,7 @@ fn what_has_no_result_is_done_and_its_callback_gets_an_empty_one() {
         ok(mcpl_client_unsubscribe_async(
             host.0,
             uri,
+            null(),
             Some(done),
             user,
             none,
@@ -149,7 +158,9 @@ fn what_has_no_result_is_done_and_its_callback_gets_an_empty_one() {
     for _ in 0..6 {
         assert_eq!(ear.outcome(), Ok(String::new()));
     }
-    assert_eq!(mcpl_client_set_log_level(host.0, 8), MCPL_INVALID_ARGUMENT);
+    // SAFETY: no options are given.
+    let refused = unsafe { mcpl_client_set_log_level(host.0, 8, null()) };
+    assert_eq!(refused, MCPL_INVALID_ARGUMENT);
 }
 
 #[test]
@@ -162,7 +173,7 @@ fn what_was_not_declared_is_not_sent() {
     let refused = [
         host.call("echo", "{}").unwrap_err(),
         // SAFETY: the text ends with a zero byte.
-        unsafe { mcpl_client_subscribe(host.0, c"test://text".as_ptr()) },
+        unsafe { mcpl_client_subscribe(host.0, c"test://text".as_ptr(), null()) },
         mcpl_client_roots_changed(host.0),
     ];
     assert_eq!(refused, [MCPL_NOT_SUPPORTED; 3]);

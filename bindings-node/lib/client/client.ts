@@ -39,6 +39,7 @@ import {
   type RequestOptions,
   requestOf,
   settingsOf,
+  type WaitOptions,
 } from "./options.js";
 
 /** What is known of a server once the client is connected. */
@@ -295,28 +296,28 @@ export class Client {
    *
    * Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
    */
-  async setLogLevel(level: LogLevel, options?: { signal?: AbortSignal }): Promise<void> {
-    await this.#do("setLogLevel", level, options?.signal);
+  async setLogLevel(level: LogLevel, options?: WaitOptions): Promise<void> {
+    await this.#do("setLogLevel", level, options);
   }
 
   /** Asks for a sign of life. */
-  async ping(options?: { signal?: AbortSignal }): Promise<void> {
-    await this.#do("ping", "", options?.signal);
+  async ping(options?: WaitOptions): Promise<void> {
+    await this.#do("ping", "", options);
   }
 
   /** Hears of changes of a resource from now on (`notifications/resources/updated`), on new connections too. */
-  async subscribe(uri: string | URL, options?: { signal?: AbortSignal }): Promise<void> {
-    await this.#do("subscribe", String(uri), options?.signal);
+  async subscribe(uri: string | URL, options?: WaitOptions): Promise<void> {
+    await this.#do("subscribe", String(uri), options);
   }
 
   /** Hears of changes of a resource no more. */
-  async unsubscribe(uri: string | URL, options?: { signal?: AbortSignal }): Promise<void> {
-    await this.#do("unsubscribe", String(uri), options?.signal);
+  async unsubscribe(uri: string | URL, options?: WaitOptions): Promise<void> {
+    await this.#do("unsubscribe", String(uri), options);
   }
 
   /** Tells the server that the roots have changed. On 2026-07-28 it asks anyway, and is told nothing. */
   async rootsChanged(): Promise<void> {
-    await this.#do("rootsChanged", "", undefined);
+    await this.#do("rootsChanged", "");
   }
 
   /**
@@ -448,10 +449,12 @@ export class Client {
     }
   }
 
-  async #do(verb: string, argument: string, signal: AbortSignal | undefined): Promise<void> {
+  async #do(verb: string, argument: string, options: WaitOptions = {}): Promise<void> {
+    const { signal } = options;
     signal?.throwIfAborted();
+    const written = requestOf(options);
     await this.#settled((promise) => {
-      this.#native.do(promise, verb, argument);
+      this.#native.do(promise, verb, argument, written);
       this.#flushSoon();
     }, signal);
   }

@@ -11,7 +11,7 @@ export interface NativeClients {
 export interface NativeClient {
   open(promise: number): void;
   ask(promise: number, method: string, params: string, options: string | undefined, flags: number): void;
-  do(promise: number, verb: string, argument: string): void;
+  do(promise: number, verb: string, argument: string, options: string | undefined): void;
   notify(promise: number, method: string, params: string): void;
   flush(): void;
   cancel(promise: number): void;

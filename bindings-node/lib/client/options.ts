@@ -23,6 +23,14 @@ export interface ClientSettings {
   timeout?: number;
   /** How long a request waits in all, whatever progress is reported. 3,600,000 by default. */
   totalTimeout?: number;
+  /**
+   * After how much silence the server is pinged (2024-11-05 to 2025-11-25; there is no `ping` on 2026-07-28); never by
+   * default. A ping without an answer is logged, and ends the connection as if it had been lost: requests in flight are
+   * rejected with `ConnectionFailedError`.
+   */
+  pingInterval?: number;
+  /** How long the answer to such a ping may take. 30,000 by default. */
+  pingTimeout?: number;
   /** How often a server may ask for input in the course of one request. 10 by default. */
   maxRounds?: number;
   /** How many bytes the pages of one list may have together. 32 MiB by default. */
@@ -160,6 +168,9 @@ export interface RequestOptions {
 /** What the fetching of a list can be told. */
 export type ListOptions = Pick<RequestOptions, "signal" | "timeout" | "totalTimeout" | "meta" | "fresh">;
 
+/** What a request without a result can be told. */
+export type WaitOptions = Pick<RequestOptions, "signal" | "timeout" | "totalTimeout">;
+
 type Given = Record<string, unknown>;
 
 const TIMES = new Set([
@@ -167,6 +178,8 @@ const TIMES = new Set([
   "openTimeout",
   "timeout",
   "totalTimeout",
+  "pingInterval",
+  "pingTimeout",
   "reconnectDelay",
   "reconnectMaxDelay",
   "connectTimeout",
@@ -181,6 +194,8 @@ const SETTINGS = [
   "openTimeout",
   "timeout",
   "totalTimeout",
+  "pingInterval",
+  "pingTimeout",
   "maxRounds",
   "maxListBytes",
   "checkOutput",

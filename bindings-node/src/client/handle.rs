@@ -365,14 +365,7 @@ impl Client {
     ) -> Result<()> {
         let core = self.core()?;
         let params = text::from_js(env.raw(), params.raw(), parameters)??;
-        let mut options = match options {
-            None => RequestOptions::new(),
-            Some(options) => {
-                let options: CallOptions = read("the options", &options)?;
-                let options = options.options(self.timeouts);
-                options.map_err(|error| Failure::core(&error))?
-            }
-        };
+        let mut options = self.options_of(options)?;
         if flags & HEARS != 0 {
             let outlet = self.outlet.clone();
             options.progress = Some(Arc::new(move |progress| {
@@ -391,16 +384,23 @@ impl Client {
 
     /// Does something that has no result, with the next `flush`.
     #[napi(catch_unwind, js_name = "do")]
-    pub fn deed(&mut self, promise: u32, verb: String, argument: String) -> Result<()> {
+    pub fn deed(
+        &mut self,
+        promise: u32,
+        verb: String,
+        argument: String,
+        options: Option<String>,
+    ) -> Result<()> {
         let deed = deed_of(&verb, argument)?;
-        self.act(promise, deed)
+        let options = self.options_of(options)?;
+        self.act(promise, deed, options)
     }
 
     /// Sends a notification, with the next `flush`. `params` are a JSON object, or empty.
     #[napi(catch_unwind)]
     pub fn notify(&mut self, promise: u32, method: String, params: String) -> Result<()> {
         let params = parameters(params.as_bytes())?;
-        self.act(promise, Deed::Notify(method, params))
+        self.act(promise, Deed::Notify(method, params), RequestOptions::new())
     }
 
     /// Hands over what was asked for since the last time.
@@ -497,10 +497,20 @@ impl Client {
         }
     }
 
-    fn act(&mut self, promise: u32, deed: Deed) -> Result<()> {
+    /// `CallOptions` as JSON.
+    fn options_of(&self, options: Option<String>) -> Result<RequestOptions> {
+        let Some(options) = options else {
+            return Ok(RequestOptions::new());
+        };
+        let options: CallOptions = read("the options", &options)?;
+        let options = options.options(self.timeouts);
+        Ok(options.map_err(|error| Failure::core(&error))?)
+    }
+
+    fn act(&mut self, promise: u32, deed: Deed, options: RequestOptions) -> Result<()> {
         let core = self.core()?;
         let acting = self.task(promise, true, async move {
-            match deed.done(&core).await {
+            match deed.done(&core, &options).await {
                 Ok(()) => Settled::Done,
                 Err(error) => Settled::Failed(failure(&error)),
             }

@@ -262,11 +262,11 @@ class Client:
             await reports.heard()
         return result
 
-    async def _do(self, verb: str, argument: str | None = None) -> None:
+    async def _do(self, verb: str, argument: str | None = None, timeout: float | None = None) -> None:
         handle = self._native_client()
         loop, port = self._here()
         done: asyncio.Future[None] = loop.create_future()
-        await self._end_of(done, handle.do_into(port, loop, done, verb, argument), port)
+        await self._end_of(done, handle.do_into(port, loop, done, verb, argument, _requests.options(timeout)), port)
 
     # What is known of the server
 
@@ -293,44 +293,50 @@ class Client:
 
     # Lists
 
-    async def list_tools(self, *, fresh: bool = False) -> list[Tool]:
+    async def list_tools(self, *, timeout: float | None = None, fresh: bool = False) -> list[Tool]:
         """Return all tools, of all pages. With `fresh` the server is asked even if a list is kept.
+
+        `timeout` is how many seconds to wait for each page without a sign of life.
 
         Raises:
             ClientError: the list could not be had.
         """
-        return [tool async for tool in self._iterate(results.TOOLS, fresh)]
+        return [tool async for tool in self._iterate(results.TOOLS, timeout, fresh)]
 
-    async def list_resources(self, *, fresh: bool = False) -> list[Resource]:
+    async def list_resources(self, *, timeout: float | None = None, fresh: bool = False) -> list[Resource]:
         """Return all resources; see `list_tools`."""
-        return [resource async for resource in self._iterate(results.RESOURCES, fresh)]
+        return [resource async for resource in self._iterate(results.RESOURCES, timeout, fresh)]
 
-    async def list_resource_templates(self, *, fresh: bool = False) -> list[ResourceTemplate]:
+    async def list_resource_templates(
+        self, *, timeout: float | None = None, fresh: bool = False
+    ) -> list[ResourceTemplate]:
         """Return all resource templates; see `list_tools`."""
-        return [template async for template in self._iterate(results.TEMPLATES, fresh)]
+        return [template async for template in self._iterate(results.TEMPLATES, timeout, fresh)]
 
-    async def list_prompts(self, *, fresh: bool = False) -> list[Prompt]:
+    async def list_prompts(self, *, timeout: float | None = None, fresh: bool = False) -> list[Prompt]:
         """Return all prompts; see `list_tools`."""
-        return [prompt async for prompt in self._iterate(results.PROMPTS, fresh)]
+        return [prompt async for prompt in self._iterate(results.PROMPTS, timeout, fresh)]
 
-    def iter_tools(self, *, fresh: bool = False) -> AsyncIterator[Tool]:
+    def iter_tools(self, *, timeout: float | None = None, fresh: bool = False) -> AsyncIterator[Tool]:
         """Iterate over all tools; each page is fetched when it is needed."""
-        return self._iterate(results.TOOLS, fresh)
+        return self._iterate(results.TOOLS, timeout, fresh)
 
-    def iter_resources(self, *, fresh: bool = False) -> AsyncIterator[Resource]:
+    def iter_resources(self, *, timeout: float | None = None, fresh: bool = False) -> AsyncIterator[Resource]:
         """Iterate over all resources; each page is fetched when it is needed."""
-        return self._iterate(results.RESOURCES, fresh)
+        return self._iterate(results.RESOURCES, timeout, fresh)
 
-    def iter_resource_templates(self, *, fresh: bool = False) -> AsyncIterator[ResourceTemplate]:
+    def iter_resource_templates(
+        self, *, timeout: float | None = None, fresh: bool = False
+    ) -> AsyncIterator[ResourceTemplate]:
         """Iterate over all resource templates; each page is fetched when it is needed."""
-        return self._iterate(results.TEMPLATES, fresh)
+        return self._iterate(results.TEMPLATES, timeout, fresh)
 
-    def iter_prompts(self, *, fresh: bool = False) -> AsyncIterator[Prompt]:
+    def iter_prompts(self, *, timeout: float | None = None, fresh: bool = False) -> AsyncIterator[Prompt]:
         """Iterate over all prompts; each page is fetched when it is needed."""
-        return self._iterate(results.PROMPTS, fresh)
+        return self._iterate(results.PROMPTS, timeout, fresh)
 
-    async def _iterate(self, listing: Listing[R], fresh: bool) -> AsyncIterator[R]:
-        options = _requests.options(fresh=fresh)
+    async def _iterate(self, listing: Listing[R], timeout: float | None, fresh: bool) -> AsyncIterator[R]:
+        options = _requests.options(timeout, fresh=fresh)
         cursors = _native.Cursors(listing.method)
         cursor = None
         while True:
@@ -464,24 +470,24 @@ class Client:
         params = _requests.complete(argument, value, prompt, resource, arguments)
         return results.read_completion(await self._ask("completion/complete", params, _requests.options(timeout)))
 
-    async def set_log_level(self, level: Level) -> None:
+    async def set_log_level(self, level: Level, *, timeout: float | None = None) -> None:
         """Say which log messages are wanted: of this level and more severe ones. It holds on new connections too.
 
         Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
         """
-        await self._do("set_log_level", level)
+        await self._do("set_log_level", level, timeout)
 
-    async def ping(self) -> None:
-        """Ask for a sign of life."""
-        await self._do("ping")
+    async def ping(self, *, timeout: float | None = None) -> None:
+        """Ask for a sign of life, and wait no longer than `timeout` seconds; see `call_tool`."""
+        await self._do("ping", None, timeout)
 
-    async def subscribe(self, uri: str) -> None:
+    async def subscribe(self, uri: str, *, timeout: float | None = None) -> None:
         """Hear of changes of a resource from now on (`notifications/resources/updated`), on new connections too."""
-        await self._do("subscribe", uri)
+        await self._do("subscribe", uri, timeout)
 
-    async def unsubscribe(self, uri: str) -> None:
+    async def unsubscribe(self, uri: str, *, timeout: float | None = None) -> None:
         """Hear of changes of a resource no more."""
-        await self._do("unsubscribe", uri)
+        await self._do("unsubscribe", uri, timeout)
 
     async def roots_changed(self) -> None:
         """Tell the server that the roots have changed. On 2026-07-28 it asks anyway, and is told nothing."""

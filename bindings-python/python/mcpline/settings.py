@@ -188,6 +188,12 @@ class ClientSettings(TypedDict, total=False):
     """How long a request waits without a sign of life; progress is one. 60 by default."""
     total_timeout: float
     """How long a request waits in all, whatever progress is reported. 3,600 by default."""
+    ping_interval: float
+    """After how much silence the server is pinged (2024-11-05 to 2025-11-25; there is no `ping` on 2026-07-28); never
+    by default. A ping without an answer is logged, and ends the connection as if it had been lost: requests in flight
+    raise `ConnectionFailed`."""
+    ping_timeout: float
+    """How long the answer to such a ping may take. 30 by default."""
     max_rounds: int
     """How often a server may ask for input in the course of one request. 10 by default."""
     max_list_bytes: int

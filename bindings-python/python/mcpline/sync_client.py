@@ -197,44 +197,48 @@ class SyncClient:
 
     # Lists
 
-    def list_tools(self, *, fresh: bool = False) -> list[Tool]:
+    def list_tools(self, *, timeout: float | None = None, fresh: bool = False) -> list[Tool]:
         """Return all tools, of all pages. With `fresh` the server is asked even if a list is kept.
+
+        `timeout` is how many seconds to wait for each page without a sign of life.
 
         Raises:
             ClientError: the list could not be had.
         """
-        return list(self._iterate(results.TOOLS, fresh))
+        return list(self._iterate(results.TOOLS, timeout, fresh))
 
-    def list_resources(self, *, fresh: bool = False) -> list[Resource]:
+    def list_resources(self, *, timeout: float | None = None, fresh: bool = False) -> list[Resource]:
         """Return all resources; see `list_tools`."""
-        return list(self._iterate(results.RESOURCES, fresh))
+        return list(self._iterate(results.RESOURCES, timeout, fresh))
 
-    def list_resource_templates(self, *, fresh: bool = False) -> list[ResourceTemplate]:
+    def list_resource_templates(self, *, timeout: float | None = None, fresh: bool = False) -> list[ResourceTemplate]:
         """Return all resource templates; see `list_tools`."""
-        return list(self._iterate(results.TEMPLATES, fresh))
+        return list(self._iterate(results.TEMPLATES, timeout, fresh))
 
-    def list_prompts(self, *, fresh: bool = False) -> list[Prompt]:
+    def list_prompts(self, *, timeout: float | None = None, fresh: bool = False) -> list[Prompt]:
         """Return all prompts; see `list_tools`."""
-        return list(self._iterate(results.PROMPTS, fresh))
+        return list(self._iterate(results.PROMPTS, timeout, fresh))
 
-    def iter_tools(self, *, fresh: bool = False) -> Iterator[Tool]:
+    def iter_tools(self, *, timeout: float | None = None, fresh: bool = False) -> Iterator[Tool]:
         """Iterate over all tools; each page is fetched when it is needed."""
-        return self._iterate(results.TOOLS, fresh)
+        return self._iterate(results.TOOLS, timeout, fresh)
 
-    def iter_resources(self, *, fresh: bool = False) -> Iterator[Resource]:
+    def iter_resources(self, *, timeout: float | None = None, fresh: bool = False) -> Iterator[Resource]:
         """Iterate over all resources; each page is fetched when it is needed."""
-        return self._iterate(results.RESOURCES, fresh)
+        return self._iterate(results.RESOURCES, timeout, fresh)
 
-    def iter_resource_templates(self, *, fresh: bool = False) -> Iterator[ResourceTemplate]:
+    def iter_resource_templates(
+        self, *, timeout: float | None = None, fresh: bool = False
+    ) -> Iterator[ResourceTemplate]:
         """Iterate over all resource templates; each page is fetched when it is needed."""
-        return self._iterate(results.TEMPLATES, fresh)
+        return self._iterate(results.TEMPLATES, timeout, fresh)
 
-    def iter_prompts(self, *, fresh: bool = False) -> Iterator[Prompt]:
+    def iter_prompts(self, *, timeout: float | None = None, fresh: bool = False) -> Iterator[Prompt]:
         """Iterate over all prompts; each page is fetched when it is needed."""
-        return self._iterate(results.PROMPTS, fresh)
+        return self._iterate(results.PROMPTS, timeout, fresh)
 
-    def _iterate(self, listing: Listing[R], fresh: bool) -> Iterator[R]:
-        options = _requests.options(fresh=fresh)
+    def _iterate(self, listing: Listing[R], timeout: float | None, fresh: bool) -> Iterator[R]:
+        options = _requests.options(timeout, fresh=fresh)
         cursors = _native.Cursors(listing.method)
         cursor = None
         while True:
@@ -307,28 +311,28 @@ class SyncClient:
         options = _requests.options(timeout)
         return results.read_completion(self._handle.request("completion/complete", params, options))
 
-    def set_log_level(self, level: Level) -> None:
+    def set_log_level(self, level: Level, *, timeout: float | None = None) -> None:
         """Say which log messages are wanted: of this level and more severe ones. It holds on new connections too.
 
         Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
         """
-        self._handle.do("set_log_level", level)
+        self._handle.do("set_log_level", level, _requests.options(timeout))
 
-    def ping(self) -> None:
-        """Ask for a sign of life."""
-        self._handle.do("ping", None)
+    def ping(self, *, timeout: float | None = None) -> None:
+        """Ask for a sign of life, and wait no longer than `timeout` seconds; see `call_tool`."""
+        self._handle.do("ping", None, _requests.options(timeout))
 
-    def subscribe(self, uri: str) -> None:
+    def subscribe(self, uri: str, *, timeout: float | None = None) -> None:
         """Hear of changes of a resource from now on (`notifications/resources/updated`), on new connections too."""
-        self._handle.do("subscribe", uri)
+        self._handle.do("subscribe", uri, _requests.options(timeout))
 
-    def unsubscribe(self, uri: str) -> None:
+    def unsubscribe(self, uri: str, *, timeout: float | None = None) -> None:
         """Hear of changes of a resource no more."""
-        self._handle.do("unsubscribe", uri)
+        self._handle.do("unsubscribe", uri, _requests.options(timeout))
 
     def roots_changed(self) -> None:
         """Tell the server that the roots have changed. On 2026-07-28 it asks anyway, and is told nothing."""
-        self._handle.do("roots_changed", None)
+        self._handle.do("roots_changed", None, None)
 
     def request(
         self,

@@ -74,8 +74,8 @@ impl Drop for Reply {
     }
 }
 
-async fn done(deed: Deed, core: CoreClient) -> Given {
-    Given::of_deed(deed.done(&core).await)
+async fn done(deed: Deed, core: CoreClient, options: RequestOptions) -> Given {
+    Given::of_deed(deed.done(&core, &options).await)
 }
 
 /// What Python wants done.
@@ -288,6 +288,7 @@ impl Client {
     }
 
     /// Does something that has no result; `future` is told when it is done. Returns its number.
+    #[expect(clippy::too_many_arguments, reason = "called in one place")]
     fn do_into(
         &self,
         py: Python<'_>,
@@ -296,16 +297,25 @@ impl Client {
         future: Py<PyAny>,
         verb: &str,
         argument: Option<String>,
+        options: Option<GivenOptions>,
     ) -> PyResult<u64> {
         let deed = deed_of(py, verb, argument)?;
-        self.deed_into(py, port, event_loop, future, deed)
+        let options = self.options_of(py, options)?;
+        self.deed_into(py, port, event_loop, future, deed, options)
     }
 
     /// Does something that has no result, and waits until it is done.
     #[pyo3(name = "do")]
-    fn do_now(&self, py: Python<'_>, verb: &str, argument: Option<String>) -> PyResult<()> {
+    fn do_now(
+        &self,
+        py: Python<'_>,
+        verb: &str,
+        argument: Option<String>,
+        options: Option<GivenOptions>,
+    ) -> PyResult<()> {
         let deed = deed_of(py, verb, argument)?;
-        self.deed(py, deed)
+        let options = self.options_of(py, options)?;
+        self.deed(py, deed, options)
     }
 
     /// Sends a notification; `future` is told when it is on its way. Returns its number.
@@ -319,7 +329,8 @@ impl Client {
         params: Option<&Bound<'_, PyBytes>>,
     ) -> PyResult<u64> {
         let deed = Deed::Notify(method, params.map(trusted));
-        self.deed_into(py, port, event_loop, future, deed)
+        let options = RequestOptions::new();
+        self.deed_into(py, port, event_loop, future, deed, options)
     }
 
     /// Sends a notification, and waits until it is on its way.
@@ -329,7 +340,8 @@ impl Client {
         method: String,
         params: Option<&Bound<'_, PyBytes>>,
     ) -> PyResult<()> {
-        self.deed(py, Deed::Notify(method, params.map(trusted)))
+        let deed = Deed::Notify(method, params.map(trusted));
+        self.deed(py, deed, RequestOptions::new())
     }
 
     /// Gives up what has this number: the server hears of it.
@@ -543,6 +555,14 @@ impl Client {
         }
     }
 
+    /// The options of what reports no progress.
+    fn options_of(&self, py: Python<'_>, given: Option<GivenOptions>) -> PyResult<RequestOptions> {
+        match given {
+            None => Ok(RequestOptions::new()),
+            Some(given) => Ok(request_options(py, self.timeouts, given)?.0),
+        }
+    }
+
     fn deed_into(
         &self,
         py: Python<'_>,
@@ -550,18 +570,19 @@ impl Client {
         event_loop: &Bound<'_, PyAny>,
         future: Py<PyAny>,
         deed: Deed,
+        options: RequestOptions,
     ) -> PyResult<u64> {
         let core = self.core(py)?;
         let reply = Reply(Some(Asker::Future(port.get().outlet().clone(), future)));
-        let (number, completion) = self.task(reply, done(deed, core));
+        let (number, completion) = self.task(reply, done(deed, core, options));
         Port::send(port, event_loop, &self.runtime, completion)?;
         Ok(number)
     }
 
-    fn deed(&self, py: Python<'_>, deed: Deed) -> PyResult<()> {
+    fn deed(&self, py: Python<'_>, deed: Deed, options: RequestOptions) -> PyResult<()> {
         let core = self.core(py)?;
         let waiter = Waiter::new(py)?;
-        let (number, completion) = self.task(of_thread(&waiter), done(deed, core));
+        let (number, completion) = self.task(of_thread(&waiter), done(deed, core, options));
         self.wait(py, &waiter, number, completion, None).map(drop)
     }
 

@@ -9,6 +9,7 @@ use mcpline::{Context, Server, Settings, ToolReply, transport};
 use schema_check::Conversation;
 use serde_json::{Value, json};
 use support::Nothing;
+use support::log::Log;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 #[runtimes::test]
@@ -66,6 +67,8 @@ fn with_pings() -> Server {
 
 #[tokio::test(start_paused = true)]
 async fn a_connection_within_the_process_ends_when_pings_are_not_answered() {
+    let log = Log::new(tracing::Level::INFO);
+    let _guard = tracing::subscriber::set_default(log.clone());
     let memory = with_pings().connect();
     for message in [
         json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
@@ -84,10 +87,13 @@ async fn a_connection_within_the_process_ends_when_pings_are_not_answered() {
     };
     let heard = tokio::time::timeout(Duration::from_secs(3_600), heard).await;
     assert_eq!(heard, Ok(3), "the handshake and two pings");
+    assert!(log.has("a client no longer answers pings"));
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_client_that_no_longer_answers_pings_is_not_served_any_more() {
+    let log = Log::new(tracing::Level::INFO);
+    let _guard = tracing::subscriber::set_default(log.clone());
     let server = with_pings().tool("slow", "Never ends", |_: Nothing, _: Context| async {
         std::future::pending::<String>().await
     });
@@ -118,5 +124,6 @@ async fn a_client_that_no_longer_answers_pings_is_not_served_any_more() {
     let ended = tokio::time::timeout(Duration::from_secs(3_600), heard).await;
     ended.expect("the server closes its end");
     assert_eq!(pings, 2);
+    assert!(log.has("a client no longer answers pings"));
     serving.await.expect("no panic").expect("ends well");
 }

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline_protocol::client::{
-    Ask, Cache, CallError, CallKey, Conversation, Heard, InputNeeded, Opened, ToolBook, ToolPage,
+    Ask, Cache, CallError, CallKey, Conversation, Heard, InputNeeded, Opened, PingTimes, ToolBook,
+    ToolPage,
 };
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, ElicitationCapability, Implementation, LoggingLevel, RootsCapability,
@@ -296,6 +297,23 @@ fn a_result_is_kept_for_as_long_as_it_says_and_until_something_changes() {
     ));
     cache.keep(&Method::ToolsList, None, &fresh, before, SECOND);
     assert_eq!(cache.get(&Method::ToolsList, None, SECOND), None);
+}
+
+#[test]
+fn what_is_kept_is_forgotten_when_requests_are_authorized_by_something_else() {
+    let mut cache = Cache::new();
+    let fresh = raw(&json!({"tools": [], "ttlMs": 60_000, "cacheScope": "private"}));
+    let list = Method::ToolsList;
+    cache.authorized_by(1);
+    cache.keep(&list, None, &fresh, cache.generation(), SECOND);
+    cache.authorized_by(1);
+    assert!(cache.get(&list, None, SECOND).is_some());
+    let before = cache.generation();
+    cache.authorized_by(2);
+    assert_eq!(cache.get(&list, None, SECOND), None);
+    // An answer to somebody else that was on its way isn't kept either.
+    cache.keep(&list, None, &fresh, before, SECOND);
+    assert_eq!(cache.get(&list, None, SECOND), None);
 }
 
 #[test]
@@ -625,4 +643,73 @@ fn an_acknowledgement_is_that_of_the_subscription_which_it_names() {
         matches!(heard, Heard::Acknowledged(named, _) if named == key),
         "{heard:?}"
     );
+}
+
+const PINGS: PingTimes = PingTimes {
+    interval: Duration::from_secs(10),
+    timeout: Duration::from_secs(4),
+};
+
+/// A conversation that has been pinged since second 1.
+fn pinged(revision: Revision) -> Conversation<&'static str> {
+    let mut conversation = conversation(revision);
+    conversation.start_pings(PINGS, SECOND);
+    conversation
+}
+
+#[test]
+fn a_silent_server_is_pinged_and_one_that_says_something_is_not() {
+    for revision in Revision::ALL {
+        let mut conversation = pinged(*revision);
+        if revision.is_modern() {
+            assert_eq!(conversation.poll_deadline(), None, "there is no ping");
+            assert!(conversation.ping_if_due(|| "ping", 60 * SECOND).is_none());
+            continue;
+        }
+        assert_eq!(conversation.poll_deadline(), Some(11 * SECOND));
+        assert!(conversation.ping_if_due(|| "ping", 10 * SECOND).is_none());
+        // Whatever the server says puts it off.
+        let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
+        conversation.hear(message(&log), 8 * SECOND);
+        assert_eq!(conversation.poll_deadline(), Some(18 * SECOND));
+        assert!(conversation.ping_if_due(|| "ping", 11 * SECOND).is_none());
+        let (key, ping) = conversation
+            .ping_if_due(|| "ping", 18 * SECOND)
+            .expect("a ping");
+        assert_eq!(
+            json_of(&ping),
+            json!({"jsonrpc": "2.0", "id": 7, "method": "ping"})
+        );
+        assert!(conversation.is_ping(key));
+        // One at a time, and the next one after as much silence again.
+        assert!(conversation.ping_if_due(|| "ping", 19 * SECOND).is_none());
+        let pong = message(&json!({"jsonrpc": "2.0", "id": 7, "result": {}}));
+        let heard = conversation.hear(pong, 20 * SECOND);
+        assert!(matches!(heard, Heard::Ended("ping", Ok(_))), "{heard:?}");
+        assert_eq!(conversation.poll_deadline(), Some(30 * SECOND));
+    }
+}
+
+#[test]
+fn a_ping_without_an_answer_is_given_up_in_its_own_time_whatever_else_is_heard() {
+    let mut conversation = pinged(Revision::V2025_11_25);
+    let call = Ask::new("tools/call", None);
+    conversation.ask(&call, "caller", SECOND);
+    let (key, _) = conversation
+        .ping_if_due(|| "ping", 11 * SECOND)
+        .expect("a ping");
+    assert_eq!(conversation.poll_deadline(), Some(15 * SECOND));
+    let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
+    conversation.hear(message(&log), 14 * SECOND);
+    assert!(conversation.handle_timeout(14 * SECOND).is_empty());
+    let late = conversation.handle_timeout(15 * SECOND);
+    let [(late, overdue)] = late.as_slice() else {
+        panic!("{late:?}");
+    };
+    assert_eq!((*late, overdue.handle), (key, "ping"));
+    assert!(conversation.is_ping(key));
+    assert_eq!(conversation.in_flight(), 1, "the call goes on");
+    // Nothing falls due any more when it is over.
+    assert_eq!(conversation.close(), ["caller"]);
+    assert_eq!(conversation.poll_deadline(), None);
 }

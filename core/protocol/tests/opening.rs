@@ -3,7 +3,10 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline_protocol::client::{OpenError, Opened, Opening, Plan, Step};
+use mcpline_protocol::client::{
+    HANDSHAKE_ERA_FOR, HandshakeServers, MAX_REMEMBERED_SERVERS, OpenError, Opened, Opening, Plan,
+    Step,
+};
 use mcpline_protocol::session::{Received, Scope, ServerProfile, ServerSession, SessionLimits};
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, Implementation, ListCapability, ServerCapabilities,
@@ -494,6 +497,63 @@ fn what_is_remembered_is_tried_first_and_the_rest_only_if_it_fails() {
     let timeouts = modern.timeouts;
     let (_, _, took) = open_timed(modern, |_| Fate::Silence);
     assert_eq!(took, timeouts.answer * 2);
+}
+
+#[test]
+fn of_the_versions_of_a_result_a_common_one_is_spoken_or_none() {
+    // One of the handshake era is agreed on by the handshake.
+    let (opened, log) = open(plan(), |message| match is_discover(message) {
+        true => discovered(&["2031-01-01", "2025-06-18", "2024-11-05"]),
+        false => shaken(message),
+    });
+    assert_eq!(opened.expect("opens").revision, Revision::V2025_06_18);
+    assert_eq!(log, ["discover 2026-07-28", "initialize 2025-06-18"]);
+    for versions in [&["2031-01-01", "rubbish"][..], &[]] {
+        let (failed, log) = open(plan(), |_| discovered(versions));
+        let Err(OpenError::NoCommonRevision { server, client }) = failed else {
+            panic!("{failed:?}");
+        };
+        assert_eq!(server, versions);
+        assert_eq!(client, plan().revisions);
+        assert_eq!(log, ["discover 2026-07-28"], "nothing else is tried");
+    }
+    // Nor is one that the client may not speak.
+    let mut modern = plan();
+    modern.revisions = vec![Revision::V2026_07_28];
+    let (failed, log) = open(modern, |_| discovered(&["2025-11-25"]));
+    assert!(matches!(failed, Err(OpenError::NoCommonRevision { .. })));
+    assert_eq!(log.len(), 1);
+}
+
+#[test]
+fn servers_of_the_handshake_era_are_remembered_for_a_while_and_no_others() {
+    let (second, mut servers) = (Duration::from_secs(1), HandshakeServers::default());
+    servers.note(1, Era::Legacy, second);
+    servers.note(2, Era::Modern, second);
+    assert!(servers.knows(1, second) && !servers.knows(2, second));
+    // What is known already isn't known for longer: only a probe tells whether the server was upgraded.
+    let last = HANDSHAKE_ERA_FOR;
+    servers.note(1, Era::Legacy, last);
+    assert!(servers.knows(1, last) && !servers.knows(1, second + last));
+    servers.note(1, Era::Legacy, second + last);
+    assert!(servers.knows(1, last + last));
+    // An upgraded server that is met is remembered no longer.
+    servers.note(1, Era::Modern, last + last);
+    assert!(!servers.knows(1, last + last) && servers.is_empty());
+}
+
+#[test]
+fn few_servers_are_remembered_and_the_oldest_make_room() {
+    let mut servers = HandshakeServers::default();
+    let now = Duration::from_secs;
+    for server in 0..2 * MAX_REMEMBERED_SERVERS as u64 {
+        servers.note(server, Era::Legacy, now(server));
+        assert!(servers.knows(server, now(server)));
+        assert!(servers.len() <= MAX_REMEMBERED_SERVERS);
+    }
+    let end = now(2 * MAX_REMEMBERED_SERVERS as u64);
+    assert!(!servers.knows(0, end));
+    assert!(servers.knows(MAX_REMEMBERED_SERVERS as u64, end));
 }
 
 #[test]

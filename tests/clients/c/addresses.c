@@ -56,6 +56,8 @@ static bool configure(mcpl_client *client, slice job, mcpl_json *report) {
     put_given(options, "open_timeout", job, "/settings/answer");
     put_given(options, "reconnect_attempts", job, "/settings/attempts");
     put_given(options, "trusted", job, "/settings/trusted");
+    put_given(options, "ping_interval", job, "/settings/ping_interval");
+    put_given(options, "ping_timeout", job, "/settings/ping_timeout");
     mcpl_json_end_object(options);
     slice text = written(options);
     bool configured = good(mcpl_client_set_options(client, text.text, text.length), report);

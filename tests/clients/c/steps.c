@@ -21,6 +21,14 @@ static bool put_outcome(mcpl_json *report, mcpl_status status, char *result, siz
     return status == MCPL_OK;
 }
 
+/* How long the request of a step waits. */
+static mcpl_request_options patience(slice step) {
+    return (mcpl_request_options){
+        .size = sizeof(mcpl_request_options),
+        .timeout_ms = llround(number_at(step, "/timeout", 0) * 1000),
+    };
+}
+
 /* How a tool is called: its name, and the options that a step has for it. */
 typedef struct {
     char *name;
@@ -38,11 +46,8 @@ static tool_call tool_call_of(slice step) {
     mcpl_json_begin_object(call.more);
     put_given(call.more, "reissue", step, "/reissue");
     mcpl_json_end_object(call.more);
-    call.options = (mcpl_request_options){
-        .size = sizeof call.options,
-        .timeout_ms = llround(number_at(step, "/timeout", 0) * 1000),
-        .json = written(call.more).text,
-    };
+    call.options = patience(step);
+    call.options.json = written(call.more).text;
     return call;
 }
 
@@ -153,42 +158,40 @@ static bool cancel_tool(mcpl_client *client, slice step, mcpl_json *report) {
 
 typedef mcpl_status (*lister)(mcpl_client *, const mcpl_request_options *, char **, size_t *);
 
-static bool list(mcpl_client *client, lister list, mcpl_json *report) {
+static bool list(mcpl_client *client, lister list, slice step, mcpl_json *report) {
     char *result = NULL;
     size_t length = 0;
-    mcpl_status status = list(client, NULL, &result, &length);
+    mcpl_request_options options = patience(step);
+    mcpl_status status = list(client, &options, &result, &length);
     return put_outcome(report, status, result, length);
 }
 
 static bool list_tools(mcpl_client *client, slice step, mcpl_json *report) {
-    (void)step;
-    return list(client, mcpl_client_list_tools, report);
+    return list(client, mcpl_client_list_tools, step, report);
 }
 
 static bool list_resources(mcpl_client *client, slice step, mcpl_json *report) {
-    (void)step;
-    return list(client, mcpl_client_list_resources, report);
+    return list(client, mcpl_client_list_resources, step, report);
 }
 
 static bool list_resource_templates(mcpl_client *client, slice step, mcpl_json *report) {
-    (void)step;
-    return list(client, mcpl_client_list_resource_templates, report);
+    return list(client, mcpl_client_list_resource_templates, step, report);
 }
 
 static bool list_prompts(mcpl_client *client, slice step, mcpl_json *report) {
-    (void)step;
-    return list(client, mcpl_client_list_prompts, report);
+    return list(client, mcpl_client_list_prompts, step, report);
 }
 
 static bool ping(mcpl_client *client, slice step, mcpl_json *report) {
-    (void)step;
-    return put_outcome(report, mcpl_client_ping(client), NULL, 0);
+    mcpl_request_options options = patience(step);
+    return put_outcome(report, mcpl_client_ping(client, &options), NULL, 0);
 }
 
 static bool read_resource(mcpl_client *client, slice step, mcpl_json *report) {
     char *uri = string_at(step, "/uri"), *result = NULL;
     size_t length = 0;
-    mcpl_status status = mcpl_client_read_resource(client, uri, NULL, &result, &length);
+    mcpl_request_options options = patience(step);
+    mcpl_status status = mcpl_client_read_resource(client, uri, &options, &result, &length);
     bool good = put_outcome(report, status, result, length);
     mcpl_string_free(uri);
     return good;
@@ -198,8 +201,9 @@ static bool get_prompt(mcpl_client *client, slice step, mcpl_json *report) {
     char *name = string_at(step, "/name"), *result = NULL;
     slice arguments = slice_at(step, "/arguments");
     size_t length = 0;
+    mcpl_request_options options = patience(step);
     mcpl_status status =
-        mcpl_client_get_prompt(client, name, arguments.text, arguments.length, NULL, &result, &length);
+        mcpl_client_get_prompt(client, name, arguments.text, arguments.length, &options, &result, &length);
     bool good = put_outcome(report, status, result, length);
     mcpl_string_free(name);
     return good;
@@ -209,20 +213,23 @@ static bool complete(mcpl_client *client, slice step, mcpl_json *report) {
     slice params = slice_at(step, "/params");
     char *result = NULL;
     size_t length = 0;
-    mcpl_status status = mcpl_client_complete(client, params.text, params.length, NULL, &result, &length);
+    mcpl_request_options options = patience(step);
+    mcpl_status status = mcpl_client_complete(client, params.text, params.length, &options, &result, &length);
     return put_outcome(report, status, result, length);
 }
 
 static bool subscribe(mcpl_client *client, slice step, mcpl_json *report) {
     char *uri = string_at(step, "/uri");
-    bool good = put_outcome(report, mcpl_client_subscribe(client, uri), NULL, 0);
+    mcpl_request_options options = patience(step);
+    bool good = put_outcome(report, mcpl_client_subscribe(client, uri, &options), NULL, 0);
     mcpl_string_free(uri);
     return good;
 }
 
 static bool unsubscribe(mcpl_client *client, slice step, mcpl_json *report) {
     char *uri = string_at(step, "/uri");
-    bool good = put_outcome(report, mcpl_client_unsubscribe(client, uri), NULL, 0);
+    mcpl_request_options options = patience(step);
+    bool good = put_outcome(report, mcpl_client_unsubscribe(client, uri, &options), NULL, 0);
     mcpl_string_free(uri);
     return good;
 }
@@ -239,7 +246,8 @@ static bool set_log_level(mcpl_client *client, slice step, mcpl_json *report) {
         level++;
     }
     mcpl_string_free(name);
-    return put_outcome(report, mcpl_client_set_log_level(client, (mcpl_log_level)level), NULL, 0);
+    mcpl_request_options options = patience(step);
+    return put_outcome(report, mcpl_client_set_log_level(client, (mcpl_log_level)level, &options), NULL, 0);
 }
 
 static const struct {

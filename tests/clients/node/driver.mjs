@@ -41,9 +41,13 @@ function given(members) {
   return Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined));
 }
 
+function ms(seconds) {
+  return seconds === undefined ? undefined : seconds * 1000;
+}
+
 function connect({ address, settings = {} }) {
   const { revisions, remembered, probe, answer, attempts, trusted, body_limit, answers, listener_pause } = settings;
-  const ms = (seconds) => (seconds === undefined ? undefined : seconds * 1000);
+  const { ping_interval, ping_timeout } = settings;
   const options = given({
     name: "driver",
     reconnectDelay: 20,
@@ -53,6 +57,8 @@ function connect({ address, settings = {} }) {
     openTimeout: ms(answer),
     reconnectAttempts: attempts,
     trusted,
+    pingInterval: ms(ping_interval),
+    pingTimeout: ms(ping_timeout),
   });
   if (listener_pause !== undefined) {
     let pause = listener_pause * 1000;
@@ -73,7 +79,7 @@ function connect({ address, settings = {} }) {
 }
 
 function call(client, { name, arguments: args, timeout, reissue }, options) {
-  const more = given({ timeout: timeout === undefined ? undefined : timeout * 1000, reissue });
+  const more = given({ timeout: ms(timeout), reissue });
   return client.callTool(name, args, { ...more, ...options });
 }
 
@@ -97,21 +103,27 @@ async function cancel(client, step) {
   }
 }
 
+/** How long a step's request waits. */
+function patience({ timeout }) {
+  return given({ timeout: ms(timeout) });
+}
+
 const steps = {
-  list_tools: (client) => client.listTools(),
-  list_resources: (client) => client.listResources(),
-  list_resource_templates: (client) => client.listResourceTemplates(),
-  list_prompts: (client) => client.listPrompts(),
-  ping: (client) => client.ping(),
-  read_resource: (client, { uri }) => client.readResource(uri),
-  get_prompt: (client, { name, arguments: args }) => client.getPrompt(name, args),
-  complete: (client, { params: { ref, argument, context } }) => {
+  list_tools: (client, step) => client.listTools(patience(step)),
+  list_resources: (client, step) => client.listResources(patience(step)),
+  list_resource_templates: (client, step) => client.listResourceTemplates(patience(step)),
+  list_prompts: (client, step) => client.listPrompts(patience(step)),
+  ping: (client, step) => client.ping(patience(step)),
+  read_resource: (client, step) => client.readResource(step.uri, patience(step)),
+  get_prompt: (client, step) => client.getPrompt(step.name, step.arguments, patience(step)),
+  complete: (client, step) => {
+    const { ref, argument, context } = step.params;
     const of = ref.type === "ref/prompt" ? { prompt: ref.name } : { template: ref.uri };
-    return client.complete(of, argument, given({ context: context?.arguments }));
+    return client.complete(of, argument, { ...given({ context: context?.arguments }), ...patience(step) });
   },
-  subscribe: (client, { uri }) => client.subscribe(uri),
-  unsubscribe: (client, { uri }) => client.unsubscribe(uri),
-  set_log_level: (client, { level }) => client.setLogLevel(level),
+  subscribe: (client, step) => client.subscribe(step.uri, patience(step)),
+  unsubscribe: (client, step) => client.unsubscribe(step.uri, patience(step)),
+  set_log_level: (client, step) => client.setLogLevel(step.level, patience(step)),
   cancel_tool: cancel,
 };
 

@@ -32,6 +32,8 @@ SETTINGS = {
     "answer": "open_timeout",
     "attempts": "reconnect_attempts",
     "trusted": "trusted",
+    "ping_interval": "ping_interval",
+    "ping_timeout": "ping_timeout",
 }
 
 
@@ -117,6 +119,7 @@ async def take(client: Client, step: dict[str, Any]) -> dict[str, Any]:
             reference, argument = step["params"]["ref"], step["params"]["argument"]
             known = step["params"].get("context", {}).get("arguments")
             what = {"prompt": reference.get("name"), "resource": reference.get("uri"), "arguments": known}
+            what["timeout"] = step.get("timeout")
             return {"result": plain(await client.complete(argument["name"], argument["value"], **what))}
         case verb:
             return {"result": plain(await getattr(client, verb)(**step))}

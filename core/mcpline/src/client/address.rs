@@ -12,8 +12,9 @@ use tokio::sync::mpsc;
 use crate::server::Server;
 
 use super::connect::{Dialler, Dialling};
+use super::eras::KnownServer;
 use super::error::ClientError;
-use super::http::{HttpClient, HttpLink, HttpSettings, PairLink};
+use super::http::{HttpClient, HttpLink, HttpSettings, PairLink, without_credentials};
 use super::link::{Ending, Link, Sink};
 use super::memory::MemoryLink;
 use super::pipe::{self, PipeLink};
@@ -103,7 +104,12 @@ impl Address {
             Self::Command(command) => Box::new(command),
             Self::Url(url, settings) => {
                 let client = HttpClient::of(&url, settings, tokio::runtime::Handle::current())?;
-                Box::new(Http { url, client })
+                let server = KnownServer::at(&without_credentials(&url));
+                Box::new(Http {
+                    url,
+                    client,
+                    server,
+                })
             }
             Self::Server(server) => Box::new(InMemory(server)),
             #[cfg(unix)]
@@ -122,6 +128,7 @@ impl Address {
 struct Http {
     url: String,
     client: Arc<HttpClient>,
+    server: KnownServer,
 }
 
 impl Dialler for Http {
@@ -132,6 +139,14 @@ impl Dialler for Http {
             HttpLink::open(&self.url, &self.client, sink).map(|link| link as Arc<dyn Link>)
         };
         Box::pin(async { link })
+    }
+
+    fn known_server(&self) -> Option<KnownServer> {
+        Some(self.server)
+    }
+
+    fn authorization(&self) -> u64 {
+        self.client.authorization()
     }
 
     fn close(&self) -> Ending {

@@ -10,6 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::clock;
 
+use super::eras::KnownServer;
 use super::error::{ClientError, ClientErrorKind, ConnectAttempt};
 use super::http::NO_EVENT_STREAM;
 use super::inner::Inner;
@@ -352,6 +353,16 @@ fn id_of(number: u64) -> RequestId {
 pub(super) trait Dialler: Send + Sync {
     /// A new link; `pair` asks for HTTP+SSE.
     fn dial(&self, sink: Sink, pair: bool) -> Dialling<'_>;
+
+    /// The server, if what it speaks is worth remembering beyond this client.
+    fn known_server(&self) -> Option<KnownServer> {
+        None
+    }
+
+    /// A number that changes with what requests are authorized by.
+    fn authorization(&self) -> u64 {
+        0
+    }
 
     /// No link is made any more: what was kept for the next one is let go of.
     /// Resolves when nothing of it is left.

@@ -33,7 +33,8 @@ pub enum ClientError {
         /// The JSON-RPC error in the body, if there was one.
         error: Option<Box<RpcError>>,
     },
-    /// The session is gone (HTTP 404): the server did nothing of what was asked.
+    /// The session is gone (HTTP 404), or the one that a list's cursor is of: the server did nothing of what was asked. A
+    /// list has to be begun anew.
     #[error("the server no longer knows the session")]
     SessionLost,
     /// The server could not be reached: it was never asked.

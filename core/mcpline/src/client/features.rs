@@ -21,18 +21,27 @@ use super::error::ClientError;
 use super::settings::RequestOptions;
 
 macro_rules! list {
-    ($all:ident, $page:ident, $method:literal, $result:ident . $items:ident : $item:ty) => {
+    ($all:ident, $all_with:ident, $page:ident, $method:literal, $result:ident . $items:ident : $item:ty) => {
         #[doc = concat!("All pages of `", $method, "`.")]
         ///
         /// # Errors
         ///
         /// [`ClientError`]; also when the server's cursors lead in a circle.
         pub async fn $all(&self) -> Result<Vec<$item>, ClientError> {
+            self.$all_with(&RequestOptions::new()).await
+        }
+
+        #[doc = concat!("[`Client::", stringify!($all), "`] with options, which hold for each page.")]
+        ///
+        /// # Errors
+        ///
+        /// As without.
+        pub async fn $all_with(&self, options: &RequestOptions) -> Result<Vec<$item>, ClientError> {
             let mut items = Vec::new();
             let mut cursors = Cursors::new($method);
             let mut cursor = None;
             loop {
-                let mut page = self.$page(cursor.as_deref(), &RequestOptions::new()).await?;
+                let mut page = self.$page(cursor.as_deref(), options).await?;
                 items.append(&mut page.$items);
                 if !cursors.follow(page.next_cursor.as_deref())? {
                     return Ok(items);
@@ -59,11 +68,11 @@ macro_rules! list {
 }
 
 impl Client {
-    list!(list_tools, list_tools_page, "tools/list", ListToolsResult.tools: Tool);
-    list!(list_resources, list_resources_page, "resources/list", ListResourcesResult.resources: Resource);
-    list!(list_resource_templates, list_resource_templates_page, "resources/templates/list",
+    list!(list_tools, list_tools_with, list_tools_page, "tools/list", ListToolsResult.tools: Tool);
+    list!(list_resources, list_resources_with, list_resources_page, "resources/list", ListResourcesResult.resources: Resource);
+    list!(list_resource_templates, list_resource_templates_with, list_resource_templates_page, "resources/templates/list",
           ListResourceTemplatesResult.resource_templates: ResourceTemplate);
-    list!(list_prompts, list_prompts_page, "prompts/list", ListPromptsResult.prompts: Prompt);
+    list!(list_prompts, list_prompts_with, list_prompts_page, "prompts/list", ListPromptsResult.prompts: Prompt);
 
     /// Calls a tool with these arguments: an object. A result with `is_error` is a result: the model reads it.
     ///
@@ -105,9 +114,21 @@ impl Client {
     ///
     /// [`ClientError`].
     pub async fn read_resource(&self, uri: &str) -> Result<ReadResourceResult, ClientError> {
+        self.read_resource_with(uri, &RequestOptions::new()).await
+    }
+
+    /// [`Client::read_resource`] with options.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn read_resource_with(
+        &self,
+        uri: &str,
+        options: &RequestOptions,
+    ) -> Result<ReadResourceResult, ClientError> {
         let params = json!({"uri": uri});
-        self.typed("resources/read", Some(&params), &RequestOptions::new())
-            .await
+        self.typed("resources/read", Some(&params), options).await
     }
 
     /// Gets a prompt, filled in with these arguments.
@@ -120,12 +141,26 @@ impl Client {
         name: &str,
         arguments: &BTreeMap<String, String>,
     ) -> Result<GetPromptResult, ClientError> {
+        self.get_prompt_with(name, arguments, &RequestOptions::new())
+            .await
+    }
+
+    /// [`Client::get_prompt`] with options.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn get_prompt_with(
+        &self,
+        name: &str,
+        arguments: &BTreeMap<String, String>,
+        options: &RequestOptions,
+    ) -> Result<GetPromptResult, ClientError> {
         let params = match arguments.is_empty() {
             true => json!({"name": name}),
             false => json!({"name": name, "arguments": arguments}),
         };
-        self.typed("prompts/get", Some(&params), &RequestOptions::new())
-            .await
+        self.typed("prompts/get", Some(&params), options).await
     }
 
     /// Candidates for an argument of a prompt or a template.
@@ -134,7 +169,20 @@ impl Client {
     ///
     /// [`ClientError`].
     pub async fn complete(&self, params: &CompleteParams) -> Result<CompleteResult, ClientError> {
-        self.typed("completion/complete", Some(params), &RequestOptions::new())
+        self.complete_with(params, &RequestOptions::new()).await
+    }
+
+    /// [`Client::complete`] with options.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn complete_with(
+        &self,
+        params: &CompleteParams,
+        options: &RequestOptions,
+    ) -> Result<CompleteResult, ClientError> {
+        self.typed("completion/complete", Some(params), options)
             .await
     }
 
@@ -147,16 +195,25 @@ impl Client {
     ///
     /// [`ClientError`].
     pub async fn set_log_level(&self, level: LoggingLevel) -> Result<(), ClientError> {
+        self.set_log_level_with(level, &RequestOptions::new()).await
+    }
+
+    /// [`Client::set_log_level`] with options.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn set_log_level_with(
+        &self,
+        level: LoggingLevel,
+        options: &RequestOptions,
+    ) -> Result<(), ClientError> {
         let session = self.inner().session().await?;
         session.check_capability(&Method::LoggingSetLevel, &self.inner().settings)?;
         if session.revision().features().set_level {
             let params = json!({"level": level});
-            self.typed::<serde_json::Value>(
-                "logging/setLevel",
-                Some(&params),
-                &RequestOptions::new(),
-            )
-            .await?;
+            self.typed::<serde_json::Value>("logging/setLevel", Some(&params), options)
+                .await?;
         }
         self.inner().set_log_level(level);
         Ok(())
@@ -168,14 +225,21 @@ impl Client {
     ///
     /// [`ClientError`].
     pub async fn ping(&self) -> Result<(), ClientError> {
+        self.ping_with(&RequestOptions::new()).await
+    }
+
+    /// [`Client::ping`] with options.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`].
+    pub async fn ping_with(&self, options: &RequestOptions) -> Result<(), ClientError> {
         let session = self.inner().session().await?;
         let method = match session.revision().features().ping {
             true => "ping",
             false => "server/discover",
         };
-        let result: Result<serde_json::Value, _> = self
-            .typed(method, None::<&()>, &RequestOptions::new())
-            .await;
+        let result: Result<serde_json::Value, _> = self.typed(method, None::<&()>, options).await;
         result.map(|_| ())
     }
 
@@ -186,7 +250,21 @@ impl Client {
     /// [`ClientError::Unsupported`] if the server does not report changes of the resource, as far as it says so; other
     /// [`ClientError`]s.
     pub async fn subscribe(&self, uri: &str) -> Result<(), ClientError> {
-        self.subscription("resources/subscribe", uri, true).await
+        self.subscribe_with(uri, &RequestOptions::new()).await
+    }
+
+    /// [`Client::subscribe`] with options.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Client::subscribe`].
+    pub async fn subscribe_with(
+        &self,
+        uri: &str,
+        options: &RequestOptions,
+    ) -> Result<(), ClientError> {
+        self.subscription("resources/subscribe", uri, true, options)
+            .await
     }
 
     /// Hears of changes of a resource no more.
@@ -195,21 +273,42 @@ impl Client {
     ///
     /// [`ClientError`].
     pub async fn unsubscribe(&self, uri: &str) -> Result<(), ClientError> {
-        self.subscription("resources/unsubscribe", uri, false).await
+        self.unsubscribe_with(uri, &RequestOptions::new()).await
     }
 
-    async fn subscription(&self, method: &str, uri: &str, wanted: bool) -> Result<(), ClientError> {
+    /// [`Client::unsubscribe`] with options.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Client::unsubscribe`].
+    pub async fn unsubscribe_with(
+        &self,
+        uri: &str,
+        options: &RequestOptions,
+    ) -> Result<(), ClientError> {
+        self.subscription("resources/unsubscribe", uri, false, options)
+            .await
+    }
+
+    async fn subscription(
+        &self,
+        method: &str,
+        uri: &str,
+        wanted: bool,
+        options: &RequestOptions,
+    ) -> Result<(), ClientError> {
         let session = self.inner().session().await?;
         let features = session.revision().features();
         if features.listen {
             if wanted {
                 session.check_capability(&Method::ResourcesSubscribe, &self.inner().settings)?;
             }
+            let timeouts = options.timeouts.unwrap_or(self.inner().settings.timeouts);
             let version = self.inner().listening.set(uri, wanted);
-            return self.inner().listening.settled(version, uri).await;
+            return self.inner().listening.settled(version, uri, timeouts).await;
         }
         let params = json!({"uri": uri});
-        self.typed::<serde_json::Value>(method, Some(&params), &RequestOptions::new())
+        self.typed::<serde_json::Value>(method, Some(&params), options)
             .await?;
         self.inner().listening.set(uri, wanted);
         Ok(())

@@ -11,13 +11,16 @@ use mcpline_protocol::wire::{Method, Notification, Raw};
 use crate::background;
 use crate::clock;
 use crate::offload::Peer;
+use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::timers::Timers;
 
 use super::alive::Tasks;
 use super::connect::{self, Dialler};
+use super::eras::KnownServer;
 use super::error::ClientError;
 use super::handlers::Handlers;
+use super::link::Link;
 use super::list_sizes::ListSizes;
 use super::listening::Listening;
 use super::session::Session;
@@ -36,6 +39,8 @@ pub(super) struct Inner {
     pub(super) timers: Arc<Timers>,
     pub(super) listening: Listening,
     current: Mutex<Current>,
+    /// Counts the conversations.
+    conversations: AtomicU64,
     /// Held while a conversation is opened, so that one is opened for all who wait.
     turn: tokio::sync::Mutex<()>,
     cache: Mutex<Cache>,
@@ -55,6 +60,8 @@ struct Current {
     why: Option<(ClientError, Duration)>,
     /// What the server was told to log, on the revisions that have `logging/setLevel`.
     log_level: Option<LoggingLevel>,
+    /// Links of conversations that have failed, while they are being closed.
+    closing: Vec<Arc<dyn Link>>,
     closed: bool,
 }
 
@@ -77,8 +84,10 @@ impl Inner {
                 lost: 0,
                 why: None,
                 log_level: None,
+                closing: Vec::new(),
                 closed: false,
             }),
+            conversations: AtomicU64::new(0),
             info,
             settings,
             listening: Listening::new(std::mem::take(&mut handlers.listeners)),
@@ -99,12 +108,25 @@ impl Inner {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What is kept of results for whoever requests are authorized by now.
     pub(super) fn cache(&self) -> MutexGuard<'_, Cache> {
-        self.cache.lock().unwrap_or_else(PoisonError::into_inner)
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        cache.authorized_by(self.dialler.authorization());
+        cache
     }
 
     pub(super) fn tools(&self) -> MutexGuard<'_, ToolBook> {
         self.tools.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number for a new conversation.
+    pub(super) fn next_conversation(&self) -> u64 {
+        self.conversations.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// The number of the latest conversation.
+    pub(super) fn latest_conversation(&self) -> u64 {
+        self.conversations.load(Ordering::Relaxed)
     }
 
     /// The conversation, if one is open.
@@ -138,16 +160,26 @@ impl Inner {
             return Err(why);
         }
         let delay = self.settings.reconnect.delay(lost, jitter());
+        // What the host remembers comes first, then what this client found itself, then what others found.
+        let server = self.dialler.known_server();
+        let server = server.filter(|_| self.settings.remembered.is_none());
+        let first = era.or_else(|| server.and_then(KnownServer::era));
         // Closing ends it, which would go on for as long as a server may take to answer.
         let opening = self.handlers.tasks.until_closed(async {
             if !delay.is_zero() {
                 tokio::time::sleep(delay).await;
             }
-            connect::open(&this, era).await
+            connect::open(&this, first).await
         });
         match opening.await.ok_or(ClientError::Closed)? {
-            Ok(session) => self.enter(session).await,
+            Ok(session) => {
+                self.remember(server, first, session.revision().era());
+                self.enter(session).await
+            }
             Err(error) => {
+                if let Some(server) = server {
+                    server.forget();
+                }
                 let mut current = self.current();
                 if lost > 0 {
                     current.lost += 1;
@@ -155,6 +187,16 @@ impl Inner {
                 }
                 Err(error)
             }
+        }
+    }
+
+    /// Lets clients that come after know what a server speaks. `first` was tried first.
+    fn remember(&self, server: Option<KnownServer>, first: Option<Era>, found: Era) {
+        // A client that doesn't speak 2026-07-28 has not asked whether the server does.
+        let probed =
+            first != Some(Era::Legacy) && self.settings.revisions.iter().any(|one| one.is_modern());
+        if let Some(server) = server.filter(|_| probed || found == Era::Modern) {
+            server.note(found);
         }
     }
 
@@ -250,14 +292,32 @@ impl Inner {
         }
     }
 
+    /// Closes the link of a conversation that has failed without its link noticing. Closing the client waits for it.
+    pub(super) fn close_link(&self, link: Arc<dyn Link>) {
+        self.current().closing.push(link.clone());
+        let (this, alive) = (self.this.clone(), self.handlers.tasks.begin());
+        let ending = link.close();
+        background::spawn(&self.runtime, async move {
+            ending.await;
+            if let Some(this) = this.upgrade() {
+                let closing = &mut this.current().closing;
+                closing.retain(|other| !Arc::ptr_eq(other, &link));
+            }
+            drop(alive);
+        });
+    }
+
     /// Ends the conversation for good; resolves when nothing of it is left.
     pub(super) async fn close(&self) {
-        let session = {
+        let (session, closing) = {
             let mut current = self.current();
             current.closed = true;
-            current.session.take()
+            (current.session.take(), std::mem::take(&mut current.closing))
         };
         self.listening.stop();
+        for link in closing {
+            link.close().await;
+        }
         if let Some(session) = session {
             session.end(&ClientError::Closed);
             session.link.close().await;

@@ -1,4 +1,4 @@
-//! How large lists have become, page by page.
+//! How large lists have become, page by page, and in which conversation.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
@@ -8,7 +8,7 @@ use super::error::ClientError;
 /// Most cursors that are remembered: a host follows a few lists at once, and each needs its latest cursor alone.
 const MAX_CURSORS: usize = 64;
 
-/// The bytes of the pages that led to each cursor.
+/// The bytes of the pages that led to each cursor, and the conversation that it came in.
 ///
 /// Pages are asked for one by one, by code of every language. What they have in common is that a page is asked for with
 /// the cursor of the page before, so this is where they are added up.
@@ -16,11 +16,29 @@ const MAX_CURSORS: usize = 64;
 pub(super) struct ListSizes {
     /// A cursor may be as long as a message, so its hash stands for it; the hash's keys are random.
     hashes: RandomState,
-    sizes: VecDeque<(u64, usize)>,
+    sizes: VecDeque<Known>,
+}
+
+#[derive(Debug)]
+struct Known {
+    cursor: u64,
+    bytes: usize,
+    conversation: u64,
 }
 
 impl ListSizes {
+    /// The conversation in which a page of `method` named this cursor, if that is remembered.
+    pub(super) fn conversation_of(&self, method: &str, cursor: &str) -> Option<u64> {
+        Some(self.known(method, cursor)?.conversation)
+    }
+
+    fn known(&self, method: &str, cursor: &str) -> Option<&Known> {
+        let hash = self.hashes.hash_one((method, cursor));
+        self.sizes.iter().find(|known| known.cursor == hash)
+    }
+
     /// Adds a page to the list that it belongs to: the one asked for with `cursor`, followed by the one at `next`.
+    /// It came in this conversation.
     ///
     /// # Errors
     ///
@@ -32,12 +50,10 @@ impl ListSizes {
         next: Option<&str>,
         bytes: usize,
         most: usize,
+        conversation: u64,
     ) -> Result<(), ClientError> {
-        let before = cursor.map_or(0, |cursor| {
-            let hash = self.hashes.hash_one((method, cursor));
-            let size = self.sizes.iter().find(|(known, _)| *known == hash);
-            size.map_or(0, |(_, size)| *size)
-        });
+        let before = cursor.and_then(|cursor| self.known(method, cursor));
+        let before = before.map_or(0, |known| known.bytes);
         let size = before.saturating_add(bytes);
         if size > most {
             return Err(ClientError::Invalid {
@@ -48,11 +64,15 @@ impl ListSizes {
         }
         if let Some(next) = next {
             let hash = self.hashes.hash_one((method, next));
-            self.sizes.retain(|(known, _)| *known != hash);
+            self.sizes.retain(|known| known.cursor != hash);
             if self.sizes.len() == MAX_CURSORS {
                 self.sizes.pop_front();
             }
-            self.sizes.push_back((hash, size));
+            self.sizes.push_back(Known {
+                cursor: hash,
+                bytes: size,
+                conversation,
+            });
         }
         Ok(())
     }
@@ -65,7 +85,7 @@ mod tests {
     #[test]
     fn pages_of_one_list_add_up_and_others_do_not() {
         let mut sizes = ListSizes::default();
-        let mut add = |method, cursor, next| sizes.add(method, cursor, next, 40, 100);
+        let mut add = |method, cursor, next| sizes.add(method, cursor, next, 40, 100, 1);
         assert!(add("tools/list", None, Some("a")).is_ok());
         assert!(add("prompts/list", None, Some("a")).is_ok());
         assert!(add("tools/list", Some("a"), Some("b")).is_ok());
@@ -82,7 +102,7 @@ mod tests {
         let mut sizes = ListSizes::default();
         let mut pages = 0;
         while sizes
-            .add("tools/list", Some("same"), Some("same"), 10, 100)
+            .add("tools/list", Some("same"), Some("same"), 10, 100, 1)
             .is_ok()
         {
             pages += 1;
@@ -90,7 +110,11 @@ mod tests {
         assert_eq!(pages, 10);
         for cursor in 0..1_000 {
             let cursor = cursor.to_string();
-            assert!(sizes.add("tools/list", None, Some(&cursor), 1, 100).is_ok());
+            assert!(
+                sizes
+                    .add("tools/list", None, Some(&cursor), 1, 100, 1)
+                    .is_ok()
+            );
         }
         assert_eq!(sizes.sizes.len(), MAX_CURSORS);
     }

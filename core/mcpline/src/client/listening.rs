@@ -106,31 +106,49 @@ impl Listening {
     /// # Errors
     ///
     /// [`ClientError::Unsupported`] if the server does not tell changes of the resource; what the whole subscription
-    /// failed with. The resource is no wish then.
-    pub(super) async fn settled(&self, version: u64, uri: &str) -> Result<(), ClientError> {
+    /// failed with; [`ClientError::TimedOut`]. The resource is no wish then.
+    pub(super) async fn settled(
+        &self,
+        version: u64,
+        uri: &str,
+        timeouts: CallTimeouts,
+    ) -> Result<(), ClientError> {
         let mut settled = self.settled.subscribe();
-        // The sender lives as long as `self`.
-        let Ok(settled) = settled.wait_for(|settled| settled.version >= version).await else {
-            return Err(ClientError::Closed);
+        let settling = settled.wait_for(|settled| settled.version >= version);
+        // Nothing reports progress here.
+        let waited = timeouts.idle.min(timeouts.total);
+        let settled = match tokio::time::timeout(waited, settling).await {
+            Ok(Ok(settled)) => settled.clone(),
+            // The sender lives as long as `self`.
+            Ok(Err(_)) => return Err(ClientError::Closed),
+            Err(_) => {
+                self.give_up(version, uri, true);
+                let in_all = timeouts.total < timeouts.idle;
+                return Err(ClientError::TimedOut { waited, in_all });
+            }
         };
         if settled.error.is_none() && !settled.left_out.contains(uri) {
             return Ok(());
         }
-        let mut state = self.lock();
-        // What was wished for before may have been acknowledged, and is not given up for what came after it.
-        let is_new = state.uris.get(uri) == Some(&version);
-        if is_new && state.uris.remove(uri).is_some() && settled.error.is_some() {
-            // Without it the others may be told of again.
-            state.version += 1;
-            self.changed.notify_one();
-        }
-        drop(state);
+        self.give_up(version, uri, settled.error.is_some());
         if let Some(error) = &settled.error {
             return Err(error.clone());
         }
         Err(ClientError::Unsupported(format!(
             "the server does not report changes of {uri:?}: it left the resource out of the acknowledged subscription"
         )))
+    }
+
+    /// The resource is no wish any more, if it became one with this version. `tells`: the server is told, too.
+    fn give_up(&self, version: u64, uri: &str, tells: bool) {
+        let mut state = self.lock();
+        // What was wished for before may have been acknowledged, and is not given up for what came after it.
+        let is_new = state.uris.get(uri) == Some(&version);
+        if is_new && state.uris.remove(uri).is_some() && tells {
+            // Without it the others may be told of again.
+            state.version += 1;
+            self.changed.notify_one();
+        }
     }
 
     fn settle(&self, version: u64, outcome: Result<BTreeSet<String>, ClientError>) {

@@ -16,6 +16,7 @@ mod closing;
 mod connect;
 mod cursors;
 mod decoding;
+mod eras;
 mod error;
 mod features;
 mod handlers;

@@ -47,7 +47,7 @@ impl Inner {
             // A client that was closed gives nothing any more.
             self.open_session()?;
             if let Some(result) = self.cache().get(&name, params, clock::now()) {
-                self.add_page(&name, params, &result)?;
+                self.add_page(&name, params, &result, self.latest_conversation())?;
                 return Ok(result);
             }
         }
@@ -62,6 +62,7 @@ impl Inner {
                 None => Box::pin(self.session()).await?,
             };
             session.check_capability(&name, &self.settings)?;
+            self.check_cursor(&session, &name, params)?;
             if name == Method::ToolsCall && session.has_task_calls() {
                 self.check_task(params)?;
             }
@@ -81,7 +82,7 @@ impl Inner {
                                 .await?
                                 .map_err(|reason| ClientError::Invalid { reason })?;
                         }
-                        self.accept(&name, params, &result)?;
+                        self.accept(&session, &name, params, &result)?;
                         let result = match name {
                             Method::ToolsList => {
                                 Box::pin(self.learn(result, started, timeouts)).await?
@@ -183,6 +184,29 @@ impl Inner {
         })
     }
 
+    /// Refuses to go on with a list whose session is over: cursors are not kept beyond it (up to 2025-11-25,
+    /// `server/utilities/pagination`). Its caller begins anew.
+    fn check_cursor(
+        &self,
+        session: &Session,
+        method: &Method,
+        params: Option<&Raw>,
+    ) -> Result<(), ClientError> {
+        if session.revision().is_modern() || !is_list(method) {
+            return Ok(());
+        }
+        let cursor = params.and_then(|params| params.member("cursor"));
+        let cursor = cursor.as_ref().and_then(Raw::string_value);
+        let conversation = cursor.and_then(|cursor| {
+            let sizes = self.sizes.lock().unwrap_or_else(PoisonError::into_inner);
+            sizes.conversation_of(method.as_str(), &cursor)
+        });
+        match conversation.is_some_and(|number| number != session.number) {
+            true => Err(ClientError::SessionLost),
+            false => Ok(()),
+        }
+    }
+
     /// Refuses to call a tool plainly that its server runs as a task only.
     fn check_task(&self, params: Option<&Raw>) -> Result<(), ClientError> {
         let member = |name| params.and_then(|params| params.member(name));
@@ -238,6 +262,7 @@ impl Inner {
     /// Whether a result is one of this method, and no page too many.
     fn accept(
         &self,
+        session: &Session,
         method: &Method,
         params: Option<&Raw>,
         result: &Raw,
@@ -252,7 +277,7 @@ impl Inner {
                 let reason = format!("the result of {} is no object", method.as_str());
                 Err(ClientError::Invalid { reason })
             }
-            _ => self.add_page(method, params, result),
+            _ => self.add_page(method, params, result, session.number),
         }
     }
 
@@ -297,14 +322,9 @@ impl Inner {
         method: &Method,
         params: Option<&Raw>,
         page: &Raw,
+        conversation: u64,
     ) -> Result<(), ClientError> {
-        if !matches!(
-            method,
-            Method::ToolsList
-                | Method::ResourcesList
-                | Method::ResourcesTemplatesList
-                | Method::PromptsList
-        ) {
+        if !is_list(method) {
             return Ok(());
         }
         let cursor = params.and_then(|params| params.member("cursor"));
@@ -316,6 +336,7 @@ impl Inner {
             next.as_ref().and_then(Raw::string_value).as_deref(),
             page.as_bytes().len(),
             self.settings.max_list_bytes,
+            conversation,
         )
     }
 
@@ -362,7 +383,17 @@ impl Inner {
             let timeouts = options.timeouts.unwrap_or(self.settings.timeouts);
             return self.refresh_tools(error, attempt.started, timeouts).await;
         }
+        let refuses_revision = error
+            .rpc()
+            .is_some_and(|error| error.code == ErrorCode::UNSUPPORTED_VERSION);
         let again = match &error {
+            // The server has changed since it was connected to (2026-07-28, `basic/versioning`): a new conversation agrees
+            // on what both speak now, or says that there is nothing.
+            _ if refuses_revision && session.revision().is_modern() => {
+                self.lost(session, &error);
+                attempt.sessions += 1;
+                attempt.sessions <= MAX_SESSIONS_LOST
+            }
             ClientError::SessionLost => {
                 // Only new requests move: what is still running there may yet be answered.
                 self.lost(session, &error);
@@ -425,7 +456,7 @@ impl Inner {
                 }
                 Err(_) => return Err(as_rpc(error)),
             };
-            self.accept(&Method::ToolsList, params.as_ref(), &page)?;
+            self.accept(&session, &Method::ToolsList, params.as_ref(), &page)?;
             let page = self.learn(page, started, timeouts).await?;
             cursor = page.member("nextCursor").filter(|cursor| !cursor.is_null());
             let text = cursor.as_ref().and_then(Raw::string_value);
@@ -533,6 +564,17 @@ async fn within<T>(
         },
         in_all,
     })
+}
+
+/// Whether results of this method are pages.
+fn is_list(method: &Method) -> bool {
+    matches!(
+        method,
+        Method::ToolsList
+            | Method::ResourcesList
+            | Method::ResourcesTemplatesList
+            | Method::PromptsList
+    )
 }
 
 /// Whether a result of this method may ask for input (2026-07-28, `basic/patterns/mrtr`, supported requests).

@@ -6,7 +6,9 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use mcpline_protocol::client::{Ask, CallKey, Conversation, Heard, Opened, undeclared_capability};
+use mcpline_protocol::client::{
+    Ask, CallKey, Conversation, Heard, Opened, PingTimes, undeclared_capability,
+};
 use mcpline_protocol::vocabulary::Progress;
 use mcpline_protocol::wire::{
     self, Incoming, Message, Method, Notification, ReadError, Request, RequestId,
@@ -19,7 +21,7 @@ use crate::clock;
 use crate::sync::{self, Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use crate::timers::{Alarm, Timed, Timers};
 
-use super::error::ClientError;
+use super::error::{ClientError, ClientErrorKind};
 use super::handlers::adapted;
 use super::inner::Inner;
 use super::link::{Link, Outgoing, Purpose, Reports, RequestHead};
@@ -38,8 +40,21 @@ pub(super) struct Waiter {
     acknowledged: Option<mpsc::Sender<Notification>>,
 }
 
+impl Waiter {
+    /// Of a request that nobody waits for: a periodic ping.
+    fn none() -> Self {
+        Self {
+            answer: oneshot::channel().0,
+            progress: None,
+            acknowledged: None,
+        }
+    }
+}
+
 /// One conversation, from its opening to its end.
 pub(super) struct Session {
+    /// Which of its client's conversations it is.
+    pub(super) number: u64,
     pub(super) opened: Opened,
     pub(super) link: Arc<dyn Link>,
     state: Mutex<State>,
@@ -62,8 +77,15 @@ struct State {
 impl Session {
     /// The conversation that was opened over `link`. What has arrived since goes to it through `reception`.
     pub(super) fn start(opened: Opened, link: Arc<dyn Link>, client: &Arc<Inner>) -> Arc<Self> {
-        let conversation = Conversation::new(&opened, &client.info, &client.handlers.capabilities);
-        Arc::new_cyclic(|this| Self {
+        let mut conversation =
+            Conversation::new(&opened, &client.info, &client.handlers.capabilities);
+        if let Some(interval) = client.settings.ping_interval {
+            let timeout = client.settings.ping_timeout;
+            conversation.start_pings(PingTimes { interval, timeout }, clock::now());
+        }
+        let first_ping = conversation.poll_deadline();
+        let session = Arc::new_cyclic(|this| Self {
+            number: client.next_conversation(),
             opened,
             link,
             state: Mutex::new(State {
@@ -76,7 +98,9 @@ impl Session {
             timers: client.timers.clone(),
             alarm: Alarm::default(),
             this: this.clone(),
-        })
+        });
+        session.schedule(first_ping);
+        session
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -171,19 +195,21 @@ impl Session {
             (key, message, state.conversation.poll_deadline())
         };
         self.schedule(timer);
-        self.link.send(Outgoing {
-            message: message.into(),
-            purpose: Purpose::Request(RequestHead {
-                number: key.number(),
-                revision: self.revision(),
-                opens: false,
-                headers,
-            }),
-        });
+        self.send_request(key, message, headers);
         Pending {
             waiting: Waiting::For(receiver),
             request: Some((self.clone(), key)),
         }
+    }
+
+    fn send_request(&self, key: CallKey, message: Vec<u8>, headers: Vec<(String, String)>) {
+        let head = RequestHead {
+            number: key.number(),
+            revision: self.revision(),
+            opens: false,
+            headers,
+        };
+        self.send(message, Purpose::Request(head));
     }
 
     /// Sends a notification.
@@ -430,10 +456,40 @@ impl Session {
 
     /// The request can have no answer.
     fn fail(&self, key: CallKey, error: ClientError) {
-        let waiter = self.lock().conversation.drop_call(key);
-        if let Some(waiter) = waiter {
-            // Whoever waited may be gone.
-            let _ = waiter.answer.send(Err(error));
+        let (waiter, is_ping) = {
+            let mut state = self.lock();
+            let waiter = state.conversation.drop_call(key);
+            (waiter, state.conversation.is_ping(key))
+        };
+        let Some(waiter) = waiter else {
+            return;
+        };
+        if is_ping {
+            self.fail_ping(&error);
+        }
+        // Whoever waited may be gone.
+        let _ = waiter.answer.send(Err(error));
+    }
+
+    /// A periodic ping has no answer (`basic/utilities/ping`): the connection has failed, unless it was answered in a way
+    /// that only a server which is there can answer.
+    fn fail_ping(&self, error: &ClientError) {
+        tracing::warn!("a ping failed: {error}");
+        match error {
+            ClientError::TimedOut { .. } => {
+                let lost = format!("a ping failed: {error}");
+                self.end_connection(&ClientError::lost(lost));
+            }
+            error if error.kind() == ClientErrorKind::Connection => self.end_connection(error),
+            _ => {}
+        }
+    }
+
+    /// The conversation is over, and its link is closed.
+    fn end_connection(&self, error: &ClientError) {
+        self.end(error);
+        if let Some(client) = self.client.upgrade() {
+            client.close_link(self.link.clone());
         }
     }
 
@@ -487,16 +543,30 @@ impl Timed for Session {
 
     /// Gives up what is overdue.
     fn fire(self: Arc<Self>) {
-        let (overdue, timer) = {
+        let now = clock::now();
+        let (overdue, ping, timer) = {
             let mut state = self.lock();
-            let overdue = state.conversation.handle_timeout(clock::now());
-            (overdue, state.conversation.poll_deadline())
+            let overdue = state.conversation.handle_timeout(now);
+            // After those that are late: of these one may be a ping.
+            let ping = match state.ended {
+                None if overdue.is_empty() => state.conversation.ping_if_due(Waiter::none, now),
+                _ => None,
+            };
+            (overdue, ping, state.conversation.poll_deadline())
         };
         self.schedule(timer);
         for (key, overdue) in overdue {
-            // Whoever waited may be gone.
-            let _ = overdue.handle.answer.send(Err(overdue.error.into()));
+            let is_ping = self.lock().conversation.is_ping(key);
+            let error = ClientError::from(overdue.error);
             self.tell_cancelled(key, overdue.cancellation);
+            if is_ping {
+                self.fail_ping(&error);
+            }
+            // Whoever waited may be gone.
+            let _ = overdue.handle.answer.send(Err(error));
+        }
+        if let Some((key, message)) = ping {
+            self.send_request(key, message, Vec::new());
         }
     }
 }

@@ -20,6 +20,15 @@ pub struct ClientSettings {
     pub open_timeouts: OpenTimeouts,
     /// How long a request waits unless it says otherwise: by default a minute without a sign of life, an hour in all.
     pub timeouts: CallTimeouts,
+    /// After how much silence the server is pinged (2024-11-05 to 2025-11-25, `basic/utilities/ping`); never by default,
+    /// because a connection that is lost is mostly noticed by itself. A ping that has no answer within
+    /// [`ping_timeout`](Self::ping_timeout) is logged, and ends the connection as if it had been lost: requests in flight
+    /// fail with [`ClientError::ConnectionLost`](super::ClientError::ConnectionLost), and [`reconnect`](Self::reconnect)
+    /// holds. On 2026-07-28 there is no `ping`, and nothing is sent.
+    pub ping_interval: Option<Duration>,
+    /// How long the answer to such a ping may take: 30 s by default, as long as an opening's. A server that computes
+    /// without reading meanwhile answers no ping either.
+    pub ping_timeout: Duration,
     /// How often a server may ask for input in the course of one request. 10 by default: what asks more is not
     /// asking, but going round in circles.
     pub max_rounds: usize,
@@ -56,6 +65,8 @@ impl Default for ClientSettings {
             remembered: None,
             open_timeouts: OpenTimeouts::default(),
             timeouts: CallTimeouts::default(),
+            ping_interval: None,
+            ping_timeout: Duration::from_secs(30),
             max_rounds: 10,
             max_list_bytes: 32 * 1024 * 1024,
             check_output: true,

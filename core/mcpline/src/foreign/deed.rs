@@ -3,7 +3,7 @@
 use mcpline_protocol::vocabulary::LoggingLevel;
 use mcpline_protocol::wire::Raw;
 
-use crate::client::{Client, ClientError};
+use crate::client::{Client, ClientError, RequestOptions};
 
 /// Something that a client does and that has no result.
 #[derive(Debug, Clone)]
@@ -23,17 +23,17 @@ pub enum Deed {
 }
 
 impl Deed {
-    /// Has the client do it.
+    /// Has the client do it. A message without an answer has no use for options.
     ///
     /// # Errors
     ///
     /// [`ClientError`]
-    pub async fn done(self, client: &Client) -> Result<(), ClientError> {
+    pub async fn done(self, client: &Client, options: &RequestOptions) -> Result<(), ClientError> {
         match self {
-            Self::Ping => client.ping().await,
-            Self::SetLogLevel(level) => client.set_log_level(level).await,
-            Self::Subscribe(uri) => client.subscribe(&uri).await,
-            Self::Unsubscribe(uri) => client.unsubscribe(&uri).await,
+            Self::Ping => client.ping_with(options).await,
+            Self::SetLogLevel(level) => client.set_log_level_with(level, options).await,
+            Self::Subscribe(uri) => client.subscribe_with(&uri, options).await,
+            Self::Unsubscribe(uri) => client.unsubscribe_with(&uri, options).await,
             Self::RootsChanged => client.roots_changed().await,
             Self::Notify(method, params) => client.notify(&method, params.as_ref()).await,
         }

@@ -1,8 +1,13 @@
-//! What is logged, for tests that look at it.
+//! What is logged, for tests of it.
+
+#![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::sync::{Arc, Mutex};
 
 /// Keeps what is logged at one level, or at all, on this thread.
+///
+/// Every test of a program that reaches the same line needs one: `tracing` remembers for all threads that a line is wanted by
+/// nobody if the first thread that reaches it has none.
 #[derive(Clone)]
 pub(crate) struct Log(Option<tracing::Level>, Arc<Mutex<Vec<String>>>);
 

@@ -1,7 +1,8 @@
 //! Results that may be kept for a while: lists and reads (2026-07-28, `server/utilities/caching`).
 //!
-//! One cache belongs to one client, and so to one set of credentials: private results are never shared. Results that ask
-//! for input are not kept, nor are those of retries that carried answers or state, whoever sent them.
+//! One cache belongs to one client, and to one set of credentials at a time: private results are never shared
+//! ([`Cache::authorized_by`]). Results that ask for input are not kept, nor are those of retries that carried answers or
+//! state, whoever sent them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -25,6 +26,8 @@ pub struct Cache {
     kept: HashMap<(Method, Box<str>), Kept>,
     /// Counts invalidations, so that an answer which was on its way meanwhile isn't kept.
     generation: u64,
+    /// What the requests of the results were authorized by.
+    authorization: u64,
 }
 
 #[derive(Debug)]
@@ -49,6 +52,14 @@ impl Cache {
     /// Nothing kept.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Forgets everything if requests are authorized by something else from now on: private results are never given to
+    /// anybody else (`server/utilities/caching`, cache scope). `authorization` is a number that tells one from another.
+    pub fn authorized_by(&mut self, authorization: u64) {
+        if std::mem::replace(&mut self.authorization, authorization) != authorization {
+            self.clear();
+        }
     }
 
     /// The result of an equal request, if it is fresh.

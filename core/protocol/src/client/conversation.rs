@@ -16,6 +16,7 @@ use crate::wire::{
 
 use super::calls::{CallError, CallKey, CallTimeouts, Calls, Outcome, Overdue};
 use super::opening::Opened;
+use super::pings::{PingTimes, Pings};
 
 /// What a client wants of a server.
 #[derive(Debug, Clone, Copy)]
@@ -89,6 +90,7 @@ pub struct Conversation<H> {
     /// `basic/patterns/cancellation`).
     subscriptions: BTreeSet<CallKey>,
     questions: HashSet<RequestId>,
+    pings: Option<Pings>,
 }
 
 impl<H> Conversation<H> {
@@ -126,6 +128,7 @@ impl<H> Conversation<H> {
             calls: Calls::new(opened.next_id),
             subscriptions: BTreeSet::new(),
             questions: HashSet::new(),
+            pings: None,
         }
     }
 
@@ -207,8 +210,54 @@ impl<H> Conversation<H> {
         message
     }
 
+    /// Has the server pinged when it is silent, from now on. Revisions without `ping` have none.
+    pub fn start_pings(&mut self, times: PingTimes, now: Duration) {
+        if self.revision.features().ping {
+            self.pings = Some(Pings::new(times, now));
+        }
+    }
+
+    /// Begins a ping if one is due: its key, and the message to send. No ping is due while another one is in flight.
+    /// One that has no answer in time is among what [`Conversation::handle_timeout`] gives up.
+    pub fn ping_if_due(
+        &mut self,
+        handle: impl FnOnce() -> H,
+        now: Duration,
+    ) -> Option<(CallKey, Vec<u8>)> {
+        if self.next_ping()? > now {
+            return None;
+        }
+        let ask = Ask {
+            timeouts: self.pings.as_ref()?.times.call(),
+            ..Ask::new("ping", None)
+        };
+        let (key, message) = self.ask(&ask, handle(), now);
+        if let Some(pings) = &mut self.pings {
+            pings.sent(key, now);
+        }
+        Some((key, message))
+    }
+
+    /// Whether this is the latest periodic ping.
+    pub fn is_ping(&self, key: CallKey) -> bool {
+        let pings = self.pings.as_ref();
+        pings.is_some_and(|pings| pings.latest == Some(key))
+    }
+
+    fn next_ping(&self) -> Option<Duration> {
+        let pings = self.pings.as_ref()?;
+        let in_flight = pings
+            .latest
+            .is_some_and(|key| self.calls.get(key).is_some());
+        let due = (!in_flight).then(|| pings.due());
+        due.filter(|due| *due != Duration::MAX)
+    }
+
     /// Takes in a message.
     pub fn hear(&mut self, message: Message, now: Duration) -> Heard<H> {
+        if let Some(pings) = &mut self.pings {
+            pings.heard(now);
+        }
         match message {
             Message::Response(response) => {
                 told(self.calls.answered(response.id.as_ref(), response.outcome))
@@ -380,12 +429,14 @@ impl<H> Conversation<H> {
     /// The conversation is over: whoever still waits.
     pub fn close(&mut self) -> Vec<H> {
         self.questions.clear();
+        self.pings = None;
         self.calls.close().map(|(handle, _)| handle).collect()
     }
 
-    /// When [`Conversation::handle_timeout`] has something to do.
+    /// When [`Conversation::handle_timeout`] or [`Conversation::ping_if_due`] has something to do.
     pub fn poll_deadline(&self) -> Option<Duration> {
-        self.calls.poll_deadline()
+        let calls = self.calls.poll_deadline();
+        calls.into_iter().chain(self.next_ping()).min()
     }
 
     /// Gives up what is overdue.

@@ -2,8 +2,10 @@
 //!
 //! - [`Opening`] finds out what a server speaks and agrees on a revision with it: `server/discover` for 2026-07-28,
 //!   `initialize` for the revisions before, HTTP+SSE where nothing else is served.
+//! - [`HandshakeServers`] remembers which servers are of the handshake era, for the openings that follow.
 //! - [`Conversation`] is what follows: requests go out complete, and whatever arrives is told apart.
 //! - [`Calls`] are its requests in flight: numbered, timed, cancelled, each ended exactly once.
+//! - [`PingTimes`] say when a client pings, and how long an answer to a ping may take.
 //! - [`undeclared_capability`] tells what a server has to declare before a request may be sent.
 //! - [`check_question`] refuses what a server asks and the host did not declare.
 //! - [`InputNeeded`] is a result that asks, and makes the retry with the answers.
@@ -14,8 +16,10 @@ mod cache;
 mod calls;
 mod capabilities;
 mod conversation;
+mod eras;
 mod opening;
 mod output;
+mod pings;
 mod questions;
 mod rounds;
 mod tools;
@@ -24,8 +28,10 @@ pub use cache::{Cache, MAX_CACHED, MAX_CACHED_BYTES, MAX_CACHED_FOR, is_cacheabl
 pub use calls::{CallError, CallKey, CallTimeouts, Calls, Outcome, Overdue};
 pub use capabilities::undeclared_capability;
 pub use conversation::{Ask, Conversation, Heard, is_header_mismatch};
+pub use eras::{HANDSHAKE_ERA_FOR, HandshakeServers, MAX_REMEMBERED_SERVERS};
 pub use opening::{OpenAttempt, OpenError, OpenTimeouts, Opened, Opening, Plan, Step};
 pub use output::OutputCheck;
+pub use pings::PingTimes;
 pub use questions::check_question;
 pub use rounds::{InputNeeded, InputQuestion, asks_for_input};
 pub use tools::{Learnt, MAX_KNOWN_TOOLS, MAX_KNOWN_TOOLS_BYTES, ToolBook, ToolPage};

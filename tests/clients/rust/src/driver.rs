@@ -54,15 +54,24 @@ struct Settings {
     attempts: Option<u32>,
     #[serde(default)]
     trusted: bool,
+    ping_interval: Option<f64>,
+    ping_timeout: Option<f64>,
     body_limit: Option<usize>,
     #[serde(default)]
     answers: bool,
 }
 
-/// One thing to do with the client.
+/// One thing to do with the client, and how many seconds its request waits.
+#[derive(Clone, Deserialize)]
+struct Step {
+    #[serde(flatten)]
+    verb: Verb,
+    timeout: Option<f64>,
+}
+
 #[derive(Clone, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
-enum Step {
+enum Verb {
     ListTools,
     ListResources,
     ListResourceTemplates,
@@ -97,7 +106,6 @@ struct Call {
     name: String,
     #[serde(default)]
     arguments: Value,
-    timeout: Option<f64>,
     reissue: Option<String>,
     /// When a call that is to be cancelled is: once it reports progress, or after so many seconds.
     after: Option<f64>,
@@ -217,6 +225,9 @@ fn host(wanted: &Settings) -> ClientBuilder {
         reconnect.attempts = wanted.attempts.unwrap_or(reconnect.attempts);
         reconnect.first_delay = Duration::from_millis(20);
         settings.trusted = wanted.trusted;
+        settings.ping_interval = wanted.ping_interval.map(Duration::from_secs_f64);
+        let ping = wanted.ping_timeout.map(Duration::from_secs_f64);
+        settings.ping_timeout = ping.unwrap_or(settings.ping_timeout);
     });
     if !wanted.answers {
         return builder;
@@ -237,16 +248,20 @@ fn host(wanted: &Settings) -> ClientBuilder {
 }
 
 async fn take(client: &Client, step: &Step) -> Result<Value, ClientError> {
-    Ok(match step {
-        Step::ListTools => result(client.list_tools().await?),
-        Step::ListResources => result(client.list_resources().await?),
-        Step::ListResourceTemplates => result(client.list_resource_templates().await?),
-        Step::ListPrompts => result(client.list_prompts().await?),
-        Step::Ping => result(client.ping().await?),
-        Step::CallTool(call) => {
+    let mut options = RequestOptions::new();
+    if let Some(seconds) = step.timeout {
+        options = options.timeout(Duration::from_secs_f64(seconds));
+    }
+    Ok(match &step.verb {
+        Verb::ListTools => result(client.list_tools_with(&options).await?),
+        Verb::ListResources => result(client.list_resources_with(&options).await?),
+        Verb::ListResourceTemplates => result(client.list_resource_templates_with(&options).await?),
+        Verb::ListPrompts => result(client.list_prompts_with(&options).await?),
+        Verb::Ping => result(client.ping_with(&options).await?),
+        Verb::CallTool(call) => {
             let heard = Arc::new(AtomicU32::new(0));
             let counted = heard.clone();
-            let options = options(call).on_progress(move |_| {
+            let options = with_reissue(options, call).on_progress(move |_| {
                 counted.fetch_add(1, Ordering::Relaxed);
             });
             let called = client.call_tool_with(&call.name, arguments(call), &options);
@@ -254,21 +269,27 @@ async fn take(client: &Client, step: &Step) -> Result<Value, ClientError> {
             outcome["progress"] = heard.load(Ordering::Relaxed).into();
             outcome
         }
-        Step::CancelTool(call) => cancel(client, call).await?,
-        Step::ReadResource { uri } => result(client.read_resource(uri).await?),
-        Step::GetPrompt { name, arguments } => result(client.get_prompt(name, arguments).await?),
-        Step::Complete { params } => result(client.complete(params).await?),
-        Step::Subscribe { uri } => result(client.subscribe(uri).await?),
-        Step::Unsubscribe { uri } => result(client.unsubscribe(uri).await?),
-        Step::SetLogLevel { level } => result(client.set_log_level(*level).await?),
+        Verb::CancelTool(call) => cancel(client, call, options).await?,
+        Verb::ReadResource { uri } => result(client.read_resource_with(uri, &options).await?),
+        Verb::GetPrompt { name, arguments } => {
+            result(client.get_prompt_with(name, arguments, &options).await?)
+        }
+        Verb::Complete { params } => result(client.complete_with(params, &options).await?),
+        Verb::Subscribe { uri } => result(client.subscribe_with(uri, &options).await?),
+        Verb::Unsubscribe { uri } => result(client.unsubscribe_with(uri, &options).await?),
+        Verb::SetLogLevel { level } => result(client.set_log_level_with(*level, &options).await?),
     })
 }
 
 /// Gives a call up while it runs.
-async fn cancel(client: &Client, call: &Call) -> Result<Value, ClientError> {
+async fn cancel(
+    client: &Client,
+    call: &Call,
+    options: RequestOptions,
+) -> Result<Value, ClientError> {
     let begun = Arc::new(Notify::new());
     let heard = begun.clone();
-    let options = options(call).on_progress(move |_| heard.notify_one());
+    let options = with_reissue(options, call).on_progress(move |_| heard.notify_one());
     let late = async {
         match call.after {
             Some(seconds) => tokio::time::sleep(Duration::from_secs_f64(seconds)).await,
@@ -288,11 +309,7 @@ fn arguments(call: &Call) -> Value {
     }
 }
 
-fn options(call: &Call) -> RequestOptions {
-    let mut options = RequestOptions::new();
-    if let Some(seconds) = call.timeout {
-        options = options.timeout(Duration::from_secs_f64(seconds));
-    }
+fn with_reissue(mut options: RequestOptions, call: &Call) -> RequestOptions {
     options.reissue = match call.reissue.as_deref() {
         Some("always") => Reissue::Always,
         Some("never") => Reissue::Never,

@@ -143,6 +143,11 @@ impl Account {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Counts the tokens.
+    pub(super) fn generation(&self) -> u64 {
+        self.lock().generation
+    }
+
     /// The tokens to show now, if nothing has to be done about them.
     pub(super) fn ready(&self) -> Option<Snapshot> {
         let state = self.lock();

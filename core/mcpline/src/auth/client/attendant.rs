@@ -158,6 +158,16 @@ impl Attendant {
         allowed || self.at_private.load(Ordering::Relaxed)
     }
 
+    /// A number that changes with every token that isn't the one before. Nothing tells whether a new one is the same
+    /// user's.
+    pub(crate) fn authorization(&self) -> u64 {
+        match &self.tokens {
+            From::Fixed(_) => 0,
+            From::Source(source) => source.number(),
+            From::Account(account) => account.generation(),
+        }
+    }
+
     /// What to send a request with.
     pub(crate) async fn show(
         self: &Arc<Self>,

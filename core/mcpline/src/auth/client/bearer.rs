@@ -1,6 +1,7 @@
 //! Tokens of the host's own making.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::SystemTime;
 
 use mcpline_protocol::auth::token::MAX_TOKEN;
@@ -47,6 +48,8 @@ pub struct TokenWanted {
 pub(crate) struct Sourced {
     source: TokenSource,
     given: Mutex<Given>,
+    /// The number of the latest token, for those who don't wait.
+    number: AtomicU64,
 }
 
 #[derive(Default)]
@@ -60,7 +63,13 @@ impl Sourced {
         Self {
             source,
             given: Mutex::default(),
+            number: AtomicU64::new(0),
         }
+    }
+
+    /// The number of the latest token.
+    pub(super) fn number(&self) -> u64 {
+        self.number.load(Ordering::Acquire)
     }
 
     /// The token to show, and its number. Whoever comes while the source is asked waits for the same answer.
@@ -117,6 +126,7 @@ impl Sourced {
         }
         given.token = Some(token);
         given.number += 1;
+        self.number.store(given.number, Ordering::Release);
         Ok(())
     }
 }

@@ -115,6 +115,12 @@ impl HttpClient {
         })
     }
 
+    /// A number that changes with what requests are authorized by.
+    pub(crate) fn authorization(&self) -> u64 {
+        let attendant = self.attendant.as_ref();
+        attendant.map_or(0, |attendant| attendant.authorization())
+    }
+
     /// Closes the connections that are idle, and those that are in use as soon as they are not.
     pub(crate) fn close(&self) {
         if let Some(attendant) = &self.attendant {

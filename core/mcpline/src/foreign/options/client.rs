@@ -30,6 +30,8 @@ options! {
         open_timeout: Option<f64>,
         timeout: Option<f64>,
         total_timeout: Option<f64>,
+        ping_interval: Option<f64>,
+        ping_timeout: Option<f64>,
         max_rounds: Option<usize>,
         max_list_bytes: Option<usize>,
         check_output: Option<bool>,
@@ -68,6 +70,8 @@ impl ClientOptions {
         let idle = self.timeout.map(seconds).transpose()?;
         let total = self.total_timeout.map(seconds).transpose()?;
         settings.timeouts = timeouts(settings.timeouts, idle, total);
+        settings.ping_interval = self.ping_interval.map(seconds).transpose()?;
+        set_seconds(&mut settings.ping_timeout, self.ping_timeout)?;
         set(&mut settings.max_rounds, self.max_rounds);
         set(&mut settings.max_list_bytes, self.max_list_bytes);
         set(&mut settings.check_output, self.check_output);

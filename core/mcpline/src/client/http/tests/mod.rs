@@ -9,6 +9,7 @@ mod redirects;
 mod settings;
 mod streams;
 mod tls;
+mod whole_client;
 
 use std::sync::Arc;
 use std::time::Duration;

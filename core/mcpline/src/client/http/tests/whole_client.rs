@@ -1,0 +1,228 @@
+//! Whole clients against scripted servers: what they remember of a server, of its results, and pings that it misses.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use http::StatusCode;
+use mcpline_protocol::Era;
+use tokio::sync::Notify;
+
+use super::peer::{Peer, Reply, Seen, Step, answer, json as json_answer};
+use super::*;
+use crate::auth::{Auth, BearerToken};
+use crate::client::settings::ClientSettings;
+use crate::client::{Address, Client, ClientErrorKind};
+
+fn message(seen: &Seen) -> Value {
+    serde_json::from_str(&seen.body).unwrap_or_default()
+}
+
+fn method(seen: &Seen) -> String {
+    let method = message(seen)["method"].as_str().map(str::to_owned);
+    method.unwrap_or_else(|| seen.method.clone())
+}
+
+fn reply(seen: &Seen, result: &Value) -> Reply {
+    let id = message(seen)["id"].clone();
+    let body = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
+    vec![Step::Send(json_answer(&body))]
+}
+
+fn status(status: StatusCode) -> Reply {
+    let status = format!(
+        "{} {}",
+        status.as_u16(),
+        status.canonical_reason().unwrap_or("")
+    );
+    vec![Step::Send(answer(&status, &[], ""))]
+}
+
+fn handshake(seen: &Seen) -> Reply {
+    reply(
+        seen,
+        &json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
+            "serverInfo": {"name": "peer", "version": "1"}}),
+    )
+}
+
+fn discovery(seen: &Seen) -> Reply {
+    reply(
+        seen,
+        &json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},
+            "ttlMs": 0, "cacheScope": "public"}),
+    )
+}
+
+/// A server that is of the handshake era until it is upgraded.
+async fn upgradable() -> (Peer, Arc<AtomicBool>) {
+    let upgraded = Arc::new(AtomicBool::new(false));
+    let is_upgraded = upgraded.clone();
+    let peer = Peer::new(move |_, seen| {
+        let modern = is_upgraded.load(Ordering::SeqCst);
+        match method(seen).as_str() {
+            "server/discover" if modern => discovery(seen),
+            "initialize" if !modern => handshake(seen),
+            "notifications/initialized" => status(StatusCode::ACCEPTED),
+            "GET" => status(StatusCode::METHOD_NOT_ALLOWED),
+            _ => status(StatusCode::NOT_FOUND),
+        }
+    })
+    .await;
+    (peer, upgraded)
+}
+
+async fn connect_with(url: &str, configure: impl FnOnce(&mut ClientSettings)) -> Client {
+    let host = Client::builder("host", "1").configure(configure);
+    let connecting = host.connect(Address::Url(url.to_owned(), settings()));
+    guarded(connecting).await.expect("connects")
+}
+
+async fn connect(url: &str) -> Client {
+    connect_with(url, |_| {}).await
+}
+
+/// What opened conversations since the last time.
+fn openings(peer: &mut Peer) -> Vec<String> {
+    let all = peer.rest().into_iter().map(|seen| method(&seen));
+    all.filter(|method| matches!(method.as_str(), "server/discover" | "initialize"))
+        .collect()
+}
+
+#[runtimes::test]
+async fn clients_of_one_server_probe_it_once_and_find_that_it_was_upgraded() {
+    let (mut peer, upgraded) = upgradable().await;
+    let url = peer.url();
+    for expected in [&["server/discover", "initialize"][..], &["initialize"]] {
+        let client = connect(&url).await;
+        assert_eq!(client.revision(), LEGACY);
+        client.close().await;
+        assert_eq!(openings(&mut peer), expected);
+    }
+    // What is behind another URL is another server, at the same origin too.
+    let client = connect(&url.replace("/mcp", "/other")).await;
+    client.close().await;
+    assert_eq!(openings(&mut peer), ["server/discover", "initialize"]);
+    // What fails is not insisted on, and forgotten.
+    upgraded.store(true, Ordering::SeqCst);
+    for expected in [&["initialize", "server/discover"][..], &["server/discover"]] {
+        let client = connect(&url).await;
+        assert_eq!(client.revision(), MODERN);
+        client.close().await;
+        assert_eq!(openings(&mut peer), expected);
+    }
+}
+
+#[runtimes::test]
+async fn a_host_that_remembers_by_itself_is_neither_helped_nor_listened_to() {
+    let (mut peer, _) = upgradable().await;
+    let url = peer.url();
+    let modern = |settings: &mut ClientSettings| settings.remembered = Some(Era::Modern);
+    connect_with(&url, modern).await.close().await;
+    assert_eq!(openings(&mut peer), ["server/discover", "initialize"]);
+    // Nor does a client tell anything that doesn't speak 2026-07-28.
+    let old = |settings: &mut ClientSettings| settings.revisions = vec![LEGACY];
+    connect_with(&url, old).await.close().await;
+    assert_eq!(openings(&mut peer), ["initialize"]);
+    connect(&url).await.close().await;
+    assert_eq!(openings(&mut peer), ["server/discover", "initialize"]);
+    connect_with(&url, modern).await.close().await;
+    assert_eq!(openings(&mut peer), ["server/discover", "initialize"]);
+}
+
+#[runtimes::test]
+async fn what_is_kept_for_one_user_is_not_given_to_the_next() {
+    let mut peer = Peer::new(|_, seen| {
+        let token = seen.header("authorization").unwrap_or("none").to_owned();
+        match method(seen).as_str() {
+            "server/discover" => discovery(seen),
+            // Only Bob may.
+            "tools/call" if token != "Bearer bob" => {
+                let challenge = [("www-authenticate", "Bearer error=\"invalid_token\"")];
+                vec![Step::Send(answer("401 Unauthorized", &challenge, ""))]
+            }
+            "tools/call" => reply(seen, &json!({"resultType": "complete", "content": []})),
+            _ => {
+                let tool = json!({"name": token, "inputSchema": {"type": "object"}});
+                reply(
+                    seen,
+                    &json!({"resultType": "complete", "tools": [tool], "ttlMs": 60_000, "cacheScope": "private"}),
+                )
+            }
+        }
+    })
+    .await;
+    let mut settings = settings();
+    settings.auth = Some(Auth::source(|wanted| async move {
+        let user = if wanted.refused { "bob" } else { "alice" };
+        Ok(BearerToken::from(user))
+    }));
+    let host = Client::builder("host", "1");
+    let connecting = host.connect(Address::Url(peer.url(), settings));
+    let client = guarded(connecting).await.expect("connects");
+    for user in ["Bearer alice", "Bearer bob"] {
+        for _ in 0..2 {
+            let tools = guarded(client.list_tools()).await.expect("a list");
+            assert_eq!(tools[0].name, user);
+        }
+        let lists = peer.rest().into_iter().map(|seen| method(&seen));
+        assert_eq!(lists.filter(|method| method == "tools/list").count(), 1);
+        let called = guarded(client.call_tool("t", json!({}))).await;
+        called.expect("bob's");
+    }
+    client.close().await;
+}
+
+#[runtimes::test]
+async fn a_session_whose_ping_has_no_answer_is_ended_and_another_one_begun() {
+    let (gone, sessions) = (Arc::new(Notify::new()), AtomicUsize::new(0));
+    let mut peer = Peer::new(move |_, seen| {
+        let is_first = seen.header("mcp-session-id") == Some("0");
+        match method(seen).as_str() {
+            "server/discover" | "DELETE" => status(StatusCode::NOT_FOUND),
+            "initialize" => {
+                let Some(Step::Send(answer)) = handshake(seen).pop() else {
+                    unreachable!("it is sent");
+                };
+                let session = sessions.fetch_add(1, Ordering::SeqCst);
+                let answer = String::from_utf8(answer).expect("UTF-8");
+                let (status, rest) = answer.split_once("\r\n").expect("a head");
+                let answer = format!("{status}\r\nmcp-session-id: {session}\r\n{rest}");
+                vec![Step::Send(answer.into_bytes())]
+            }
+            "notifications/initialized" => status(StatusCode::ACCEPTED),
+            "GET" => status(StatusCode::METHOD_NOT_ALLOWED),
+            "ping" | "tools/call" if is_first => vec![Step::Silence(gone.clone())],
+            _ => reply(seen, &json!({"tools": []})),
+        }
+    })
+    .await;
+    let client = connect_with(&peer.url(), |settings| {
+        settings.ping_interval = Some(Duration::from_millis(20));
+        settings.ping_timeout = Duration::from_secs(1);
+    })
+    .await;
+    let lost = guarded(client.call_tool("t", json!({}))).await;
+    let lost = lost.expect_err("the session is lost");
+    assert_eq!(lost.kind(), ClientErrorKind::Connection);
+    assert!(
+        lost.is_outcome_unknown() && lost.to_string().contains("ping"),
+        "{lost}"
+    );
+    guarded(client.list_tools())
+        .await
+        .expect("of another session");
+    client.close().await;
+    let seen = peer.rest();
+    let of = |name: &str| {
+        let with = seen.iter().filter(move |seen| method(seen) == name);
+        with.map(|seen| seen.header("mcp-session-id").map(str::to_owned))
+            .collect::<Vec<_>>()
+    };
+    assert!(
+        of("DELETE").contains(&Some("0".to_owned())),
+        "{:?}",
+        of("DELETE")
+    );
+    let last = of("tools/list").pop().expect("a request");
+    assert_ne!(last, Some("0".to_owned()));
+}

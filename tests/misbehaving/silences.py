@@ -1,0 +1,97 @@
+"""Servers that answer everything but one method: every request has a timeout of its own, and a ping without an answer
+ends the connection."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from peer import HANDSHAKE, MODERN, SILENT
+from table import LATE, LOST, OK
+
+# How a server is silent over each transport.
+MANNERS = {"stdio": "silence", "http": "silence", "sse": "never answers"}
+# Long enough for a slow machine to answer what is answered.
+PINGS = {"ping_interval": 1, "ping_timeout": 1}
+
+COMPLETION = {"ref": {"type": "ref/prompt", "name": "p"}, "argument": {"name": "a", "value": ""}}
+STEPS: dict[str, tuple[str, str | None, dict]] = {
+    # The step, what it asks for until 2025-11-25 and since, and what it is given.
+    "ping": ("ping", "server/discover", {}),
+    "list_tools": ("tools/list", "tools/list", {}),
+    "list_resources": ("resources/list", "resources/list", {}),
+    "list_resource_templates": ("resources/templates/list", "resources/templates/list", {}),
+    "list_prompts": ("prompts/list", "prompts/list", {}),
+    "read_resource": ("resources/read", "resources/read", {"uri": "test://a"}),
+    "get_prompt": ("prompts/get", "prompts/get", {"name": "p"}),
+    "complete": ("completion/complete", "completion/complete", {"params": COMPLETION}),
+    "subscribe": ("resources/subscribe", "subscriptions/listen", {"uri": "test://a"}),
+    "unsubscribe": ("resources/unsubscribe", None, {"uri": "test://a"}),
+    "set_log_level": ("logging/setLevel", None, {"level": "error"}),
+}
+# As the ledger names them.
+PINGED, ASKED = "silent to pings", "silent to one request"
+
+
+@dataclass(frozen=True)
+class Silence:
+    """One step at a server that never answers what it asks for; or a call while pings have no answer."""
+
+    transport: str
+    revision: str
+    step: str
+    method: str
+
+    @property
+    def stage(self) -> str:
+        return SILENT + self.method
+
+    @property
+    def manner(self) -> str:
+        return MANNERS[self.transport]
+
+    @property
+    def named(self) -> str:
+        return PINGED if self.step == PINGED else ASKED
+
+    def __str__(self) -> str:
+        return f"{self.revision} {self.transport}: {self.named}, {self.method}"
+
+
+def silences() -> Iterator[Silence]:
+    for step, (method, since, _) in STEPS.items():
+        for transport in MANNERS:
+            yield Silence(transport, HANDSHAKE[-1], step, method)
+        if since:
+            for transport in ("stdio", "http"):
+                yield Silence(transport, MODERN, step, since)
+    for transport in MANNERS:
+        for revision in HANDSHAKE:
+            yield Silence(transport, revision, PINGED, "ping")
+
+
+def steps(silence: Silence, briefly: float) -> list[dict]:
+    after = {"do": "call_tool", "name": "plain"}
+    if silence.step == PINGED:
+        return [{"do": "call_tool", "name": "stray"}, after]
+    given = STEPS[silence.step][2]
+    return [{"do": silence.step, "timeout": briefly, **given}, after]
+
+
+def judge(silence: Silence, report: dict) -> list[str]:
+    """What is wrong with how it went."""
+    if report.get("error") or len(report["steps"]) != 2:
+        return [f"could not connect: {report}"]
+    late, after = report["steps"]
+    error = late.get("error") or {}
+    wanted = LOST if silence.step == PINGED else LATE
+    problems = []
+    if error.get("kind", OK) != wanted:
+        problems.append(f"{error.get('kind', OK)}, not {wanted}: {late}")
+    if not error.get("outcome_unknown"):
+        problems.append(f"the outcome is not said to be unknown: {error}")
+    if silence.step == PINGED and "ping" not in error.get("text", ""):
+        problems.append(f"the error does not name the ping: {error}")
+    if "error" in after:
+        problems.append(f"the next call: {after['error']}")
+    return problems
