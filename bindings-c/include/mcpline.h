@@ -1458,8 +1458,9 @@ mcpl_status mcpl_client_info(mcpl_client *client,
  *   leaves out get the defaults that the server gave. Absolute paths among the URIs of roots are sent as `file://` URIs.
  *
  * Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the question was answered, refused or withdrawn, and
- * `MCPL_INVALID_ARGUMENT` if the result is no JSON object, or a root is neither an absolute path nor a `file://` URI; the
- * question stays open then.
+ * `MCPL_INVALID_ARGUMENT` if the result is no JSON object, the content of an accepted form does not match the schema in the
+ * question, what the model said is no message, or a root is neither an absolute path nor a `file://` URI; the question
+ * stays open then. Content is sent for accepted forms alone.
  */
 mcpl_status mcpl_question_answer(mcpl_question *question,
                                  const char *result,

@@ -47,7 +47,7 @@ pub unsafe extern "C" fn mcpl_server_on_verify(
             ask,
             data,
             owner,
-            fit: Ok,
+            fit: |_, answer| Ok(answer),
         }));
         // Released where nothing is locked.
         drop(before);

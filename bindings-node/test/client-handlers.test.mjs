@@ -112,9 +112,37 @@ test("the end of the client ends its iterators", async (t) => {
 });
 
 test("a user's refusal to let the model be asked is an error of its own", async (t) => {
-  const client = await reach(t, "memory", { revision: LEGACY, sample: () => null });
-  const result = await client.callTool("samples").catch((error) => error);
-  assert.match(result.message ?? textOf(result), /refused/);
+  const server = new Server({ name: "asker", version: "1" });
+  const messages = [{ role: "user", content: { type: "text", text: "Hi" } }];
+  server.tool("samples", {}, (_, ctx) =>
+    ctx.sample({ messages, maxTokens: 5 }).then(
+      () => "answered",
+      (error) => `${error.rpcCode}: ${error.message}`,
+    ),
+  );
+  const legacy = await Client.memory(server, { revisions: [LEGACY], sample: () => null });
+  t.after(() => legacy.close());
+  assert.equal(textOf(await legacy.callTool("samples")), "-1: the user refused");
+  const modern = await Client.memory(server, { revisions: [MODERN], sample: () => null });
+  t.after(() => modern.close());
+  await assert.rejects(modern.callTool("samples"), (error) => {
+    assert.equal(error.code, "QUESTION_UNANSWERED");
+    assert.match(error.message, /-1/);
+    return true;
+  });
+});
+
+test("content that breaks the schema of its form is reported and not sent", async (t) => {
+  const elicit = () => ({ action: "accept", content: { city: 7 } });
+  const [warned, warn] = settable();
+  process.once("warning", warn);
+  const legacy = await reach(t, "memory", { revision: LEGACY, elicit });
+  const result = await legacy.callTool("elicits");
+  assert.equal(result.isError, true);
+  assert.match(textOf(result), /\/city/);
+  assert.match((await warned).message, /elicitation\/create.*\/city/);
+  const modern = await reach(t, "memory", { revision: MODERN, elicit });
+  await assert.rejects(modern.callTool("elicits"), { code: "QUESTION_UNANSWERED", message: /\/city/ });
 });
 
 test("an error of a handler tells the server nothing of its internals, unless it says so", async (t) => {

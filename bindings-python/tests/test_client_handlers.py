@@ -178,6 +178,48 @@ def test_a_model_answers_in_many_ways(reach: Reach, answer: Any):
     assert called(reach, "memory", MODERN, "async", "asks_all", **options).text.endswith("[] hello unknown")
 
 
+@both_eras
+def test_content_that_breaks_the_schema_of_its_form_is_logged_and_not_sent(
+    reach: Reach, revision: str, caplog: pytest.LogCaptureFixture
+):
+    def asked() -> Any:
+        return called(reach, "memory", revision, "async", "asks", on_elicit=lambda _: {"name": 7})
+
+    if revision == MODERN:
+        with pytest.raises(QuestionUnanswered, match="/name"):
+            asked()
+    else:
+        answered = asked()
+        assert answered.is_error
+        assert "/name" in answered.text
+    assert "/name" in caplog.text
+
+
+@both_eras
+def test_a_users_refusal_of_sampling_is_error_minus_1(reach: Reach, revision: str):
+    server = Server("asker")
+
+    @server.tool
+    async def samples(ctx: Context) -> str:
+        try:
+            await ctx.sample("hello")
+        except Error as error:
+            return f"{error.code} {error.message}"
+        return "answered"
+
+    async def main() -> None:
+        async with Client.memory(server, revisions=[revision], on_sample=lambda _: None) as client:
+            if revision == LEGACY:
+                assert (await client.call_tool("samples")).text == "-1 the user refused"
+                return
+            with pytest.raises(QuestionUnanswered) as refused:
+                await client.call_tool("samples")
+            assert refused.value.error is not None
+            assert refused.value.error.code == -1
+
+    run(main())
+
+
 @kinds
 @styles
 def test_a_handler_that_fails_fails_the_question_alone(reach: Reach, kind: str, style: str, caplog: Any):

@@ -2,8 +2,10 @@
 
 use std::ffi::c_void;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-use mcpline::protocol::fitted_roots;
+use mcpline::protocol::client::fit_answer;
+use mcpline::protocol::{Raw, fitted_roots};
 
 use crate::status::{Fault, entry, mcpl_status};
 use crate::user::{UserData, mcpl_finalizer};
@@ -37,7 +39,13 @@ fn answer(
     given: (*mut c_void, mcpl_finalizer),
     place: impl FnOnce(&mut Answerers) -> &mut Option<Arc<Asked>>,
 ) -> mcpl_status {
-    answer_with(client, handler, given, Ok, place)
+    answer_with(client, handler, given, |_, answer| Ok(answer), place)
+}
+
+/// What the core would send, or refuse: who answers hears of it at once, and may ask the user again.
+fn fitted(method: &str, params: &Raw, answer: Raw) -> Result<Raw, String> {
+    let never = AtomicBool::new(false);
+    fit_answer(method, Some(params), &answer, Some(&never)).unwrap_or(Ok(answer))
 }
 
 fn answer_with(
@@ -75,7 +83,8 @@ pub unsafe extern "C" fn mcpl_client_on_elicit(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    answer(client, handler, (user, finalize), |answerers| {
+    let fit: Fit = |params, answer| fitted("elicitation/create", params, answer);
+    answer_with(client, handler, (user, finalize), fit, |answerers| {
         &mut answerers.elicit
     })
 }
@@ -92,7 +101,8 @@ pub unsafe extern "C" fn mcpl_client_on_sample(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    answer(client, handler, (user, finalize), |answerers| {
+    let fit: Fit = |params, answer| fitted("sampling/createMessage", params, answer);
+    answer_with(client, handler, (user, finalize), fit, |answerers| {
         &mut answerers.sample
     })
 }
@@ -112,7 +122,8 @@ pub unsafe extern "C" fn mcpl_client_on_list_roots(
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
     let given = (user, finalize);
-    answer_with(client, handler, given, fitted_roots, |answerers| {
+    let fit: Fit = |_, answer| fitted_roots(answer).map_err(|error| error.to_string());
+    answer_with(client, handler, given, fit, |answerers| {
         &mut answerers.list_roots
     })
 }

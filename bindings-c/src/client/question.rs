@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mcpline::RpcError;
 use mcpline::client::{Answer, Answerer};
+use mcpline::protocol::ErrorCode;
 use mcpline::protocol::wire::{Kind, Raw};
-use mcpline::protocol::{ErrorCode, InvalidRoot};
 use tokio::sync::oneshot;
 
 use crate::handles::{Table, Token};
@@ -65,12 +65,12 @@ pub(crate) struct Asked {
     pub(crate) ask: Ask,
     pub(crate) data: Arc<UserData>,
     pub(crate) owner: Arc<Owner>,
-    /// What makes an answer of what the host gives.
+    /// What makes an answer of the question's parameters and what the host gives.
     pub(crate) fit: Fit,
 }
 
-/// Makes an answer of what the host gives, or says why it is none.
-pub(crate) type Fit = fn(Raw) -> Result<Raw, InvalidRoot>;
+/// Makes an answer of a question's parameters and what the host gives, or says why it is none.
+pub(crate) type Fit = fn(&Raw, Raw) -> Result<Raw, String>;
 
 impl Answerers {
     /// Who answers questions of this method, for the core.
@@ -106,10 +106,12 @@ impl Asked {
     /// Has the handler answer a question with these parameters.
     pub(crate) fn answer(self: &Arc<Self>, params: Option<Raw>) -> Answer {
         let (sender, receiver) = oneshot::channel();
+        let params = params.unwrap_or(Raw::EMPTY_OBJECT);
         let opened = QUESTIONS.open(|token| {
             Arc::new(Question {
                 token,
                 owner: self.owner.clone(),
+                params: params.clone(),
                 fit: self.fit,
                 state: Mutex::new(State::Waiting {
                     answer: sender,
@@ -123,7 +125,6 @@ impl Asked {
         };
         let open = Open(question.clone());
         let asked = self.clone();
-        let params = params.unwrap_or(Raw::EMPTY_OBJECT);
         let unasked = question.clone();
         let will_run = self.owner.call_back(move || {
             if question.is_waiting() {
@@ -159,6 +160,7 @@ fn gone() -> RpcError {
 struct Question {
     token: Token,
     owner: Arc<Owner>,
+    params: Raw,
     fit: Fit,
     state: Mutex<State>,
 }
@@ -251,8 +253,9 @@ fn get(question: *const mcpl_question) -> Done<Arc<Question>> {
 ///   leaves out get the defaults that the server gave. Absolute paths among the URIs of roots are sent as `file://` URIs.
 ///
 /// Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the question was answered, refused or withdrawn, and
-/// `MCPL_INVALID_ARGUMENT` if the result is no JSON object, or a root is neither an absolute path nor a `file://` URI; the
-/// question stays open then.
+/// `MCPL_INVALID_ARGUMENT` if the result is no JSON object, the content of an accepted form does not match the schema in the
+/// question, what the model said is no message, or a root is neither an absolute path nor a `file://` URI; the question
+/// stays open then. Content is sent for accepted forms alone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_question_answer(
     question: *mut mcpl_question,
@@ -266,7 +269,7 @@ pub unsafe extern "C" fn mcpl_question_answer(
         if result.kind() != Kind::Object {
             return Err(Fault::invalid("the result is no JSON object"));
         }
-        let result = (question.fit)(result).map_err(|error| Fault::invalid(error.to_string()))?;
+        let result = (question.fit)(&question.params, result).map_err(Fault::invalid)?;
         question.answer(Ok(result))
     })
 }
@@ -366,7 +369,7 @@ mod tests {
             ask: never_asked,
             data: UserData::new(null_mut(), None),
             owner: owner.clone(),
-            fit: Ok,
+            fit: |_, answer| Ok(answer),
         });
         let mut answer = asked.answer(None);
         let answered = answer

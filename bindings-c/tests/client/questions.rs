@@ -40,7 +40,12 @@ fn a_question_is_answered_later_from_another_thread_on_every_era() {
         // SAFETY: the texts end with zero bytes.
         unsafe {
             // What is no answer leaves it open.
-            for unfit in [c"no", c"[]"] {
+            for unfit in [
+                c"no",
+                c"[]",
+                c"{\"action\":\"maybe\"}",
+                c"{\"action\":\"accept\",\"content\":{\"name\":7}}",
+            ] {
                 let refused = mcpl_question_answer(question, unfit.as_ptr(), ALL);
                 assert_eq!(refused, MCPL_INVALID_ARGUMENT);
             }

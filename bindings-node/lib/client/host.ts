@@ -63,7 +63,10 @@ export type RootsReturn = readonly (string | URL | Root)[];
  * as it is.
  */
 export interface Handlers {
-  /** Answers questions to the user (`client/elicitation`). Fields of a form that it leaves out get their defaults. */
+  /**
+   * Answers questions to the user (`client/elicitation`). Fields of a form that it leaves out get their defaults. Content that
+   * does not match `requestedSchema` then is not sent: a warning in the log says why, and the server is answered with an error.
+   */
   elicit?: (question: ElicitParams, asked: Asked) => Awaitable<ElicitReturn>;
   /**
    * Answers questions to the model (`client/sampling`).

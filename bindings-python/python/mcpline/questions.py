@@ -40,6 +40,8 @@ class ElicitParams(Struct, rename="camel", kw_only=True):
 
     A handler answers with the content of the form (accepted), `True` for a visit or a form as it is filled in, `None`
     or `False` (declined), `"cancel"`, or an `ElicitResult`. Fields that it leaves out get their defaults.
+    Content that does not match `requested_schema` then is not sent: a warning in the log says why, and the server is
+    answered with an error.
     """
 
     message: str

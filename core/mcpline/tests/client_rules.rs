@@ -1,5 +1,5 @@
 //! Rules that a client keeps at servers which break them, or leave them a choice: types of results, subscriptions,
-//! questions that the host can't answer, tools that need a task, cursors that became invalid.
+//! tools that need a task, cursors that became invalid.
 
 #[path = "support/peer.rs"]
 mod peer;
@@ -7,12 +7,10 @@ mod peer;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcpline::client::{ClientBuilder, ClientError, ClientErrorKind, RequestOptions};
+use mcpline::Revision;
+use mcpline::client::{ClientError, ClientErrorKind, RequestOptions};
 use mcpline::protocol::Raw;
-use mcpline::protocol::vocabulary::{
-    ElicitAction, ElicitResult, ElicitationCapability, JsonObject, SamplingCapability,
-};
-use mcpline::{Revision, RpcError};
+use mcpline::protocol::vocabulary::JsonObject;
 use peer::{Log, Peer, acknowledge, host, notification, result, soon};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -326,170 +324,6 @@ async fn a_tool_that_requires_a_task_is_not_called_without_one() {
     }
 }
 
-/// Hosts that can answer something of a kind, but not these questions, and what the error has to name.
-fn unanswerable() -> Vec<(ClientBuilder, &'static str, Value, &'static str)> {
-    let forms = || ElicitationCapability::default().with_form(JsonObject::new());
-    let urls = || ElicitationCapability::default().with_url(JsonObject::new());
-    let elicits = || host().on_elicit(|_| async { Ok(ElicitResult::new(ElicitAction::Cancel)) });
-    let declares = |elicitation: ElicitationCapability| {
-        elicits().capabilities(move |all| all.elicitation = Some(elicitation))
-    };
-    let samples = || {
-        host().sample_with(Arc::new(|_| {
-            Box::pin(async { Err(RpcError::internal_error("the host was asked")) })
-        }))
-    };
-    let form = |mode: Option<&str>| {
-        let mut form =
-            json!({"message": "?", "requestedSchema": {"type": "object", "properties": {}}});
-        if let Some(mode) = mode {
-            form["mode"] = json!(mode);
-        }
-        form
-    };
-    let visit =
-        |url: &str| json!({"mode": "url", "message": "?", "url": url, "elicitationId": "1"});
-    let sample = |name: &str, value: Value| json!({"messages": [], "maxTokens": 1, name: value});
-    let elicit = "elicitation/create";
-    let mut cases = vec![
-        (
-            declares(forms()),
-            elicit,
-            visit("https://a.example/"),
-            "elicitation.url",
-        ),
-        (
-            declares(ElicitationCapability::default()),
-            elicit,
-            visit("https://a.example/"),
-            "elicitation.url",
-        ),
-        (declares(urls()), elicit, form(None), "elicitation.form"),
-        (
-            declares(urls()),
-            elicit,
-            form(Some("form")),
-            "elicitation.form",
-        ),
-        (elicits(), elicit, form(Some("voice")), "mode"),
-        (
-            samples(),
-            "sampling/createMessage",
-            sample("tools", json!([])),
-            "sampling.tools",
-        ),
-        (
-            samples().capabilities(|all| all.sampling = Some(SamplingCapability::default())),
-            "sampling/createMessage",
-            sample("toolChoice", json!({"mode": "auto"})),
-            "sampling.tools",
-        ),
-    ];
-    for url in [
-        "file:///etc/passwd",
-        "javascript:alert(1)",
-        "vscode://open",
-        " https://a.example/",
-        "https://a.example/\nb",
-        "https:a.example",
-        "https://",
-        "a.example",
-    ] {
-        cases.push((elicits(), elicit, visit(url), "`url`"));
-    }
-    cases
-}
-
-#[runtimes::test]
-async fn questions_that_the_host_did_not_declare_never_reach_it() {
-    for (host, method, params, named) in unanswerable() {
-        let (told, mut answers) = mpsc::unbounded_channel();
-        let question = json!({"jsonrpc": "2.0", "id": "q", "method": method, "params": params});
-        let asked = question.clone();
-        let peer = Peer::new(
-            Revision::V2025_11_25,
-            move |message, say| match message["method"].as_str() {
-                Some(_) => say(asked.clone()),
-                None => told.send(message.clone()).expect("the test lives"),
-            },
-        );
-        let client = peer.connect(host).await;
-        client
-            .notify("notifications/x", None)
-            .await
-            .expect("it is told");
-        let answer = soon(answers.recv()).await.expect("an answer");
-        assert_eq!(answer["error"]["code"], -32602, "{question}: {answer}");
-        let message = answer["error"]["message"].as_str().expect("a message");
-        assert!(message.contains(named), "{question}: {message}");
-        client.close().await;
-    }
-}
-
-#[runtimes::test]
-async fn a_request_fails_in_whose_course_the_host_is_asked_what_it_did_not_declare() {
-    for (host, method, params, named) in unanswerable() {
-        let question = json!({"method": method, "params": params});
-        let peer = Peer::new(Revision::V2026_07_28, move |message, say| {
-            say(result(
-                message,
-                json!({"resultType": "input_required", "inputRequests": {"q": question}}),
-            ));
-        });
-        let client = peer.connect(host).await;
-        let error = client.call_tool("t", json!({})).await;
-        let error = error.expect_err("it can't be answered");
-        assert_eq!(
-            error.kind(),
-            ClientErrorKind::Unanswered,
-            "{params}: {error}"
-        );
-        assert!(error.to_string().contains(named), "{params}: {error}");
-        assert_eq!(peer.count("tools/call"), 1);
-        client.close().await;
-    }
-}
-
-#[runtimes::test]
-async fn questions_that_the_host_declared_reach_it() {
-    let host = || {
-        host()
-            .on_elicit(|_| async { Ok(ElicitResult::new(ElicitAction::Decline)) })
-            .sample_with(Arc::new(|_| {
-                Box::pin(async { Ok(Raw::from_trusted("{}")) })
-            }))
-            .capabilities(|all| {
-                all.sampling = Some(SamplingCapability::default().with_tools(JsonObject::new()));
-            })
-    };
-    let visit =
-        |url: &str| json!({"mode": "url", "message": "?", "url": url, "elicitationId": "1"});
-    let form = json!({"message": "?", "requestedSchema": {"type": "object", "properties": {}}});
-    for (method, params) in [
-        ("elicitation/create", form),
-        ("elicitation/create", visit("https://a.example/b?c=d")),
-        ("elicitation/create", visit("HTTP://127.0.0.1:1/")),
-        (
-            "sampling/createMessage",
-            json!({"messages": [], "maxTokens": 1, "tools": [], "toolChoice": {"mode": "none"}}),
-        ),
-    ] {
-        let question = json!({"method": method, "params": params});
-        let peer = Peer::new(Revision::V2026_07_28, move |message, say| {
-            say(match message["params"]["inputResponses"].is_null() {
-                true => result(
-                    message,
-                    json!({"resultType": "input_required", "inputRequests": {"q": question}}),
-                ),
-                false => result(message, json!({"resultType": "complete", "content": []})),
-            });
-        });
-        let client = peer.connect(host()).await;
-        client.call_tool("t", json!({})).await.expect("a result");
-        client.close().await;
-    }
-}
-
 #[runtimes::test]
 async fn pages_are_given_up_when_the_server_refuses_a_cursor() {
     let lists = Mutex::new(0);
@@ -520,23 +354,6 @@ async fn pages_are_given_up_when_the_server_refuses_a_cursor() {
     // A cursor that nobody knows is no reason to ask again for what is fresh, unless it was refused.
     client.list_tools().await.expect("the kept list");
     assert_eq!(peer.count("tools/list"), 4);
-    client.close().await;
-}
-
-#[tokio::test]
-async fn the_reason_of_a_withdrawn_question_is_logged() {
-    let log = Log::new(tracing::Level::DEBUG);
-    let _guard = tracing::subscriber::set_default(log.clone());
-    let peer = Peer::new(Revision::V2025_11_25, |message, say| {
-        say(json!({"jsonrpc": "2.0", "id": "q", "method": "sampling/createMessage", "params": {}}));
-        let reason = json!({"requestId": "q", "reason": "the user left"});
-        say(notification("notifications/cancelled", reason));
-        say(result(message, json!({})));
-    });
-    let host = host().sample_with(Arc::new(|_| Box::pin(std::future::pending())));
-    let client = peer.connect(host).await;
-    client.ping().await.expect("a sign of life");
-    assert!(log.has("the user left"));
     client.close().await;
 }
 
@@ -588,4 +405,225 @@ async fn lists_whose_changes_a_server_will_not_tell_are_logged() {
     assert!(log.has("promptsListChanged") && log.has("resourcesListChanged"));
     assert!(!log.has("toolsListChanged"));
     client.close().await;
+}
+
+/// Answers with these tools, and calls with this result.
+fn lists(tools: Value, called: Value) -> impl Fn(&Value, &dyn Fn(Value)) + Send + Sync + 'static {
+    move |message, say| match message["method"].as_str() {
+        Some("tools/list") => say(result(
+            message,
+            json!({"resultType": "complete", "tools": tools, "ttlMs": 0, "cacheScope": "private"}),
+        )),
+        Some("tools/call") => say(result(message, called.clone())),
+        _ => {}
+    }
+}
+
+#[runtimes::test]
+async fn a_tool_whose_input_schema_is_no_object_makes_its_list_invalid() {
+    let good = json!({"name": "good", "inputSchema": {"type": "object"}});
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        for schema in [
+            Value::Null,
+            json!([]),
+            json!([{"type": "object"}]),
+            json!("object"),
+            json!(true),
+            json!(7),
+        ] {
+            let odd = json!({"name": "odd", "inputSchema": schema});
+            let peer = Peer::new(revision, lists(json!([good, odd]), json!({"content": []})));
+            let client = peer.connect(host()).await;
+            let options = RequestOptions::new();
+            for outcome in [
+                client.list_tools().await.map(drop),
+                client.request("tools/list", None, &options).await.map(drop),
+            ] {
+                let error = outcome.expect_err("no list");
+                assert_eq!(error.kind(), ClientErrorKind::Invalid, "{schema}: {error}");
+                assert!(error.to_string().contains("\"odd\""), "{schema}: {error}");
+            }
+            client.close().await;
+        }
+    }
+}
+
+#[runtimes::test]
+async fn structured_content_that_breaks_the_schema_of_its_tool_is_an_error() {
+    let schema = json!({"type": "object", "properties": {"degrees": {"type": "number"}}, "required": ["degrees"]});
+    let tool = json!({"name": "t", "inputSchema": {"type": "object"}, "outputSchema": schema});
+    for revision in [
+        Revision::V2025_06_18,
+        Revision::V2025_11_25,
+        Revision::V2026_07_28,
+    ] {
+        for (structured, named) in [
+            (json!({"degrees": "warm"}), "/degrees"),
+            (json!({}), "degrees"),
+            (json!([21]), "object"),
+            (Value::Null, "no structured content"),
+        ] {
+            let mut called = json!({"resultType": "complete", "content": []});
+            if !structured.is_null() {
+                called["structuredContent"] = structured.clone();
+            }
+            let peer = Peer::new(revision, lists(json!([tool]), called));
+            let client = peer.connect(host()).await;
+            client.list_tools().await.expect("a list");
+            let error = client.call_tool("t", json!({})).await;
+            let error = error.expect_err("it breaks the schema");
+            assert_eq!(
+                error.kind(),
+                ClientErrorKind::Invalid,
+                "{structured}: {error}"
+            );
+            assert!(error.to_string().contains(named), "{structured}: {error}");
+            client.close().await;
+        }
+        // Who says that it failed has no structured content to give.
+        let failed = json!({"resultType": "complete", "content": [], "isError": true});
+        let fits =
+            json!({"resultType": "complete", "content": [], "structuredContent": {"degrees": 21}});
+        for called in [failed, fits] {
+            let peer = Peer::new(revision, lists(json!([tool]), called));
+            let client = peer.connect(host()).await;
+            client.list_tools().await.expect("a list");
+            client.call_tool("t", json!({})).await.expect("a result");
+            client.close().await;
+        }
+    }
+}
+
+#[runtimes::test]
+async fn calls_of_a_tool_whose_output_schema_has_an_unknown_dialect_fail_with_its_name() {
+    let schema = json!({"$schema": "https://schemas.example/draft-99", "type": "object"});
+    let tools = json!([
+        {"name": "odd", "inputSchema": {"type": "object"}, "outputSchema": schema},
+        {"name": "even", "inputSchema": {"type": "object"}},
+    ]);
+    let called = json!({"resultType": "complete", "content": [], "structuredContent": {"a": 1}});
+    for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+        let peer = Peer::new(revision, lists(tools.clone(), called.clone()));
+        let client = peer.connect(host()).await;
+        assert_eq!(client.list_tools().await.expect("a list").len(), 2);
+        let error = client.call_tool("odd", json!({})).await;
+        let error = error.expect_err("it can't be checked");
+        assert_eq!(error.kind(), ClientErrorKind::Invalid, "{error}");
+        let error = error.to_string();
+        assert!(
+            error.contains("draft-99") && error.contains("\"odd\""),
+            "{error}"
+        );
+        client.call_tool("even", json!({})).await.expect("a result");
+        client.close().await;
+    }
+}
+
+#[runtimes::test]
+async fn a_resource_that_was_not_found_has_the_code_that_its_server_gives() {
+    for code in [-32002, -32602] {
+        for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
+            let peer = Peer::new(revision, move |message, say| {
+                if message["params"]["uri"] == "test://none" {
+                    say(json!({"jsonrpc": "2.0", "id": message["id"],
+                               "error": {"code": code, "message": "not found", "data": {"uri": "test://none"}}}));
+                } else {
+                    let contents = json!([{"uri": "test://a", "text": "a"}]);
+                    say(result(
+                        message,
+                        json!({"resultType": "complete", "contents": contents}),
+                    ));
+                }
+            });
+            let client = peer.connect(host()).await;
+            let error = client.read_resource("test://none").await;
+            let error = error.expect_err("there is none");
+            assert_eq!(error.kind(), ClientErrorKind::Rpc);
+            assert_eq!(error.rpc().map(|error| error.code.0), Some(code));
+            let read = client.read_resource("test://a").await;
+            assert_eq!(read.expect("a resource").contents.len(), 1);
+            client.close().await;
+        }
+    }
+}
+
+#[runtimes::test]
+async fn two_clients_of_one_process_hear_nothing_of_each_others_servers() {
+    for revision in Revision::ALL {
+        // What each server was sent, and what each host heard.
+        let said: [Arc<Mutex<String>>; 2] = Default::default();
+        let heard: [Arc<Mutex<Vec<String>>>; 2] = Default::default();
+        let mut clients = Vec::new();
+        for (index, name) in ["first", "second"].into_iter().enumerate() {
+            let kept = said[index].clone();
+            let uri = format!("test://{name}");
+            let peer = Peer::new(*revision, move |message, say| {
+                kept.lock()
+                    .expect("not poisoned")
+                    .push_str(&message.to_string());
+                let tools = json!([{"name": name, "inputSchema": {"type": "object"}}]);
+                match message["method"].as_str() {
+                    Some("subscriptions/listen") => {
+                        let asked = message["params"]["notifications"].clone();
+                        say(acknowledge(&message["id"], asked));
+                    }
+                    Some("tools/list") => say(result(
+                        message,
+                        json!({"resultType": "complete", "tools": tools, "ttlMs": 60_000, "cacheScope": "public"}),
+                    )),
+                    Some("tools/call") => {
+                        let log = json!({"level": "info", "data": name});
+                        say(notification("notifications/message", log));
+                        let updated = json!({ "uri": uri });
+                        say(notification("notifications/resources/updated", updated));
+                        let said = json!([{"type": "text", "text": name}]);
+                        say(result(
+                            message,
+                            json!({"resultType": "complete", "content": said}),
+                        ));
+                    }
+                    Some(_) if !message["id"].is_null() => say(result(message, json!({}))),
+                    _ => {}
+                }
+            });
+            let hear = heard[index].clone();
+            let host = host().on_notification(move |notification| {
+                if let Some(params) = &notification.params {
+                    let mut heard = hear.lock().expect("not poisoned");
+                    heard.push(format!(
+                        "{} {}",
+                        notification.method.as_str(),
+                        params.raw().as_str()
+                    ));
+                }
+            });
+            clients.push(peer.connect(host).await);
+        }
+        let [first, second] = &clients[..] else {
+            panic!("two clients");
+        };
+        soon(first.subscribe("test://first"))
+            .await
+            .expect("it is known");
+        for _ in 0..2 {
+            for (client, name) in [(first, "first"), (second, "second")] {
+                let tools = client.list_tools().await.expect("a list");
+                assert_eq!(tools[0].name, name);
+                let called = client.call_tool(name, json!({})).await.expect("a result");
+                let said = serde_json::to_string(&called.content).expect("JSON");
+                assert!(said.contains(name), "{said}");
+            }
+        }
+        for client in &clients {
+            client.close().await;
+        }
+        for (index, other) in ["second", "first"].into_iter().enumerate() {
+            let said = said[index].lock().expect("not poisoned");
+            assert!(!said.contains(other), "{revision}: {said}");
+            let heard = heard[index].lock().expect("not poisoned");
+            assert!(heard.len() >= 4, "{revision}: {heard:?}");
+            let strangers = heard.iter().find(|heard| heard.contains(other));
+            assert_eq!(strangers, None, "{revision}");
+        }
+    }
 }

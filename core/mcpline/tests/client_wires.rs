@@ -704,7 +704,9 @@ async fn a_notification_of_a_change_makes_what_was_kept_of_it_stale() {
 
 #[runtimes::test]
 async fn indented_json_of_a_host_stays_on_one_line() {
-    let indented = "{\n  \"text\": \"a\\nb\",\r\n  \"list\": [\n    1\n  ]\n}";
+    // What a model said, too, so that it may be the answer to a question.
+    let indented = "{\n  \"text\": \"a\\nb\",\r\n  \"list\": [\n    1\n  ],\n  \"role\": \"assistant\",\n\
+                    \"model\": \"m\",\n  \"content\": []\n}";
     let value: Value = serde_json::from_str(indented).expect("JSON");
     for revision in [Revision::V2025_11_25, MODERN] {
         let folder = std::env::temp_dir();

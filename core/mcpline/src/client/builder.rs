@@ -66,7 +66,8 @@ impl ClientBuilder {
     }
 
     /// Answers `elicitation/create`: forms, and visits to URLs (`client/elicitation`). Fields that an accepted form
-    /// leaves out get their default.
+    /// leaves out get their default. Content that does not match the form's schema then is not sent: a warning in the log says
+    /// why, and the server is answered with an internal error. Content is sent for accepted forms alone.
     #[must_use]
     pub fn on_elicit<F, Fut>(self, handler: F) -> Self
     where
@@ -87,7 +88,9 @@ impl ClientBuilder {
         self
     }
 
-    /// Answers `sampling/createMessage` (`client/sampling`).
+    /// Answers `sampling/createMessage` (`client/sampling`). The handler is given whole messages: roles, blocks, and uses of
+    /// tools with their results are checked before. What it answers is checked likewise, and not sent if it is no message: a
+    /// warning in the log says why, and the server is answered with an internal error.
     ///
     /// Revision 2026-07-28 deprecates sampling: call a model provider's API instead.
     #[must_use]

@@ -9,16 +9,13 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use mcpline_protocol::checks;
-use mcpline_protocol::client::check_question;
+use mcpline_protocol::client::{check_content, check_question, fit_answer};
 use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
-use mcpline_protocol::vocabulary::{
-    ClientCapabilities, JsonObject, ListRootsResult, LogMessage, Root,
-};
+use mcpline_protocol::vocabulary::{ClientCapabilities, ListRootsResult, LogMessage, Root};
 use mcpline_protocol::wire::{Method, Notification, Raw};
-use mcpline_protocol::{ErrorCode, Revision, RpcError, adapt, fitted_roots};
+use mcpline_protocol::{ErrorCode, Printable, Revision, RpcError, adapt, fitted_roots};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::background;
 use crate::offload::{self, Peer};
@@ -68,23 +65,28 @@ impl Handlers {
 
     /// Answers one question. A panic of a handler is an internal error.
     pub(super) fn answer(&self, method: &str, params: Option<Raw>) -> Answer {
-        let (answerer, elicits) = match method {
-            "sampling/createMessage" => (&self.sample, false),
-            "elicitation/create" => (&self.elicit, true),
-            "roots/list" => (&self.list_roots, false),
-            _ => (&None, false),
+        let answerer = match method {
+            "sampling/createMessage" => &self.sample,
+            "elicitation/create" => &self.elicit,
+            "roots/list" => &self.list_roots,
+            _ => &None,
         };
         let Some(answerer) = answerer.clone() else {
             let error = RpcError::method_not_found(method);
             return Box::pin(async move { Err(error) });
         };
         if let Err(error) = check_question(method, params.as_ref(), &self.capabilities) {
-            tracing::warn!("a question of the server was refused: {error}");
+            let error = refused(method, error);
             return Box::pin(async move { Err(error) });
         }
-        let lists_roots = method == "roots/list";
-        let (peer, alive) = (self.peer, self.tasks.begin());
+        let (peer, alive, method) = (self.peer, self.tasks.begin(), method.to_owned());
         Box::pin(async move {
+            let (asked_for, asked_with) = (method.clone(), params.clone());
+            let check = move |interrupt: Option<&AtomicBool>| {
+                check_content(&asked_for, asked_with.as_ref(), interrupt)
+            };
+            let checked = computed(peer, check).await?;
+            checked.map_err(|error| refused(&method, error))?;
             let answer = asked(answerer, params.clone(), alive).await;
             let answer = answer.map_err(unreserved)?;
             if let Some(Err(reason)) = answer.member("_meta").map(|given| checks::meta(&given)) {
@@ -93,27 +95,23 @@ impl Handlers {
                     "the answer of the host is invalid",
                 ));
             }
-            if lists_roots {
+            if method == "roots/list" {
                 return fitted_roots(answer).map_err(|error| {
                     tracing::warn!("the answer to roots/list was not sent: {error}");
                     RpcError::internal_error("the roots of the host are invalid")
                 });
             }
-            Ok(match params {
-                Some(params) if elicits => {
-                    let bytes = params.as_bytes().len() + answer.as_bytes().len();
-                    match bytes <= MAX_INLINE_DECODED_BYTES {
-                        true => with_defaults(&params, answer),
-                        false => {
-                            let never = Arc::new(AtomicBool::new(false));
-                            let filled = offload::compute(peer, never, move |_| {
-                                with_defaults(&params, answer)
-                            });
-                            filled.await.ok_or_else(ending)?
-                        }
-                    }
-                }
-                _ => answer,
+            let asked_for = method.clone();
+            let fit = move |interrupt: Option<&AtomicBool>| {
+                fit_answer(&asked_for, params.as_ref(), &answer, interrupt)
+            };
+            computed(peer, fit).await?.map_err(|reason| {
+                let reason = format!("the answer of the host is invalid: {reason}");
+                tracing::warn!(
+                    "the answer to {method} was not sent: {}",
+                    Printable(&reason)
+                );
+                RpcError::internal_error(reason)
             })
         })
     }
@@ -131,6 +129,25 @@ fn unreserved(error: RpcError) -> RpcError {
          -32768 to -32000"
     );
     RpcError::internal_error("the handler of the host failed")
+}
+
+/// Says in the log why the host was not asked.
+fn refused(method: &str, error: RpcError) -> RpcError {
+    tracing::warn!("{method} of the server was refused: {}", Printable(&error));
+    error
+}
+
+/// Computes something here if that takes no more than a moment, else on another thread.
+async fn computed<T: Send + 'static>(
+    peer: Peer,
+    work: impl Fn(Option<&AtomicBool>) -> Option<T> + Send + 'static,
+) -> Result<T, RpcError> {
+    if let Some(done) = work(None) {
+        return Ok(done);
+    }
+    let flag = Arc::new(AtomicBool::new(false));
+    let computing = offload::compute(peer, flag, move |interrupt| work(Some(interrupt)));
+    computing.await.flatten().ok_or_else(ending)
 }
 
 /// What a handler answers. A panic of it is an internal error: in a task of its own it ends that task alone.
@@ -192,41 +209,6 @@ impl std::fmt::Debug for Handlers {
             .field("listeners", &self.listeners.len())
             .finish_non_exhaustive()
     }
-}
-
-/// Completes the content of an accepted form with the defaults of its fields (2025-11-25, `client/elicitation`): a
-/// handler need not fill in what the server has filled in already.
-fn with_defaults(params: &Raw, answer: Raw) -> Raw {
-    let (Ok(asked), Ok(mut result)) = (params.decode::<Value>(), answer.decode::<JsonObject>())
-    else {
-        return answer;
-    };
-    let Some(fields) = asked["requestedSchema"]["properties"].as_object() else {
-        return answer;
-    };
-    if result.get("action").and_then(Value::as_str) != Some("accept") {
-        return answer;
-    }
-    let content = result.entry("content").or_insert(Value::Null);
-    if content.is_null() {
-        *content = JsonObject::new().into();
-    }
-    let Some(content) = content.as_object_mut() else {
-        return answer;
-    };
-    let mut changed = false;
-    for (name, field) in fields {
-        if let Some(default) = field.get("default")
-            && !content.contains_key(name)
-        {
-            content.insert(name.clone(), default.clone());
-            changed = true;
-        }
-    }
-    if !changed {
-        return answer;
-    }
-    Raw::from_serialize(&result).unwrap_or(answer)
 }
 
 /// A typed handler as an [`Answerer`].

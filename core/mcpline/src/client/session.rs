@@ -455,9 +455,15 @@ impl Session {
     }
 
     /// The request can have no answer.
-    fn fail(&self, key: CallKey, error: ClientError) {
+    fn fail(&self, key: CallKey, mut error: ClientError) {
         let (waiter, is_ping) = {
             let mut state = self.lock();
+            // It may have come with an HTTP status.
+            if let Some(rpc) = error.rpc()
+                && let Err(reason) = state.conversation.url_elicitation_required(rpc)
+            {
+                error = ClientError::Invalid { reason };
+            }
             let waiter = state.conversation.drop_call(key);
             (waiter, state.conversation.is_ping(key))
         };

@@ -155,7 +155,7 @@ fn sampling(params: &JsonObject) -> Result<(), String> {
 
 /// Roles, and uses of tools with their results (2025-11-25, `client/sampling`, message content constraints). What isn't of a
 /// message's shape is passed over.
-fn messages(params: &JsonObject) -> Result<(), String> {
+pub(crate) fn messages(params: &JsonObject) -> Result<(), String> {
     let messages = params.get("messages").and_then(Value::as_array);
     let mut open: Vec<&str> = Vec::new();
     for (index, message) in messages.into_iter().flatten().enumerate() {

@@ -1,7 +1,7 @@
 //! An open conversation as its client sees it: requests go out complete, whatever arrives is told apart.
 
 use std::borrow::Cow;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ use crate::wire::{
 use super::calls::{CallError, CallKey, CallTimeouts, Calls, Outcome, Overdue};
 use super::opening::Opened;
 use super::pings::{PingTimes, Pings};
+use super::questions::url_elicitation_id;
+use super::url_elicitations::UrlElicitations;
 
 /// What a client wants of a server.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +91,10 @@ pub struct Conversation<H> {
     /// Those of the calls that are subscriptions: a server can cancel nothing else (2026-07-28,
     /// `basic/patterns/cancellation`).
     subscriptions: BTreeSet<CallKey>,
-    questions: HashSet<RequestId>,
+    /// Those that wait for an answer, with the URL elicitation that one asks for.
+    questions: HashMap<RequestId, Option<u64>>,
+    /// Those whose end the server may tell.
+    url_elicitations: UrlElicitations,
     pings: Option<Pings>,
 }
 
@@ -127,7 +132,8 @@ impl<H> Conversation<H> {
             answerable,
             calls: Calls::new(opened.next_id),
             subscriptions: BTreeSet::new(),
-            questions: HashSet::new(),
+            questions: HashMap::new(),
+            url_elicitations: UrlElicitations::default(),
             pings: None,
         }
     }
@@ -260,7 +266,17 @@ impl<H> Conversation<H> {
         }
         match message {
             Message::Response(response) => {
-                told(self.calls.answered(response.id.as_ref(), response.outcome))
+                let outcome = self.calls.answered(response.id.as_ref(), response.outcome);
+                match told(outcome) {
+                    Heard::Ended(handle, Err(CallError::Rpc(error))) => {
+                        let error = match self.url_elicitation_required(&error) {
+                            Ok(()) => CallError::Rpc(error),
+                            Err(reason) => CallError::Unreadable(reason),
+                        };
+                        Heard::Ended(handle, Err(error))
+                    }
+                    heard => heard,
+                }
             }
             Message::Request(request) => self.asked(request),
             Message::Notification(notification) => self.told(notification, now),
@@ -315,7 +331,7 @@ impl<H> Conversation<H> {
             let error = RpcError::method_not_found(request.method.as_str());
             return Heard::Reply(refusal(&request.id, &error));
         }
-        if self.questions.contains(&request.id) {
+        if self.questions.contains_key(&request.id) {
             let error = RpcError::invalid_request("this id is in flight already");
             return Heard::Reply(refusal(&request.id, &error));
         }
@@ -323,7 +339,12 @@ impl<H> Conversation<H> {
             let error = RpcError::busy("too many questions wait for an answer");
             return Heard::Reply(refusal(&request.id, &error));
         }
-        self.questions.insert(request.id.clone());
+        let params = request.params.as_ref().map(Params::raw);
+        let id = params
+            .filter(|_| self.revision.features().elicitation_complete)
+            .and_then(|params| url_elicitation_id(request.method.as_str(), params));
+        let elicitation = id.map(|id| self.url_elicitations.begin(&id));
+        self.questions.insert(request.id.clone(), elicitation);
         Heard::Question(request)
     }
 
@@ -348,6 +369,19 @@ impl<H> Conversation<H> {
                 )
             }
             Method::NotificationsCancelled => self.cancelled(notification.params.as_ref()),
+            Method::NotificationsElicitationComplete
+                if self.revision.features().elicitation_complete =>
+            {
+                let id = notification.params.as_ref();
+                let id = id.and_then(|params| params.get_str("elicitationId"));
+                match id.is_some_and(|id| self.url_elicitations.end(&id)) {
+                    true => Heard::Notification(notification),
+                    false => Heard::Nothing(
+                        "dropped the end of a URL elicitation that is unknown or already over"
+                            .to_owned(),
+                    ),
+                }
+            }
             _ => Heard::Notification(notification),
         }
     }
@@ -367,7 +401,10 @@ impl<H> Conversation<H> {
 
     fn cancelled(&mut self, params: Option<&Params>) -> Heard<H> {
         let id = params.and_then(withdrawn_id);
-        if let Some(id) = id.as_ref().filter(|id| self.questions.remove(*id)) {
+        if let Some(id) = id
+            .as_ref()
+            .filter(|id| self.questions.remove(*id).is_some())
+        {
             return Heard::Withdrawn(id.clone(), params.and_then(reason));
         }
         let key = id.and_then(|id| self.calls.key_of(&id));
@@ -383,13 +420,15 @@ impl<H> Conversation<H> {
 
     /// Whether the server still waits for the answer to this question.
     pub fn is_asked(&self, id: &RequestId) -> bool {
-        self.questions.contains(id)
+        self.questions.contains_key(id)
     }
 
     /// The answer to a question, to be sent; `None` if the server has withdrawn it.
     pub fn answer(&mut self, id: &RequestId, answer: Result<&Raw, &RpcError>) -> Option<Vec<u8>> {
-        if !self.questions.remove(id) {
-            return None;
+        let elicitation = self.questions.remove(id)?;
+        if let (Some(elicitation), Err(_)) = (elicitation, answer) {
+            // The host was not asked, or could not: the end would be one of what it doesn't know.
+            self.url_elicitations.forget(elicitation);
         }
         match answer {
             Ok(result) => {
@@ -398,6 +437,20 @@ impl<H> Conversation<H> {
                 Some(reply)
             }
             Err(error) => Some(refusal(id, error)),
+        }
+    }
+
+    /// Takes note of what an error demands that sends the user to URLs first, so that the host is told when that is over
+    /// (2025-11-25, `client/elicitation`, URL elicitation required error). Nothing follows from other errors.
+    ///
+    /// [`hear`](Self::hear) does so by itself; this is for errors that came in another way, such as with an HTTP status.
+    ///
+    /// # Errors
+    /// If a URL in it is none of the web: the host must not be given the error then.
+    pub fn url_elicitation_required(&mut self, error: &RpcError) -> Result<(), String> {
+        match self.revision.features().url_elicitation_required_code {
+            Some(code) if code == error.code => self.url_elicitations.begin_required(error),
+            _ => Ok(()),
         }
     }
 

@@ -7,11 +7,13 @@
 //! - [`Calls`] are its requests in flight: numbered, timed, cancelled, each ended exactly once.
 //! - [`PingTimes`] say when a client pings, and how long an answer to a ping may take.
 //! - [`undeclared_capability`] tells what a server has to declare before a request may be sent.
-//! - [`check_question`] refuses what a server asks and the host did not declare.
+//! - [`check_question`] refuses what a server asks and the host did not declare, [`check_content`] what no host can
+//!   answer; [`fit_answer`] makes what a host answers fit to be sent.
 //! - [`InputNeeded`] is a result that asks, and makes the retry with the answers.
 //! - [`Cache`] keeps what may be kept, [`ToolBook`] what calls need to know of tools, [`OutputCheck`] checks
 //!   results against their output schemas.
 
+mod answers;
 mod cache;
 mod calls;
 mod capabilities;
@@ -23,7 +25,9 @@ mod pings;
 mod questions;
 mod rounds;
 mod tools;
+mod url_elicitations;
 
+pub use answers::{check_content, fit_answer};
 pub use cache::{Cache, MAX_CACHED, MAX_CACHED_BYTES, MAX_CACHED_FOR, is_cacheable};
 pub use calls::{CallError, CallKey, CallTimeouts, Calls, Outcome, Overdue};
 pub use capabilities::undeclared_capability;

@@ -73,6 +73,16 @@ fn check_roles(messages: Option<&Raw>) -> Result<(), RpcError> {
     Ok(())
 }
 
+/// The id of the URL elicitation that a question asks for.
+pub(super) fn url_elicitation_id(method: &str, params: &Raw) -> Option<String> {
+    let text = |name| {
+        let member = params.member(name)?;
+        member.string_value().map(std::borrow::Cow::into_owned)
+    };
+    let is_url = method == "elicitation/create" && text("mode")? == "url";
+    is_url.then(|| text("elicitationId")).flatten()
+}
+
 fn undeclared(what: &str, capability: &str) -> RpcError {
     RpcError::invalid_params(format!(
         "{what}: the client does not declare the capability `{capability}`"
@@ -80,7 +90,7 @@ fn undeclared(what: &str, capability: &str) -> RpcError {
 }
 
 /// Whether the text is a URL of the web as far as a look tells: no program takes it for one of another scheme.
-fn is_web_address(url: &str) -> bool {
+pub(super) fn is_web_address(url: &str) -> bool {
     let (scheme, rest) = url.split_once("://").unwrap_or_default();
     let is_web = ["https", "http"]
         .iter()

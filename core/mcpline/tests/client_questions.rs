@@ -1,0 +1,684 @@
+//! What a server may ask of a host and tell it: questions that can't be answered don't reach it, answers that don't fit
+//! don't leave it, and only ends that it can know of are told.
+
+#[path = "support/peer.rs"]
+mod peer;
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use mcpline::client::{ClientBuilder, ClientError, ClientErrorKind, sampling_refused};
+use mcpline::protocol::ErrorCode;
+use mcpline::protocol::Raw;
+use mcpline::protocol::vocabulary::{
+    ElicitAction, ElicitResult, ElicitationCapability, JsonObject, SamplingCapability,
+};
+use mcpline::{Revision, RpcError};
+use peer::{Log, Peer, host, notification, result, soon};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+/// Hosts that can answer something of a kind, but not these questions, and what the error has to name.
+fn unanswerable() -> Vec<(ClientBuilder, &'static str, Value, &'static str)> {
+    let forms = || ElicitationCapability::default().with_form(JsonObject::new());
+    let urls = || ElicitationCapability::default().with_url(JsonObject::new());
+    let elicits = || host().on_elicit(|_| async { Ok(ElicitResult::new(ElicitAction::Cancel)) });
+    let declares = |elicitation: ElicitationCapability| {
+        elicits().capabilities(move |all| all.elicitation = Some(elicitation))
+    };
+    let samples = || {
+        host().sample_with(Arc::new(|_| {
+            Box::pin(async { Err(RpcError::internal_error("the host was asked")) })
+        }))
+    };
+    let form = |mode: Option<&str>| {
+        let mut form =
+            json!({"message": "?", "requestedSchema": {"type": "object", "properties": {}}});
+        if let Some(mode) = mode {
+            form["mode"] = json!(mode);
+        }
+        form
+    };
+    let visit =
+        |url: &str| json!({"mode": "url", "message": "?", "url": url, "elicitationId": "1"});
+    let sample = |name: &str, value: Value| json!({"messages": [], "maxTokens": 1, name: value});
+    let elicit = "elicitation/create";
+    let mut cases = vec![
+        (
+            declares(forms()),
+            elicit,
+            visit("https://a.example/"),
+            "elicitation.url",
+        ),
+        (
+            declares(ElicitationCapability::default()),
+            elicit,
+            visit("https://a.example/"),
+            "elicitation.url",
+        ),
+        (declares(urls()), elicit, form(None), "elicitation.form"),
+        (
+            declares(urls()),
+            elicit,
+            form(Some("form")),
+            "elicitation.form",
+        ),
+        (elicits(), elicit, form(Some("voice")), "mode"),
+        (
+            samples(),
+            "sampling/createMessage",
+            sample("tools", json!([])),
+            "sampling.tools",
+        ),
+        (
+            samples().capabilities(|all| all.sampling = Some(SamplingCapability::default())),
+            "sampling/createMessage",
+            sample("toolChoice", json!({"mode": "auto"})),
+            "sampling.tools",
+        ),
+    ];
+    for url in [
+        "file:///etc/passwd",
+        "javascript:alert(1)",
+        "vscode://open",
+        " https://a.example/",
+        "https://a.example/\nb",
+        "https:a.example",
+        "https://",
+        "a.example",
+    ] {
+        cases.push((elicits(), elicit, visit(url), "`url`"));
+    }
+    cases
+}
+
+#[runtimes::test]
+async fn questions_that_the_host_did_not_declare_never_reach_it() {
+    for (host, method, params, named) in unanswerable() {
+        let (told, mut answers) = mpsc::unbounded_channel();
+        let question = json!({"jsonrpc": "2.0", "id": "q", "method": method, "params": params});
+        let asked = question.clone();
+        let peer = Peer::new(
+            Revision::V2025_11_25,
+            move |message, say| match message["method"].as_str() {
+                Some(_) => say(asked.clone()),
+                None => told.send(message.clone()).expect("the test lives"),
+            },
+        );
+        let client = peer.connect(host).await;
+        client
+            .notify("notifications/x", None)
+            .await
+            .expect("it is told");
+        let answer = soon(answers.recv()).await.expect("an answer");
+        assert_eq!(answer["error"]["code"], -32602, "{question}: {answer}");
+        let message = answer["error"]["message"].as_str().expect("a message");
+        assert!(message.contains(named), "{question}: {message}");
+        client.close().await;
+    }
+}
+
+#[runtimes::test]
+async fn a_request_fails_in_whose_course_the_host_is_asked_what_it_did_not_declare() {
+    for (host, method, params, named) in unanswerable() {
+        let question = json!({"method": method, "params": params});
+        let peer = Peer::new(Revision::V2026_07_28, move |message, say| {
+            say(result(
+                message,
+                json!({"resultType": "input_required", "inputRequests": {"q": question}}),
+            ));
+        });
+        let client = peer.connect(host).await;
+        let error = client.call_tool("t", json!({})).await;
+        let error = error.expect_err("it can't be answered");
+        assert_eq!(
+            error.kind(),
+            ClientErrorKind::Unanswered,
+            "{params}: {error}"
+        );
+        assert!(error.to_string().contains(named), "{params}: {error}");
+        assert_eq!(peer.count("tools/call"), 1);
+        client.close().await;
+    }
+}
+
+#[runtimes::test]
+async fn questions_that_the_host_declared_reach_it() {
+    let host = || {
+        host()
+            .on_elicit(|_| async { Ok(ElicitResult::new(ElicitAction::Decline)) })
+            .sample_with(Arc::new(|_| {
+                Box::pin(async {
+                    Ok(Raw::from_trusted(
+                        r#"{"role":"assistant","model":"m","content":[]}"#,
+                    ))
+                })
+            }))
+            .capabilities(|all| {
+                all.sampling = Some(SamplingCapability::default().with_tools(JsonObject::new()));
+            })
+    };
+    let visit =
+        |url: &str| json!({"mode": "url", "message": "?", "url": url, "elicitationId": "1"});
+    let form = json!({"message": "?", "requestedSchema": {"type": "object", "properties": {}}});
+    for (method, params) in [
+        ("elicitation/create", form),
+        ("elicitation/create", visit("https://a.example/b?c=d")),
+        ("elicitation/create", visit("HTTP://127.0.0.1:1/")),
+        (
+            "sampling/createMessage",
+            json!({"messages": [], "maxTokens": 1, "tools": [], "toolChoice": {"mode": "none"}}),
+        ),
+    ] {
+        let question = json!({"method": method, "params": params});
+        let peer = Peer::new(Revision::V2026_07_28, move |message, say| {
+            say(match message["params"]["inputResponses"].is_null() {
+                true => result(
+                    message,
+                    json!({"resultType": "input_required", "inputRequests": {"q": question}}),
+                ),
+                false => result(message, json!({"resultType": "complete", "content": []})),
+            });
+        });
+        let client = peer.connect(host()).await;
+        client.call_tool("t", json!({})).await.expect("a result");
+        client.close().await;
+    }
+}
+
+#[tokio::test]
+async fn the_reason_of_a_withdrawn_question_is_logged() {
+    let log = Log::new(tracing::Level::DEBUG);
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let peer = Peer::new(Revision::V2025_11_25, |message, say| {
+        say(
+            json!({"jsonrpc": "2.0", "id": "q", "method": "sampling/createMessage",
+                   "params": {"messages": [], "maxTokens": 1}}),
+        );
+        let reason = json!({"requestId": "q", "reason": "the user left"});
+        say(notification("notifications/cancelled", reason));
+        say(result(message, json!({})));
+    });
+    let host = host().sample_with(Arc::new(|_| Box::pin(std::future::pending())));
+    let client = peer.connect(host).await;
+    client.ping().await.expect("a sign of life");
+    assert!(log.has("the user left"));
+    client.close().await;
+}
+
+/// What a server of a handshake revision is answered to a question.
+async fn answer_of(host: ClientBuilder, revision: Revision, question: Value) -> Value {
+    let (told, mut answers) = mpsc::unbounded_channel();
+    let peer = Peer::new(revision, move |message, say| {
+        match message["method"].as_str() {
+            Some(_) => say(question.clone()),
+            None => told.send(message.clone()).expect("the test lives"),
+        }
+    });
+    let client = peer.connect(host).await;
+    let told = client.notify("notifications/x", None).await;
+    told.expect("it is told");
+    let answer = soon(answers.recv()).await.expect("an answer");
+    client.close().await;
+    answer
+}
+
+/// What a server of 2026-07-28 is answered to a question in a result; why its request failed if it is not.
+async fn response_of(host: ClientBuilder, question: Value) -> Result<Value, ClientError> {
+    let responses = Arc::new(Mutex::new(Value::Null));
+    let kept = responses.clone();
+    let peer = Peer::new(Revision::V2026_07_28, move |message, say| {
+        let given = &message["params"]["inputResponses"];
+        let complete = json!({"resultType": "complete", "content": []});
+        let asks = json!({"resultType": "input_required", "inputRequests": {"q": question}});
+        say(result(
+            message,
+            if given.is_null() { asks } else { complete },
+        ));
+        *kept.lock().expect("not poisoned") = given["q"].clone();
+    });
+    let client = peer.connect(host).await;
+    let outcome = client.call_tool("t", json!({})).await;
+    client.close().await;
+    let response = responses.lock().expect("not poisoned").clone();
+    outcome.map(|_| response)
+}
+
+fn elicits(answer: &Value) -> ClientBuilder {
+    let answer = Raw::from_trusted(answer.to_string());
+    host().elicit_with(Arc::new(move |_| {
+        let answer = answer.clone();
+        Box::pin(async move { Ok(answer) })
+    }))
+}
+
+fn samples(answer: &Value) -> ClientBuilder {
+    let answer = Raw::from_trusted(answer.to_string());
+    let tools = SamplingCapability::default().with_tools(JsonObject::new());
+    host()
+        .sample_with(Arc::new(move |_| {
+            let answer = answer.clone();
+            Box::pin(async move { Ok(answer) })
+        }))
+        .capabilities(|all| all.sampling = Some(tools))
+}
+
+fn request(method: &str, params: &Value) -> Value {
+    json!({"jsonrpc": "2.0", "id": "q", "method": method, "params": params})
+}
+
+fn form() -> Value {
+    let name = json!({"type": "string", "minLength": 2});
+    let age = json!({"type": "integer", "maximum": 120});
+    json!({"message": "Who?", "requestedSchema": {
+        "type": "object", "properties": {"name": name, "age": age}, "required": ["name"]}})
+}
+
+#[tokio::test]
+async fn content_that_breaks_the_schema_of_its_form_is_not_sent() {
+    let log = Log::new(tracing::Level::WARN);
+    let _guard = tracing::subscriber::set_default(log.clone());
+    for (content, place) in [
+        (json!({"name": "x"}), "/name"),
+        (json!({"name": "Ada", "age": "old"}), "/age"),
+        (json!({}), "name"),
+        (Value::Null, "name"),
+        (json!(["Ada"]), "`content` must be an object"),
+    ] {
+        let answer = json!({"action": "accept", "content": content});
+        for revision in [Revision::V2025_06_18, Revision::V2025_11_25] {
+            let asked = request("elicitation/create", &form());
+            let told = answer_of(elicits(&answer), revision, asked).await;
+            assert_eq!(told["error"]["code"], -32603, "{content}: {told}");
+            let message = told["error"]["message"].as_str().expect("a message");
+            assert!(message.contains(place), "{content}: {message}");
+            assert!(log.has(place), "{content}");
+        }
+        let asked = json!({"method": "elicitation/create", "params": form()});
+        let error = response_of(elicits(&answer), asked).await;
+        let error = error.expect_err("there is nothing to send");
+        assert_eq!(error.kind(), ClientErrorKind::Unanswered, "{error}");
+        assert!(error.to_string().contains(place), "{content}: {error}");
+    }
+    let fits = json!({"action": "accept", "content": {"name": "Ada", "age": 36}});
+    let asked = request("elicitation/create", &form());
+    let told = answer_of(elicits(&fits), Revision::V2025_11_25, asked).await;
+    assert_eq!(told["result"], fits);
+}
+
+#[runtimes::test]
+async fn content_is_sent_for_accepted_forms_alone() {
+    let content = json!({"name": "Ada"});
+    let visit =
+        json!({"mode": "url", "message": "?", "url": "https://a.example/", "elicitationId": "1"});
+    for (params, action) in [
+        (form(), "decline"),
+        (form(), "cancel"),
+        (visit.clone(), "accept"),
+        (visit, "decline"),
+    ] {
+        let answer = json!({"action": action, "content": content, "_meta": {"a": 1}});
+        let sent = json!({"action": action, "_meta": {"a": 1}});
+        let asked = request("elicitation/create", &params);
+        let told = answer_of(elicits(&answer), Revision::V2025_11_25, asked).await;
+        assert_eq!(told["result"], sent);
+        let asked = json!({"method": "elicitation/create", "params": params});
+        let told = response_of(elicits(&answer), asked).await;
+        assert_eq!(told.expect("a response"), sent);
+    }
+}
+
+#[runtimes::test]
+async fn a_form_whose_schema_has_an_unknown_dialect_is_refused_by_its_name() {
+    let mut odd = form();
+    odd["requestedSchema"]["$schema"] = json!("https://schemas.example/draft-99");
+    let host = elicits(&json!({"action": "accept", "content": {"name": "Ada"}}));
+    let asked = request("elicitation/create", &odd);
+    let told = answer_of(host, Revision::V2025_11_25, asked).await;
+    assert_eq!(told["error"]["code"], -32602, "{told}");
+    let message = told["error"]["message"].as_str().expect("a message");
+    assert!(message.contains("draft-99"), "{message}");
+}
+
+/// Conversations that no host may be asked to continue.
+fn invalid_conversations() -> Vec<(Value, &'static str)> {
+    let text = json!({"type": "text", "text": "hi"});
+    let uses = json!({"type": "tool_use", "id": "a", "name": "t", "input": {}});
+    let given = json!({"type": "tool_result", "toolUseId": "a", "content": []});
+    let user = |content: &Value| json!({"role": "user", "content": content});
+    let model = |content: &Value| json!({"role": "assistant", "content": content});
+    vec![
+        (json!([user(&text), model(&uses)]), "tool_result"),
+        (json!([model(&uses), user(&text)]), "tool_result"),
+        (
+            json!([model(&uses), user(&json!([given, text]))]),
+            "nothing else",
+        ),
+        (
+            json!([user(&json!({"type": "text"}))]),
+            "messages[0].content",
+        ),
+        (
+            json!([user(&json!({"type": "image", "data": ""}))]),
+            "mimeType",
+        ),
+        (json!([user(&json!("hi"))]), "messages[0].content"),
+        (json!([{"role": "system", "content": text}]), "`role`"),
+        (json!({"role": "user"}), "`messages`"),
+    ]
+}
+
+#[runtimes::test]
+async fn conversations_that_are_not_whole_never_reach_the_host() {
+    for (messages, named) in invalid_conversations() {
+        let params = json!({"messages": messages, "maxTokens": 1});
+        let asked = Arc::new(AtomicUsize::new(0));
+        let host = || {
+            let asked = asked.clone();
+            samples(&Value::Null).sample_with(Arc::new(move |_| {
+                asked.fetch_add(1, Ordering::Relaxed);
+                Box::pin(async { Err(RpcError::internal_error("the host was asked")) })
+            }))
+        };
+        let question = request("sampling/createMessage", &params);
+        let told = answer_of(host(), Revision::V2025_11_25, question).await;
+        assert_eq!(told["error"]["code"], -32602, "{messages}: {told}");
+        let message = told["error"]["message"].as_str().expect("a message");
+        assert!(message.contains(named), "{messages}: {message}");
+        let question = json!({"method": "sampling/createMessage", "params": params});
+        let error = response_of(host(), question).await;
+        let error = error.expect_err("it can't be continued");
+        assert_eq!(error.kind(), ClientErrorKind::Unanswered, "{error}");
+        assert!(error.to_string().contains(named), "{messages}: {error}");
+        assert_eq!(asked.load(Ordering::Relaxed), 0);
+    }
+}
+
+#[runtimes::test]
+async fn a_conversation_with_uses_of_tools_and_their_results_reaches_the_host() {
+    let uses = |id: &str| json!({"type": "tool_use", "id": id, "name": "t", "input": {}});
+    let given = |id: &str| json!({"type": "tool_result", "toolUseId": id, "content": []});
+    let messages = json!([
+        {"role": "user", "content": {"type": "text", "text": "hi"}},
+        {"role": "assistant", "content": [uses("a"), uses("b")]},
+        {"role": "user", "content": [given("b"), given("a")]},
+    ]);
+    let params = json!({"messages": messages, "maxTokens": 1, "tools": []});
+    // The model may use tools again, two at once.
+    let says = json!({"role": "assistant", "model": "m", "stopReason": "toolUse",
+                      "content": [uses("c"), uses("d")]});
+    let question = request("sampling/createMessage", &params);
+    let told = answer_of(samples(&says), Revision::V2025_11_25, question).await;
+    assert_eq!(told["result"], says);
+    let question = json!({"method": "sampling/createMessage", "params": params});
+    assert_eq!(
+        response_of(samples(&says), question)
+            .await
+            .expect("an answer"),
+        says
+    );
+}
+
+#[tokio::test]
+async fn what_a_model_said_is_checked_before_it_is_sent() {
+    let log = Log::new(tracing::Level::WARN);
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let text = json!({"type": "text", "text": "hi"});
+    let params = json!({"messages": [], "maxTokens": 1});
+    for (says, named) in [
+        (
+            json!({"role": "assistant", "model": "m", "content": {"type": "text"}}),
+            "`content`",
+        ),
+        (
+            json!({"role": "assistant", "model": "m", "content": [text, {"text": "x"}]}),
+            "content[1]",
+        ),
+        (
+            json!({"role": "robot", "model": "m", "content": text}),
+            "`role`",
+        ),
+        (json!({"role": "assistant", "content": text}), "`model`"),
+        (json!("hi"), "must be an object"),
+    ] {
+        for revision in [Revision::V2024_11_05, Revision::V2025_11_25] {
+            let question = request("sampling/createMessage", &params);
+            let told = answer_of(samples(&says), revision, question).await;
+            assert_eq!(told["error"]["code"], -32603, "{says}: {told}");
+        }
+        assert!(log.has(named), "{says}");
+        let question = json!({"method": "sampling/createMessage", "params": params});
+        let error = response_of(samples(&says), question).await;
+        let error = error.expect_err("there is nothing to send");
+        assert!(error.to_string().contains(named), "{says}: {error}");
+    }
+}
+
+#[runtimes::test]
+async fn a_users_refusal_of_sampling_is_error_minus_1() {
+    let refuses = || {
+        host().sample_with(Arc::new(|_| {
+            Box::pin(async { Err(sampling_refused("not now")) })
+        }))
+    };
+    let params = json!({"messages": [], "maxTokens": 1});
+    let question = request("sampling/createMessage", &params);
+    let told = answer_of(refuses(), Revision::V2025_11_25, question).await;
+    assert_eq!(told["error"], json!({"code": -1, "message": "not now"}));
+    let question = json!({"method": "sampling/createMessage", "params": params});
+    let error = response_of(refuses(), question).await.expect_err("refused");
+    assert!(
+        matches!(&error, ClientError::Unanswered(error) if error.code == ErrorCode(-1)),
+        "{error}"
+    );
+}
+
+#[runtimes::test]
+async fn the_url_of_a_question_is_not_fetched() {
+    let page = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}/", page.local_addr().expect("an address"));
+    let params = json!({"mode": "url", "message": "?", "url": url, "elicitationId": "1"});
+    let (seen, mut urls) = mpsc::unbounded_channel();
+    let host = || {
+        let seen = seen.clone();
+        host().on_elicit(move |asked| {
+            seen.send(asked.url).expect("the test lives");
+            async { Ok(ElicitResult::new(ElicitAction::Accept)) }
+        })
+    };
+    let question = request("elicitation/create", &params);
+    let told = answer_of(host(), Revision::V2025_11_25, question).await;
+    assert_eq!(told["result"], json!({"action": "accept"}));
+    let question = json!({"method": "elicitation/create", "params": params});
+    response_of(host(), question).await.expect("a response");
+    // Of an error that demands a visit neither.
+    let required = json!({"elicitations": [params]});
+    let peer = Peer::new(Revision::V2025_11_25, move |message, say| {
+        say(json!({"jsonrpc": "2.0", "id": message["id"],
+                   "error": {"code": -32042, "message": "go there", "data": required}}));
+    });
+    let client = peer.connect(host()).await;
+    let outcome = client.call_tool("t", json!({})).await;
+    outcome.expect_err("the user has to go there");
+    client.close().await;
+    for _ in 0..2 {
+        assert_eq!(urls.recv().await, Some(Some(url.clone())));
+    }
+    page.set_nonblocking(true).expect("a socket");
+    let nobody = page.accept().expect_err("nobody has come");
+    assert_eq!(nobody.kind(), std::io::ErrorKind::WouldBlock);
+}
+
+/// Ids that a server may think of.
+fn odd_ids() -> Vec<String> {
+    let odd = [
+        "1",
+        "",
+        " ",
+        "日本語 \u{1f600}",
+        "a\u{0}\n\"b",
+        "null",
+        "../../etc",
+    ];
+    let odd = odd.into_iter().map(str::to_owned);
+    odd.chain(["x".repeat(100_000)]).collect()
+}
+
+#[runtimes::test]
+async fn only_ends_of_url_elicitations_that_the_host_can_know_of_are_told_and_once_each() {
+    let visit = |id: &str, url: &str| json!({"mode": "url", "message": "?", "url": url, "elicitationId": id});
+    let asked = odd_ids();
+    let end = |id: &Value| {
+        notification(
+            "notifications/elicitation/complete",
+            json!({ "elicitationId": id }),
+        )
+    };
+    let answers = AtomicUsize::new(0);
+    let script_ids = asked.clone();
+    let peer = Peer::new(Revision::V2025_11_25, move |message, say| {
+        let ids = &script_ids;
+        match message["method"].as_str() {
+            Some("tools/call") => {
+                for (index, id) in ids.iter().enumerate() {
+                    let params = visit(id, "https://a.example/");
+                    say(
+                        json!({"jsonrpc": "2.0", "id": index, "method": "elicitation/create", "params": params}),
+                    );
+                }
+                // One that the host is not asked.
+                let params = visit("refused", "javascript:alert(1)");
+                say(
+                    json!({"jsonrpc": "2.0", "id": "refused", "method": "elicitation/create", "params": params}),
+                );
+                say(result(message, json!({"content": []})));
+            }
+            Some("ping") => {
+                say(end(&json!("unknown")));
+                say(end(&json!("refused")));
+                say(end(&json!(7)));
+                say(notification(
+                    "notifications/elicitation/complete",
+                    json!({}),
+                ));
+                for id in ids {
+                    say(end(&json!(id)));
+                    say(end(&json!(id)));
+                }
+                say(result(message, json!({})));
+            }
+            None => drop(answers.fetch_add(1, Ordering::Relaxed)),
+            Some(_) => {}
+        }
+    });
+    let (heard, mut hear) = mpsc::unbounded_channel();
+    let questions = Arc::new(Mutex::new(Vec::new()));
+    let kept = questions.clone();
+    let host = host()
+        .on_elicit(move |params| {
+            kept.lock()
+                .expect("not poisoned")
+                .push(params.elicitation_id.unwrap_or_default());
+            async { Ok(ElicitResult::new(ElicitAction::Accept)) }
+        })
+        .on_notification(move |notification| {
+            let params = notification.params.as_ref().expect("parameters");
+            let id = params.get_str("elicitationId").expect("an id");
+            // The test may be over.
+            let _ = heard.send(id.into_owned());
+        });
+    let client = peer.connect(host).await;
+    client.call_tool("t", json!({})).await.expect("a result");
+    let answered = async {
+        while peer.count("response") <= asked.len() {
+            tokio::task::yield_now().await;
+        }
+    };
+    soon(answered).await;
+    client.ping().await.expect("a sign of life");
+    let mut given = questions.lock().expect("not poisoned").clone();
+    given.sort();
+    let mut sent = asked.clone();
+    sent.sort();
+    assert_eq!(given, sent);
+    for id in &asked {
+        assert_eq!(soon(hear.recv()).await.as_ref(), Some(id));
+    }
+    client.close().await;
+    drop(client);
+    assert_eq!(soon(hear.recv()).await, None);
+}
+
+#[runtimes::test]
+async fn a_required_url_elicitation_arrives_with_its_data_and_then_its_end() {
+    let visit = json!({"mode": "url", "message": "Sign in", "url": "https://a.example/?e=1", "elicitationId": "e1"});
+    let required = json!({"elicitations": [visit]});
+    let data = required.clone();
+    let peer = Peer::new(
+        Revision::V2025_11_25,
+        move |message, say| match message["method"].as_str() {
+            Some("tools/call") if message["params"]["arguments"]["signed_in"] == true => {
+                say(result(message, json!({"content": []})));
+            }
+            Some("tools/call") => {
+                say(json!({"jsonrpc": "2.0", "id": message["id"],
+                           "error": {"code": -32042, "message": "sign in first", "data": data}}));
+                for id in ["e2", "e1", "e1"] {
+                    let params = json!({ "elicitationId": id });
+                    say(notification("notifications/elicitation/complete", params));
+                }
+                say(notification(
+                    "notifications/message",
+                    json!({"level": "info", "data": "last"}),
+                ));
+            }
+            _ => {}
+        },
+    );
+    let (heard, mut hear) = mpsc::unbounded_channel();
+    let host = host().on_notification(move |notification| {
+        let params = notification.params.as_ref().expect("parameters");
+        let id = params.get_str("elicitationId").map(|id| id.into_owned());
+        // The test may be over.
+        let _ = heard.send(id);
+    });
+    let client = peer.connect(host).await;
+    let error = client.call_tool("t", json!({})).await;
+    let error = error.expect_err("the user has to sign in");
+    let rpc = error.rpc().expect("an error of the server's");
+    assert_eq!(rpc.code, ErrorCode::URL_ELICITATION_REQUIRED);
+    let given: Value = rpc.data.as_ref().expect("data").decode().expect("JSON");
+    assert_eq!(given, required);
+    assert_eq!(soon(hear.recv()).await, Some(Some("e1".to_owned())));
+    assert_eq!(soon(hear.recv()).await, Some(None));
+    // The host may wait for that and try again.
+    let again = client.call_tool("t", json!({"signed_in": true})).await;
+    again.expect("a result");
+    client.close().await;
+}
+
+#[runtimes::test]
+async fn a_required_url_elicitation_to_no_place_on_the_web_never_reaches_the_host() {
+    for url in [
+        json!("javascript:alert(1)"),
+        json!("file:///etc/passwd"),
+        json!("a.example"),
+        json!(7),
+        Value::Null,
+    ] {
+        let visit =
+            |url: &Value| json!({"mode": "url", "message": "?", "url": url, "elicitationId": "e1"});
+        let required = json!({"elicitations": [visit(&json!("https://a.example/")), visit(&url)]});
+        let peer = Peer::new(Revision::V2025_11_25, move |message, say| {
+            say(json!({"jsonrpc": "2.0", "id": message["id"],
+                       "error": {"code": -32042, "message": "go there", "data": required}}));
+        });
+        let client = peer.connect(host()).await;
+        let error = client.call_tool("t", json!({})).await;
+        let error = error.expect_err("it is not to be followed");
+        assert_eq!(error.kind(), ClientErrorKind::Invalid, "{url}: {error}");
+        assert!(error.to_string().contains("elicitations[1].url"), "{error}");
+        assert!(error.rpc().is_none());
+        client.close().await;
+    }
+}

@@ -1,0 +1,445 @@
+//! What is in a server's question, and what a host answers: both are checked before they are handed on.
+//!
+//! A schema or a long conversation may take more than a moment to check. Without an interrupt flag the checks here do only
+//! what takes none, and return `None` where there is more to do; with one they end, at the latest once it is set.
+
+use std::sync::atomic::AtomicBool;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::checks;
+use crate::error::RpcError;
+use crate::limits::{MAX_INLINE_DECODED_BYTES, MAX_INLINE_SCHEMA_BYTES};
+use crate::schema::CompiledSchema;
+use crate::vocabulary::{JsonObject, SamplingContent};
+use crate::wire::Raw;
+
+/// Checks what a question has to be for its host to answer it: the messages of `sampling/createMessage`
+/// (`client/sampling`, message content constraints and error handling), and the schema that the content of an
+/// accepted form has to match.
+///
+/// # Errors
+/// -32602, with the place in the parameters.
+pub fn check_content(
+    method: &str,
+    params: Option<&Raw>,
+    interrupt: Option<&AtomicBool>,
+) -> Option<Result<(), RpcError>> {
+    let outcome = match method {
+        "sampling/createMessage" => {
+            let params = params.cloned().unwrap_or(Raw::EMPTY_OBJECT);
+            if interrupt.is_none() && params.as_bytes().len() > MAX_INLINE_DECODED_BYTES {
+                return None;
+            }
+            check_messages(&params)
+        }
+        "elicitation/create" => match form_schema(params) {
+            Some(schema) => compiled(&schema, interrupt)?.map(drop),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    };
+    Some(outcome.map_err(RpcError::invalid_params))
+}
+
+/// The answer of a host to a question, as it may be sent.
+///
+/// The content of an accepted form gets the defaults that the schema has for fields that it leaves out (2025-11-25,
+/// `client/elicitation`, requested schema), and has to match the schema then. Every other answer to an elicitation is sent
+/// without content (`schema`, ElicitResult). The blocks of an answer to `sampling/createMessage` are those of a message.
+///
+/// # Errors
+/// What is wrong with the answer, and where. Nothing that the user entered is repeated.
+pub fn fit_answer(
+    method: &str,
+    params: Option<&Raw>,
+    answer: &Raw,
+    interrupt: Option<&AtomicBool>,
+) -> Option<Result<Raw, String>> {
+    let most = match method {
+        "sampling/createMessage" => MAX_INLINE_DECODED_BYTES,
+        "elicitation/create" => MAX_INLINE_SCHEMA_BYTES,
+        _ => return Some(Ok(answer.clone())),
+    };
+    if interrupt.is_none() && answer.as_bytes().len() > most {
+        return None;
+    }
+    let Ok(members) = answer.decode::<JsonObject>() else {
+        return Some(Err("must be an object".to_owned()));
+    };
+    if method == "elicitation/create" {
+        return fit_elicited(params, answer, members, interrupt);
+    }
+    let is_model = members.get("model").is_some_and(Value::is_string);
+    let outcome = match is_model {
+        true => check_message("", &Value::Object(members)),
+        false => Err("`model` must be a string".to_owned()),
+    };
+    Some(outcome.map(|()| answer.clone()))
+}
+
+fn fit_elicited(
+    params: Option<&Raw>,
+    answer: &Raw,
+    mut members: JsonObject,
+    interrupt: Option<&AtomicBool>,
+) -> Option<Result<Raw, String>> {
+    let is_accepted = match members.get("action").and_then(Value::as_str) {
+        Some("accept") => true,
+        Some("decline" | "cancel") => false,
+        _ => {
+            let reason = "`action` must be accept, decline or cancel";
+            return Some(Err(reason.to_owned()));
+        }
+    };
+    if !is_accepted || is_url(params) {
+        return Some(Ok(match members.shift_remove("content") {
+            Some(_) => written(&members, answer),
+            None => answer.clone(),
+        }));
+    }
+    let content = members.entry("content").or_insert(Value::Null);
+    if content.is_null() {
+        *content = JsonObject::new().into();
+    }
+    let Some(content) = content.as_object_mut() else {
+        return Some(Err("`content` must be an object".to_owned()));
+    };
+    let Some(schema) = form_schema(params) else {
+        return Some(Ok(written(&members, answer)));
+    };
+    let compiled = match compiled(&schema, interrupt)? {
+        Ok(compiled) => compiled,
+        Err(reason) => return Some(Err(reason)),
+    };
+    let properties = schema.member("properties");
+    for (name, field) in properties.iter().filter_map(Raw::members).flatten() {
+        if !content.contains_key(&*name)
+            && let Some(default) = field.member("default")
+            && let Ok(default) = default.decode()
+        {
+            content.insert(name.into_owned(), default);
+        }
+    }
+    let content = match Raw::from_serialize(&content) {
+        Ok(content) => content,
+        Err(error) => return Some(Err(error.to_string())),
+    };
+    let outcome = match interrupt {
+        None => compiled.validate_inline(&content)?,
+        Some(_) => compiled.validate_until(&content, interrupt),
+    };
+    Some(match outcome {
+        Ok(()) => Ok(written(&members, answer)),
+        Err(violation) => Err(format!(
+            "`content` does not match `requestedSchema`: {violation}"
+        )),
+    })
+}
+
+/// What was changed, or the answer as it was given if that can't be written.
+fn written(members: &JsonObject, answer: &Raw) -> Raw {
+    Raw::from_serialize(members).unwrap_or_else(|_| answer.clone())
+}
+
+fn is_url(params: Option<&Raw>) -> bool {
+    let mode = params.and_then(|params| params.member("mode"));
+    mode.and_then(|mode| mode.string_value().map(|mode| mode == "url"))
+        .unwrap_or_default()
+}
+
+/// The schema of a form; none of a visit, or if the server sent none.
+fn form_schema(params: Option<&Raw>) -> Option<Raw> {
+    let schema = params?.member("requestedSchema")?;
+    (!is_url(params) && !schema.is_null()).then_some(schema)
+}
+
+/// `None` if compiling it may take more than a moment, and there is no flag.
+fn compiled(
+    schema: &Raw,
+    interrupt: Option<&AtomicBool>,
+) -> Option<Result<CompiledSchema, String>> {
+    if interrupt.is_none() && schema.as_bytes().len() > MAX_INLINE_SCHEMA_BYTES {
+        return None;
+    }
+    let invalid = |reason: &dyn std::fmt::Display| format!("`requestedSchema`: {reason}");
+    let decoded: Value = match schema.decode() {
+        Ok(decoded) => decoded,
+        Err(error) => return Some(Err(invalid(&error))),
+    };
+    let compiled = match interrupt {
+        None => CompiledSchema::compile_inline(&decoded)?,
+        Some(_) => CompiledSchema::compile_until(&decoded, interrupt),
+    };
+    Some(compiled.map_err(|error| invalid(&error)))
+}
+
+fn check_messages(params: &Raw) -> Result<(), String> {
+    let params: JsonObject = params.decode().map_err(|error| error.to_string())?;
+    let messages = params.get("messages").and_then(Value::as_array);
+    let messages = messages.ok_or("`messages` must be an array")?;
+    for (index, message) in messages.iter().enumerate() {
+        check_message(&format!("messages[{index}]."), message)?;
+    }
+    checks::messages(&params)
+}
+
+/// Checks role and blocks of a message, or of an answer, which has the same.
+fn check_message(place: &str, message: &Value) -> Result<(), String> {
+    let role = message.get("role").and_then(Value::as_str);
+    if !matches!(role, Some("user" | "assistant")) {
+        return Err(format!("`{place}role` must be user or assistant"));
+    }
+    let block = |place: String, block| {
+        let read = SamplingContent::deserialize(block);
+        read.map(drop)
+            .map_err(|error| format!("`{place}`: {error}"))
+    };
+    match message.get("content") {
+        Some(Value::Array(blocks)) => blocks
+            .iter()
+            .enumerate()
+            .try_for_each(|(index, one)| block(format!("{place}content[{index}]"), one)),
+        Some(one @ Value::Object(_)) => block(format!("{place}content"), one),
+        _ => Err(format!("`{place}content` must be an object or an array")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn raw(value: &Value) -> Raw {
+        Raw::from_trusted(value.to_string())
+    }
+
+    fn checked(method: &str, params: &Value) -> Result<(), String> {
+        let params = raw(params);
+        let here = check_content(method, Some(&params), None);
+        let elsewhere = check_content(method, Some(&params), Some(&AtomicBool::new(false)));
+        let outcome = elsewhere.expect("it ends");
+        assert!(here.is_none_or(|here| here == outcome));
+        outcome.map_err(|error| {
+            assert_eq!(error.code, crate::ErrorCode::INVALID_PARAMS);
+            error.message.into_owned()
+        })
+    }
+
+    fn fitted(method: &str, params: &Value, answer: &Value) -> Result<Value, String> {
+        let (params, answer) = (raw(params), raw(answer));
+        let here = fit_answer(method, Some(&params), &answer, None);
+        let flag = AtomicBool::new(false);
+        let outcome = fit_answer(method, Some(&params), &answer, Some(&flag)).expect("it ends");
+        assert!(here.is_none_or(|here| here == outcome));
+        outcome.map(|fitted| fitted.decode().expect("JSON"))
+    }
+
+    fn form() -> Value {
+        json!({"message": "?", "requestedSchema": {
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "minLength": 2},
+                "age": {"type": "integer", "default": 18, "maximum": 120},
+                "mood": {"type": "string", "enum": ["good", "bad"]},
+            },
+            "required": ["name", "age"],
+        }})
+    }
+
+    #[test]
+    fn accepted_content_has_to_match_the_schema() {
+        let accept = |content: Value| json!({"action": "accept", "content": content});
+        let elicit = |answer: &Value| fitted("elicitation/create", &form(), answer);
+        assert_eq!(
+            elicit(&accept(json!({"name": "Ada", "age": 36}))),
+            Ok(accept(json!({"name": "Ada", "age": 36})))
+        );
+        for (content, named) in [
+            (json!({"age": 36}), "name"),
+            (json!({"name": "A"}), "/name"),
+            (json!({"name": "Ada", "age": "36"}), "/age"),
+            (json!({"name": "Ada", "age": 121}), "/age"),
+            (json!({"name": "Ada", "mood": "so so"}), "/mood"),
+            (json!(["Ada"]), "object"),
+            (json!("Ada"), "object"),
+            (Value::Null, "name"),
+        ] {
+            let reason = elicit(&accept(content.clone())).expect_err("it does not match");
+            assert!(
+                reason.contains("`content`") && reason.contains(named),
+                "{content}: {reason}"
+            );
+            assert!(!reason.contains("so so"), "{reason}");
+        }
+        assert!(elicit(&json!({"action": "accept"})).is_err());
+    }
+
+    #[test]
+    fn fields_that_are_left_out_get_the_defaults_of_the_schema_and_no_others() {
+        let answer = json!({"action": "accept", "content": {"name": "Ada"}, "_meta": {"x": 1}});
+        let sent =
+            json!({"action": "accept", "content": {"name": "Ada", "age": 18}, "_meta": {"x": 1}});
+        assert_eq!(fitted("elicitation/create", &form(), &answer), Ok(sent));
+        let mut odd = form();
+        odd["requestedSchema"]["properties"]["age"]["default"] = json!("old");
+        let reason = fitted("elicitation/create", &odd, &answer).expect_err("its default");
+        assert!(reason.contains("/age"), "{reason}");
+    }
+
+    #[test]
+    fn content_is_sent_for_accepted_forms_alone() {
+        let visit = json!({"message": "?", "mode": "url", "url": "https://a.example/"});
+        for (params, action) in [
+            (form(), "decline"),
+            (form(), "cancel"),
+            (visit.clone(), "accept"),
+            (visit.clone(), "decline"),
+            (visit, "cancel"),
+        ] {
+            for content in [json!({"name": "Ada", "age": 1}), json!(7), Value::Null] {
+                let answer = json!({"action": action, "content": content});
+                let sent = fitted("elicitation/create", &params, &answer);
+                assert_eq!(sent, Ok(json!({ "action": action })), "{params}");
+            }
+        }
+        for odd in [
+            json!({"action": "maybe"}),
+            json!({}),
+            json!("accept"),
+            json!([]),
+        ] {
+            fitted("elicitation/create", &form(), &odd).expect_err("no answer");
+        }
+    }
+
+    #[test]
+    fn a_form_without_a_usable_schema_is_not_asked() {
+        for (schema, named) in [
+            (json!(["a"]), "object"),
+            (
+                json!({"type": "object", "properties": {"a": {"type": "text"}}}),
+                "type",
+            ),
+            (
+                json!({"$schema": "https://schemas.example/draft-99", "type": "object"}),
+                "draft-99",
+            ),
+        ] {
+            let asked = json!({"message": "?", "requestedSchema": schema});
+            let reason = checked("elicitation/create", &asked).expect_err("unusable");
+            assert!(
+                reason.contains("requestedSchema") && reason.contains(named),
+                "{reason}"
+            );
+        }
+        assert_eq!(checked("elicitation/create", &form()), Ok(()));
+        let without = json!({"message": "Go on?"});
+        assert_eq!(checked("elicitation/create", &without), Ok(()));
+    }
+
+    #[test]
+    fn messages_are_checked_with_their_roles_and_blocks() {
+        let text = json!({"type": "text", "text": "hi"});
+        let uses = json!({"type": "tool_use", "id": "a", "name": "t", "input": {}});
+        let result = json!({"type": "tool_result", "toolUseId": "a", "content": []});
+        let say = |role: &str, content: &Value| json!({"role": role, "content": content});
+        let sample = |messages: Value| {
+            checked(
+                "sampling/createMessage",
+                &json!({"messages": messages, "maxTokens": 1}),
+            )
+        };
+        assert_eq!(sample(json!([])), Ok(()));
+        let later = json!({"type": "hologram", "data": "x"});
+        for fitting in [
+            json!([say("user", &text), say("assistant", &json!([text, text]))]),
+            json!([say("user", &later)]),
+            json!([say("assistant", &uses), say("user", &json!([result]))]),
+        ] {
+            assert_eq!(sample(fitting.clone()), Ok(()), "{fitting}");
+        }
+        for (messages, named) in [
+            (json!("hi"), "`messages`"),
+            (json!(["hi"]), "messages[0].role"),
+            (json!([say("system", &text)]), "messages[0].role"),
+            (
+                json!([say("user", &text), {"role": "user"}]),
+                "messages[1].content",
+            ),
+            (json!([say("user", &json!("hi"))]), "messages[0].content"),
+            (
+                json!([say("user", &json!([text, {"type": "text"}]))]),
+                "messages[0].content[1]",
+            ),
+            (
+                json!([say("user", &json!({"type": "image", "data": "x"}))]),
+                "mimeType",
+            ),
+            (json!([say("assistant", &uses)]), "tool_result"),
+            (
+                json!([say("assistant", &uses), say("user", &text)]),
+                "tool_result",
+            ),
+            (json!([say("user", &result)]), "tool_use"),
+            (
+                json!([say("assistant", &uses), say("user", &json!([result, text]))]),
+                "nothing else",
+            ),
+        ] {
+            let reason = sample(messages.clone()).expect_err("not to be sampled");
+            assert!(reason.contains(named), "{messages}: {reason}");
+        }
+    }
+
+    #[test]
+    fn an_answer_of_a_model_is_a_message() {
+        let answer = |role: &str, content: Value| json!({"role": role, "content": content, "model": "m", "x": 1});
+        let fit = |answer: &Value| fitted("sampling/createMessage", &json!({}), answer);
+        let text = json!({"type": "text", "text": "hi"});
+        let uses = json!({"type": "tool_use", "id": "a", "name": "t", "input": {}});
+        for fitting in [
+            answer("assistant", text.clone()),
+            answer("assistant", json!([text, uses, uses])),
+        ] {
+            assert_eq!(fit(&fitting), Ok(fitting.clone()));
+        }
+        for (odd, named) in [
+            (json!("hi"), "object"),
+            (json!({"role": "assistant", "content": text}), "model"),
+            (answer("robot", text), "role"),
+            (answer("assistant", json!("hi")), "content"),
+            (answer("assistant", json!([{"type": "text"}])), "content[0]"),
+        ] {
+            let reason = fit(&odd).expect_err("no message");
+            assert!(reason.contains(named), "{odd}: {reason}");
+        }
+    }
+
+    #[test]
+    fn what_takes_more_than_a_moment_is_not_done_without_a_flag() {
+        let fields: JsonObject = (0..1_000)
+            .map(|number| (format!("field{number}"), json!({"type": "string"})))
+            .collect();
+        let large = raw(
+            &json!({"message": "?", "requestedSchema": {"type": "object", "properties": fields}}),
+        );
+        assert_eq!(
+            check_content("elicitation/create", Some(&large), None),
+            None
+        );
+        let accept = raw(&json!({"action": "accept", "content": {}}));
+        let outcome = fit_answer("elicitation/create", Some(&large), &accept, None);
+        assert_eq!(outcome, None);
+        let text = "x".repeat(MAX_INLINE_DECODED_BYTES);
+        let long = raw(
+            &json!({"messages": [{"role": "user", "content": {"type": "text", "text": text}}]}),
+        );
+        assert_eq!(
+            check_content("sampling/createMessage", Some(&long), None),
+            None
+        );
+    }
+}

@@ -1,0 +1,99 @@
+//! URL elicitations of one server, so that only the ends of known ones are told (2025-11-25, `client/elicitation`,
+//! completion notifications for URL mode elicitation).
+
+use std::collections::VecDeque;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::error::RpcError;
+use crate::wire::{Kind, Raw};
+
+use super::questions::is_web_address;
+
+/// How many are remembered, the oldest forgotten first: each may stand for a page that is open in a user's browser.
+const MAX_OPEN: usize = 1_024;
+
+/// Those that are not over yet. Of each only a digest of its id is kept, because ids may be of any length. A server that
+/// makes two ids of one digest confuses nobody but its own user.
+#[derive(Debug, Default)]
+pub(super) struct UrlElicitations(VecDeque<u64>);
+
+impl UrlElicitations {
+    /// Takes note of one by its id. A second one of the same id is the same.
+    pub(super) fn begin(&mut self, id: &str) -> u64 {
+        let digest = digest(id);
+        self.forget(digest);
+        if self.0.len() >= MAX_OPEN {
+            self.0.pop_front();
+        }
+        self.0.push_back(digest);
+        digest
+    }
+
+    /// Whether one with this id was open. It no longer is.
+    pub(super) fn end(&mut self, id: &str) -> bool {
+        self.forget(digest(id))
+    }
+
+    pub(super) fn forget(&mut self, digest: u64) -> bool {
+        let index = self.0.iter().position(|open| *open == digest);
+        index.and_then(|index| self.0.remove(index)).is_some()
+    }
+
+    /// Takes note of those that an error -32042 demands.
+    ///
+    /// # Errors
+    /// If one has a URL that must not reach a host, or none.
+    pub(super) fn begin_required(&mut self, error: &RpcError) -> Result<(), String> {
+        let required = error
+            .data
+            .as_ref()
+            .and_then(|data| data.member("elicitations"));
+        let required = required.iter().filter_map(Raw::elements).flatten();
+        for (index, one) in required.enumerate() {
+            let url = one.member("url");
+            let url = url.as_ref().and_then(Raw::string_value);
+            if one.kind() != Kind::Object || !url.is_some_and(|url| is_web_address(&url)) {
+                return Err(format!(
+                    "error {}: `elicitations[{index}].url` must be a valid URL with the scheme `https` or `http`",
+                    error.code
+                ));
+            }
+            let id = one.member("elicitationId");
+            if let Some(id) = id.as_ref().and_then(Raw::string_value) {
+                self.begin(&id);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn digest(id: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    id.hash(&mut hasher);
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_end_is_known_once() {
+        let mut open = UrlElicitations::default();
+        open.begin("a");
+        open.begin("");
+        open.begin("a");
+        assert!(open.end("a") && open.end(""));
+        assert!(!open.end("a") && !open.end("") && !open.end("b"));
+    }
+
+    #[test]
+    fn no_more_than_a_limit_are_remembered() {
+        let mut open = UrlElicitations::default();
+        for number in 0..=MAX_OPEN {
+            open.begin(&number.to_string());
+        }
+        assert_eq!(open.0.len(), MAX_OPEN);
+        assert!(!open.end("0") && open.end("1") && open.end(&MAX_OPEN.to_string()));
+    }
+}
