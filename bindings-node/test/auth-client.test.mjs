@@ -237,6 +237,18 @@ test("options that can't be are refused", async () => {
   const clientName = "a test";
   assert.throws(() => new OAuth({ clientName, clientCredentials: true, workloadIdentity: () => "x" }), UsageError);
   assert.throws(() => new OAuth({ clientName, clientNam: "typo" }), UsageError);
+  const open = String;
+  for (const [options, message] of [
+    [{ userAgent: { redirectUri: "http://host.example/back", open } }, /host\.example/],
+    [{ userAgent: { redirectUri: "com.example.app:/back", open } }, /com\.example\.app/],
+    [{ userAgent: { kind: "terminal", redirectUri: "http://host.example/back" } }, /host\.example/],
+    [{ clientIdMetadataUrl: "http://client.example/metadata.json" }, /must be https/],
+    [{ clientIdMetadataUrl: "https://client.example" }, /must have a path/],
+  ]) {
+    const auth = new OAuth({ clientName, ...options });
+    const refused = Client.connect("http://127.0.0.1:1/mcp", { auth });
+    await assert.rejects(refused, (error) => error instanceof UsageError && message.test(error.message));
+  }
   const connect = (auth) => Client.connect("http://127.0.0.1:1/mcp", { auth });
   await assert.rejects(connect(7), UsageError);
   await assert.rejects(

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from guarded import Guarded
-from mcpline import AuthorizationFailed, Client, ClientError, SyncClient
+from mcpline import AuthorizationFailed, Client, ClientError, SyncClient, UsageError
 from mcpline.auth import (
     Bearer,
     Callback,
@@ -23,6 +23,7 @@ from mcpline.auth import (
     Loopback,
     MemoryStore,
     OAuth,
+    Terminal,
     Token,
     TokenWanted,
 )
@@ -105,6 +106,25 @@ def test_the_user_is_asked_once_and_clients_with_the_same_oauth_share_tokens(gua
     run(many())
     assert guarded.count("authorize") == 1
     assert guarded.count("refresh_token") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"user_agent": Callback("http://host.example/back", str)}, "host.example"),
+        ({"user_agent": Callback("com.example.app:/back", str)}, "com.example.app"),
+        ({"user_agent": Terminal(redirect_uri="http://host.example/back")}, "host.example"),
+        ({"client_id_metadata_url": "http://client.example/metadata.json"}, "must be https"),
+        ({"client_id_metadata_url": "https://client.example"}, "must have a path"),
+    ],
+)
+def test_urls_that_authorization_can_not_use_are_refused(options: dict[str, Any], named: str):
+    async def main() -> None:
+        async with Client.connect("http://127.0.0.1:1/mcp", auth=OAuth("Ink", **options)):
+            pass
+
+    with pytest.raises(UsageError, match=named):
+        run(main())
 
 
 def test_the_loopback_shows_the_user_what_has_become_of_it(guarded: Guarded):

@@ -76,7 +76,7 @@ export interface Loopback {
 /** Asks a user at a terminal: shows the URL on stderr, and reads what the browser ended up at. */
 export interface Terminal {
   kind: "terminal";
-  /** Where users are redirected to; by default a place of their machine where nothing listens. */
+  /** Where users are redirected to: `https`, or `http` on their machine; by default a place of it where nothing listens. */
   redirectUri?: string;
   /** How long the user has, in ms; 5 minutes by default. */
   timeout?: number;
@@ -85,7 +85,7 @@ export interface Terminal {
 /** The host's own way to send a user somewhere. */
 export interface OwnUserAgent {
   kind?: "own";
-  /** Where users are sent back to. */
+  /** Where users are sent back to: `https`, or `http` on their machine. */
   redirectUri: string;
   /** Sends the user to a URL; gives the URL that the user was redirected to, with its query. */
   open: (url: string) => Awaitable<string>;
@@ -117,7 +117,7 @@ export interface OAuthOptions {
   scopes?: string;
   /** What authorization servers know the client by already. */
   credentials?: Credentials | readonly Credentials[];
-  /** The https URL of the client's own metadata, which identifies it where that is supported. */
+  /** The https URL, with a path, of the client's own metadata, which identifies it where that is supported. */
   clientIdMetadataUrl?: string;
   /** A page about the client. */
   clientUri?: string;

@@ -163,7 +163,8 @@ class Terminal:
     """Asks a user at a terminal: shows the URL on stderr, and reads what the browser ended up at.
 
     Args:
-        redirect_uri: Where users are redirected to; by default a place of their machine where nothing listens.
+        redirect_uri: Where users are redirected to: `https`, or `http` on their machine; by default a place of it where
+            nothing listens.
         timeout: How many seconds the user has; 300 by default.
     """
 
@@ -176,7 +177,7 @@ class Callback:
     """The host's own way to send a user somewhere.
 
     Args:
-        redirect_uri: Where users are sent back to.
+        redirect_uri: Where users are sent back to: `https`, or `http` on their machine.
         open: Is called with the URL that the user is to be sent to; returns the URL that the user was redirected to,
             with its query.
     """
@@ -264,7 +265,8 @@ class OAuth:
         store: Where tokens are kept; by default with this object.
         scopes: What to ask for beside what the server demands, separated by spaces.
         credentials: What authorization servers know the client by already.
-        client_id_metadata_url: The https URL of the client's own metadata, which identifies it where that is supported.
+        client_id_metadata_url: The https URL, with a path, of the client's own metadata, which identifies it where that
+            is supported.
         client_uri: A page about the client.
         logo_uri: A picture of it.
         software_id: Who made it.

@@ -16,7 +16,7 @@ use tokio::task::JoinHandle;
 use crate::Shared;
 use crate::config::Dpop;
 use crate::dpop;
-use crate::exchange::{Reply, read};
+use crate::exchange::{Parameters, Reply, read};
 
 /// No request of a test has this much to say.
 const BODY_LIMIT: usize = 16 * 1024 * 1024;
@@ -70,6 +70,8 @@ pub struct ResourceRequest {
     pub method: String,
     /// The path.
     pub path: String,
+    /// The query's parameters.
+    pub query: Parameters,
     /// The `Authorization` header.
     pub authorization: Option<String>,
     /// The method of the JSON-RPC message in it.
@@ -208,6 +210,7 @@ async fn pass(
     let mut noted = ResourceRequest {
         method: asked.method.clone(),
         path: asked.path.clone(),
+        query: asked.query.clone(),
         authorization: asked.header("authorization").map(str::to_owned),
         message: message["method"].as_str().map(str::to_owned),
         status: 0,

@@ -68,9 +68,9 @@ async fn a_client_that_is_a_document_registers_nowhere(provider: Provider) -> Ou
         .provider
         .set(json!({"documents": {url: document}}))
         .await?;
-    let client = world
-        .connect(world.oauth().client_id_metadata_url(url).build())
-        .await?;
+    let oauth = world.oauth().client_id_metadata_url(url);
+    let oauth = oauth.map_err(|error| error.to_string())?;
+    let client = world.connect(oauth.build()).await?;
     same(
         "the caller",
         must_call(&client, "look").await?,

@@ -155,7 +155,7 @@ impl World {
     /// A client's OAuth, with the user.
     pub(crate) fn oauth(&self) -> OAuthBuilder {
         let (browser, visits) = (self.browser.clone(), self.visits.clone());
-        OAuth::builder("A test").user_agent(Callback::new(REDIRECT, move |url| {
+        let user_agent = Callback::new(REDIRECT, move |url| {
             let (browser, visits) = (browser.clone(), visits.clone());
             async move {
                 visits.fetch_add(1, Ordering::Relaxed);
@@ -164,7 +164,8 @@ impl World {
                     .await
                     .map_err(UserAgentError::other)
             }
-        }))
+        });
+        OAuth::builder("A test").user_agent(user_agent.expect("a place of this machine"))
     }
 
     pub(crate) async fn connect(&self, oauth: impl Into<Auth>) -> Result<Client, String> {

@@ -12,7 +12,9 @@ use authorization_server::{
     AuthMethod, Client as Registered, Config, Document, Dpop, Endpoint, ResourceConfig,
 };
 use mcpline::Revision;
-use mcpline::auth::{Auth, Credentials, Enterprise, OAuth};
+use mcpline::auth::{
+    Auth, BoxFuture, Credentials, Enterprise, OAuth, Redirected, UserAgent, UserAgentError, Visit,
+};
 use mcpline::client::Client;
 use world::{World, call, refusal};
 
@@ -128,7 +130,8 @@ async fn a_client_is_known_by_what_it_was_given_before_anything_else() {
     let oauth = world
         .oauth()
         .credentials(credentials)
-        .client_id_metadata_url("https://client.example/metadata.json");
+        .client_id_metadata_url("https://client.example/metadata.json")
+        .expect("a URL");
     let client = world.connect(oauth.build()).await.expect("connected");
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     client.close().await;
@@ -174,13 +177,138 @@ async fn a_client_with_metadata_of_its_own_registers_nowhere() {
         ..Config::default()
     };
     let world = World::start(config, ResourceConfig::default()).await;
-    let client = world
-        .connect(world.oauth().client_id_metadata_url(URL).build())
-        .await
-        .expect("connected");
+    let oauth = world.oauth().client_id_metadata_url(URL).expect("a URL");
+    let client = world.connect(oauth.build()).await.expect("connected");
     client.close().await;
     assert_eq!(world.issuer.requests().count(Endpoint::Registration), 0);
     assert_eq!(world.visits(), 1);
+}
+
+#[runtimes::test]
+async fn a_client_with_metadata_of_its_own_registers_where_that_is_not_supported() {
+    const URL: &str = "https://client.example/metadata.json";
+    let config = Config {
+        client_id_documents: false,
+        ..Config::default()
+    };
+    let world = World::start(config, ResourceConfig::default()).await;
+    let oauth = world.oauth().client_id_metadata_url(URL).expect("a URL");
+    let client = world.connect(oauth.build()).await.expect("connected");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    let requests = world.issuer.requests();
+    assert_eq!(requests.count(Endpoint::Registration), 1);
+    assert_eq!(requests.count(Endpoint::Token), 1);
+    for request in &requests.last {
+        let said = format!("{:?} {}", request.query, request.body);
+        assert!(!said.contains("client.example"), "{request:?}");
+    }
+}
+
+#[test]
+fn a_client_is_not_known_by_what_is_no_https_url_with_a_path() {
+    for url in [
+        "http://client.example/metadata.json",
+        "https://client.example",
+        "client",
+    ] {
+        let refused = OAuth::builder("a test").client_id_metadata_url(url);
+        assert_eq!(refused.expect_err(url).code(), "invalid_url");
+    }
+}
+
+/// A user agent of a host's own, that has users come back by a connection which others can read.
+struct Careless;
+
+impl UserAgent for Careless {
+    fn prepare<'a>(
+        &'a self,
+        _: Option<&'a str>,
+    ) -> BoxFuture<'a, Result<Box<dyn Visit>, UserAgentError>> {
+        Box::pin(async { Ok(Box::new(Self) as Box<dyn Visit>) })
+    }
+}
+
+impl Visit for Careless {
+    fn redirect_uri(&self) -> &'static str {
+        "http://host.example/back"
+    }
+
+    fn open(self: Box<Self>, _: String) -> BoxFuture<'static, Result<Redirected, UserAgentError>> {
+        Box::pin(async { Err(UserAgentError::Cancelled) })
+    }
+}
+
+#[runtimes::test]
+async fn a_redirect_uri_that_others_can_read_is_neither_registered_nor_sent() {
+    let world = World::exemplary().await;
+    let oauth = OAuth::builder("a test").user_agent(Careless);
+    let error = refusal(world.connect(oauth.build()).await);
+    assert_eq!(error.code(), "insecure_url");
+    assert!(error.to_string().contains("host.example"), "{error}");
+    let requests = world.issuer.requests();
+    assert_eq!(requests.count(Endpoint::Registration), 0);
+    assert_eq!(requests.count(Endpoint::Authorization), 0);
+}
+
+/// A client that asks for itself, at a server whose tool `edit` needs another scope than `look`.
+async fn worker(grants_more: bool) -> (World, Client) {
+    let known = Registered {
+        client_id: "worker".into(),
+        client_secret: Some("secret".into()),
+        auth_method: AuthMethod::Basic,
+        ..Registered::default()
+    };
+    let scopes = if grants_more {
+        vec![]
+    } else {
+        vec!["look".into()]
+    };
+    let config = Config {
+        clients: vec![known],
+        scopes,
+        unknown_scope_is_error: false,
+        ..Config::default()
+    };
+    let guarded = ResourceConfig {
+        scope: Some("look".into()),
+        needed: [("tools/call edit".to_owned(), "edit".to_owned())].into(),
+        ..ResourceConfig::default()
+    };
+    let world = World::start(config, guarded).await;
+    let credentials = Credentials::new("worker").secret("secret");
+    let oauth = OAuth::builder("a worker")
+        .credentials(credentials)
+        .client_credentials();
+    let client = world.connect(oauth.build()).await.expect("connected");
+    (world, client)
+}
+
+#[runtimes::test]
+async fn a_client_that_asks_for_itself_asks_for_more_where_that_is_needed() {
+    let (world, client) = worker(true).await;
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    assert_eq!(call(&client, "edit").await.expect("a result"), "edited");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    let requests = world.issuer.requests();
+    let scopes: Vec<_> = requests
+        .of(Endpoint::Token)
+        .filter_map(|request| request.parameter("scope"))
+        .collect();
+    assert_eq!(scopes, ["look", "look edit"]);
+}
+
+#[runtimes::test]
+async fn a_client_that_asks_for_itself_gives_up_what_it_is_not_granted() {
+    let (world, client) = worker(false).await;
+    let error = refusal(call(&client, "edit").await);
+    assert_eq!(error.code(), "insufficient_scope");
+    assert_eq!(world.grants("client_credentials"), 2);
+    // The rest still works.
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    assert_eq!(world.grants("client_credentials"), 2);
 }
 
 #[runtimes::test]

@@ -1,10 +1,12 @@
 //! What becomes of tokens over time: kept, renewed once for everybody, given up.
 
-use authorization_server::{Config, Endpoint, Forced};
+use authorization_server::{Config, Endpoint, Forced, RefreshTokens, ResourceConfig};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use mcpline::Revision;
 use mcpline::auth::{FileStore, MemoryStore, TokenStore as _};
-use mcpline::client::ClientError;
+use mcpline::client::{Client, ClientError};
 
 use super::world::{World, call, refusal};
 
@@ -163,6 +165,101 @@ async fn a_refresh_token_that_was_taken_back_leads_to_the_user() {
     assert_eq!(world.visits(), 2);
     // The client is known still.
     assert_eq!(world.issuer.requests().count(Endpoint::Registration), 1);
+}
+
+#[runtimes::test]
+async fn a_client_that_was_given_no_refresh_token_asks_the_user_again() {
+    let config = Config {
+        refresh: RefreshTokens::Never,
+        ..Config::default()
+    };
+    let world = World::start(config, ResourceConfig::default()).await;
+    let store = Arc::new(MemoryStore::default());
+    let client = world
+        .connect(world.oauth().store(store.clone()).build())
+        .await
+        .expect("connected");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    // The server takes the token no longer, though it has not lapsed as far as the client knows.
+    world.issuer.revoke_access_tokens();
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    assert_eq!(world.visits(), 2);
+    // The next one has lapsed by the clock.
+    let key = format!("tokens {}", world.resource.url());
+    let kept = store.load(&key).await.expect("a store").expect("tokens");
+    let mut kept: serde_json::Value = serde_json::from_slice(&kept).expect("JSON");
+    assert!(kept["tokens"]["refresh_token"].is_null());
+    kept["tokens"]["expires_at"] = 1.into();
+    let kept = kept.to_string();
+    store.save(&key, kept.as_bytes()).await.expect("saved");
+    let client = world
+        .connect(world.oauth().store(store).build())
+        .await
+        .expect("connected");
+    assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+    client.close().await;
+    assert_eq!(world.visits(), 3);
+    assert_eq!(world.grants("refresh_token"), 0);
+}
+
+#[runtimes::test]
+async fn no_token_is_in_an_address() {
+    for revision in Revision::ALL {
+        let config = match revision {
+            // HTTP+SSE.
+            Revision::V2024_11_05 => ResourceConfig {
+                path: "/sse".into(),
+                also: vec!["/messages".into()],
+                ..ResourceConfig::default()
+            },
+            _ => ResourceConfig::default(),
+        };
+        let world = World::start(Config::default(), config).await;
+        let oauth = world.oauth().build();
+        let builder =
+            Client::builder("host", "1").configure(|settings| settings.revisions = vec![*revision]);
+        let client = world.connect_with(builder, oauth.clone()).await;
+        let client = client.expect("connected");
+        assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+        world.issuer.revoke_access_tokens();
+        assert_eq!(call(&client, "look").await.expect("a result"), "seen");
+        client.close().await;
+        let settings = mcpline::client::HttpSettings::default();
+        let signed_out = oauth.sign_out(&world.resource.url(), &settings).await;
+        signed_out.expect("signed out");
+        let resource = world.resource.requests();
+        let issuer = world.issuer.requests();
+        let access = resource.iter().filter_map(|request| {
+            let authorization = request.authorization.as_deref()?;
+            authorization.strip_prefix("Bearer ").map(str::to_owned)
+        });
+        let others = issuer.last.iter().flat_map(|request| {
+            let named = ["refresh_token", "token"].into_iter();
+            named.filter_map(|name| request.form.get(name).map(str::to_owned))
+        });
+        let tokens: BTreeSet<String> = access.chain(others).collect();
+        // Two access tokens, and the refresh tokens that were shown.
+        assert!(tokens.len() >= 4, "{revision}: {tokens:?}");
+        let asked = resource
+            .iter()
+            .map(|request| (&request.path, &request.query));
+        let asked = asked.chain(
+            issuer
+                .last
+                .iter()
+                .map(|request| (&request.path, &request.query)),
+        );
+        for (path, query) in asked {
+            let in_query = |token: &String| query.0.iter().any(|(_, value)| value.contains(token));
+            let shown = tokens
+                .iter()
+                .find(|&token| path.contains(token) || in_query(token));
+            assert_eq!(shown, None, "{revision}: {path}");
+            assert_eq!(query.get("access_token"), None, "{revision}: {path}");
+        }
+    }
 }
 
 #[runtimes::test]

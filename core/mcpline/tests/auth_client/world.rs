@@ -67,7 +67,8 @@ impl World {
         F: Fn(String) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<String, UserAgentError>> + Send + 'static,
     {
-        OAuth::builder("a test").user_agent(Callback::new(REDIRECT, open))
+        let user_agent = Callback::new(REDIRECT, open).expect("a user agent");
+        OAuth::builder("a test").user_agent(user_agent)
     }
 
     pub(crate) async fn connect(&self, auth: impl Into<Auth>) -> Result<Client, ClientError> {

@@ -283,9 +283,110 @@ impl<'s> Registering<'s> {
     }
 }
 
+/// Checks a URL that a client is to be known by: `https`, with a path (2025-11-25, `basic/authorization`, client id metadata
+/// documents; draft-ietf-oauth-client-id-metadata-document, section 3).
+///
+/// # Errors
+///
+/// [`AuthError::Url`] if it can't be one.
+pub fn check_client_id_metadata_url(url: &str) -> Result<(), AuthError> {
+    const WHAT: &str = "client_id_metadata_url";
+    let parsed = Url::parse(WHAT, url)?;
+    let has_dots = parsed
+        .path()
+        .split('/')
+        .any(|part| matches!(part, "." | ".."));
+    let reason = if !parsed.is_https() {
+        "must be https"
+    } else if matches!(parsed.path(), "" | "/") {
+        "must have a path"
+    } else if has_dots || parsed.has_fragment() || parsed.has_credentials() {
+        "must have neither credentials, nor `.` or `..` in its path, nor a fragment"
+    } else {
+        return Ok(());
+    };
+    Err(AuthError::Url {
+        what: WHAT,
+        url: super::url::shown(url),
+        reason: reason.to_owned(),
+    })
+}
+
+/// Checks where a user is to be sent back to: `https`, or `http` on this machine (every revision that has authorization,
+/// communication security).
+///
+/// # Errors
+///
+/// [`AuthError::Url`] or [`AuthError::Insecure`] if it is no such place.
+pub fn check_redirect_uri(uri: &str) -> Result<(), AuthError> {
+    const WHAT: &str = "redirect URI";
+    let parsed = Url::secure(WHAT, uri)?;
+    if parsed.has_fragment() {
+        return Err(AuthError::Url {
+            what: WHAT,
+            url: super::url::shown(uri),
+            reason: "must have no fragment".to_owned(),
+        });
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_client_is_known_by_an_https_url_with_a_path() {
+        for url in [
+            "https://client.example/metadata.json",
+            "https://client.example:8443/a/b?c=d",
+        ] {
+            assert_eq!(check_client_id_metadata_url(url), Ok(()), "{url}");
+        }
+        for url in [
+            "http://client.example/metadata.json",
+            "http://127.0.0.1/metadata.json",
+            "https://client.example",
+            "https://client.example/",
+            "https://client.example/a/../b",
+            "https://client.example/a#b",
+            "https://me:secret@client.example/a",
+            "ftp://client.example/a",
+            "client.example/metadata.json",
+            "",
+        ] {
+            let error = check_client_id_metadata_url(url).expect_err(url);
+            assert_eq!(error.code(), "invalid_url", "{url}: {error}");
+            let error = error.to_string();
+            assert!(error.contains("client_id_metadata_url"), "{error}");
+            assert!(!error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn users_are_sent_back_to_https_or_to_this_machine() {
+        for uri in [
+            "https://host.example/back",
+            "http://127.0.0.1:1/callback",
+            "http://[::1]:7/",
+            "http://localhost/callback",
+        ] {
+            assert_eq!(check_redirect_uri(uri), Ok(()), "{uri}");
+        }
+        for uri in [
+            "http://host.example/back",
+            "http://127.0.0.1.evil.example/",
+            "http://localhost.evil.example/",
+            "com.example.app:/callback",
+            "file:///tmp/x",
+            "https://host.example/back#here",
+            "https:",
+            "back",
+            "",
+        ] {
+            check_redirect_uri(uri).expect_err(uri);
+        }
+    }
 
     fn server(methods: &[&str]) -> ServerMetadata {
         ServerMetadata {

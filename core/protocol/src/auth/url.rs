@@ -108,6 +108,12 @@ impl Url {
         self.uri.has_fragment()
     }
 
+    /// Whether there is a name or a password before the host.
+    pub fn has_credentials(&self) -> bool {
+        let authority = self.uri.authority();
+        authority.is_some_and(|authority| authority.has_userinfo())
+    }
+
     /// Scheme and authority as they came, without credentials.
     pub fn origin(&self) -> String {
         let authority = self

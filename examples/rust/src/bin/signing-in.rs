@@ -47,7 +47,7 @@ async fn main() -> Result<(), Failure> {
     // A program of yours gives a `Loopback` here: then the system's browser opens, and the user consents there.
     let user_agent = Callback::new(REDIRECT, |url| async move {
         consent(&url).await.map_err(UserAgentError::other)
-    });
+    })?;
     let oauth = OAuth::builder("Example host")
         .user_agent(user_agent)
         .build();

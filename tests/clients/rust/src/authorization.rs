@@ -19,7 +19,8 @@ const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 /// Plays the scenario with this name, without the `auth/`.
 pub(crate) async fn play(scenario: &str, url: &str) -> Outcome {
-    let user = || OAuth::builder("everything-client").user_agent(Callback::new(REDIRECT, consent));
+    let user_agent = Callback::new(REDIRECT, consent)?;
+    let user = || OAuth::builder("everything-client").user_agent(user_agent.clone());
     match scenario {
         "metadata-default"
         | "metadata-var1"
@@ -39,7 +40,7 @@ pub(crate) async fn play(scenario: &str, url: &str) -> Outcome {
         | "iss-not-advertised"
         | "2025-03-26-oauth-metadata-backcompat"
         | "2025-03-26-oauth-endpoint-fallback" => uses(url, user()).await,
-        "basic-cimd" => uses(url, user().client_id_metadata_url(DOCUMENT)).await,
+        "basic-cimd" => uses(url, user().client_id_metadata_url(DOCUMENT)?).await,
         "pre-registration" => uses(url, user().credentials(credentials()?)).await,
         "dpop" | "dpop-nonce" => uses(url, user().dpop(true)).await,
         "client-credentials-basic" | "client-credentials-jwt" => {

@@ -7,7 +7,9 @@ use mcpline_protocol::auth::dpop::{self, ProofOf};
 use mcpline_protocol::auth::fetch::{FetchRequest, FetchResponse};
 use mcpline_protocol::auth::jose::SigningKey;
 use mcpline_protocol::auth::metadata::ServerMetadata;
-use mcpline_protocol::auth::registration::{ClientAuth, Registering, Registration};
+use mcpline_protocol::auth::registration::{
+    ClientAuth, Registering, Registration, check_redirect_uri,
+};
 use mcpline_protocol::auth::token::{
     Grant, IdentityAssertion, TokenEndpoint, TokenType, Tokens, revocation,
 };
@@ -401,6 +403,8 @@ impl Granting<'_, '_> {
         let wanted = kept.as_ref().and_then(|kept| kept.redirect_uri.as_deref());
         let visit = user_agent.prepare(wanted).await.map_err(user)?;
         let redirect_uri = visit.redirect_uri().to_owned();
+        // A user agent may be the host's own.
+        check_redirect_uri(&redirect_uri)?;
         let fits = |kept: &Registration| {
             kept.redirect_uri.as_deref() == Some(&redirect_uri) && kept.covers(self.scopes)
         };

@@ -5,7 +5,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mcpline_protocol::auth::registration::ClientMetadata;
+use mcpline_protocol::auth::registration::{ClientMetadata, check_client_id_metadata_url};
 use mcpline_protocol::auth::{AuthError, Scopes};
 
 use crate::auth::{MemoryStore, TokenStore, UserAgent};
@@ -24,12 +24,12 @@ use super::credentials::{Credentials, Enterprise, WordSource, word_source};
 /// use mcpline::auth::{Auth, Callback, OAuth};
 /// use mcpline::client::{Address, Client, HttpSettings};
 ///
-/// # async fn connect() -> Result<(), mcpline::client::ClientError> {
+/// # async fn connect() -> Result<(), Box<dyn std::error::Error>> {
 /// let oauth = OAuth::builder("Example host")
 ///     .user_agent(Callback::new("https://host.example/callback", |url| async move {
 ///         // Send the user there; resolve with the URL that the user comes back to.
 ///         # let _ = url; Ok(String::new())
-///     }))
+///     })?)
 ///     .build();
 /// let mut settings = HttpSettings::default();
 /// settings.auth = Some(Auth::oauth(oauth));
@@ -156,11 +156,16 @@ impl OAuthBuilder {
     }
 
     /// The `https` URL of the client's own metadata, which is its identifier wherever that is supported (2025-11-25,
-    /// `basic/authorization`, client id metadata documents).
-    #[must_use]
-    pub fn client_id_metadata_url(mut self, url: impl Into<String>) -> Self {
-        self.settled.metadata_url = Some(url.into());
-        self
+    /// `basic/authorization`, client id metadata documents). Elsewhere the client registers.
+    ///
+    /// # Errors
+    ///
+    /// [`AuthError::Url`] if it is not an `https` URL with a path.
+    pub fn client_id_metadata_url(mut self, url: impl Into<String>) -> Result<Self, AuthError> {
+        let url = url.into();
+        check_client_id_metadata_url(&url)?;
+        self.settled.metadata_url = Some(url);
+        Ok(self)
     }
 
     /// What an authorization server knows the client by already. It comes before every other way of registration. Any

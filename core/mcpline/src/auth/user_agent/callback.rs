@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::auth::BoxFuture;
 
-use super::{Redirected, UserAgent, UserAgentError, Visit};
+use super::{Redirected, UserAgent, UserAgentError, Visit, check_redirect_uri};
 
 type Open = dyn Fn(String) -> BoxFuture<'static, Result<String, UserAgentError>> + Send + Sync;
 
@@ -20,7 +20,8 @@ type Open = dyn Fn(String) -> BoxFuture<'static, Result<String, UserAgentError>>
 ///     // Send the user to `url`; the host's own web server hears of the user's return.
 ///     # let _ = url;
 ///     Err(UserAgentError::Cancelled)
-/// });
+/// })?;
+/// # Ok::<(), UserAgentError>(())
 /// ```
 #[derive(Clone)]
 pub struct Callback {
@@ -30,15 +31,22 @@ pub struct Callback {
 
 impl Callback {
     /// A user agent that calls `open` with the URL to be opened.
-    pub fn new<F, Fut>(redirect_uri: impl Into<String>, open: F) -> Self
+    ///
+    /// # Errors
+    ///
+    /// [`UserAgentError::RedirectUri`] if `redirect_uri` is neither `https` nor `http` on this machine (2025-11-25,
+    /// `basic/authorization`, communication security).
+    pub fn new<F, Fut>(redirect_uri: impl Into<String>, open: F) -> Result<Self, UserAgentError>
     where
         F: Fn(String) -> Fut + Send + Sync + 'static,
         Fut: Future<Output = Result<String, UserAgentError>> + Send + 'static,
     {
-        Self {
-            redirect_uri: redirect_uri.into(),
+        let redirect_uri = redirect_uri.into();
+        check_redirect_uri(&redirect_uri)?;
+        Ok(Self {
+            redirect_uri,
             open: Arc::new(move |url| Box::pin(open(url))),
-        }
+        })
     }
 }
 
@@ -83,7 +91,8 @@ mod tests {
         let agent = Callback::new("https://host.example/back", |url: String| async move {
             assert_eq!(url, "https://as.example/authorize?state=s");
             Ok("https://host.example/back?code=c&state=s".to_owned())
-        });
+        })
+        .expect("a user agent");
         let visit = agent.prepare(None).await.expect("prepared");
         assert_eq!(visit.redirect_uri(), "https://host.example/back");
         let redirected = visit
@@ -94,11 +103,22 @@ mod tests {
         redirected.verdict.accept();
     }
 
+    #[test]
+    fn a_redirect_uri_that_others_can_read_is_refused() {
+        for uri in ["http://host.example/back", "com.example.app:/back", "back"] {
+            let agent = Callback::new(uri, |_| async { Err(UserAgentError::Cancelled) });
+            let refused = agent.expect_err(uri);
+            assert_eq!(refused.code(), "redirect_uri");
+            assert!(refused.to_string().contains(uri), "{refused}");
+        }
+    }
+
     #[runtimes::test]
     async fn a_callback_that_fails_says_so_in_its_own_words() {
         let agent = Callback::new("https://host.example/back", |_| async {
             Err(UserAgentError::other("the window was closed"))
-        });
+        })
+        .expect("a user agent");
         let visit = agent.prepare(None).await.expect("prepared");
         let failed = visit.open(String::new()).await.expect_err("failed");
         assert_eq!(failed.to_string(), "the window was closed");

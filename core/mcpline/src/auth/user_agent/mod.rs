@@ -41,6 +41,16 @@ impl<A: UserAgent + ?Sized> UserAgent for std::sync::Arc<A> {
     }
 }
 
+/// Refuses a redirect URI that is neither `https` nor of this machine.
+fn check_redirect_uri(uri: &str) -> Result<(), UserAgentError> {
+    mcpline_protocol::auth::registration::check_redirect_uri(uri).map_err(|_| {
+        UserAgentError::RedirectUri {
+            uri: uri.to_owned(),
+            reason: "a redirect URI must be an `https` URL, or an `http` URL of this machine, without a fragment",
+        }
+    })
+}
+
 /// One visit of the user to the authorization server. Dropping it, or the future of [`open`](Self::open), gives up.
 pub trait Visit: Send {
     /// Where the user is sent back to: the redirect URI of this visit.

@@ -199,13 +199,16 @@ impl OAuthOptions {
     ///
     /// Misuse: a value can't be.
     pub fn oauth(self, answerers: Answerers<'_>) -> Result<OAuth, Error> {
+        let misuse = |error: AuthError| Error::misuse(error.to_string());
         let mut builder = OAuth::builder(self.client_name.clone());
+        if let Some(url) = self.client_id_metadata_url {
+            builder = builder.client_id_metadata_url(url).map_err(misuse)?;
+        }
         let settled = &mut builder.settled;
         settled.client.client_uri = self.client_uri;
         settled.client.logo_uri = self.logo_uri;
         settled.client.software_id = self.software_id;
         settled.client.software_version = self.software_version;
-        settled.metadata_url = self.client_id_metadata_url;
         for credentials in self.credentials {
             settled.credentials.push(credentials.credentials()?);
         }
@@ -277,6 +280,7 @@ impl UserAgentOptions {
         client_name: &str,
         answerers: Answerers<'_>,
     ) -> Result<Arc<dyn UserAgent>, Error> {
+        let refused = |error: UserAgentError| Error::misuse(error.to_string());
         Ok(match self {
             Self::Loopback(LoopbackOptions {
                 redirect_uri,
@@ -286,9 +290,7 @@ impl UserAgentOptions {
             }) => {
                 let mut loopback = Loopback::new().client_name(client_name);
                 if let Some(uri) = redirect_uri {
-                    loopback = loopback
-                        .redirect_uri(&uri)
-                        .map_err(|error| Error::misuse(error.to_string()))?;
+                    loopback = loopback.redirect_uri(&uri).map_err(refused)?;
                 }
                 if let Some(timeout) = timeout {
                     loopback = loopback.timeout(seconds(timeout)?);
@@ -328,7 +330,7 @@ impl UserAgentOptions {
             }) => {
                 let mut terminal = Terminal::new();
                 if let Some(uri) = redirect_uri {
-                    terminal = terminal.redirect_uri(uri);
+                    terminal = terminal.redirect_uri(uri).map_err(refused)?;
                 }
                 if let Some(timeout) = timeout {
                     terminal = terminal.timeout(seconds(timeout)?);
@@ -341,14 +343,15 @@ impl UserAgentOptions {
                     url: String,
                 }
                 let question = Question::new(answerers, "auth/open")?;
-                Arc::new(Callback::new(redirect_uri, move |url| {
+                let callback = Callback::new(redirect_uri, move |url| {
                     let question = question.clone();
                     async move {
                         let opened = question.ask::<Opened>(json!({ "url": url })).await;
                         let told = |error: RpcError| UserAgentError::other(error.message);
                         opened.map(|opened| opened.url).map_err(told)
                     }
-                }))
+                });
+                Arc::new(callback.map_err(refused)?)
             }
         })
     }

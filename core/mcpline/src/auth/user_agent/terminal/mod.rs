@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use crate::auth::BoxFuture;
 
-use super::{Redirected, UserAgent, UserAgentError, Visit, browser};
+use super::{Redirected, UserAgent, UserAgentError, Visit, browser, check_redirect_uri};
 use entry::Entry;
 use line::Lines;
 
@@ -59,10 +59,15 @@ impl Terminal {
 
     /// Where users are redirected to, [`REDIRECT_URI`](Self::REDIRECT_URI) by default. One that is registered already
     /// goes before it.
-    #[must_use]
-    pub fn redirect_uri(mut self, uri: impl Into<String>) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// [`UserAgentError::RedirectUri`] if it is neither `https` nor `http` on this machine (2025-11-25,
+    /// `basic/authorization`, communication security).
+    pub fn redirect_uri(mut self, uri: impl Into<String>) -> Result<Self, UserAgentError> {
         self.redirect_uri = uri.into();
-        self
+        check_redirect_uri(&self.redirect_uri)?;
+        Ok(self)
     }
 
     /// How long the user may take, [`TIMEOUT`](Self::TIMEOUT) by default.

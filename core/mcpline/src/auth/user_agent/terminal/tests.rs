@@ -106,3 +106,11 @@ async fn nothing_but_a_web_page_is_shown() {
     assert_eq!(failed.expect_err("refused").code(), "url");
     assert!(shown.lock().expect("unpoisoned").is_empty());
 }
+
+#[test]
+fn a_redirect_uri_that_others_can_read_is_refused() {
+    let terminal = Terminal::new().redirect_uri("http://localhost:7/back");
+    terminal.expect("a place of this machine");
+    let refused = Terminal::new().redirect_uri("http://host.example/back");
+    assert_eq!(refused.expect_err("another machine").code(), "redirect_uri");
+}
