@@ -225,8 +225,8 @@ pub unsafe extern "C" fn mcpl_client_unsubscribe_async(
 ///
 /// It waits, and fails, as `mcpl_client_request` does.
 #[unsafe(no_mangle)]
-pub extern "C" fn mcpl_client_roots_changed(client: *mut mcpl_client) -> mcpl_status {
-    // SAFETY: NULL may be given.
+pub unsafe extern "C" fn mcpl_client_roots_changed(client: *mut mcpl_client) -> mcpl_status {
+    // SAFETY: the header demands it.
     unsafe { wait_until(client, ptr::null(), || Ok(Deed::RootsChanged)) }
 }
 

@@ -172,9 +172,9 @@ fn what_was_not_declared_is_not_sent() {
     ok(mcpl_client_open(host.0));
     let refused = [
         host.call("echo", "{}").unwrap_err(),
-        // SAFETY: the text ends with a zero byte.
+        // SAFETY: here and below, the client is open, and the text ends with a zero byte.
         unsafe { mcpl_client_subscribe(host.0, c"test://text".as_ptr(), null()) },
-        mcpl_client_roots_changed(host.0),
+        unsafe { mcpl_client_roots_changed(host.0) },
     ];
     assert_eq!(refused, [MCPL_NOT_SUPPORTED; 3]);
     assert!(last_error().contains("does not declare the capability"));

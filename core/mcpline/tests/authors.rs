@@ -3,9 +3,6 @@
 
 mod support;
 
-#[path = "support/peer.rs"]
-mod peer;
-
 use std::sync::{Arc, Mutex};
 
 use mcpline::client::{Client, ClientError, RequestOptions};
@@ -19,8 +16,8 @@ use mcpline::server::{InputRequest, PromptReply, ResourceReply, ToolOptions};
 use mcpline::{
     Ask, AskMethod, Context, Error, HandlerError, InputRequired, Reply, Server, ToolReply,
 };
-use peer::Log;
 use serde_json::{Value, json};
+use support::log::Log;
 use support::{Client as RawClient, Nothing};
 
 fn raw(value: &Value) -> Raw {

@@ -1,12 +1,15 @@
 //! What a server may ask of a host and tell it: questions that can't be answered don't reach it, answers that don't fit
 //! don't leave it, and only ends that it can know of are told.
 
+#[path = "support/log.rs"]
+mod log;
 #[path = "support/peer.rs"]
 mod peer;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use log::Log;
 use mcpline::client::{ClientBuilder, ClientError, ClientErrorKind, sampling_refused};
 use mcpline::protocol::ErrorCode;
 use mcpline::protocol::Raw;
@@ -14,7 +17,7 @@ use mcpline::protocol::vocabulary::{
     ElicitAction, ElicitResult, ElicitationCapability, JsonObject, SamplingCapability,
 };
 use mcpline::{Revision, RpcError};
-use peer::{Log, Peer, host, notification, result, soon};
+use peer::{Peer, host, notification, result, soon};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 

@@ -1,17 +1,20 @@
 //! Rules that a client keeps at servers which break them, or leave them a choice: types of results, subscriptions,
 //! tools that need a task, cursors that became invalid.
 
+#[path = "support/log.rs"]
+mod log;
 #[path = "support/peer.rs"]
 mod peer;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use log::Log;
 use mcpline::Revision;
 use mcpline::client::{ClientError, ClientErrorKind, RequestOptions};
 use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::JsonObject;
-use peer::{Log, Peer, acknowledge, host, notification, result, soon};
+use peer::{Peer, acknowledge, host, notification, result, soon};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 

@@ -1,6 +1,8 @@
 //! What a client puts on its wire and takes off it: subscriptions that are lost or not its own, handshakes that are given
 //! up, questions that are withdrawn, results that are not to be kept, secrets.
 
+#[path = "support/log.rs"]
+mod log;
 #[path = "support/peer.rs"]
 mod peer;
 
@@ -9,6 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use log::Log;
 use mcpline::Revision;
 use mcpline::client::{Address, Channel, ClientBuilder, ClientErrorKind, Dial, RequestOptions};
 use mcpline::protocol::Era;
@@ -16,7 +19,7 @@ use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::{
     CompleteParams, CreateMessageParams, ElicitAction, ElicitResult, LogMessage,
 };
-use peer::{LEAVE, Log, Peer, acknowledge, host, notification, result, soon};
+use peer::{LEAVE, Peer, acknowledge, host, notification, result, soon};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream, UnixListener};

@@ -2,9 +2,6 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
-#[path = "log.rs"]
-mod log;
-
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,8 +12,6 @@ use mcpline::Revision;
 use mcpline::client::{Address, Channel, Client, ClientBuilder, Dial};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-
-pub(crate) use log::Log;
 
 type Script = dyn Fn(&Value, &dyn Fn(Value)) + Send + Sync;
 
