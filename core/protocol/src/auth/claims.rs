@@ -193,14 +193,23 @@ pub fn check_kind(kind: Option<&str>) -> Result<(), ClaimError> {
 
 /// Whether two resources are the same: of a URL, scheme and host are read without regard for case (2025-06-18,
 /// `basic/authorization`, canonical server URI), and one without a path has an empty path (RFC 3986, section 6.2.3).
+/// Of any other name the case counts, and a slash at its end doesn't: some issuers add one.
 fn same(one: &str, other: &str) -> bool {
     if one == other {
         return true;
     }
     let (Some(one), Some(other)) = (resource_parts(one), resource_parts(other)) else {
-        return false;
+        return same_but_for_slash(one, other);
     };
     one.0.eq_ignore_ascii_case(other.0) && one.1.eq_ignore_ascii_case(other.1) && one.2 == other.2
+}
+
+/// Whether two names without a path are the same but for a slash at the end of one.
+fn same_but_for_slash(one: &str, other: &str) -> bool {
+    let one = one.strip_suffix('/').unwrap_or(one);
+    let other = other.strip_suffix('/').unwrap_or(other);
+    let rest = one.split_once("://").map_or(one, |(_, rest)| rest);
+    one == other && !rest.contains('/')
 }
 
 /// Scheme, host with port, and the rest of a web address; of an empty path nothing.
@@ -359,6 +368,19 @@ mod tests {
             "https://mcp.example.com",
             "https://mcp.example.com//"
         ));
+    }
+
+    #[test]
+    fn an_audience_that_is_no_web_address_is_named_with_and_without_a_slash() {
+        assert!(same("api://my-client", "api://my-client/"));
+        assert!(same("api://my-client/", "api://my-client"));
+        assert!(same("my-api", "my-api/"));
+        assert!(same("my-api/", "my-api"));
+        assert!(!same("api://my-client", "api://My-Client/"));
+        assert!(!same("my-api", "My-API/"));
+        assert!(!same("api://my-client", "api://my-client//"));
+        assert!(!same("api://my-client/a", "api://my-client/a/"));
+        assert!(!same("my-api", "api://my-api/"));
     }
 
     #[test]
