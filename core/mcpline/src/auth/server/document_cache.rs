@@ -54,7 +54,7 @@ struct State<T> {
     document: Option<Arc<T>>,
     fresh_until: Duration,
     usable_until: Duration,
-    /// When it was fetched last, or that was tried.
+    /// When the last fetch ended, whatever came of it: whoever waited for it must not make the next one.
     tried: Option<Duration>,
 }
 
@@ -149,6 +149,7 @@ impl<T: PartialEq + Send + Sync + 'static> DocumentCache<T> {
                     "fetching a document of an authorization server took too long"
                 ),
             }
+            this.lock().tried = Some(clock::now());
             drop(turn);
         })
     }
@@ -159,20 +160,16 @@ impl<T: PartialEq + Send + Sync + 'static> DocumentCache<T> {
         document.filter(|_| clock::now() < state.usable_until)
     }
 
-    /// Whether it is time to fetch; if so, it is noted.
+    /// Whether it is time to fetch.
     fn may_fetch(&self) -> bool {
-        let mut state = self.lock();
+        let state = self.lock();
         let pause = if state.document.is_some() {
             PAUSE
         } else {
             self.retry_pause
         };
         let now = clock::now();
-        let may = state.tried.is_none_or(|tried| now >= tried + pause);
-        if may {
-            state.tried = Some(now);
-        }
-        may
+        state.tried.is_none_or(|tried| now >= tried + pause)
     }
 
     fn keep(&self, document: T, fresh: Option<Duration>) {

@@ -217,6 +217,25 @@ async fn a_server_that_never_answers_is_given_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn whoever_waited_for_a_server_that_never_answers_does_not_ask_it_again() {
+    let publisher = Publisher::of(&["key"]);
+    *publisher.gate.lock().expect("unpoisoned") = Some(Arc::default());
+    let cache = publisher.cache();
+    let asked = tokio::time::Instant::now();
+    let both = tokio::join!(has(&cache, "key"), has(&cache, "key"));
+    assert_eq!(both, (None, None));
+    assert_eq!(publisher.fetched(), 1);
+    assert_eq!(asked.elapsed(), Duration::from_secs(10), "one deadline");
+    // The pause is counted from the end of the fetch.
+    pass(1).await;
+    assert_eq!(has(&cache, "key").await, None);
+    assert_eq!(publisher.fetched(), 1);
+    pass(1).await;
+    assert_eq!(has(&cache, "key").await, None);
+    assert_eq!(publisher.fetched(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn whoever_gives_up_waiting_does_not_keep_others_from_the_keys() {
     let publisher = Publisher::of(&["key"]);
     let gate = Arc::new(Notify::new());
@@ -278,6 +297,31 @@ async fn an_issuers_metadata_are_fetched_at_a_fixed_rate_whoever_asks() {
         Duration::from_secs(10),
         "the deadline of a fetch"
     );
+    assert_eq!(publisher.fetched(), 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waited_for_an_issuers_metadata_does_not_have_them_fetched_again() {
+    let publisher = Publisher::of(&[]);
+    *publisher.gate.lock().expect("unpoisoned") = Some(Arc::default());
+    let resource = Url::secure("resource", "https://mcp.example.com/mcp").expect("a URL");
+    let issuer = Url::secure("issuer", "https://auth.example.com").expect("a URL");
+    let endpoints = AuthorizationEndpoints::new(&resource, None, issuer, publisher.fetch());
+    let ask = || endpoints.answer(AuthorizationEndpoint::Metadata, "");
+    let asked = tokio::time::Instant::now();
+    let both = tokio::join!(ask(), ask());
+    assert_eq!(
+        both,
+        (EndpointAnswer::Unavailable, EndpointAnswer::Unavailable)
+    );
+    assert_eq!(publisher.fetched(), 1);
+    assert_eq!(asked.elapsed(), Duration::from_secs(10), "one deadline");
+    pass(9).await;
+    assert_eq!(ask().await, EndpointAnswer::Unavailable);
+    assert_eq!(publisher.fetched(), 1);
+    pass(1).await;
+    assert_eq!(ask().await, EndpointAnswer::Unavailable);
+    assert_eq!(publisher.fetched(), 2);
 }
 
 /// A server, and a good token for it.
