@@ -150,6 +150,11 @@ async fn servers_that_such_clients_can_not_use_have_no_endpoints() {
         builder.issuer(issuer.issuer()).demand_proof_of_possession()
     });
     assert_nothing(&bound.await, "tokens bound to a key").await;
+    let same_origin = Rig::start(Server::new("protected", "1"), |_, issuer| {
+        let resource = format!("{}/mcp", issuer.issuer());
+        ResourceServer::builder(resource).issuer(issuer.issuer())
+    });
+    assert_nothing(&same_origin.await, "an issuer at the server's own origin").await;
     let mut settings = Settings::default();
     settings.revisions = vec![Revision::V2025_06_18];
     let later = Server::builder("protected", "1").settings(settings);

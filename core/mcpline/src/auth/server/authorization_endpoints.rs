@@ -2,9 +2,9 @@
 //!
 //! That revision has no metadata of protected resources: a client asks the server's origin for metadata of RFC 8414, and
 //! without them uses `/authorize`, `/token` and `/register` there (2025-03-26, `basic/authorization`, server metadata
-//! discovery). A server whose tokens come from one issuer answers there with what leads to that issuer. Codes and tokens
-//! are a matter between the client and the issuer; what a client sends to `/token` or `/register` all the same is redirected
-//! with its method and body, and thrown away here.
+//! discovery). A server whose tokens come from one issuer at another origin answers there with what leads to that issuer.
+//! Codes and tokens are a matter between the client and the issuer; what a client sends to `/token` or `/register` all the
+//! same is redirected with its method and body, and thrown away here.
 
 use std::sync::Arc;
 use std::time::Duration;
