@@ -291,7 +291,6 @@ static void definitions_that_break_a_rule_are_refused_where_they_are_given(void)
   const char *const tools[] = {
       "{\"name\": \"t\", \"inputSchema\": true}",
       "{\"name\": \"t\", \"inputSchema\": {\"type\": \"string\"}}",
-      "{\"name\": \"t\", \"inputSchema\": {\"type\": \"object\"}, \"_meta\": {\"bad key\": 1}}",
       "{\"name\": \"t\", \"inputSchema\": {\"type\": \"object\"}, \"_meta\": {\"dev.mcp/a\": 1}}",
       "{\"name\": \"t\", \"inputSchema\": {\"type\": \"object\"}, \"execution\": {\"taskSupport\": \"required\"}}",
       OF_PROPERTY("{\"type\": \"string\", \"x-mcp-header\": \"\"}"),

@@ -41,7 +41,7 @@ test("annotations and _meta are checked where they are given", () => {
     const message = new RegExp(`annotations.${member}`);
     assert.throws(() => server.resource("test://a", definition, () => ""), { name: "UsageError", message });
   }
-  for (const key of ["bad key", "dev.mcp/a", "1com/a"]) {
+  for (const key of ["dev.mcp/a", "org.modelcontextprotocol.api/a"]) {
     const meta = { [key]: 1 };
     assert.throws(() => server.tool("tool", { input, meta }, () => ""), { name: "UsageError", message: /_meta/ });
     assert.throws(() => server.prompt("prompt", { meta }, () => ""), { name: "UsageError", message: /_meta/ });
@@ -52,6 +52,8 @@ test("annotations and _meta are checked where they are given", () => {
   }
   const meta = { "example.com/a": 1, "io.modelcontextprotocol/ui": 2, "openai/toolInvocation/invoked": "x" };
   server.tool("tool", { input, meta }, () => "");
+  // Malformed, and in use.
+  server.prompt("prompt", { meta: { _fastmcp: { tags: [] } } }, () => "");
 });
 
 test("a tool takes an object, and its headers keep their rules", () => {

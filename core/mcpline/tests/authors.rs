@@ -149,17 +149,37 @@ fn keys_of_meta_are_checked_where_they_are_given() {
     for outcome in others("io.modelcontextprotocol/ui") {
         outcome.expect("a key of an official extension");
     }
-    for (key, told) in [
-        ("a b", "malformed"),
-        (".com/a", "malformed"),
-        ("1com/a", "malformed"),
-        ("com.example/-a", "malformed"),
-        ("dev.mcp/a", "reserved"),
-        ("org.modelcontextprotocol.api/a", "reserved"),
-    ] {
-        refused(tool(key), told);
+    for key in ["dev.mcp/a", "org.modelcontextprotocol.api/a"] {
+        refused(tool(key), "reserved");
         for outcome in others(key) {
-            refused(outcome, told);
+            refused(outcome, "reserved");
+        }
+    }
+}
+
+#[test]
+fn malformed_keys_of_meta_are_warned_of_and_taken() {
+    for key in ["_fastmcp", "a b", ".com/a", "1com/a", "com.example/-a"] {
+        let log = Log::new(tracing::Level::WARN);
+        let _guard = tracing::subscriber::set_default(log.clone());
+        let server = Server::new("authors", "1");
+        let tool = Tool::new("t", json!({"type": "object"})).with_meta(meta(key));
+        add_tool(&server, tool).expect(key);
+        let resource = Resource::new("test://a", "r").with_meta(meta(key));
+        server.add_resource(resource, never()).expect(key);
+        let template = ResourceTemplate::new("test://{a}", "t").with_meta(meta(key));
+        let outcome = server.add_resource_template(template, never());
+        outcome.expect(key);
+        let prompt = Prompt::new("p").with_meta(meta(key));
+        server.add_prompt(prompt, never()).expect(key);
+        for place in [
+            "tool \"t\"",
+            "resource \"test://a\"",
+            "resource template \"test://{a}\"",
+            "prompt \"p\"",
+        ] {
+            let told = format!("{place}: the key {key:?} of `_meta` is malformed");
+            assert!(log.has(&told), "{told}: {:?}", log.lines());
         }
     }
 }
@@ -300,7 +320,7 @@ async fn a_question_that_no_client_could_answer_fails_where_it_is_asked() {
     let mut unlikely = messages(json!([{"role": "user", "content": said}]));
     unlikely["modelPreferences"] = json!({"costPriority": 2});
     let mut marked = form(json!({}));
-    marked["_meta"] = json!({"bad key": 1});
+    marked["_meta"] = json!({"dev.mcp/a": 1});
     for (method, params, place) in [
         (
             AskMethod::Elicit,
@@ -319,7 +339,7 @@ async fn a_question_that_no_client_could_answer_fails_where_it_is_asked() {
         ),
         (AskMethod::Elicit, visit("not a url"), "url"),
         (AskMethod::Elicit, visit("https://"), "url"),
-        (AskMethod::Elicit, marked, "the key \"bad key\""),
+        (AskMethod::Elicit, marked, "the key \"dev.mcp/a\""),
         (AskMethod::Sample, unlikely, "modelPreferences.costPriority"),
         (
             AskMethod::Sample,
@@ -572,10 +592,10 @@ async fn what_is_required_are_visits_each_with_an_id() {
 }
 
 #[runtimes::test]
-async fn content_with_malformed_meta_or_annotations_is_the_handlers_failure() {
+async fn content_with_reserved_meta_is_the_handlers_failure() {
     let results = [
-        json!([{"type": "text", "text": "secret", "_meta": {"bad key": 1}}]),
-        json!([{"type": "text", "text": "secret", "annotations": {"priority": 7}}]),
+        json!([{"type": "text", "text": "secret", "_meta": {"dev.mcp/x": 1}}]),
+        json!([{"type": "text", "text": "secret", "_meta": 7}]),
     ];
     for content in results {
         let reply = ToolReply {
@@ -629,6 +649,59 @@ async fn content_with_malformed_meta_or_annotations_is_the_handlers_failure() {
         let id = client.begin_modern(method, params);
         let error = client.response(&id).await.expect_err(method);
         assert_eq!(error["code"], -32603, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn a_finished_result_with_odd_meta_or_annotations_is_sent_with_a_warning() {
+    for (member, odd, told) in [
+        ("_meta", json!({"_fastmcp": {"tags": []}}), "_fastmcp"),
+        (
+            "annotations",
+            json!({"lastModified": "2025-01-12 15:00:58"}),
+            "annotations.lastModified",
+        ),
+        ("annotations", json!({"audience": "user"}), "annotations: "),
+        (
+            "annotations",
+            json!({"audience": ["model"]}),
+            "annotations.audience",
+        ),
+        (
+            "annotations",
+            json!({"priority": 7}),
+            "annotations.priority",
+        ),
+    ] {
+        let mut block = json!({"type": "text", "text": "done"});
+        block[member] = odd;
+        // Twice: it is told once of the call.
+        let content = json!([block, block]);
+        let reply = ToolReply {
+            content: Some(raw(&content)),
+            meta: (member == "_meta").then(|| raw(&json!({"a b": 1}))),
+            ..ToolReply::default()
+        };
+        let server = Server::new("authors", "1").tool("ask", "", move |_: Nothing, _: Context| {
+            let reply = reply.clone();
+            async move { reply }
+        });
+        // The raw client of these tests refuses what the schema does.
+        let client = Client::builder("host", "1").connect(server).await;
+        let client = client.expect("connects");
+        let log = Log::new(tracing::Level::WARN);
+        let _guard = tracing::subscriber::set_default(log.clone());
+        let call = raw(&json!({"name": "ask", "arguments": {}}));
+        let options = RequestOptions::new();
+        let result = client.request("tools/call", Some(&call), &options).await;
+        let result: Value = result.expect("a result").decode().expect("JSON");
+        assert_eq!(result["content"], content);
+        assert_ne!(result["isError"], true);
+        let lines = log.lines();
+        let warnings = lines.iter().filter(|line| line.contains("sent as it is"));
+        assert_eq!(warnings.count(), 1, "{lines:?}");
+        assert!(log.has(told), "{told}: {lines:?}");
+        client.close().await;
     }
 }
 
@@ -723,7 +796,7 @@ async fn keys_of_meta_that_a_host_gives_are_checked() {
     let call = raw(&json!({"name": "echo", "arguments": {}}));
     for (key, is_fine) in [
         ("example.com/a", true),
-        ("bad key", false),
+        ("bad key", true),
         ("dev.mcp/a", false),
     ] {
         let mut options = RequestOptions::new();

@@ -36,7 +36,6 @@ mod tool_calls;
 
 use std::sync::Arc;
 
-use mcpline_protocol::checks;
 use mcpline_protocol::client::Opened;
 use mcpline_protocol::vocabulary::{Implementation, ServerCapabilities};
 use mcpline_protocol::wire::{Method, Notification};
@@ -189,7 +188,7 @@ impl Client {
             self.inner().handlers.check_roots_change()?;
         }
         if let Some(given) = params.and_then(|params| params.member("_meta")) {
-            checks::meta(&given).map_err(ClientError::Misuse)?;
+            request::check_meta(method, &given)?;
         }
         self.inner().session().await?.tell(method, params)
     }

@@ -30,6 +30,14 @@ const MAX_SESSIONS_LOST: u32 = 2;
 /// How often one request is sent again whose outcome is unknown: a server that it ends each time is left alone.
 const MAX_REPEATS: u32 = 2;
 
+/// Checks the keys of a `_meta` of the host's, and warns of those that are malformed.
+pub(super) fn check_meta(method: &str, given: &Raw) -> Result<(), ClientError> {
+    if let Some(warning) = checks::meta(given).map_err(ClientError::Misuse)? {
+        tracing::warn!("{method}: {warning}");
+    }
+    Ok(())
+}
+
 impl Inner {
     /// Sends a request, answers what the server asks in its course, and goes on where the connection is lost.
     pub(super) async fn request(
@@ -39,7 +47,7 @@ impl Inner {
         options: &RequestOptions,
     ) -> Result<Raw, ClientError> {
         if let Some(given) = &options.meta {
-            checks::meta(given).map_err(ClientError::Misuse)?;
+            check_meta(method, given)?;
         }
         let name = Method::parse(method);
         let cached = self.settings.cache && is_cacheable(&name);

@@ -7,7 +7,7 @@ use mcpline_protocol::schema::{CompiledSchema, Violation};
 use mcpline_protocol::session::{AskError, Finished};
 use mcpline_protocol::vocabulary::CacheScope;
 use mcpline_protocol::wire::{Raw, encode};
-use mcpline_protocol::{ErrorCode, Revision, RpcError};
+use mcpline_protocol::{ErrorCode, Printable, Revision, RpcError};
 
 use crate::lane::{self, Kind, Status};
 
@@ -204,8 +204,16 @@ fn check_output(call: &CallState, reply: &Reply) -> Checked {
     if !fits {
         return Checked::Instead(internal(call, "the handler's result is of the wrong kind"));
     }
-    if let Err(reason) = check_content(reply) {
-        return Checked::Instead(internal(call, &reason));
+    match check_content(reply) {
+        Ok(None) => {}
+        // The handler has done its work, and an error would have the client do it again.
+        Ok(Some(warning)) => tracing::warn!(
+            method = call.method.as_str(),
+            name = call.name(),
+            "the result is sent as it is: {}",
+            Printable(&warning)
+        ),
+        Err(reason) => return Checked::Instead(internal(call, &reason)),
     }
     let (Reply::Tool(tool), Target::Tool(entry)) = (reply, &call.target) else {
         return Checked::Fits;
@@ -227,16 +235,17 @@ fn check_output(call: &CallState, reply: &Reply) -> Checked {
     }
 }
 
-/// Checks what no client may be sent, whatever the schema of the tool says.
-fn check_content(reply: &Reply) -> Result<(), String> {
+/// Checks what no client may be sent, whatever the schema of the tool says; `Some` is a warning for its author.
+fn check_content(reply: &Reply) -> Result<Option<String>, String> {
     let (content, meta) = match reply {
         Reply::Tool(reply) => (reply.content.as_ref(), reply.meta.as_ref()),
         Reply::Resource(reply) => (Some(&reply.contents), reply.meta.as_ref()),
         Reply::Prompt(reply) => (Some(&reply.messages), reply.meta.as_ref()),
         Reply::Completion(_) | Reply::InputRequired(_) => (None, None),
     };
-    content.map_or(Ok(()), checks::content)?;
-    meta.map_or(Ok(()), checks::meta)
+    let of_content = content.map_or(Ok(None), checks::content)?;
+    let of_meta = meta.map_or(Ok(None), checks::meta)?;
+    Ok(of_content.or(of_meta))
 }
 
 /// What is answered in place of a handler's error whose code is the protocol's to define.

@@ -191,7 +191,7 @@ impl Server {
             );
         }
         options.check()?;
-        checks::tool(&tool).map_err(|reason| Error::misuse(format!("tool {name:?}: {reason}")))?;
+        checked(&format_args!("tool {name:?}"), checks::tool(&tool))?;
         let schema_error = |which: &str, error: &dyn std::fmt::Display| {
             Error::misuse(format!(
                 "the {which} of the tool {name} is unusable: {error}"
@@ -280,8 +280,10 @@ impl Server {
     ) -> Result<(), Error> {
         options.check()?;
         let uri = resource.uri.clone();
-        checks::resource(&resource)
-            .map_err(|reason| Error::misuse(format!("resource {uri:?}: {reason}")))?;
+        checked(
+            &format_args!("resource {uri:?}"),
+            checks::resource(&resource),
+        )?;
         let entry = ResourceEntry {
             resource,
             options,
@@ -354,8 +356,10 @@ impl Server {
         let text = template.uri_template.clone();
         let pattern = UriTemplate::parse(&text)
             .map_err(|error| Error::misuse(format!("{text} is no URI template: {error}")))?;
-        checks::resource_template(&template)
-            .map_err(|reason| Error::misuse(format!("resource template {text:?}: {reason}")))?;
+        checked(
+            &format_args!("resource template {text:?}"),
+            checks::resource_template(&template),
+        )?;
         let entry = TemplateEntry {
             template,
             pattern,
@@ -420,8 +424,7 @@ impl Server {
     ) -> Result<(), Error> {
         options.check()?;
         let name = prompt.name.clone();
-        checks::prompt(&prompt)
-            .map_err(|reason| Error::misuse(format!("prompt {name:?}: {reason}")))?;
+        checked(&format_args!("prompt {name:?}"), checks::prompt(&prompt))?;
         let entry = PromptEntry {
             prompt,
             options,
@@ -538,6 +541,19 @@ impl std::fmt::Debug for Server {
             .field("version", &self.inner.info.version)
             .finish_non_exhaustive()
     }
+}
+
+/// What the check of a definition says: its errors are misuse, and of a warning its author hears in the log.
+fn checked(
+    definition: &std::fmt::Arguments<'_>,
+    outcome: Result<Option<String>, String>,
+) -> Result<(), Error> {
+    match outcome {
+        Ok(None) => {}
+        Ok(Some(warning)) => tracing::warn!("{definition}: {warning}"),
+        Err(reason) => return Err(Error::misuse(format!("{definition}: {reason}"))),
+    }
+    Ok(())
 }
 
 /// Adds an empty `properties` to a schema of arguments that says nothing of them: hosts that call functions strictly

@@ -2,67 +2,80 @@
 
 use memchr::memmem;
 
-use crate::vocabulary::meta::check_key;
+use crate::vocabulary::meta::{check_key, key_warning};
 use crate::vocabulary::{Annotations, Extra, Role};
 use crate::wire::{Kind, Raw};
 
-/// Checks the keys of a `_meta` (2026-07-28, `basic`, `_meta`).
+/// Checks the keys of a `_meta` (2026-07-28, `basic`, `_meta`). `Some` is a warning: what is malformed and sent all the same.
 ///
 /// # Errors
-/// It is no object, or a key is malformed or reserved.
-pub fn meta(given: &Raw) -> Result<(), String> {
+/// It is no object, or a key is reserved.
+pub fn meta(given: &Raw) -> Result<Option<String>, String> {
     match given.members() {
-        Some(mut members) => members.try_for_each(|(key, _)| check_key(&key)),
-        None if given.is_null() => Ok(()),
+        Some(members) => keys(members.map(|(key, _)| key)),
+        None if given.is_null() => Ok(None),
         None => Err("`_meta` must be an object".to_owned()),
     }
 }
 
-pub(super) fn extra_meta(given: Option<&Extra>) -> Result<(), String> {
-    let mut keys = given.into_iter().flat_map(Extra::keys);
-    keys.try_for_each(|key| check_key(key))
+pub(super) fn extra_meta(given: Option<&Extra>) -> Result<Option<String>, String> {
+    keys(given.into_iter().flat_map(Extra::keys))
+}
+
+fn keys(keys: impl Iterator<Item = impl AsRef<str>>) -> Result<Option<String>, String> {
+    let mut warning = None;
+    for key in keys {
+        check_key(key.as_ref())?;
+        warning = warning.or_else(|| key_warning(key.as_ref()));
+    }
+    Ok(warning)
 }
 
 /// Checks `_meta` and annotations of content blocks, of a resource's contents or of a prompt's messages: an array, as a
 /// handler gave it. What isn't of their shape is passed over.
 ///
+/// `Some` is a warning, the first: a key of `_meta` is malformed, or a member of `annotations` has a value that it may not
+/// have (every revision, `server/resources`, annotations). What a handler has done is worth more than either.
+///
 /// # Errors
-/// A key of `_meta` is malformed or reserved; a member of `annotations` has a value that it may not have (every revision,
-/// `server/resources`, annotations).
-pub fn content(blocks: &Raw) -> Result<(), String> {
+/// A key of `_meta` is reserved.
+pub fn content(blocks: &Raw) -> Result<Option<String>, String> {
+    let mut warning = None;
     // Nearly all content has neither, and it may be large.
     let has = |name: &[u8]| memmem::find(blocks.as_bytes(), name).is_some();
     if !has(b"\"_meta\"") && !has(b"\"annotations\"") {
-        return Ok(());
+        return Ok(warning);
     }
     for block in blocks.elements().into_iter().flatten() {
-        each(&block)?;
+        each(&block, &mut warning)?;
         for within in ["content", "resource"] {
             if let Some(within) = block.member(within) {
-                each(&within)?;
+                each(&within, &mut warning)?;
                 // An embedded resource in a prompt's message.
                 if let Some(resource) = within.member("resource") {
-                    each(&resource)?;
+                    each(&resource, &mut warning)?;
                 }
             }
         }
     }
-    Ok(())
+    Ok(warning)
 }
 
-fn each(block: &Raw) -> Result<(), String> {
+fn each(block: &Raw, warning: &mut Option<String>) -> Result<(), String> {
     if let Some(given) = block.member("_meta") {
-        meta(&given)?;
+        let found = meta(&given)?;
+        *warning = warning.take().or(found);
     }
-    match block.member("annotations") {
-        Some(given) if given.kind() == Kind::Object => {
-            let given = given
-                .decode()
-                .map_err(|error| format!("annotations: {error}"))?;
-            annotations(Some(&given))
-        }
-        _ => Ok(()),
+    if warning.is_none()
+        && let Some(given) = block.member("annotations")
+        && given.kind() == Kind::Object
+    {
+        *warning = match given.decode() {
+            Ok(given) => annotations(Some(&given)).err(),
+            Err(error) => Some(format!("annotations: {error}")),
+        };
     }
+    Ok(())
 }
 
 pub(super) fn annotations(given: Option<&Annotations>) -> Result<(), String> {
@@ -89,61 +102,72 @@ pub(super) fn annotations(given: Option<&Annotations>) -> Result<(), String> {
     }
 }
 
-/// A date, or a date and a time, in the extended format of ISO 8601; with or without an offset, because not every system
-/// that tells when a file changed tells its zone.
+/// A date, or a date and a time, as ISO 8601 or RFC 3339 has it: in the extended or the basic format, by calendar, week or day
+/// of the year, with or without an offset, because not every system that tells when a file changed tells its zone.
 fn is_iso_8601(text: &str) -> bool {
-    let (date, time) = match text.split_once('T') {
-        Some((date, time)) => (date, Some(time)),
-        None => (text, None),
+    const DAYS: [&str; 6] = ["y-m-d", "ymd", "y-o", "yo", "y-Ww-e", "yWwe"];
+    const LONGER: [&str; 4] = ["y", "y-m", "y-Ww", "yWw"];
+    const CLOCKS: [&str; 5] = ["h:n:s", "hns", "h:n", "hn", "h"];
+    const OFFSETS: [&str; 3] = ["h:n", "hn", "h"];
+    let is_any = |patterns: &[&str], text: &str| patterns.iter().any(|it| is_of(it, text));
+    let Some((date, time)) = text.split_once(['T', 't']) else {
+        return is_any(&DAYS, text) || is_any(&LONGER, text);
     };
-    let number = |text: &str, digits: usize| {
-        let is_number = text.len() == digits && text.bytes().all(|byte| byte.is_ascii_digit());
-        is_number.then(|| text.parse::<u32>().ok()).flatten()
-    };
-    let within = |text: &str, from: u32, to: u32| {
-        number(text, 2).is_some_and(|number| (from..=to).contains(&number))
-    };
-    let parts: Vec<&str> = date.split('-').collect();
-    let is_date = matches!(parts[..], [year, month, day]
-        if number(year, 4).is_some() && within(month, 1, 12) && within(day, 1, 31));
-    let is_clock = |clock: &str| {
-        let (clock, fraction) = match clock.split_once(['.', ',']) {
-            Some((clock, fraction)) => (clock, Some(fraction)),
-            None => (clock, None),
-        };
-        let parts: Vec<&str> = clock.split(':').collect();
-        let is_clock = match parts[..] {
-            [hour, minute] => within(hour, 0, 24) && within(minute, 0, 59) && fraction.is_none(),
-            [hour, minute, second] => {
-                within(hour, 0, 24) && within(minute, 0, 59) && within(second, 0, 60)
-            }
-            _ => false,
-        };
-        is_clock
-            && fraction.is_none_or(|fraction| {
-                !fraction.is_empty() && fraction.bytes().all(|byte| byte.is_ascii_digit())
-            })
-    };
-    let is_offset = |offset: &str| {
-        let digits = offset.replacen(':', "", 1);
-        match digits.len() {
-            2 => within(&digits, 0, 23),
-            4 => {
-                digits.is_char_boundary(2)
-                    && within(&digits[..2], 0, 23)
-                    && within(&digits[2..], 0, 59)
-            }
-            _ => false,
-        }
-    };
-    let is_time = |time: &str| match time.strip_suffix('Z') {
-        Some(clock) => is_clock(clock),
+    let (clock, offset) = match time.strip_suffix(['Z', 'z']) {
+        Some(clock) => (clock, None),
         None => match time.rsplit_once(['+', '-']) {
-            Some((clock, offset)) => is_clock(clock) && is_offset(offset),
-            None => is_clock(time),
+            Some((clock, offset)) => (clock, Some(offset)),
+            None => (time, None),
         },
     };
-    is_date && time.is_none_or(is_time)
+    let (clock, fraction) = match clock.split_once(['.', ',']) {
+        Some((clock, fraction)) => (clock, Some(fraction)),
+        None => (clock, None),
+    };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_any(&DAYS, date)
+        && is_any(&CLOCKS, clock)
+        && fraction.is_none_or(is_number)
+        && offset.is_none_or(|offset| is_any(&OFFSETS, offset))
+}
+
+/// Whether a text is what a pattern says: each small letter stands for a number, all else for itself.
+fn is_of(pattern: &str, text: &str) -> bool {
+    let mut rest = text.as_bytes();
+    for part in pattern.bytes() {
+        let (digits, numbers) = match part {
+            b'y' => (4, 0..=9999),
+            b'm' => (2, 1..=12),
+            b'd' => (2, 1..=31),
+            b'o' => (3, 1..=366),
+            b'w' => (2, 1..=53),
+            b'e' => (1, 1..=7),
+            b'h' => (2, 0..=24),
+            b'n' => (2, 0..=59),
+            b's' => (2, 0..=60),
+            other => match rest.split_first() {
+                Some((first, after)) if *first == other => {
+                    rest = after;
+                    continue;
+                }
+                _ => return false,
+            },
+        };
+        let Some((number, after)) = rest.split_at_checked(digits) else {
+            return false;
+        };
+        if !number.iter().all(u8::is_ascii_digit) {
+            return false;
+        }
+        let number = number
+            .iter()
+            .fold(0u32, |sum, digit| sum * 10 + u32::from(digit - b'0'));
+        if !numbers.contains(&number) {
+            return false;
+        }
+        rest = after;
+    }
+    rest.is_empty()
 }
 
 #[cfg(test)]
@@ -152,7 +176,7 @@ mod tests {
 
     use super::*;
 
-    fn checked(blocks: &Value) -> Result<(), String> {
+    fn checked(blocks: &Value) -> Result<Option<String>, String> {
         content(&Raw::from_serialize(blocks).expect("JSON"))
     }
 
@@ -164,6 +188,18 @@ mod tests {
             "2025-01-12T15:00:58.123456",
             "2025-01-12T15:00+01:00",
             "2025-01-12T15:00:58-0330",
+            "2025-01-12t15:00:58z",
+            "20250112T150058Z",
+            "20250112T150058,5+01",
+            "20250112",
+            "2025-01-12T15",
+            "2025-01",
+            "2025",
+            "2025-W02-7",
+            "2025W027T1500Z",
+            "2025-W02",
+            "2025-012",
+            "2025012",
         ] {
             assert!(is_iso_8601(text), "{text}");
         }
@@ -174,6 +210,13 @@ mod tests {
             "2025-01-32",
             "25-01-12",
             "2025-01-12 15:00:58",
+            "202501",
+            "2025-W54",
+            "2025-W02-8",
+            "2025-367",
+            "2025-01T15:00",
+            "2025-01-12T15:0",
+            "2025-01-12T15:00+",
             "2025-01-12T",
             "2025-01-12T25:00",
             "2025-01-12T15:00:58.Z",
@@ -194,37 +237,48 @@ mod tests {
             json!({"priority": 1.0, "other": 7}),
             Value::Null,
         ] {
-            assert_eq!(checked(&block(fine.clone())), Ok(()), "{fine}");
+            assert_eq!(checked(&block(fine.clone())), Ok(None), "{fine}");
         }
         for (wrong, place) in [
             (json!({"audience": ["nobody"]}), "annotations.audience"),
+            (json!({"audience": "user"}), "annotations"),
             (json!({"priority": 1.5}), "annotations.priority"),
             (json!({"priority": -0.1}), "annotations.priority"),
             (json!({"lastModified": "today"}), "annotations.lastModified"),
             (json!({"priority": "high"}), "annotations"),
         ] {
-            let error = checked(&block(wrong)).expect_err(place);
-            assert!(error.starts_with(place), "{error}");
+            let warning = checked(&block(wrong)).expect("a warning").expect(place);
+            assert!(warning.starts_with(place), "{warning}");
         }
     }
 
     #[test]
     fn meta_is_checked_wherever_content_may_have_it() {
-        let bad = json!({"bad key": 1});
-        for blocks in [
-            json!([{"type": "text", "text": "x", "_meta": bad}]),
-            json!([{"type": "resource", "resource": {"uri": "a:b", "text": "x", "_meta": bad}}]),
-            json!([{"uri": "a:b", "text": "x", "_meta": bad}]),
-            json!([{"role": "user", "content": {"type": "text", "text": "x", "_meta": bad}}]),
-            json!([{"role": "user", "content":
+        let blocks = |bad: Value| {
+            [
+                json!([{"type": "text", "text": "x", "_meta": bad}]),
+                json!([{"type": "resource", "resource": {"uri": "a:b", "text": "x", "_meta": bad}}]),
+                json!([{"uri": "a:b", "text": "x", "_meta": bad}]),
+                json!([{"role": "user", "content": {"type": "text", "text": "x", "_meta": bad}}]),
+                json!([{"role": "user", "content":
                 {"type": "resource", "resource": {"uri": "a:b", "text": "x", "_meta": bad}}}]),
-            json!([{"type": "text", "text": "x", "_meta": 7}]),
-        ] {
-            assert!(checked(&blocks).is_err(), "{blocks}");
+            ]
+        };
+        for malformed in blocks(json!({"bad key": 1})) {
+            let warning = checked(&malformed).expect("a warning");
+            assert!(
+                warning.is_some_and(|it| it.contains("bad key")),
+                "{malformed}"
+            );
         }
+        for reserved in blocks(json!({"bad key": 1, "dev.mcp/x": 1})) {
+            assert!(checked(&reserved).is_err(), "{reserved}");
+        }
+        let no_object = json!([{"type": "text", "text": "x", "_meta": 7}]);
+        assert!(checked(&no_object).is_err());
         let plain =
             json!([{"type": "text", "text": "\"_meta\"", "_meta": {"example.com/a": 1}}, 7]);
-        assert_eq!(checked(&plain), Ok(()));
-        assert_eq!(checked(&json!("no list with \"_meta\"")), Ok(()));
+        assert_eq!(checked(&plain), Ok(None));
+        assert_eq!(checked(&json!("no list with \"_meta\"")), Ok(None));
     }
 }

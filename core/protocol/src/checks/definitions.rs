@@ -1,4 +1,4 @@
-//! Definitions of features, where they are registered.
+//! Definitions of features, where they are registered. `Some` is a warning: a key of `_meta` that is malformed.
 
 use crate::vocabulary::{Prompt, Resource, ResourceTemplate, TaskSupport, Tool};
 
@@ -9,7 +9,7 @@ use super::uris;
 ///
 /// # Errors
 /// It must run as a task, which mcpline's servers don't have; its `_meta` has a key that it may not have.
-pub fn tool(tool: &Tool) -> Result<(), String> {
+pub fn tool(tool: &Tool) -> Result<Option<String>, String> {
     let execution = tool.execution.as_ref();
     if execution.and_then(|execution| execution.task_support.as_ref())
         == Some(&TaskSupport::Required)
@@ -25,7 +25,7 @@ pub fn tool(tool: &Tool) -> Result<(), String> {
 ///
 /// # Errors
 /// Its URI is none (RFC 3986), its annotations have values that they may not have, or its `_meta` has such a key.
-pub fn resource(resource: &Resource) -> Result<(), String> {
+pub fn resource(resource: &Resource) -> Result<Option<String>, String> {
     uris::uri(&resource.uri)?;
     annotations(resource.annotations.as_ref())?;
     extra_meta(resource.meta.as_ref())
@@ -35,7 +35,7 @@ pub fn resource(resource: &Resource) -> Result<(), String> {
 ///
 /// # Errors
 /// What it makes has no scheme, or an invalid one (RFC 3986, section 3.1); else as for [`resource`].
-pub fn resource_template(template: &ResourceTemplate) -> Result<(), String> {
+pub fn resource_template(template: &ResourceTemplate) -> Result<Option<String>, String> {
     uris::template_scheme(&template.uri_template)?;
     annotations(template.annotations.as_ref())?;
     extra_meta(template.meta.as_ref())
@@ -45,6 +45,6 @@ pub fn resource_template(template: &ResourceTemplate) -> Result<(), String> {
 ///
 /// # Errors
 /// Its `_meta` has a key that it may not have.
-pub fn prompt(prompt: &Prompt) -> Result<(), String> {
+pub fn prompt(prompt: &Prompt) -> Result<Option<String>, String> {
     extra_meta(prompt.meta.as_ref())
 }

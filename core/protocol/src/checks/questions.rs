@@ -4,7 +4,6 @@ use fluent_uri::Uri;
 use serde_json::Value;
 
 use crate::vocabulary::JsonObject;
-use crate::vocabulary::meta::check_key;
 use crate::wire::Raw;
 
 use super::uris;
@@ -27,8 +26,7 @@ pub enum Visit {
 ///   `client/elicitation`, requested schema);
 /// - of a visit, a URL that is none;
 /// - of sampling, another role than `user` and `assistant`, results of tools that don't answer the uses of tools before them
-///   (2025-11-25, `client/sampling`, message content constraints), a priority that isn't between 0 and 1;
-/// - a key of `_meta` that is malformed or reserved.
+///   (2025-11-25, `client/sampling`, message content constraints), a priority that isn't between 0 and 1.
 pub fn question(method: &str, params: Option<&Raw>) -> Result<Option<Visit>, String> {
     let checks = matches!(method, "elicitation/create" | "sampling/createMessage");
     let params = match params {
@@ -37,9 +35,6 @@ pub fn question(method: &str, params: Option<&Raw>) -> Result<Option<Visit>, Str
         Some(params) => params.decode::<JsonObject>(),
     };
     let params = params.map_err(|_| "the parameters must be an object".to_owned())?;
-    if let Some(Value::Object(meta)) = params.get("_meta") {
-        meta.keys().try_for_each(|key| check_key(key))?;
-    }
     match method {
         "elicitation/create" => elicitation(&params),
         "sampling/createMessage" => sampling(&params).map(|()| None),
@@ -404,11 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_meta_are_checked() {
-        let meta = |key: &str| checked("roots/list", &json!({"_meta": {key: 1}}));
-        assert_eq!(meta("example.com/x"), Ok(None));
-        assert!(meta("bad key").is_err());
-        assert!(meta("com.mcp/x").is_err());
+    fn roots_are_asked_for_with_nothing() {
         assert_eq!(question("roots/list", None), Ok(None));
     }
 }

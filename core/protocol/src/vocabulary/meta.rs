@@ -55,12 +55,24 @@ const OWN_PREFIX: &str = "io.modelcontextprotocol";
 
 /// Checks a key that an author or a host gives. Keys of the specification and of its official extensions pass.
 ///
+/// # Errors
+/// Its prefix is reserved: peers could take it for the protocol's.
+pub fn check_key(key: &str) -> Result<(), String> {
+    let prefix = key.split_once('/').map(|(prefix, _)| prefix);
+    if prefix.is_some_and(|prefix| prefix != OWN_PREFIX) && is_reserved_key(key) {
+        return Err(format!(
+            "the key {key:?} of `_meta` has a prefix that is reserved for the Model Context Protocol"
+        ));
+    }
+    Ok(())
+}
+
+/// What to tell the author of a key that is malformed. It is sent all the same: such keys are in use, and peers read them
+/// (`_fastmcp`, for instance).
+///
 /// A name may have further slashes within, which the specification has not: what hosts define themselves has them, such as
 /// `openai/toolInvocation/invoking`.
-///
-/// # Errors
-/// It is malformed, or its prefix is reserved.
-pub fn check_key(key: &str) -> Result<(), String> {
+pub fn key_warning(key: &str) -> Option<String> {
     let (prefix, name) = key.split_once('/').unwrap_or((key, ""));
     let is_valid = match name.contains('/') {
         false => is_valid_key(key),
@@ -68,17 +80,9 @@ pub fn check_key(key: &str) -> Result<(), String> {
             .split('/')
             .all(|part| !part.is_empty() && is_valid_key(&format!("{prefix}/{part}"))),
     };
-    if !is_valid {
-        return Err(format!(
-            "the key {key:?} of `_meta` is malformed: it needs the form `name` or `com.example/name`"
-        ));
-    }
-    if key.contains('/') && prefix != OWN_PREFIX && is_reserved_key(key) {
-        return Err(format!(
-            "the key {key:?} of `_meta` has a prefix that is reserved for the Model Context Protocol"
-        ));
-    }
-    Ok(())
+    (!is_valid).then(|| {
+        format!("the key {key:?} of `_meta` is malformed: it needs the form `name` or `com.example/name`")
+    })
 }
 
 /// Whether `identifier` can name an extension: a key with a prefix (2026-07-28, `basic/versioning`, extension
@@ -134,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_that_authors_give_are_well_formed_and_not_reserved() {
+    fn keys_that_authors_give_are_not_reserved_and_warned_of_if_they_are_malformed() {
         for key in [
             "a",
             "example.com/answer",
@@ -148,17 +152,25 @@ mod tests {
             "com.example.mcp/x",
         ] {
             assert_eq!(check_key(key), Ok(()), "{key}");
+            assert_eq!(key_warning(key), None, "{key}");
         }
         for key in [
             "",
             "bad key",
+            "_fastmcp",
             "-a",
             "/x",
             "1com/x",
             "a//b",
             "a/b/",
             "openai/a/-b",
+        ] {
+            assert_eq!(check_key(key), Ok(()), "{key}");
+            assert!(key_warning(key).is_some(), "{key}");
+        }
+        for key in [
             "dev.mcp/",
+            "com.mcp.tools/-x y",
             "com.mcp.tools/x",
             "org.modelcontextprotocol.api/x",
             "io.modelcontextprotocol.x/y",

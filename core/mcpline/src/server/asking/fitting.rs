@@ -17,8 +17,14 @@ use crate::server::visits;
 ///
 /// If no client could answer it.
 pub(super) fn check(method: AskMethod, params: Option<&Raw>) -> Result<(), AskError> {
-    let visit = checks::question(method.as_str(), params)
-        .map_err(|reason| AskError::InvalidParams(format!("{}: {reason}", method.as_str())))?;
+    let invalid =
+        |reason: String| AskError::InvalidParams(format!("{}: {reason}", method.as_str()));
+    let visit = checks::question(method.as_str(), params).map_err(invalid)?;
+    if let Some(given) = params.and_then(|params| params.member("_meta"))
+        && let Some(warning) = checks::meta(&given).map_err(invalid)?
+    {
+        tracing::warn!("{}: {warning}", method.as_str());
+    }
     if visit == Some(Visit::Insecure) {
         let url = params.and_then(|params| params.member("url"));
         visits::warn_of(&url.as_ref().and_then(Raw::string_value).unwrap_or_default());
