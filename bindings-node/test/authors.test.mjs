@@ -111,7 +111,7 @@ test("what is returned or thrown wrongly is not told to the client", async () =>
   const where = { method: "elicitation/create", params: { message: "Where?", requestedSchema: nested } };
   server.tool("returns", { input }, () => new InputRequired({ where }));
   server.tool("reserved", { input }, () => {
-    throw new RpcError(-32050, "secret");
+    throw new RpcError(-32050, "too late");
   });
   const client = await Client.memory(server, { elicit: () => ({ action: "decline" }) });
   const result = await client.callTool("returns");
@@ -119,7 +119,7 @@ test("what is returned or thrown wrongly is not told to the client", async () =>
   assert.equal(text(result), "Error executing tool returns");
   await assert.rejects(
     client.callTool("reserved"),
-    (error) => error.rpcCode === -32603 && !error.message.includes("secret"),
+    (error) => error.rpcCode === -32603 && error.message.includes("too late"),
   );
   await client.close();
 });

@@ -427,6 +427,28 @@ async fn a_visit_that_is_not_by_https_is_warned_of_unless_it_stays_on_this_machi
     }
 }
 
+#[tokio::test]
+async fn a_visit_is_warned_of_once_and_without_what_may_be_secret_in_it() {
+    let url = "http://user:secret@example.com/secret?token=secret#secret";
+    let visit = || ElicitParams::url("Go", url);
+    let foreign = RpcError::new(ErrorCode::URL_ELICITATION_REQUIRED, "visit first")
+        .with_data(&json!({"elicitations": [visit()]}));
+    for revision in REVISIONS {
+        for error in [
+            HandlerError::UrlElicitationRequired(vec![visit()]),
+            foreign.clone().into(),
+        ] {
+            let log = Log::new(tracing::Level::WARN);
+            let _guard = tracing::subscriber::set_default(log.clone());
+            drop(failed(error, revision).await);
+            let lines = log.lines();
+            let warnings = lines.iter().filter(|line| line.contains("not https"));
+            assert_eq!(warnings.count(), 1, "{revision}: {lines:?}");
+            assert!(log.has("example.com") && !log.has("secret"), "{lines:?}");
+        }
+    }
+}
+
 /// A server whose tool and prompt, both named `ask`, return these questions.
 fn returning(requests: Vec<InputRequest>) -> Server {
     let questions = InputRequired {
@@ -516,12 +538,18 @@ async fn a_code_that_the_protocol_keeps_for_itself_is_sent_by_no_handler() {
     for code in [-32_023, -32_042, -32_050, -32_099] {
         let log = Log::new(tracing::Level::ERROR);
         let _guard = tracing::subscriber::set_default(log.clone());
+        let data = json!({"elicitations": []});
         for revision in REVISIONS {
-            let error =
-                RpcError::new(ErrorCode(code), "a detail").with_data(&json!({"elicitations": []}));
+            let error = RpcError::new(ErrorCode(code), "a detail").with_data(&data);
             let error = failed(error.into(), revision).await.expect_err("an error");
-            assert_eq!(error["code"], -32603, "{code} {revision}");
-            assert!(!error.to_string().contains("detail"), "{error}");
+            // 2025-11-25 has given one of them a meaning, and 2026-07-28 reserves them all.
+            let sent = match revision {
+                "2026-07-28" => -32603,
+                "2025-11-25" if code == -32_042 => -32603,
+                _ => code,
+            };
+            let expected = json!({"code": sent, "message": "a detail", "data": data});
+            assert_eq!(error, expected, "{code} {revision}");
         }
         assert!(log.has("reserved for the protocol") && log.has(&code.to_string()));
     }

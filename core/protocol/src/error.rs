@@ -50,10 +50,13 @@ impl ErrorCode {
     /// (2025-11-25, `basic/authorization`, scope challenge handling), and elsewhere the protocol has nothing.
     pub const INSUFFICIENT_SCOPE: Self = Self(-31_001);
 
-    /// Whether nobody but the protocol may give this code a meaning, and the protocol has given it none (2026-07-28,
-    /// `basic`, error codes: -32020 to -32099). [`URL_ELICITATION_REQUIRED`](Self::URL_ELICITATION_REQUIRED) is among them:
-    /// it needs its data, and revisions other than 2025-11-25 don't have it.
-    pub fn is_reserved(self) -> bool {
+    /// Whether a handler may not give this code a meaning of its own on this revision: the protocol has reserved it and
+    /// given it none (2026-07-28, `basic`, error codes: -32020 to -32099), or it is
+    /// [`URL_ELICITATION_REQUIRED`](Self::URL_ELICITATION_REQUIRED), which needs its data, where that is defined.
+    pub fn is_reserved(self, revision: Revision) -> bool {
+        if !revision.is_modern() {
+            return revision.features().url_elicitation_required_code == Some(self);
+        }
         const RESERVED: std::ops::RangeInclusive<i64> = -32_099..=-32_020;
         let is_defined = matches!(
             self,
@@ -242,10 +245,17 @@ mod tests {
         for code in [
             -32_019, -32_020, -32_021, -32_022, -32_100, -32_603, -1, 7, -31_050,
         ] {
-            assert!(!ErrorCode(code).is_reserved(), "{code}");
+            assert!(
+                !ErrorCode(code).is_reserved(Revision::V2026_07_28),
+                "{code}"
+            );
         }
         for code in [-32_023, -32_042, -32_050, -32_099] {
-            assert!(ErrorCode(code).is_reserved(), "{code}");
+            let code = ErrorCode(code);
+            assert!(code.is_reserved(Revision::V2026_07_28), "{code}");
+            assert!(!code.is_reserved(Revision::V2025_06_18), "{code}");
+            let is_visit = code == ErrorCode::URL_ELICITATION_REQUIRED;
+            assert_eq!(code.is_reserved(Revision::V2025_11_25), is_visit, "{code}");
         }
     }
 

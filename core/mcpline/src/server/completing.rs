@@ -62,9 +62,9 @@ enum Checked {
 fn fail(call: &Arc<CallState>, error: HandlerError) {
     let error = match error {
         HandlerError::UrlElicitationRequired(urls) => visits::require(call, urls),
-        HandlerError::Rpc(error) if error.code.is_reserved() => match visits::named_by(&error) {
+        HandlerError::Rpc(error) => match visits::named_by(&error) {
             Some(urls) => visits::require(call, urls),
-            None => return answer(call, Err(&reserved(call, &error))),
+            None => HandlerError::Rpc(unreserved(call, error)),
         },
         error => error,
     };
@@ -248,17 +248,20 @@ fn check_content(reply: &Reply) -> Result<Option<String>, String> {
     Ok(of_content.or(of_meta))
 }
 
-/// What is answered in place of a handler's error whose code is the protocol's to define.
-fn reserved(call: &CallState, error: &RpcError) -> RpcError {
-    tracing::error!(
-        method = call.method.as_str(),
-        name = call.name(),
-        code = error.code.0,
-        said = %error.message,
-        "a handler failed with a code that is reserved for the protocol (-32020 to -32099): use one outside of -32768 to \
-         -32000, and `UrlElicitationRequired` to send a user to a URL"
-    );
-    RpcError::internal_error(format!("{} failed", call.method.as_str()))
+/// A handler's error with another code if its own is the protocol's to define.
+fn unreserved(call: &CallState, mut error: RpcError) -> RpcError {
+    if error.code.is_reserved(call.lock_seat().peer.revision) {
+        tracing::error!(
+            method = call.method.as_str(),
+            name = call.name(),
+            code = error.code.0,
+            said = %error.message,
+            "a handler failed with a code that is reserved for the protocol (-32020 to -32099): use one outside of -32768 \
+             to -32000, and `UrlElicitationRequired` to send a user to a URL"
+        );
+        error.code = ErrorCode::INTERNAL_ERROR;
+    }
+    error
 }
 
 fn misfit(call: &CallState, violation: &Violation) -> Result<Reply, RpcError> {

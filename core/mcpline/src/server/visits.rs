@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use fluent_uri::Uri;
 use mcpline_protocol::checks::{self, Visit};
 use mcpline_protocol::session::Need;
 use mcpline_protocol::vocabulary::{ElicitMode, ElicitParams, UrlElicitationRequired};
@@ -24,7 +25,13 @@ pub(super) fn require(call: &Arc<CallState>, mut visits: Vec<ElicitParams>) -> H
     }
     let features = seat.peer.revision.features();
     if features.mrtr {
+        // Warned of as all questions are.
         return HandlerError::InputRequired(as_questions(&visits));
+    }
+    for url in visits.iter().filter_map(|visit| visit.url.as_deref()) {
+        if checks::visit(url) == Ok(Visit::Insecure) {
+            warn_of(url);
+        }
     }
     match features.url_elicitation_required_code {
         Some(code) if seat.peer.can(Need::ElicitUrl) => {
@@ -49,17 +56,16 @@ fn check(visit: &ElicitParams) -> Result<(), String> {
     if visit.mode == Some(ElicitMode::Form) || visit.requested_schema.is_some() {
         return Err("a form is no visit: ask with `elicit`".to_owned());
     }
-    let url = visit.url.as_deref().unwrap_or_default();
-    if checks::visit(url)? == Visit::Insecure {
-        warn_of(url);
-    }
-    Ok(())
+    checks::visit(visit.url.as_deref().unwrap_or_default()).map(drop)
 }
 
-/// URLs should be https outside of development (2025-11-25, `client/elicitation`, safe URL handling).
+/// URLs should be https outside of development (2025-11-25, `client/elicitation`, safe URL handling). What comes after the
+/// host may be secret.
 pub(super) fn warn_of(url: &str) {
+    let Ok(url) = Uri::parse(url) else { return };
     tracing::warn!(
-        url,
+        scheme = url.scheme().as_str(),
+        host = url.authority().map(|authority| authority.host()),
         "a user is sent to a URL that is not https: clients may refuse it"
     );
 }
