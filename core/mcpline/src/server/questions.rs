@@ -44,7 +44,7 @@ impl Context {
     }
 
     /// Asks the user to fill in a form of the type's fields (strings, numbers, booleans, enumerations, lists of
-    /// these); `None` if the user declines.
+    /// enumerations); `None` if the user declines.
     ///
     /// # Errors
     ///
