@@ -81,8 +81,8 @@ fn is_file(template: &str) -> bool {
 /// `server/resources`, security considerations). Whatever other schemes mean is their author's to know.
 ///
 /// Values are looked at as the handler gets them, percent-decoded, and decoded once more, because a handler may do that, too.
-/// No segment may be `..`, whether slashes or backslashes separate it. Where the template names a directory, no path may
-/// begin at the root anew either, as `/etc` does when it is joined to one.
+/// No segment may be `..`, whether slashes or backslashes separate it. Where the template names a directory, what comes behind
+/// it, or is a value behind a slash, may not begin at a root anew, as `/etc` or `C:` do when they are joined to a directory.
 ///
 /// # Errors
 /// What is wrong with the path.
@@ -113,10 +113,62 @@ pub fn check_file_path(
     if directory.trim_matches('/').is_empty() {
         return Ok(());
     }
-    let path = decoded(&decoded(path_of(uri))).replace('\\', "/");
-    match path.contains("//") {
-        true => Err("the path of a file must not contain empty segments"),
+    let slashes = directory.matches('/').count();
+    let below = path_of(uri).splitn(slashes + 1, '/').nth(slashes);
+    match below.is_some_and(is_rooted) || has_rooted_value(template, variables) {
+        true => Err("the path of a file must not begin anew behind its directory"),
         false => Ok(()),
+    }
+}
+
+/// Whether a value in the path would begin at a root when it is joined to what is before it.
+fn has_rooted_value(template: &str, variables: &Variables) -> bool {
+    let mut rest = template;
+    while let Some((before, (expression, after))) = rest
+        .split_once('{')
+        .and_then(|(before, after)| Some((before, after.split_once('}')?)))
+    {
+        rest = after;
+        if before.contains(['?', '#']) || expression.starts_with(['?', '&', '#']) {
+            return false;
+        }
+        if expression.starts_with(['.', ';']) {
+            continue;
+        }
+        let has_slash = before.ends_with('/') || expression.starts_with('/');
+        let is_bad = |text: &str| match has_slash {
+            true => is_rooted(text),
+            // Its own slash may be the one that separates it from the directory.
+            false => decoded(&decoded(text))
+                .strip_prefix(['/', '\\'])
+                .is_some_and(is_rooted),
+        };
+        let names = expression.trim_start_matches(['+', '/']).split(',');
+        let mut values = names.filter_map(|name| {
+            let name = name.split([':', '*']).next().unwrap_or_default();
+            variables.get(name)
+        });
+        let is_found = values.any(|value| match value {
+            Variable::Text(text) => is_bad(text),
+            Variable::List(items) => items.iter().any(|item| is_bad(item)),
+            Variable::Map(pairs) => pairs
+                .iter()
+                .any(|(key, value)| is_bad(key) || is_bad(value)),
+        });
+        if is_found {
+            return true;
+        }
+    }
+    false
+}
+
+/// Whether a path begins at the root, or at a drive of Windows.
+fn is_rooted(path: &str) -> bool {
+    let path = decoded(&decoded(path)).into_owned();
+    match path.as_bytes() {
+        [b'/' | b'\\', ..] => true,
+        [drive, b':', ..] => drive.is_ascii_alphabetic(),
+        _ => false,
     }
 }
 
@@ -130,7 +182,7 @@ fn path_of(uri: &str) -> &str {
     path.split(['?', '#']).next().unwrap_or_default()
 }
 
-/// The text with `.`, `/`, `\` and `%` in place of their percent-encodings: what tells where a path leads.
+/// The text with ASCII in place of its percent-encodings: what tells where a path leads.
 fn decoded(text: &str) -> Cow<'_, str> {
     if !text.contains('%') {
         return Cow::Borrowed(text);
@@ -139,13 +191,12 @@ fn decoded(text: &str) -> Cow<'_, str> {
     let mut rest = text;
     while let Some(at) = rest.find('%') {
         out.push_str(&rest[..at]);
-        let char = match rest.as_bytes().get(at + 1..at + 3) {
-            Some(b"2e" | b"2E") => Some('.'),
-            Some(b"2f" | b"2F") => Some('/'),
-            Some(b"5c" | b"5C") => Some('\\'),
-            Some(b"25") => Some('%'),
-            _ => None,
-        };
+        let digits = rest.get(at + 1..at + 3);
+        let char = digits
+            .filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()))
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok())
+            .filter(u8::is_ascii)
+            .map(char::from);
         out.push(char.unwrap_or('%'));
         rest = &rest[at + if char.is_some() { 3 } else { 1 }..];
     }
@@ -240,6 +291,24 @@ mod tests {
             ("FILE:///{name}", "FILE:///.."),
             ("file:///docs/{name}", "file:///docs/%2Fetc%2Fpasswd"),
             ("file:///docs/{+path}", "file:///docs//etc/passwd"),
+            ("file:///docs{+path}", "file:///docs//etc/passwd"),
+            ("file:///docs{/path}", "file:///docs/%2Fetc%2Fpasswd"),
+            ("file:///docs/{a}/{b}", "file:///docs/x/%2Fetc%2Fpasswd"),
+            ("file:///docs/{a}{b}", "file:///docs/%2Fetc%2Fpasswd"),
+            ("file:///docs/{name}", "file:///docs/%5Cetc"),
+            ("file:///docs/{+path}", "file:///docs/C:/Windows/win.ini"),
+            ("file:///docs/{+path}", "file:///docs/C:%5CWindows"),
+            ("file:///docs/{name}", "file:///docs/%63%3A%5CWindows"),
+            ("file:///docs/{name}", "file:///docs/%2563%253A%255CWindows"),
+            ("file:///docs{+path}", "file:///docs/C:/Windows/win.ini"),
+            (
+                "file:////server/share/{name}",
+                "file:////server/share/%2Fetc",
+            ),
+            (
+                "file:////server/share/{name}",
+                "file:////server/share/..%5Cx",
+            ),
         ] {
             assert!(read(template, uri).is_err(), "{template} {uri}");
         }
@@ -254,6 +323,21 @@ mod tests {
             ("file:///docs/{+path}", "file:///docs/a/b.txt"),
             ("file://{+path}", "file:///home/ada"),
             ("file:///{+path}", "file:////home/ada"),
+            ("file:///{+path}", "file:///C:/Users"),
+            (
+                "file:////server/share/{name}",
+                "file:////server/share/a.txt",
+            ),
+            (
+                "file:///cache/{url}",
+                "file:///cache/https%3A%2F%2Fexample.com",
+            ),
+            ("file:///docs/{+path}", "file:///docs/a//b"),
+            ("file:///docs{+path}", "file:///docs/a.txt"),
+            ("file:///docs{/path*}", "file:///docs/a/b.txt"),
+            ("file:///docs/{a}{+rest}", "file:///docs/a/b"),
+            ("file:///d%C3%B6k/{name}", "file:///d%C3%B6k/%C3%A4"),
+            ("file:///docs/{name}{?path}", "file:///docs/a?path=%2Fetc"),
             ("git://{name}", "git://..%2Fmain..dev"),
         ] {
             assert_eq!(read(template, uri), Ok(()), "{template} {uri}");
