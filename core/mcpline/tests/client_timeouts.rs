@@ -260,3 +260,78 @@ async fn an_error_answers_a_ping_and_a_server_that_leaves_has_left() {
     assert_eq!(lost.kind(), ClientErrorKind::Connection);
     client.close().await;
 }
+
+async fn pinging_often(server: &std::sync::Arc<Scripted>, timeout: Duration) -> Client {
+    Client::builder("host", "1")
+        .configure(|settings| {
+            settings.ping_interval = Some(2 * SECOND);
+            settings.ping_timeout = timeout;
+        })
+        .connect(server.address())
+        .await
+        .expect("connects")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_server_is_pinged_at_the_interval_however_long_an_answer_may_take() {
+    let server = answering(Revision::V2025_11_25, |_| true);
+    let client = pinging_often(&server, 30 * SECOND).await;
+    tokio::time::sleep(21 * SECOND).await;
+    assert_eq!(server.sent("ping").len(), 10);
+    client.close().await;
+    // As an error is an answer, too.
+    let server = Scripted::new(Revision::V2025_11_25, |_, to| match to["method"].as_str() {
+        Some("ping") => vec![scripted::error(to, -32601)],
+        _ => vec![],
+    });
+    let client = pinging_often(&server, 30 * SECOND).await;
+    tokio::time::sleep(21 * SECOND).await;
+    assert_eq!(server.sent("ping").len(), 10);
+    client.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_says_something_needs_to_answer_no_ping() {
+    // One that does one thing at a time, and tells how far it is.
+    let server = Scripted::new(Revision::V2025_11_25, |_, to| match to["method"].as_str() {
+        Some("tools/call") => {
+            let token = &to["params"]["_meta"]["progressToken"];
+            let mut acts = Vec::new();
+            for step in 1..=10 {
+                let params = json!({"progressToken": token, "progress": step});
+                let progress =
+                    json!({"jsonrpc": "2.0", "method": "notifications/progress", "params": params});
+                acts.extend([Act::Work(3 * SECOND), Act::Say(progress)]);
+            }
+            acts.push(result(to, json!({"content": []})));
+            acts
+        }
+        Some("ping") => vec![result(to, json!({}))],
+        _ => vec![],
+    });
+    let client = pinging_often(&server, 4 * SECOND).await;
+    let begun = Instant::now();
+    let options = RequestOptions::new().on_progress(|_| {});
+    let called = client.call_tool_with("t", json!({}), &options).await;
+    called.expect("a result");
+    assert_eq!(begun.elapsed().as_secs(), 30);
+    tokio::time::sleep(60 * SECOND).await;
+    assert!(server.sent("ping").len() > 10);
+    assert_eq!((server.dialled(), server.closed()), (1, 0));
+    client.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn pings_without_a_pause_or_without_time_for_an_answer_are_refused() {
+    let server = answering(Revision::V2025_11_25, |_| true);
+    for (interval, timeout) in [(Duration::ZERO, SECOND), (SECOND, Duration::ZERO)] {
+        let host = Client::builder("host", "1").configure(|settings| {
+            settings.ping_interval = Some(interval);
+            settings.ping_timeout = timeout;
+        });
+        let refused = host.connect(server.address()).await.expect_err("zero");
+        assert_eq!(refused.kind(), ClientErrorKind::Misuse, "{refused}");
+        assert!(refused.to_string().contains("`ping_"), "{refused}");
+    }
+    assert_eq!(server.dialled(), 0);
+}

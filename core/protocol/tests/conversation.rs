@@ -671,6 +671,7 @@ fn a_silent_server_is_pinged_and_one_that_says_something_is_not() {
         // Whatever the server says puts it off.
         let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
         conversation.hear(message(&log), 8 * SECOND);
+        assert_eq!(conversation.sign_of_life(8 * SECOND), None);
         assert_eq!(conversation.poll_deadline(), Some(18 * SECOND));
         assert!(conversation.ping_if_due(|| "ping", 11 * SECOND).is_none());
         let (key, ping) = conversation
@@ -686,12 +687,13 @@ fn a_silent_server_is_pinged_and_one_that_says_something_is_not() {
         let pong = message(&json!({"jsonrpc": "2.0", "id": 7, "result": {}}));
         let heard = conversation.hear(pong, 20 * SECOND);
         assert!(matches!(heard, Heard::Ended("ping", Ok(_))), "{heard:?}");
+        assert_eq!(conversation.sign_of_life(20 * SECOND), None);
         assert_eq!(conversation.poll_deadline(), Some(30 * SECOND));
     }
 }
 
 #[test]
-fn a_ping_without_an_answer_is_given_up_in_its_own_time_whatever_else_is_heard() {
+fn a_ping_without_an_answer_is_given_up_in_its_own_time() {
     let mut conversation = pinged(Revision::V2025_11_25);
     let call = Ask::new("tools/call", None);
     conversation.ask(&call, "caller", SECOND);
@@ -699,8 +701,6 @@ fn a_ping_without_an_answer_is_given_up_in_its_own_time_whatever_else_is_heard()
         .ping_if_due(|| "ping", 11 * SECOND)
         .expect("a ping");
     assert_eq!(conversation.poll_deadline(), Some(15 * SECOND));
-    let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
-    conversation.hear(message(&log), 14 * SECOND);
     assert!(conversation.handle_timeout(14 * SECOND).is_empty());
     let late = conversation.handle_timeout(15 * SECOND);
     let [(late, overdue)] = late.as_slice() else {
@@ -712,4 +712,57 @@ fn a_ping_without_an_answer_is_given_up_in_its_own_time_whatever_else_is_heard()
     // Nothing falls due any more when it is over.
     assert_eq!(conversation.close(), ["caller"]);
     assert_eq!(conversation.poll_deadline(), None);
+}
+
+#[test]
+fn a_ping_in_flight_needs_no_answer_once_the_server_has_said_something() {
+    let mut conversation = pinged(Revision::V2025_11_25);
+    let ping = conversation.ping_if_due(|| "ping", 11 * SECOND);
+    let (key, _) = ping.expect("a ping");
+    let log = json!({"jsonrpc": "2.0", "method": "notifications/message", "params": {}});
+    conversation.hear(message(&log), 14 * SECOND);
+    assert_eq!(conversation.sign_of_life(14 * SECOND), Some(key));
+    assert!(conversation.handle_timeout(15 * SECOND).is_empty());
+    assert_eq!(conversation.poll_deadline(), Some(24 * SECOND));
+    // Its answer comes too late for anybody to wait for it.
+    let pong = message(&json!({"jsonrpc": "2.0", "id": key.number(), "result": {}}));
+    let heard = conversation.hear(pong, 16 * SECOND);
+    assert!(matches!(heard, Heard::Nothing(_)), "{heard:?}");
+}
+
+#[test]
+fn a_ping_that_does_not_get_through_is_sent_again_in_what_is_left_of_its_time() {
+    let mut conversation = pinged(Revision::V2025_11_25);
+    let ping = conversation.ping_if_due(|| "ping", 11 * SECOND);
+    let (first, _) = ping.expect("a ping");
+    assert!(!conversation.ping_missed(CallKey::from_number(first.number() + 1), 11 * SECOND));
+    assert!(conversation.ping_missed(first, 11 * SECOND));
+    assert_eq!(conversation.poll_deadline(), Some(12 * SECOND));
+    let ping = conversation.ping_if_due(|| "another", 12 * SECOND);
+    let (second, message) = ping.expect("a ping");
+    let sent = json!({"jsonrpc": "2.0", "id": first.number() + 1, "method": "ping"});
+    assert_eq!(json_of(&message), sent);
+    assert!(conversation.is_ping(second) && !conversation.is_ping(first));
+    assert!(!conversation.ping_missed(first, 12 * SECOND));
+    // The time of the first holds for all of them.
+    assert_eq!(conversation.poll_deadline(), Some(15 * SECOND));
+    assert!(conversation.ping_missed(second, 14 * SECOND + SECOND / 2));
+    let late = conversation.handle_timeout(15 * SECOND);
+    let [(late, overdue)] = late.as_slice() else {
+        panic!("{late:?}");
+    };
+    assert_eq!((*late, overdue.handle), (second, "ping"));
+    let (waited, in_all) = (PINGS.timeout, true);
+    assert_eq!(overdue.error, CallError::TimedOut { waited, in_all });
+}
+
+#[test]
+fn nothing_is_pinged_once_that_has_been_ended() {
+    let mut conversation = pinged(Revision::V2025_11_25);
+    let ping = conversation.ping_if_due(|| "ping", 11 * SECOND);
+    let (key, _) = ping.expect("a ping");
+    assert_eq!(conversation.stop_pings(), Some(key));
+    assert_eq!(conversation.poll_deadline(), None);
+    assert!(!conversation.is_ping(key));
+    assert!(conversation.ping_if_due(|| "ping", 60 * SECOND).is_none());
 }

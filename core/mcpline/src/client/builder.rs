@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::vocabulary::meta::is_extension_identifier;
@@ -206,7 +207,7 @@ impl ClientBuilder {
     /// # Errors
     ///
     /// [`ClientError`]: the server can't be reached, or speaks nothing that the client may speak; an extension's
-    /// identifier has no prefix.
+    /// identifier has no prefix; `ping_interval` or `ping_timeout` is zero.
     ///
     /// # Panics
     ///
@@ -220,6 +221,16 @@ impl ClientBuilder {
             return Err(ClientError::Misuse(format!(
                 "an extension is named as com.example/search is, not {unusable:?}"
             )));
+        }
+        for (name, time) in [
+            ("ping_interval", self.settings.ping_interval),
+            ("ping_timeout", Some(self.settings.ping_timeout)),
+        ] {
+            if time == Some(Duration::ZERO) {
+                return Err(ClientError::Misuse(format!(
+                    "`{name}` must be more than zero"
+                )));
+            }
         }
         let dialler = address.into().into_dialler()?;
         let inner = Inner::new(self.info, self.settings, self.handlers, dialler);

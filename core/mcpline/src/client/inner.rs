@@ -277,6 +277,7 @@ impl Inner {
             };
             current.why = Some((error.clone(), clock::now()));
         }
+        session.stop_pings();
         tracing::debug!("the connection was lost: {error}");
         // Somebody listens: come back at once, not only with the next request.
         if self.listening.wants(self) && self.settings.reconnect.attempts > 0 {

@@ -58,6 +58,8 @@ pub(super) struct Session {
     pub(super) opened: Opened,
     pub(super) link: Arc<dyn Link>,
     state: Mutex<State>,
+    /// Whether the server was pinged in the beginning.
+    pings: bool,
     client: Weak<Inner>,
     timers: Arc<Timers>,
     alarm: Alarm,
@@ -94,6 +96,7 @@ impl Session {
                 answered: false,
                 answering: Vec::new(),
             }),
+            pings: first_ping.is_some(),
             client: Arc::downgrade(client),
             timers: client.timers.clone(),
             alarm: Alarm::default(),
@@ -306,6 +309,7 @@ impl Session {
             // The end of a subscription shows no server that works: it may be all that one does before it leaves again.
             state.answered |=
                 matches!(&heard, Heard::Ended(waiter, _) if waiter.acknowledged.is_none());
+            self.sign_of_life(state, course);
             heard
         };
         if let Some(number) = elsewhere.and_then(|id| u64::try_from(id).ok())
@@ -328,8 +332,39 @@ impl Session {
             let heard = self.lock().conversation.hear_unreadable(one, None);
             self.follow(heard);
         }
-        let heard = self.lock().conversation.hear_unreadable(error, course);
+        let heard = {
+            let mut state = self.lock();
+            let heard = state.conversation.hear_unreadable(error, course);
+            self.sign_of_life(state, course);
+            heard
+        };
         self.follow(heard);
+    }
+
+    /// The server said something, on the stream of `course` if on one: nothing more shows that it is there.
+    fn sign_of_life(&self, mut state: MutexGuard<'_, State>, course: Option<CallKey>) {
+        if !self.pings {
+            return;
+        }
+        let needless = state.conversation.sign_of_life(clock::now());
+        let next = state.conversation.next_ping();
+        drop(state);
+        self.schedule(next);
+        if let Some(key) = needless.filter(|key| course != Some(*key)) {
+            self.link.abandon(key.number());
+        }
+    }
+
+    /// The server is pinged no more: another conversation takes the place of this one, which may yet hear the answers that
+    /// are due.
+    pub(super) fn stop_pings(&self) {
+        if !self.pings {
+            return;
+        }
+        let needless = self.lock().conversation.stop_pings();
+        if let Some(key) = needless {
+            self.link.abandon(key.number());
+        }
     }
 
     fn follow(&self, heard: Heard<Waiter>) {
@@ -456,8 +491,18 @@ impl Session {
 
     /// The request can have no answer.
     fn fail(&self, key: CallKey, mut error: ClientError) {
-        let (waiter, is_ping) = {
+        let (waiter, is_ping, next_ping) = {
             let mut state = self.lock();
+            // Over HTTP each message takes a way of its own: that one is lost says nothing yet.
+            if error.kind() == ClientErrorKind::Connection
+                && error != ClientError::SessionLost
+                && state.conversation.ping_missed(key, clock::now())
+            {
+                let next = state.conversation.next_ping();
+                drop(state);
+                tracing::debug!("a ping failed, and is sent again: {error}");
+                return self.schedule(next);
+            }
             // It may have come with an HTTP status.
             if let Some(rpc) = error.rpc()
                 && let Err(reason) = state.conversation.url_elicitation_required(rpc)
@@ -465,12 +510,14 @@ impl Session {
                 error = ClientError::Invalid { reason };
             }
             let waiter = state.conversation.drop_call(key);
-            (waiter, state.conversation.is_ping(key))
+            let is_ping = state.conversation.is_ping(key);
+            (waiter, is_ping, state.conversation.next_ping())
         };
         let Some(waiter) = waiter else {
             return;
         };
         if is_ping {
+            self.schedule(next_ping);
             self.fail_ping(&error);
         }
         // Whoever waited may be gone.
@@ -478,7 +525,8 @@ impl Session {
     }
 
     /// A periodic ping has no answer (`basic/utilities/ping`): the connection has failed, unless it was answered in a way
-    /// that only a server which is there can answer.
+    /// that only a server which is there can answer. What became of other requests is not known then, whatever became of the
+    /// ping.
     fn fail_ping(&self, error: &ClientError) {
         tracing::warn!("a ping failed: {error}");
         match error {
@@ -486,7 +534,13 @@ impl Session {
                 let lost = format!("a ping failed: {error}");
                 self.end_connection(&ClientError::lost(lost));
             }
-            error if error.kind() == ClientErrorKind::Connection => self.end_connection(error),
+            ClientError::SessionLost => {
+                if let (Some(client), Some(session)) = (self.client.upgrade(), self.this.upgrade())
+                {
+                    // Only new requests move: what is still running there may yet be answered.
+                    client.lost(&session, error);
+                }
+            }
             _ => {}
         }
     }

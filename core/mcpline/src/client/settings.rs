@@ -22,12 +22,14 @@ pub struct ClientSettings {
     pub timeouts: CallTimeouts,
     /// After how much silence the server is pinged (2024-11-05 to 2025-11-25, `basic/utilities/ping`); never by default,
     /// because a connection that is lost is mostly noticed by itself. A ping that has no answer within
-    /// [`ping_timeout`](Self::ping_timeout) is logged, and ends the connection as if it had been lost: requests in flight
-    /// fail with [`ClientError::ConnectionLost`](super::ClientError::ConnectionLost), and [`reconnect`](Self::reconnect)
-    /// holds. On 2026-07-28 there is no `ping`, and nothing is sent.
+    /// [`ping_timeout`](Self::ping_timeout) is logged, and ends the connection as if it had been lost, unless the server says
+    /// something else meanwhile: requests in flight fail with
+    /// [`ClientError::ConnectionLost`](super::ClientError::ConnectionLost), and [`reconnect`](Self::reconnect) holds. Over
+    /// HTTP a ping that does not get through is sent again in this time. On 2026-07-28 there is no `ping`, and nothing is
+    /// sent. Zero is refused.
     pub ping_interval: Option<Duration>,
     /// How long the answer to such a ping may take: 30 s by default, as long as an opening's. A server that computes
-    /// without reading meanwhile answers no ping either.
+    /// without reading meanwhile answers no ping either. Zero is refused.
     pub ping_timeout: Duration,
     /// How often a server may ask for input in the course of one request. 10 by default: what asks more is not
     /// asking, but going round in circles.

@@ -5,6 +5,7 @@
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline::Revision;
@@ -16,6 +17,8 @@ use tokio::sync::mpsc;
 pub(crate) enum Act {
     Say(Value),
     Leave,
+    /// Reads nothing for so long.
+    Work(Duration),
 }
 
 type Script = dyn Fn(usize, &Value) -> Vec<Act> + Send + Sync;
@@ -129,6 +132,7 @@ impl Dial for To {
                             let _ = answers.send(said.to_string().into()).await;
                         }
                         Act::Leave => return,
+                        Act::Work(time) => tokio::time::sleep(time).await,
                     }
                 }
             }

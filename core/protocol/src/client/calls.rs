@@ -247,6 +247,16 @@ impl<H> Calls<H> {
         Outcome::Progress(key, progress)
     }
 
+    /// Enters a request anew that did not reach the server, in what is left of its time: its new key.
+    pub(super) fn renew(&mut self, key: CallKey) -> Option<CallKey> {
+        let entry = self.take(key)?;
+        let (key, deadline) = (CallKey(self.next), entry.deadline());
+        self.next += 1;
+        self.open.insert(key, entry);
+        self.schedule(key, deadline);
+        Some(key)
+    }
+
     /// Gives a request up; returns the driver's handle to it, and what tells the server. `None` if it has ended.
     pub fn cancel(&mut self, key: CallKey, reason: &str) -> Option<(H, Vec<u8>)> {
         let entry = self.take(key)?;

@@ -216,7 +216,8 @@ impl<H> Conversation<H> {
         message
     }
 
-    /// Has the server pinged when it is silent, from now on. Revisions without `ping` have none.
+    /// Has the server pinged when it is silent, from now on; the driver says when it is not
+    /// ([`Conversation::sign_of_life`]). Revisions without `ping` have none.
     pub fn start_pings(&mut self, times: PingTimes, now: Duration) {
         if self.revision.features().ping {
             self.pings = Some(Pings::new(times, now));
@@ -233,15 +234,44 @@ impl<H> Conversation<H> {
         if self.next_ping()? > now {
             return None;
         }
-        let ask = Ask {
-            timeouts: self.pings.as_ref()?.times.call(),
-            ..Ask::new("ping", None)
-        };
-        let (key, message) = self.ask(&ask, handle(), now);
-        if let Some(pings) = &mut self.pings {
-            pings.sent(key, now);
-        }
+        let pings = self.pings.as_mut()?;
+        let renewed = pings.latest.and_then(|key| self.calls.renew(key));
+        let key =
+            renewed.unwrap_or_else(|| self.calls.begin(handle(), pings.times.call(), false, now));
+        pings.sent(key, now);
+        let mut message = Vec::new();
+        encode::request(&mut message, &key.id(), "ping", None);
         Some((key, message))
+    }
+
+    /// The server has said something, whatever it is: the next ping is put off, and one in flight needs no answer any more.
+    /// Returns the key of that one, which is none of the requests in flight from now on.
+    pub fn sign_of_life(&mut self, now: Duration) -> Option<CallKey> {
+        let pings = self.pings.as_mut()?;
+        pings.heard(now);
+        let key = pings.latest?;
+        self.calls.remove(key).map(|_| key)
+    }
+
+    /// This ping did not reach the server, or its answer was lost on the way: another one is due in what is left of its time.
+    /// Says whether this is a ping in flight.
+    pub fn ping_missed(&mut self, key: CallKey, now: Duration) -> bool {
+        let Some(pings) = self
+            .pings
+            .as_mut()
+            .filter(|pings| pings.latest == Some(key) && self.calls.get(key).is_some())
+        else {
+            return false;
+        };
+        self.calls.release(key, now);
+        pings.missed(now);
+        true
+    }
+
+    /// Ends the pinging; returns the key of the ping in flight, which is none of the requests in flight from now on.
+    pub fn stop_pings(&mut self) -> Option<CallKey> {
+        let key = self.pings.take()?.latest?;
+        self.calls.remove(key).map(|_| key)
     }
 
     /// Whether this is the latest periodic ping.
@@ -250,20 +280,21 @@ impl<H> Conversation<H> {
         pings.is_some_and(|pings| pings.latest == Some(key))
     }
 
-    fn next_ping(&self) -> Option<Duration> {
+    /// When [`Conversation::ping_if_due`] has something to do.
+    pub fn next_ping(&self) -> Option<Duration> {
         let pings = self.pings.as_ref()?;
         let in_flight = pings
             .latest
             .is_some_and(|key| self.calls.get(key).is_some());
-        let due = (!in_flight).then(|| pings.due());
+        let due = match in_flight {
+            true => pings.again,
+            false => Some(pings.due()),
+        };
         due.filter(|due| *due != Duration::MAX)
     }
 
     /// Takes in a message.
     pub fn hear(&mut self, message: Message, now: Duration) -> Heard<H> {
-        if let Some(pings) = &mut self.pings {
-            pings.heard(now);
-        }
         match message {
             Message::Response(response) => {
                 let outcome = self.calls.answered(response.id.as_ref(), response.outcome);

@@ -5,6 +5,9 @@ use std::time::Duration;
 
 use super::calls::{CallKey, CallTimeouts};
 
+/// How often a ping that does not reach the server is sent in its time, if not more often.
+const ATTEMPTS: u32 = 4;
+
 /// How a client pings its server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PingTimes {
@@ -31,6 +34,8 @@ pub(super) struct Pings {
     since: Duration,
     /// The latest ping, whether or not it has ended.
     pub(super) latest: Option<CallKey>,
+    /// When it is sent again, if it did not reach the server.
+    pub(super) again: Option<Duration>,
 }
 
 impl Pings {
@@ -39,18 +44,27 @@ impl Pings {
             times,
             since: now,
             latest: None,
+            again: None,
         }
     }
 
     /// The server sent something, whatever it is.
     pub(super) fn heard(&mut self, now: Duration) {
         self.since = now;
+        self.again = None;
     }
 
     /// A ping is sent.
     pub(super) fn sent(&mut self, key: CallKey, now: Duration) {
         self.since = now;
         self.latest = Some(key);
+        self.again = None;
+    }
+
+    /// The latest ping did not reach the server.
+    pub(super) fn missed(&mut self, now: Duration) {
+        let pause = self.times.interval.min(self.times.timeout / ATTEMPTS);
+        self.again = Some(now.saturating_add(pause));
     }
 
     /// When the next one is due, unless one is in flight.

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc};
+use tokio::task::AbortHandle;
 
 use super::guarded;
 
@@ -46,6 +47,7 @@ pub(super) type Reply = Vec<Step>;
 pub(super) struct Peer {
     pub(super) address: SocketAddr,
     seen: mpsc::UnboundedReceiver<Seen>,
+    accepting: AbortHandle,
 }
 
 impl Peer {
@@ -55,7 +57,7 @@ impl Peer {
         let address = listener.local_addr().expect("an address");
         let (sender, seen) = mpsc::unbounded_channel();
         let script = Arc::new(Mutex::new((0, script)));
-        tokio::spawn(async move {
+        let accepting = tokio::spawn(async move {
             let mut connections = 0;
             while let Ok((stream, _)) = listener.accept().await {
                 let (script, sender) = (script.clone(), sender.clone());
@@ -73,7 +75,11 @@ impl Peer {
                 tokio::spawn(serve(stream, answer));
             }
         });
-        Self { address, seen }
+        Self {
+            address,
+            seen,
+            accepting: accepting.abort_handle(),
+        }
     }
 
     /// A server that gives every request the same bytes.
@@ -84,6 +90,11 @@ impl Peer {
 
     pub(super) fn url(&self) -> String {
         format!("http://{}/mcp", self.address)
+    }
+
+    /// Takes no more connections.
+    pub(super) fn refuse(&self) {
+        self.accepting.abort();
     }
 
     /// The next request that arrived.

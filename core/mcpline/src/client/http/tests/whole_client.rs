@@ -226,3 +226,175 @@ async fn a_session_whose_ping_has_no_answer_is_ended_and_another_one_begun() {
     let last = of("tools/list").pop().expect("a request");
     assert_ne!(last, Some("0".to_owned()));
 }
+
+/// A server with sessions whose pings and calls are answered as `script` says, which gets the session's number. That of
+/// other requests it says itself.
+async fn with_sessions(
+    mut script: impl FnMut(usize, &Seen) -> Option<Reply> + Send + 'static,
+) -> Peer {
+    let mut sessions = 0;
+    Peer::new(move |_, seen| {
+        let session = seen.header("mcp-session-id");
+        let session = session.and_then(|session| session.parse().ok());
+        if let Some(reply) = session.and_then(|session| script(session, seen)) {
+            return reply;
+        }
+        match method(seen).as_str() {
+            "server/discover" | "DELETE" => status(StatusCode::NOT_FOUND),
+            "initialize" => {
+                let Some(Step::Send(answer)) = handshake(seen).pop() else {
+                    unreachable!("it is sent");
+                };
+                let answer = String::from_utf8(answer).expect("UTF-8");
+                let (status, rest) = answer.split_once("\r\n").expect("a head");
+                let answer = format!("{status}\r\nmcp-session-id: {sessions}\r\n{rest}");
+                sessions += 1;
+                vec![Step::Send(answer.into_bytes())]
+            }
+            "notifications/initialized" => status(StatusCode::ACCEPTED),
+            "GET" => status(StatusCode::METHOD_NOT_ALLOWED),
+            "tools/call" => reply(seen, &json!({"content": []})),
+            _ => reply(seen, &json!({"tools": []})),
+        }
+    })
+    .await
+}
+
+async fn connect_pinging(peer: &Peer, timeout: Duration) -> Client {
+    connect_with(&peer.url(), |settings| {
+        settings.ping_interval = Some(Duration::from_millis(20));
+        settings.ping_timeout = timeout;
+    })
+    .await
+}
+
+#[runtimes::test]
+async fn a_ping_that_finds_the_session_lost_leaves_calls_in_flight_alone() {
+    let (called, done) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let (is_called, is_done) = (called.clone(), done.clone());
+    let gone = Arc::new(AtomicBool::new(false));
+    let is_gone = gone.clone();
+    let mut peer = with_sessions(move |session, seen| match method(seen).as_str() {
+        "tools/call" if session == 0 => {
+            is_called.notify_one();
+            is_gone.store(true, Ordering::SeqCst);
+            let mut acts = vec![Step::Wait(is_done.clone())];
+            acts.extend(reply(seen, &json!({"content": []})));
+            Some(acts)
+        }
+        "ping" if session == 0 && is_gone.load(Ordering::SeqCst) => {
+            Some(status(StatusCode::NOT_FOUND))
+        }
+        _ => None,
+    })
+    .await;
+    // Who listens comes back at once.
+    let host = Client::builder("host", "1")
+        .configure(|settings| {
+            settings.ping_interval = Some(Duration::from_millis(20));
+            settings.ping_timeout = GUARD;
+        })
+        .on_notification(|_| {});
+    let connecting = host.connect(Address::Url(peer.url(), settings()));
+    let client = guarded(connecting).await.expect("connects");
+    let call = tokio::spawn({
+        let client = client.clone();
+        async move { client.call_tool("t", json!({})).await }
+    });
+    guarded(called.notified()).await;
+    let mut seen = Vec::new();
+    let of = |seen: &[Seen], name: &str| {
+        let with = seen.iter().filter(|seen| method(seen) == name);
+        with.filter(|seen| name == "initialize" || seen.header("mcp-session-id") == Some("0"))
+            .count()
+    };
+    while of(&seen, "initialize") < 2 {
+        seen.push(peer.seen().await);
+    }
+    // Whoever is gone is pinged no more, unlike the session that came after.
+    let pings = of(&seen, "ping");
+    let all = |seen: &[Seen]| seen.iter().filter(|seen| method(seen) == "ping").count();
+    while all(&seen) < pings + 3 {
+        seen.push(peer.seen().await);
+    }
+    assert_eq!(of(&seen, "ping"), pings);
+    let calls = seen.iter().filter(|seen| method(seen) == "tools/call");
+    assert_eq!(calls.count(), 1);
+    done.notify_one();
+    guarded(call).await.expect("no panic").expect("a result");
+    client.close().await;
+}
+
+#[runtimes::test]
+async fn a_server_that_pings_do_not_reach_leaves_the_outcome_of_calls_unknown() {
+    let (called, gone) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+    let is_called = called.clone();
+    let mut peer = with_sessions(move |_, seen| {
+        // No connection is kept, so that each message needs one of its own.
+        match method(seen).as_str() {
+            "tools/call" => {
+                is_called.notify_one();
+                Some(vec![Step::Silence(gone.clone())])
+            }
+            "ping" => Some(vec![Step::Close]),
+            "notifications/initialized" => Some(vec![
+                Step::Send(answer("202 Accepted", &[("connection", "close")], "")),
+                Step::Close,
+            ]),
+            "GET" => Some(vec![
+                Step::Send(answer(
+                    "405 Method Not Allowed",
+                    &[("connection", "close")],
+                    "",
+                )),
+                Step::Close,
+            ]),
+            _ => None,
+        }
+    })
+    .await;
+    let client = connect_pinging(&peer, Duration::from_millis(500)).await;
+    let call = tokio::spawn({
+        let client = client.clone();
+        async move { client.call_tool("t", json!({})).await }
+    });
+    guarded(called.notified()).await;
+    peer.refuse();
+    let lost = guarded(call).await.expect("no panic");
+    let lost = lost.expect_err("the server is gone");
+    assert!(lost.is_outcome_unknown(), "{lost:?}");
+    let calls = peer
+        .rest()
+        .into_iter()
+        .filter(|seen| method(seen) == "tools/call");
+    assert_eq!(calls.count(), 1);
+    client.close().await;
+}
+
+#[runtimes::test]
+async fn a_ping_that_is_lost_on_its_way_is_sent_again_and_ends_nothing() {
+    let (answered, mut pings) = (Arc::new(Notify::new()), 0);
+    let mut peer = with_sessions(move |_, seen| match method(seen).as_str() {
+        "tools/call" => {
+            let mut acts = vec![Step::Wait(answered.clone())];
+            acts.extend(reply(seen, &json!({"content": []})));
+            Some(acts)
+        }
+        "ping" => {
+            pings += 1;
+            if pings <= 5 {
+                return Some(vec![Step::Reset]);
+            }
+            answered.notify_one();
+            None
+        }
+        _ => None,
+    })
+    .await;
+    let client = connect_pinging(&peer, GUARD).await;
+    let called = guarded(client.call_tool("t", json!({}))).await;
+    called.expect("a result");
+    let opened = openings(&mut peer);
+    assert_eq!(opened, ["server/discover", "initialize"]);
+    client.close().await;
+}
