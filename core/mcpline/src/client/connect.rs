@@ -24,11 +24,12 @@ struct Dialled {
     reports: mpsc::UnboundedReceiver<Report>,
 }
 
-/// Opens a conversation. `remembered` is what the server spoke the last time.
+/// Opens a conversation; says also whether the era that it is of is certain to be the server's latest. `remembered` is what
+/// the server spoke the last time.
 pub(super) async fn open(
     client: &Arc<Inner>,
     remembered: Option<Era>,
-) -> Result<Arc<Session>, ClientError> {
+) -> Result<(Arc<Session>, bool), ClientError> {
     let plan = Plan {
         revisions: client.settings.revisions.clone(),
         remembered,
@@ -79,7 +80,10 @@ pub(super) async fn open(
                 driver.endpoint = driver.why.take();
                 driver.redial(client, true).await?
             }
-            Step::Opened(opened) => return Ok(driver.opened(*opened, client)),
+            Step::Opened(opened) => {
+                let is_certain = !driver.opening.is_era_uncertain();
+                return Ok((driver.opened(*opened, client), is_certain));
+            }
             Step::Failed(error) => {
                 driver.dialled.link.close().await;
                 return Err(driver.explain(error));

@@ -172,8 +172,10 @@ impl Inner {
             connect::open(&this, first).await
         });
         match opening.await.ok_or(ClientError::Closed)? {
-            Ok(session) => {
-                self.remember(server, first, session.revision().era());
+            Ok((session, is_certain)) => {
+                let found = session.revision().era();
+                let server = server.filter(|_| is_certain || found == Era::Modern);
+                self.remember(server, first, found);
                 self.enter(session).await
             }
             Err(error) => {

@@ -248,6 +248,18 @@ impl Opening {
         &self.attempts
     }
 
+    /// Whether a probe failed in a way that says nothing of what the server speaks: it was slow, busy, broken or gone.
+    pub fn is_era_uncertain(&self) -> bool {
+        let mut probes = self.attempts.iter().filter(|one| one.method == DISCOVER);
+        probes.any(|probe| match probe.error {
+            OpenError::TimedOut { .. } | OpenError::Gone { .. } => true,
+            OpenError::Http { status, .. } => {
+                matches!(status, 408 | 425 | 429) || !(400..500).contains(&status)
+            }
+            _ => false,
+        })
+    }
+
     /// The first request, or the first after [`Step::Reconnect`] or [`Step::UsePair`].
     pub fn start(&mut self, now: Duration) -> Step {
         let first = self.plan.remembered.unwrap_or(Era::Modern);

@@ -398,3 +398,34 @@ async fn a_ping_that_is_lost_on_its_way_is_sent_again_and_ends_nothing() {
     assert_eq!(opened, ["server/discover", "initialize"]);
     client.close().await;
 }
+
+#[runtimes::test]
+async fn a_server_that_was_only_slow_busy_or_away_is_probed_again_by_the_next_client() {
+    let gone = Arc::new(Notify::new());
+    let failures: [fn(&Arc<Notify>) -> Reply; 6] = [
+        |_| status(StatusCode::SERVICE_UNAVAILABLE),
+        |_| status(StatusCode::TOO_MANY_REQUESTS),
+        |_| status(StatusCode::REQUEST_TIMEOUT),
+        |_| status(StatusCode::TOO_EARLY),
+        |_| vec![Step::Close],
+        |gone| vec![Step::Silence(gone.clone())],
+    ];
+    for (case, failure) in failures.into_iter().enumerate() {
+        let gone = gone.clone();
+        let mut peer = Peer::new(move |_, seen| match method(seen).as_str() {
+            "server/discover" => failure(&gone),
+            "initialize" => handshake(seen),
+            "notifications/initialized" => status(StatusCode::ACCEPTED),
+            _ => status(StatusCode::METHOD_NOT_ALLOWED),
+        })
+        .await;
+        for client in 0..2 {
+            let hasty = |settings: &mut ClientSettings| {
+                settings.open_timeouts.probe = Duration::from_millis(100);
+            };
+            connect_with(&peer.url(), hasty).await.close().await;
+            let openings = openings(&mut peer);
+            assert_eq!(openings[0], "server/discover", "client {client} of {case}");
+        }
+    }
+}
