@@ -11,13 +11,13 @@ use serde_json::Value;
 use crate::checks;
 use crate::error::RpcError;
 use crate::limits::{MAX_INLINE_DECODED_BYTES, MAX_INLINE_SCHEMA_BYTES};
-use crate::schema::CompiledSchema;
+use crate::schema::{CompiledSchema, SchemaError};
 use crate::vocabulary::{JsonObject, SamplingContent};
 use crate::wire::Raw;
 
 /// Checks what a question has to be for its host to answer it: the messages of `sampling/createMessage`
-/// (`client/sampling`, message content constraints and error handling), and the schema that the content of an
-/// accepted form has to match.
+/// (`client/sampling`, message content constraints and error handling), and that a form has a schema, of a dialect that
+/// is known (`basic`, JSON Schema usage).
 ///
 /// # Errors
 /// -32602, with the place in the parameters.
@@ -35,7 +35,13 @@ pub fn check_content(
             check_messages(&params)
         }
         "elicitation/create" => match form_schema(params) {
-            Some(schema) => compiled(&schema, interrupt)?.map(drop),
+            Some(schema) => match compiled(&schema, interrupt)? {
+                Err(unusable @ (SchemaError::NotASchema | SchemaError::Dialect(_))) => {
+                    Err(invalid_schema(&unusable))
+                }
+                // A host can show a form whose schema is slightly off, and its server knows what it means.
+                Ok(_) | Err(_) => Ok(()),
+            },
             None => Ok(()),
         },
         _ => Ok(()),
@@ -46,8 +52,9 @@ pub fn check_content(
 /// The answer of a host to a question, as it may be sent.
 ///
 /// The content of an accepted form gets the defaults that the schema has for fields that it leaves out (2025-11-25,
-/// `client/elicitation`, requested schema), and has to match the schema then. Every other answer to an elicitation is sent
-/// without content (`schema`, ElicitResult). The blocks of an answer to `sampling/createMessage` are those of a message.
+/// `client/elicitation`, requested schema), and has to match the schema, with them or without. If the schema is none that
+/// anything can be held against, that is left to the server. Every other answer to an elicitation is sent without content
+/// (`schema`, ElicitResult). The blocks of an answer to `sampling/createMessage` are those of a message.
 ///
 /// # Errors
 /// What is wrong with the answer, and where. Nothing that the user entered is repeated.
@@ -109,20 +116,37 @@ fn fit_elicited(
     let Some(schema) = form_schema(params) else {
         return Some(Ok(written(&members, answer)));
     };
-    let compiled = match compiled(&schema, interrupt)? {
-        Ok(compiled) => compiled,
-        Err(reason) => return Some(Err(reason)),
-    };
+    let compiled = compiled(&schema, interrupt)?;
+    let given = content.clone();
     let properties = schema.member("properties");
     for (name, field) in properties.iter().filter_map(Raw::members).flatten() {
         if !content.contains_key(&*name)
             && let Some(default) = field.member("default")
+            // What generators write for a field without one.
+            && !default.is_null()
             && let Ok(default) = default.decode()
         {
             content.insert(name.into_owned(), default);
         }
     }
-    let content = match Raw::from_serialize(&content) {
+    let Ok(compiled) = compiled else {
+        return Some(Ok(written(&members, answer)));
+    };
+    let mut outcome = matches(&compiled, content, interrupt)?;
+    // A default that the server's own schema forbids is not the user's mistake.
+    if outcome.is_err() && *content != given {
+        *content = given;
+        outcome = matches(&compiled, content, interrupt)?;
+    }
+    Some(outcome.map(|()| written(&members, answer)))
+}
+
+fn matches(
+    compiled: &CompiledSchema,
+    content: &JsonObject,
+    interrupt: Option<&AtomicBool>,
+) -> Option<Result<(), String>> {
+    let content = match Raw::from_serialize(content) {
         Ok(content) => content,
         Err(error) => return Some(Err(error.to_string())),
     };
@@ -130,12 +154,11 @@ fn fit_elicited(
         None => compiled.validate_inline(&content)?,
         Some(_) => compiled.validate_until(&content, interrupt),
     };
-    Some(match outcome {
-        Ok(()) => Ok(written(&members, answer)),
-        Err(violation) => Err(format!(
-            "`content` does not match `requestedSchema`: {violation}"
-        )),
-    })
+    Some(
+        outcome.map_err(|violation| {
+            format!("`content` does not match `requestedSchema`: {violation}")
+        }),
+    )
 }
 
 /// What was changed, or the answer as it was given if that can't be written.
@@ -159,20 +182,24 @@ fn form_schema(params: Option<&Raw>) -> Option<Raw> {
 fn compiled(
     schema: &Raw,
     interrupt: Option<&AtomicBool>,
-) -> Option<Result<CompiledSchema, String>> {
+) -> Option<Result<CompiledSchema, SchemaError>> {
     if interrupt.is_none() && schema.as_bytes().len() > MAX_INLINE_SCHEMA_BYTES {
         return None;
     }
-    let invalid = |reason: &dyn std::fmt::Display| format!("`requestedSchema`: {reason}");
-    let decoded: Value = match schema.decode() {
-        Ok(decoded) => decoded,
-        Err(error) => return Some(Err(invalid(&error))),
+    let Ok(decoded) = schema.decode::<Value>() else {
+        return Some(Err(SchemaError::NotASchema));
     };
-    let compiled = match interrupt {
-        None => CompiledSchema::compile_inline(&decoded)?,
-        Some(_) => CompiledSchema::compile_until(&decoded, interrupt),
-    };
-    Some(compiled.map_err(|error| invalid(&error)))
+    if !decoded.is_object() {
+        return Some(Err(SchemaError::NotASchema));
+    }
+    match interrupt {
+        None => CompiledSchema::compile_inline(&decoded),
+        Some(_) => Some(CompiledSchema::compile_until(&decoded, interrupt)),
+    }
+}
+
+fn invalid_schema(reason: &SchemaError) -> String {
+    format!("`requestedSchema`: {reason}")
 }
 
 fn check_messages(params: &Raw) -> Result<(), String> {
@@ -283,10 +310,51 @@ mod tests {
         let sent =
             json!({"action": "accept", "content": {"name": "Ada", "age": 18}, "_meta": {"x": 1}});
         assert_eq!(fitted("elicitation/create", &form(), &answer), Ok(sent));
-        let mut odd = form();
-        odd["requestedSchema"]["properties"]["age"]["default"] = json!("old");
-        let reason = fitted("elicitation/create", &odd, &answer).expect_err("its default");
-        assert!(reason.contains("/age"), "{reason}");
+    }
+
+    #[test]
+    fn defaults_that_break_their_schema_are_not_the_users_mistake() {
+        let answer = json!({"action": "accept", "content": {"name": "Ada"}});
+        for (field, default) in [
+            (json!({"type": "string"}), Value::Null),
+            (json!({"type": "string", "minLength": 1}), json!("")),
+            (
+                json!({"type": "string", "enum": ["good", "bad"]}),
+                json!(""),
+            ),
+            (json!({"type": "integer"}), json!("old")),
+        ] {
+            let mut form = form();
+            let schema = &mut form["requestedSchema"];
+            schema["required"] = json!(["name"]);
+            schema["properties"]["age"] = json!({"type": "integer"});
+            schema["properties"]["odd"] = field;
+            schema["properties"]["odd"]["default"] = default;
+            assert_eq!(
+                fitted("elicitation/create", &form, &answer),
+                Ok(answer.clone())
+            );
+            let wrong = json!({"action": "accept", "content": {"name": "A"}});
+            fitted("elicitation/create", &form, &wrong).expect_err("the user's mistake");
+        }
+    }
+
+    #[test]
+    fn a_form_whose_schema_is_slightly_off_is_asked_and_answered() {
+        for odd in [
+            json!({"type": "string", "required": true}),
+            json!({"type": "string", "description": null, "default": "x"}),
+            json!({"type": "text"}),
+        ] {
+            let asked = json!({"message": "?", "requestedSchema": {
+                "type": "object", "properties": {"odd": odd}}});
+            assert_eq!(checked("elicitation/create", &asked), Ok(()), "{odd}");
+            let answer = json!({"action": "accept", "content": {"odd": "y"}});
+            assert_eq!(
+                fitted("elicitation/create", &asked, &answer),
+                Ok(answer.clone())
+            );
+        }
     }
 
     #[test]
@@ -319,10 +387,7 @@ mod tests {
     fn a_form_without_a_usable_schema_is_not_asked() {
         for (schema, named) in [
             (json!(["a"]), "object"),
-            (
-                json!({"type": "object", "properties": {"a": {"type": "text"}}}),
-                "type",
-            ),
+            (json!(true), "object"),
             (
                 json!({"$schema": "https://schemas.example/draft-99", "type": "object"}),
                 "draft-99",
