@@ -226,8 +226,6 @@ pub struct Features {
     pub meta_server_info: bool,
     /// Experimental tasks: `tasks/*` methods and `execution` of a tool.
     pub tasks: bool,
-    /// The `extensions` capability of both sides.
-    pub extensions: bool,
 
     /// Tool annotations (`readOnlyHint`, …).
     pub tool_annotations: bool,
@@ -311,7 +309,6 @@ const V2024_11_05: Features = Features {
     cache_hints: false,
     meta_server_info: false,
     tasks: false,
-    extensions: false,
     tool_annotations: false,
     titles: false,
     icons: false,
@@ -404,7 +401,6 @@ const V2026_07_28: Features = Features {
     cache_hints: true,
     meta_server_info: true,
     tasks: false,
-    extensions: true,
     structured_content: StructuredContent::Any,
     param_headers: true,
     elicitation_complete: false,

@@ -147,16 +147,6 @@ fn properties_exist_where_the_table_says() {
                 defines(&all, "InputRequiredResult"),
                 features.mrtr,
             ),
-            (
-                "extensions",
-                has("ClientCapabilities", "extensions"),
-                features.extensions,
-            ),
-            (
-                "extensions",
-                has("ServerCapabilities", "extensions"),
-                features.extensions,
-            ),
             ("tasks", has("ServerCapabilities", "tasks"), features.tasks),
             ("tool execution", has("Tool", "execution"), features.tasks),
             (

@@ -166,9 +166,6 @@ pub fn server_capabilities(
     if !features.tasks && capabilities.tasks.is_some() {
         adapted.to_mut().tasks = None;
     }
-    if !features.extensions && capabilities.extensions.is_some() {
-        adapted.to_mut().extensions = None;
-    }
     adapted
 }
 
@@ -201,9 +198,6 @@ pub fn client_capabilities(
     }
     if !features.tasks {
         adapted.tasks = None;
-    }
-    if !features.extensions {
-        adapted.extensions = None;
     }
     if adapted == *capabilities {
         Cow::Borrowed(capabilities)
@@ -393,10 +387,11 @@ mod tests {
         let server: ServerCapabilities = serde_json::from_value(json!({
             "tools": {"listChanged": true}, "completions": {}, "extensions": {"a/b": {}},
         }))
+        // Both sides of an extension find each other on every revision: members that it has no word for are allowed.
         .expect("capabilities");
         assert_eq!(
             written(server_capabilities(&server, Revision::V2024_11_05)),
-            json!({"tools": {"listChanged": true}})
+            json!({"tools": {"listChanged": true}, "extensions": {"a/b": {}}})
         );
         assert!(matches!(
             server_capabilities(&server, Revision::V2026_07_28),
@@ -405,20 +400,27 @@ mod tests {
 
         let client: ClientCapabilities = serde_json::from_value(json!({
             "roots": {"listChanged": true}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}},
+            "extensions": {"a/b": {}},
         }))
         .expect("capabilities");
         let adapted = |revision| written(client_capabilities(&client, revision));
         assert_eq!(
             adapted(Revision::V2024_11_05),
-            json!({"roots": {"listChanged": true}, "sampling": {}})
+            json!({"roots": {"listChanged": true}, "sampling": {}, "extensions": {"a/b": {}}})
         );
         assert_eq!(
             adapted(Revision::V2025_06_18),
-            json!({"roots": {"listChanged": true}, "sampling": {}, "elicitation": {}})
+            json!({
+                "roots": {"listChanged": true}, "sampling": {}, "elicitation": {},
+                "extensions": {"a/b": {}},
+            })
         );
         assert_eq!(
             adapted(Revision::V2026_07_28),
-            json!({"roots": {}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}}})
+            json!({
+                "roots": {}, "sampling": {"tools": {}}, "elicitation": {"form": {}, "url": {}},
+                "extensions": {"a/b": {}},
+            })
         );
     }
 
