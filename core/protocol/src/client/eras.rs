@@ -1,7 +1,7 @@
 //! What clients of one process remember of servers between connections (2026-07-28, `basic/versioning`, backward
 //! compatibility): which of them are of the handshake era, so that they aren't probed each time.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::revision::Era;
@@ -16,7 +16,7 @@ pub const HANDSHAKE_ERA_FOR: Duration = Duration::from_secs(3_600);
 /// Servers that answered a handshake and no probe, each by a number of the driver's.
 #[derive(Debug, Default)]
 pub struct HandshakeServers {
-    until: HashMap<u64, Duration>,
+    until: BTreeMap<u64, Duration>,
 }
 
 impl HandshakeServers {
