@@ -35,6 +35,12 @@ async def _bounded(coroutine: Any) -> Any:
     return await asyncio.wait_for(coroutine, PATIENCE)
 
 
+async def logged(log: Any, told: str) -> None:
+    """Waits until the core's thread has handed a warning with these words to `logging`, which `caplog` reads."""
+    while told not in log.text:
+        await asyncio.sleep(0.01)
+
+
 def text(result: dict[str, Any]) -> str:
     """The text of a tool's result."""
     return "\n".join(block["text"] for block in result["content"])

@@ -234,6 +234,13 @@ mod tests {
         for ended in dropped {
             is_dropped(ended).await;
         }
-        assert!(tasks.lock().open.is_empty());
+        // A task leaves the table right after what it held was dropped.
+        let emptied = async {
+            while !tasks.lock().open.is_empty() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let emptied = tokio::time::timeout(Duration::from_secs(60), emptied).await;
+        emptied.expect("a task stays in the table");
     }
 }
