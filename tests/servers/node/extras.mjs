@@ -28,18 +28,11 @@ const MISTAKES = {
     throw new RpcError(-32050, "secret-detail-7c1f");
   },
   "nested form": (ctx, options) =>
-    ctx.elicit(
-      "Where?",
-      optional({ address: { type: "object", properties: {} } }),
-      options,
-    ),
+    ctx.elicit("Where?", optional({ address: { type: "object", properties: {} } }), options),
   "bad url": (ctx, options) => ctx.elicitUrl("Go", "not a url", options),
-  "lonely result": (ctx, options) =>
-    ctx.sample({ messages: [LONELY], maxTokens: 1 }, options),
-  priority: (ctx, options) =>
-    ctx.sample(hi({ modelPreferences: { costPriority: 2 } }), options),
-  context: (ctx, options) =>
-    ctx.sample(hi({ includeContext: "thisServer" }), options),
+  "lonely result": (ctx, options) => ctx.sample({ messages: [LONELY], maxTokens: 1 }, options),
+  priority: (ctx, options) => ctx.sample(hi({ modelPreferences: { costPriority: 2 } }), options),
+  context: (ctx, options) => ctx.sample(hi({ includeContext: "thisServer" }), options),
 };
 
 export function addExtras(server) {
