@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Awaitable, Callable
 
@@ -14,6 +15,8 @@ Manner = Callable[["HttpPeer", Wire, dict], Awaitable[None]]
 STATUSES = (400, 401, 403, 404, 405, 421, 429, 500, 501, 503)
 BODIES = ("nothing", "a page", "an error")
 REDIRECTS = (301, 302, 303, 307, 308)
+# Of the servers: clients of one process remember servers by their URLs, and ports come back.
+NUMBERS = itertools.count()
 # What our client is told to keep at most in these tests.
 BODY_LIMIT = 64 * 1024
 
@@ -24,6 +27,7 @@ class HttpPeer:
     def __init__(self, revision: str, stage: str, manner: str):
         self.peer = Peer(revision, stage)
         self.manner = MANNERS[manner]
+        self.path = f"/mcp-{next(NUMBERS)}"
         self.listener = Listener(self._serve)
         self.elsewhere = Listener(self._serve)
         self.sessions: set[str] = set()
@@ -43,7 +47,7 @@ class HttpPeer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.listener.port}/mcp"
+        return f"http://127.0.0.1:{self.listener.port}{self.path}"
 
     async def _serve(self, wire: Wire) -> None:
         while request := await wire.request():
@@ -76,7 +80,7 @@ class HttpPeer:
         answer = self.peer.answer(message)
         if answer is None:
             return await wire.answer(202)
-        if strays and (request.path == "/mcp" or self.manner.__name__ == "endlessly"):
+        if strays and (request.path == self.path or self.manner.__name__ == "endlessly"):
             return await self.manner(self, wire, answer)
         headers = {}
         if opens and not self.peer.modern:

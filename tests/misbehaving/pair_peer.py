@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 
 from framing import FRAMINGS, Framing, event
-from http_peer import STATUSES
+from http_peer import NUMBERS, STATUSES
 from peer import Peer, failure, result
 from wire import Listener, Request, Wire
 
@@ -22,6 +22,7 @@ class PairPeer:
         self.peer = Peer(revision, stage)
         self.answering = ANSWERING[manner] if stage != "stream" else ANSWERING["answers"]
         self.streaming = STREAMING[manner] if stage == "stream" else STREAMING["answers"]
+        self.path = f"/sse-{next(NUMBERS)}"
         self.listener = Listener(self._serve)
         self.streams: dict[str, Wire] = {}
         self.complaints: list[str] = []
@@ -36,7 +37,7 @@ class PairPeer:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.listener.port}/sse"
+        return f"http://127.0.0.1:{self.listener.port}{self.path}"
 
     async def _serve(self, wire: Wire) -> None:
         while request := await wire.request():
@@ -53,7 +54,7 @@ class PairPeer:
 
     async def _post(self, wire: Wire, request: Request) -> None:
         path, _, name = request.path.partition("?session_id=")
-        if path == "/sse":
+        if path == self.path:
             return await wire.answer(405)
         stream = self.streams.get(name)
         if stream is None:
