@@ -1,6 +1,9 @@
 //! `_meta` and annotations, of definitions and of content.
 
-use memchr::memmem;
+use std::sync::LazyLock;
+
+use memchr::memchr_iter;
+use memchr::memmem::Finder;
 
 use crate::vocabulary::meta::{check_key, key_warning};
 use crate::vocabulary::{Annotations, Extra, Role};
@@ -42,8 +45,8 @@ fn keys(keys: impl Iterator<Item = impl AsRef<str>>) -> Result<Option<String>, S
 pub fn content(blocks: &Raw) -> Result<Option<String>, String> {
     let mut warning = None;
     // Nearly all content has neither, and it may be large.
-    let has = |name: &[u8]| memmem::find(blocks.as_bytes(), name).is_some();
-    if !has(b"\"_meta\"") && !has(b"\"annotations\"") {
+    let json = blocks.as_bytes();
+    if is_one_text(json) || !NAMES.iter().any(|name| name.find(json).is_some()) {
         return Ok(warning);
     }
     for block in blocks.elements().into_iter().flatten() {
@@ -59,6 +62,29 @@ pub fn content(blocks: &Raw) -> Result<Option<String>, String> {
         }
     }
     Ok(warning)
+}
+
+/// The members that are checked. Searchers are kept because making one costs more than searching a short text.
+static NAMES: LazyLock<[Finder<'static>; 2]> =
+    LazyLock::new(|| [Finder::new(b"\"_meta\""), Finder::new(b"\"annotations\"")]);
+
+/// How `ToolReply::text` of `mcpline` begins: what most handlers return.
+const TEXT_BLOCK: &[u8] = b"[{\"type\":\"text\",\"text\":\"";
+
+/// Whether content is one text block, written without white space and without any further member.
+fn is_one_text(json: &[u8]) -> bool {
+    let Some(text) = json.strip_prefix(TEXT_BLOCK) else {
+        return false;
+    };
+    let is_escaped = |quote: usize| {
+        let backslashes = text[..quote]
+            .iter()
+            .rev()
+            .take_while(|&&byte| byte == b'\\');
+        backslashes.count() % 2 == 1
+    };
+    let end = memchr_iter(b'"', text).find(|&quote| !is_escaped(quote));
+    end.is_some_and(|end| text[end..] == *b"\"}]")
 }
 
 fn each(block: &Raw, warning: &mut Option<String>) -> Result<(), String> {
@@ -249,6 +275,29 @@ mod tests {
         ] {
             let warning = checked(&block(wrong)).expect("a warning").expect(place);
             assert!(warning.starts_with(place), "{warning}");
+        }
+    }
+
+    #[test]
+    fn one_text_block_is_told_from_all_others() {
+        for text in ["", "x", "\"", "\\", "\\\"", "\"}]", "\"_meta\""] {
+            let block = json!([{"type": "text", "text": text}]).to_string();
+            assert!(is_one_text(block.as_bytes()), "{block}");
+        }
+        for other in [
+            json!([]),
+            json!([{"type": "text", "text": "x", "_meta": 7}]),
+            json!([{"type": "text", "text": "\\", "_meta": 7}]),
+            json!([{"type": "text", "text": "x"}, {"type": "text", "text": "\"}]"}]),
+            json!([{"type": "text", "text": 7}]),
+        ] {
+            assert!(!is_one_text(other.to_string().as_bytes()), "{other}");
+        }
+        for cut in [
+            r#"[{"type":"text","text":""#,
+            r#"[{"type":"text","text":"x\""#,
+        ] {
+            assert!(!is_one_text(cut.as_bytes()), "{cut}");
         }
     }
 
