@@ -9,6 +9,7 @@ mod body;
 mod collect;
 mod exchange;
 mod in_flight;
+mod kept_streams;
 mod legacy;
 mod listener;
 #[cfg(all(test, mcpline_models))]

@@ -1,6 +1,6 @@
 //! Handshake-era sessions: found by their id, bound to who began them, closed when they idle.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::Duration;
@@ -16,15 +16,12 @@ use crate::server::Server;
 use crate::server::connection::{Connection, Opening, TransportId};
 use crate::timers::{Alarm, Timed};
 
+use super::kept_streams::KeptStreams;
 use super::options::HttpOptions;
 use super::replicas::{Replicas, shared_key};
 use super::service::Refusal;
 use super::sessions_by_client::{ROOM_AFTER, SessionsByClient};
 use super::stream::{Stream, StreamName};
-
-/// How many streams a session keeps for a client that lost the end of one. Together finished ones keep no more
-/// bytes than one stream may.
-const KEPT_STREAMS: usize = 16;
 
 /// One handshake-era session over HTTP.
 pub(super) struct Session {
@@ -35,7 +32,7 @@ pub(super) struct Session {
     principal: String,
     /// What belongs to no request: the GET stream, or the one stream of HTTP+SSE.
     pub(super) general: Arc<Stream>,
-    streams: Mutex<Streams>,
+    streams: Mutex<KeptStreams>,
     last_used: Mutex<Duration>,
     /// It had a request after the handshake.
     is_used: AtomicBool,
@@ -44,13 +41,6 @@ pub(super) struct Session {
     alarm: Alarm,
     options: Arc<HttpOptions>,
     sessions: Weak<Sessions>,
-}
-
-#[derive(Default)]
-struct Streams {
-    /// By number, oldest first. There are few: looking for one takes no map.
-    kept: VecDeque<(u64, Arc<Stream>)>,
-    next: u64,
 }
 
 /// All sessions of one HTTP service.
@@ -272,10 +262,7 @@ impl Sessions {
             shared_key,
             principal: principal.to_owned(),
             general,
-            streams: Mutex::new(Streams {
-                next: 1,
-                ..Streams::default()
-            }),
+            streams: Mutex::new(KeptStreams::new(1)),
             last_used: Mutex::new(clock::now()),
             is_used: AtomicBool::new(false),
             primes: OnceLock::new(),
@@ -359,9 +346,7 @@ impl Session {
         }
         self.connection.close();
         self.general.end();
-        for (_, stream) in &self.lock_streams().kept {
-            stream.end();
-        }
+        self.lock_streams().end();
     }
 
     /// Ends what isn't the answer to a call, and the session with it if there is no call: the server shuts down.
@@ -404,18 +389,13 @@ impl Session {
 
     /// A new resumable stream for the answer to one request.
     pub(super) fn open_stream(&self) -> Arc<Stream> {
-        let mut streams = self.lock_streams();
-        let number = streams.next;
-        streams.next += 1;
-        let stream = match self.sessions.upgrade() {
-            Some(sessions) => {
-                sessions.resumable(&self.id, number, &self.options, self.connection.client())
+        let client = self.connection.client();
+        self.lock_streams().add(self.options.kept_bytes, |number| {
+            match self.sessions.upgrade() {
+                Some(sessions) => sessions.resumable(&self.id, number, &self.options, client),
+                None => Stream::transient(&self.options, client),
             }
-            None => Stream::transient(&self.options, self.connection.client()),
-        };
-        streams.kept.push_back((number, stream.clone()));
-        streams.forget_finished(self.options.kept_bytes);
-        stream
+        })
     }
 
     /// The stream of this name, if this process has it.
@@ -466,7 +446,7 @@ impl Session {
             .unwrap_or_else(PoisonError::into_inner) = clock::now();
     }
 
-    fn lock_streams(&self) -> MutexGuard<'_, Streams> {
+    fn lock_streams(&self) -> MutexGuard<'_, KeptStreams> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -521,30 +501,6 @@ impl Timed for Session {
                 replicas.renew(&self);
             }
             self.watch();
-        }
-    }
-}
-
-impl Streams {
-    fn get(&self, number: u64) -> Option<Arc<Stream>> {
-        let found = self.kept.iter().find(|(kept, _)| *kept == number);
-        found.map(|(_, stream)| stream.clone())
-    }
-
-    /// Forgets the oldest finished streams past the limits.
-    fn forget_finished(&mut self, kept_bytes: usize) {
-        let mut bytes: usize = self
-            .kept
-            .iter()
-            .map(|(_, stream)| stream.kept_bytes())
-            .sum();
-        while self.kept.len() > KEPT_STREAMS || bytes > kept_bytes {
-            let finished = |stream: &Stream| stream.is_ended() && !stream.is_connected();
-            let oldest = self.kept.iter().position(|(_, stream)| finished(stream));
-            let Some((_, stream)) = oldest.and_then(|index| self.kept.remove(index)) else {
-                return;
-            };
-            bytes = bytes.saturating_sub(stream.kept_bytes());
         }
     }
 }

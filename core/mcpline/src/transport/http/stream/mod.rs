@@ -226,9 +226,16 @@ impl Stream {
         self.lock().ended
     }
 
-    /// How many bytes of messages are kept.
-    pub(crate) fn kept_bytes(&self) -> usize {
-        self.lock().bytes
+    /// How many bytes of messages are kept, and whether that is all because the stream has ended.
+    pub(super) fn kept_bytes(&self) -> (usize, bool) {
+        let state = self.lock();
+        (state.bytes, state.ended)
+    }
+
+    /// Whether it has ended and no connection reads it.
+    pub(super) fn is_finished(&self) -> bool {
+        let state = self.lock();
+        state.ended && !state.connected
     }
 
     /// Whether a connection reads it.
