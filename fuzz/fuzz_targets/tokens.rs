@@ -3,9 +3,9 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use mcpline_jose::{Algorithm, JwkSet, Token, verify};
 use mcpline_protocol::auth::Challenge;
 use mcpline_protocol::auth::claims::Claims;
-use mcpline_protocol::auth::jose::{Algorithm, JwkSet, Token, verify};
 
 fuzz_target!(|data: &[u8]| {
     // A token and a key set, each on a line.
@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
     let keys = JwkSet::parse(keys.to_owned()).unwrap_or_default();
     for key in keys.keys() {
         let written = key.to_json();
-        let read = mcpline_protocol::auth::jose::Jwk::parse(&written).expect("what was written");
+        let read = mcpline_jose::Jwk::parse(&written).expect("what was written");
         assert_eq!(read.thumbprint(), key.thumbprint());
     }
     if let Ok(parsed) = Token::parse(token, &Algorithm::ALL) {

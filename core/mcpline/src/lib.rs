@@ -28,7 +28,7 @@
 //!
 //! What the types are about: [`server`] has the server and what handlers get and give, [`transport`] the
 //! ways to serve, [`client`] the client, [`sharing`] what several processes of one service have in common, [`protocol`] the
-//! vocabulary of the protocol itself.
+//! vocabulary of the protocol itself, [`jose`] signed tokens and their keys.
 
 pub mod auth;
 mod background;
@@ -53,6 +53,7 @@ pub mod transport;
 #[doc = include_str!("../../../docs/rust.md")]
 struct Guide;
 
+pub use mcpline_jose as jose;
 pub use mcpline_protocol as protocol;
 pub use mcpline_protocol::{Revision, RpcError};
 

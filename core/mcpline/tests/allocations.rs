@@ -12,8 +12,8 @@ use bytes::Bytes;
 use mcpline::client::{
     Address, Channel, Client, ClientSettings, Dial, HttpSettings, Proxy, Reconnect, RequestOptions,
 };
+use mcpline::jose::{Algorithm, JwkSet, verify};
 use mcpline::protocol::Raw;
-use mcpline::protocol::auth::jose::{Algorithm, JwkSet, verify};
 use mcpline::protocol::limits::MAX_PATTERN_SIZE;
 use mcpline::protocol::schema::CompiledSchema;
 use mcpline::protocol::vocabulary::Tool;

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use http::Method;
 use mcpline::auth::{Authorized, Keys, ResourceServer};
-use mcpline::protocol::auth::jose::JwkSet;
+use mcpline::jose::JwkSet;
 use mcpline::protocol::vocabulary::{ElicitParams, FormSchema, Tool};
 use mcpline::server::ToolOptions;
 use mcpline::sharing::Sharing;

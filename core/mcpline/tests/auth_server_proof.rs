@@ -2,8 +2,8 @@
 
 mod support;
 
-use mcpline::protocol::auth::dpop::ProofOf;
-use mcpline::protocol::auth::jose::SigningKey;
+use mcpline::jose::SigningKey;
+use mcpline::jose::dpop::ProofOf;
 use mcpline::{Context, Server};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use serde_json::{Value, json};

@@ -346,8 +346,7 @@ async fn a_client_may_ask_for_itself_by_password_or_by_key() {
     let pem = rcgen::KeyPair::try_from(pkcs8.as_ref())
         .expect("a key")
         .serialize_pem();
-    let key = mcpline::protocol::auth::jose::SigningKey::from_pem(pem.as_bytes(), None, &entropy)
-        .expect("a key");
+    let key = mcpline::jose::SigningKey::from_pem(pem.as_bytes(), None, &entropy).expect("a key");
     let jwk = serde_json::Value::Object(key.public_jwk().to_json());
     let clients = vec![
         Registered {

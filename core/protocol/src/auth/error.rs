@@ -165,8 +165,9 @@ impl AuthError {
         }
     }
 
-    /// An endpoint refused with this error document, or with what is none.
-    pub(crate) fn refused(url: &str, status: u16, body: &[u8]) -> Self {
+    /// An endpoint answered `status` with this body: a refusal if it is an error document (RFC 6749, section 5.2), else an
+    /// invalid response.
+    pub fn refused(url: &str, status: u16, body: &[u8]) -> Self {
         #[derive(serde::Deserialize)]
         struct Document {
             error: String,

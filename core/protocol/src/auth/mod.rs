@@ -5,22 +5,18 @@
 //!
 //! A client's way to a token: a [`challenge`] leads to a [`discovery`] (by [`well_known`] places, of [`metadata`]), the
 //! client becomes known ([`registration`]), the user is sent off and comes back ([`authorize`]), and the [`token`] endpoint
-//! is asked. What tokens are good for is a set of [`scopes`]; what ties them to a key is in [`dpop`], what vouches for the client in [`assertion`].
+//! is asked. What tokens are good for is a set of [`scopes`].
 //!
-//! A server's side: tokens are signed with the keys of their issuer ([`jose`]), their [`claims`] say for whom and until when,
-//! and a [`proof`] shows that whoever sends one has the key that it is bound to.
+//! A server's side: a token's [`claims`] say for whom and until when it is good. Signatures, client assertions and proofs of
+//! possession are the crate `mcpline-jose`.
 
-pub mod assertion;
 pub mod authorize;
 pub mod challenge;
 pub mod claims;
 pub mod discovery;
-pub mod dpop;
 pub mod error;
 pub mod fetch;
-pub mod jose;
 pub mod metadata;
-pub mod proof;
 pub mod registration;
 pub mod scopes;
 pub mod secret;

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
-use mcpline_protocol::auth::jose::{Algorithm, SigningKey};
+use mcpline_jose::{Algorithm, SigningKey};
 use mcpline_protocol::auth::metadata::ServerMetadata;
 use mcpline_protocol::auth::registration::{ClientAuth, Registration, auth_method};
 use mcpline_protocol::auth::{AuthError, Secret};

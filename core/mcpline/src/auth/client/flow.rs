@@ -1,11 +1,11 @@
 //! The way to tokens, step by step: discovery, registration, the user's part, the token endpoint.
 
-use mcpline_protocol::auth::assertion::client_assertion;
+use mcpline_jose::SigningKey;
+use mcpline_jose::assertion::client_assertion;
+use mcpline_jose::dpop::{self, ProofOf};
 use mcpline_protocol::auth::authorize::{Authorizing, OFFLINE_ACCESS};
 use mcpline_protocol::auth::discovery::{Discovered, Discovering, Discovery};
-use mcpline_protocol::auth::dpop::{self, ProofOf};
 use mcpline_protocol::auth::fetch::{FetchRequest, FetchResponse};
-use mcpline_protocol::auth::jose::SigningKey;
 use mcpline_protocol::auth::metadata::ServerMetadata;
 use mcpline_protocol::auth::registration::{
     ClientAuth, Registering, Registration, check_redirect_uri,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use mcpline_protocol::auth::jose::{Algorithm, SigningKey};
+use mcpline_jose::{Algorithm, SigningKey};
 use mcpline_protocol::auth::metadata::ServerMetadata;
 use mcpline_protocol::auth::registration::Registration;
 use mcpline_protocol::auth::token::Tokens;

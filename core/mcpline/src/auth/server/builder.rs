@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mcpline_protocol::auth::jose::Algorithm;
+use mcpline_jose::Algorithm;
 use mcpline_protocol::auth::metadata::ResourceMetadata;
 use mcpline_protocol::auth::url::Url;
 use mcpline_protocol::auth::{AuthError, Scopes, Secret, well_known};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpline_protocol::auth::jose::JwkSet;
+use mcpline_jose::JwkSet;
 use mcpline_protocol::auth::url::Url;
 
 use crate::auth::BoxFuture;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use mcpline_protocol::auth::proof::MAX_AGE;
+use mcpline_jose::proof::MAX_AGE;
 use sha2::{Digest as _, Sha256};
 
 /// The most proofs of one minute, because each costs memory: as many as a process can verify, and then some.

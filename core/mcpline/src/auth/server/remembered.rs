@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpline_protocol::auth::jose::JwkSet;
+use mcpline_jose::JwkSet;
 
 use super::authorized::Authorized;
 use super::recent_tokens::{Digest, RecentTokens};

@@ -7,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use http::HeaderMap;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
+use mcpline_jose::{self as jose, Algorithm, JoseError, JwkSet, MAX_TOKEN_LEN, Token, dpop, proof};
 use mcpline_protocol::auth::claims::{Claims, Expected, check_kind};
-use mcpline_protocol::auth::jose::{self, Algorithm, JoseError, JwkSet, MAX_TOKEN_LEN, Token};
 use mcpline_protocol::auth::metadata::ResourceMetadata;
 use mcpline_protocol::auth::url::Url;
-use mcpline_protocol::auth::{Challenge, Scopes, dpop, proof};
+use mcpline_protocol::auth::{Challenge, Scopes};
 use sha2::{Digest as _, Sha256};
 
 use crate::clock;

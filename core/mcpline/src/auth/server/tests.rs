@@ -4,9 +4,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use mcpline_jose::{JwkSet, SigningKey};
 use mcpline_protocol::auth::AuthError;
 use mcpline_protocol::auth::fetch::FetchResponse;
-use mcpline_protocol::auth::jose::{JwkSet, SigningKey};
 use mcpline_protocol::auth::url::Url;
 use ring::rand::SystemRandom;
 use serde_json::{Value, json};

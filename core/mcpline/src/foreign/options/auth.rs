@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::mem::take;
 
-use mcpline_protocol::auth::jose::{Algorithm, JwkSet};
+use mcpline_jose::{Algorithm, JwkSet};
 use mcpline_protocol::vocabulary::JsonObject;
 
 use crate::auth::{Authorized, Introspection, Keys, ResourceServer, ResourceServerBuilder};

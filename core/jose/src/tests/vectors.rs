@@ -3,8 +3,8 @@
 use ring::rand::SystemRandom;
 use serde_json::json;
 
-use super::super::{Algorithm, JoseError, Jwk, JwkSet, SigningKey, Token, encode, verify};
 use super::{claims, key, object, pem, set};
+use crate::{Algorithm, JoseError, Jwk, JwkSet, SigningKey, Token, encode, verify};
 
 /// RFC 7515, appendix A: what the examples sign.
 const PAYLOAD: &str = "eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ";

@@ -4,10 +4,10 @@ use ring::signature::{self, RsaParameters, RsaPublicKeyComponents, UnparsedPubli
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::vocabulary::JsonObject;
+use mcpline_protocol::vocabulary::JsonObject;
 
-use super::algorithm::Family;
-use super::{Algorithm, JoseError, decode, encode};
+use crate::algorithm::Family;
+use crate::{Algorithm, JoseError, decode, encode};
 
 /// The sizes of RSA keys that are neither weak nor a way to keep a verifier busy (RFC 7518, section 3.3).
 const RSA_BITS: std::ops::RangeInclusive<usize> = 2_048..=8_192;

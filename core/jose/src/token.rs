@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::vocabulary::JsonObject;
-use crate::wire::Raw;
+use mcpline_protocol::vocabulary::JsonObject;
+use mcpline_protocol::wire::Raw;
 
-use super::{Algorithm, JoseError, Jwk, JwkSet, decode};
+use crate::{Algorithm, JoseError, Jwk, JwkSet, decode};
 
 /// The longest token. Those that carry a user's groups come to some kilobytes; HTTP servers commonly take no more
 /// than 8 to 16 KiB of headers.

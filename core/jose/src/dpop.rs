@@ -6,10 +6,10 @@ use ring::rand::SecureRandom;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::error::AuthError;
-use super::fetch::FetchResponse;
-use super::jose::SigningKey;
-use super::secret::Secret;
+use crate::SigningKey;
+use mcpline_protocol::auth::AuthError;
+use mcpline_protocol::auth::Secret;
+use mcpline_protocol::auth::fetch::FetchResponse;
 
 /// The header that carries a proof.
 pub const HEADER: &str = "DPoP";
@@ -84,8 +84,8 @@ pub fn demanded_nonce(response: &FetchResponse) -> Option<&str> {
 mod tests {
     use ring::rand::SystemRandom;
 
-    use super::super::jose::{Algorithm, Jwk, JwkSet, verify};
     use super::*;
+    use crate::{Algorithm, Jwk, JwkSet, verify};
 
     #[test]
     fn a_proof_is_of_one_request_and_one_token() {

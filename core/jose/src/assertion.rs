@@ -4,8 +4,8 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::SecureRandom;
 
-use super::error::AuthError;
-use super::jose::SigningKey;
+use crate::SigningKey;
+use mcpline_protocol::auth::AuthError;
 
 /// How long an assertion is good for, in seconds: for one request, and clocks that differ.
 const LIFETIME: u64 = 120;
@@ -45,8 +45,8 @@ pub fn client_assertion(
 mod tests {
     use ring::rand::SystemRandom;
 
-    use super::super::jose::{Algorithm, JwkSet, verify};
     use super::*;
+    use crate::{Algorithm, JwkSet, verify};
 
     #[test]
     fn an_assertion_names_the_issuer_and_lapses_soon() {

@@ -10,12 +10,12 @@ use ring::signature::{
 };
 use serde_json::Value;
 
-use crate::vocabulary::JsonObject;
+use mcpline_protocol::vocabulary::JsonObject;
 
-use super::algorithm::Family;
-use super::jwk::PublicKey;
-use super::pem::{self, PrivateKey};
-use super::{Algorithm, JoseError, Jwk, encode};
+use crate::algorithm::Family;
+use crate::jwk::PublicKey;
+use crate::pem::{self, PrivateKey};
+use crate::{Algorithm, JoseError, Jwk, encode};
 
 /// A private key with the algorithm that it signs with. Its `Debug` shows nothing of it.
 pub struct SigningKey {

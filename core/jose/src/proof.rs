@@ -4,8 +4,8 @@
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::jose::{Algorithm, JoseError, Jwk, Token};
-use super::url::Url;
+use crate::{Algorithm, JoseError, Jwk, Token};
+use mcpline_protocol::auth::url::Url;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -119,9 +119,9 @@ mod tests {
     use ring::rand::SystemRandom;
     use serde_json::json;
 
-    use super::super::dpop::ProofOf;
-    use super::super::jose::SigningKey;
     use super::*;
+    use crate::SigningKey;
+    use crate::dpop::ProofOf;
 
     const NOW: u64 = 1_800_000_000;
     const URL: &str = "https://mcp.example.com/mcp";

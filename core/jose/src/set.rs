@@ -3,10 +3,10 @@
 use bytes::Bytes;
 use serde_json::Value;
 
-use crate::vocabulary::JsonObject;
-use crate::wire::Raw;
+use mcpline_protocol::vocabulary::JsonObject;
+use mcpline_protocol::wire::Raw;
 
-use super::{Algorithm, JoseError, Jwk};
+use crate::{Algorithm, JoseError, Jwk};
 
 /// The longest key set. A hundred RSA keys with certificate chains come to some 400 KiB.
 pub const MAX_SET_LEN: usize = 512 * 1024;

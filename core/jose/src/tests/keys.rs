@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::{Algorithm, JoseError, Jwk, JwkSet, MAX_KEYS, MAX_SET_LEN, encode, verify};
 use super::{key, object, sign};
+use crate::{Algorithm, JoseError, Jwk, JwkSet, MAX_KEYS, MAX_SET_LEN, encode, verify};
 
 fn ec() -> Value {
     Value::Object(key(Algorithm::Es256).public_jwk().to_json())
@@ -121,7 +121,7 @@ fn sets_have_bounds_and_one_reading() {
 
 #[test]
 fn a_token_is_verified_by_the_key_that_it_names() {
-    let other = super::super::SigningKey::generate_es256(&ring::rand::SystemRandom::new());
+    let other = crate::SigningKey::generate_es256(&ring::rand::SystemRandom::new());
     let other = other.expect("a key").public_jwk();
     let own = key(Algorithm::Es256).public_jwk();
     let token = sign(Algorithm::Es256, json!({ "kid": "own" }));
@@ -146,7 +146,7 @@ fn a_token_is_verified_by_the_key_that_it_names() {
 fn a_token_that_names_no_key_is_tried_with_few() {
     let token = sign(Algorithm::Es256, json!({}));
     let own = key(Algorithm::Es256).public_jwk();
-    let other = super::super::SigningKey::generate_es256(&ring::rand::SystemRandom::new());
+    let other = crate::SigningKey::generate_es256(&ring::rand::SystemRandom::new());
     let other = other.expect("a key").public_jwk();
     let after = |others: usize| {
         let mut keys = vec![other.clone(); others];

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::JoseError;
+use crate::JoseError;
 
 /// The longest file that holds a key.
 const MAX_LEN: usize = 64 * 1024;

@@ -7,8 +7,14 @@
 //! followed: keys in it (`jwk`, `jku`, `x5u`, `x5c`) are ignored, extensions that must be understood (`crit`)
 //! are refused.
 //!
+//! What is signed with them: a client's [`assertion`] that it is who it says, and proofs that it has the key that a token is
+//! bound to, made in [`dpop`] and checked in [`proof`].
+//!
+//! Nothing here does I/O. The time is an argument, and so is what random numbers are drawn from. The rest of authorization,
+//! which needs no keys, is `mcpline_protocol::auth`.
+//!
 //! ```
-//! use mcpline_protocol::auth::jose::{Algorithm, JwkSet, SigningKey, verify};
+//! use mcpline_jose::{Algorithm, JwkSet, SigningKey, verify};
 //! use ring::rand::SystemRandom;
 //! use serde_json::json;
 //!
@@ -21,13 +27,16 @@
 //! let verified = verify(&token, &keys, &[Algorithm::Es256])?;
 //! assert_eq!(verified.claims["sub"], "alice");
 //! assert!(verify(&token, &keys, &[Algorithm::Rs256]).is_err());
-//! # Ok::<(), mcpline_protocol::auth::jose::JoseError>(())
+//! # Ok::<(), mcpline_jose::JoseError>(())
 //! ```
 
 mod algorithm;
+pub mod assertion;
+pub mod dpop;
 mod error;
 mod jwk;
 mod pem;
+pub mod proof;
 mod set;
 mod signing;
 #[cfg(test)]

@@ -7,9 +7,9 @@ mod vectors;
 use ring::rand::SystemRandom;
 use serde_json::{Value, json};
 
-use crate::vocabulary::JsonObject;
+use mcpline_protocol::vocabulary::JsonObject;
 
-use super::{Algorithm, JwkSet, SigningKey, encode};
+use crate::{Algorithm, JwkSet, SigningKey, encode};
 
 /// Private keys made for these tests, of use for nothing else.
 const RSA: &[u8] = include_bytes!("keys/rsa.pem");

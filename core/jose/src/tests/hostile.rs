@@ -2,10 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::super::{
-    Algorithm, JoseError, JwkSet, MAX_TOKEN_LEN, Token, Verified, decode, encode, verify,
-};
 use super::{claims, forge, key, set, sign};
+use crate::{Algorithm, JoseError, JwkSet, MAX_TOKEN_LEN, Token, Verified, decode, encode, verify};
 
 fn refusal(token: &str, algorithm: Algorithm) -> Result<Verified, JoseError> {
     verify(token, &set(algorithm, "k"), &Algorithm::ALL)
@@ -69,7 +67,7 @@ fn a_token_can_not_choose_another_algorithm_than_its_key_is_for() {
 
 #[test]
 fn keys_that_a_token_brings_along_are_ignored() {
-    let own = super::super::SigningKey::generate_es256(&ring::rand::SystemRandom::new());
+    let own = crate::SigningKey::generate_es256(&ring::rand::SystemRandom::new());
     let own = own.expect("a key");
     let header = json!({
         "jwk": own.public_jwk().to_json(),
