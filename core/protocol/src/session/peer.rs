@@ -151,14 +151,14 @@ pub(super) fn initialize_result(profile: &ServerProfile, revision: Revision) -> 
     result.to_string().into_bytes()
 }
 
-/// The result of `server/discover` (2026-07-28, `server/discover`).
-pub(super) fn discover_result(profile: &ServerProfile) -> Vec<u8> {
+/// The result of `server/discover` toward a client of this revision (2026-07-28, `server/discover`).
+pub(super) fn discover_result(profile: &ServerProfile, revision: Revision) -> Vec<u8> {
     let revisions: Vec<&str> = profile.revisions.iter().rev().map(|r| r.as_str()).collect();
     let mut result = serde_json::json!({
         "resultType": "complete",
         "supportedVersions": revisions,
-        "capabilities": adapt::server_capabilities(&profile.capabilities, Revision::LATEST),
-        "_meta": { meta::SERVER_INFO: adapt::implementation(&profile.info, Revision::LATEST) },
+        "capabilities": adapt::server_capabilities(&profile.capabilities, revision),
+        "_meta": { meta::SERVER_INFO: adapt::implementation(&profile.info, revision) },
         "ttlMs": profile.discover_cache.ttl_ms.unwrap_or(0),
         "cacheScope": profile.discover_cache.cache_scope.clone().unwrap_or(CacheScope::Private),
     });

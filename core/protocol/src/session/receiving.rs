@@ -16,7 +16,6 @@ use super::peer::{self, Peer, ServerProfile};
 use super::requests::{Entry, RequestKey};
 use super::server::{Admitted, Listening, Phase, Received, Scope, ServerSession};
 use super::subscriptions::{Listen, honoured, subscribed_uris};
-use super::thin::Thinner;
 
 impl<C, A> ServerSession<C, A> {
     /// Whether a batch may be received now (JSON-RPC batching: received up to 2025-03-26, removed in
@@ -65,16 +64,7 @@ impl<C, A> ServerSession<C, A> {
     ///
     /// As for any request: too many are in flight, its id is one of theirs, or the server shuts down.
     pub fn reserve(&mut self, id: &RequestId) -> Result<RequestKey, RpcError> {
-        self.table(Entry {
-            id: id.clone(),
-            progress_token: None,
-            log_level: None,
-            modern: true,
-            last_progress: None,
-            progress: Thinner::default(),
-            log: None,
-            handle: None,
-        })
+        self.table(Entry::new(id.clone(), None))
     }
 
     fn receive_request(
@@ -145,22 +135,25 @@ impl<C, A> ServerSession<C, A> {
         profile: &ServerProfile,
     ) -> Result<Received<C, A>, RpcError> {
         // `initialize` and other methods of the handshake era don't exist here, whatever their `_meta`.
-        let gated = gate::admit(&request.method, Revision::LATEST, &profile.capabilities);
-        if meta.version.is_none() {
-            gated.clone()?;
+        let newest = profile.revisions.iter().copied().max();
+        if meta.version.is_none()
+            && let Some(newest) = newest.filter(|revision| revision.is_modern())
+        {
+            gate::admit(&request.method, newest, &profile.capabilities)?;
         }
         let modern = meta.check_modern(&profile.revisions)?;
+        let destination = gate::admit(&request.method, modern.revision, &profile.capabilities)?;
         let peer = Arc::new(Peer {
             revision: modern.revision,
             info: meta.client_info.clone(),
             capabilities: modern.capabilities,
         });
-        match (gated?, &request.method) {
+        match (destination, &request.method) {
             (Destination::Session, Method::ServerDiscover) => Ok(Received::Reply {
                 id: request.id,
-                outcome: Ok(peer::discover_result(profile)),
+                outcome: Ok(peer::discover_result(profile, modern.revision)),
             }),
-            (Destination::Session, _) => self.listen(request, profile),
+            (Destination::Session, _) => self.listen(request, modern.revision, profile),
             (Destination::Server, _) => self.enter(request, meta, peer, modern.log_level),
         }
     }
@@ -172,17 +165,11 @@ impl<C, A> ServerSession<C, A> {
         peer: Arc<Peer>,
         log_level: Option<LoggingLevel>,
     ) -> Result<Received<C, A>, RpcError> {
-        let modern = peer.revision.is_modern();
         let progress_token = meta.progress_token();
         let key = self.table(Entry {
-            id: request.id.clone(),
             progress_token: progress_token.clone(),
             log_level,
-            modern,
-            last_progress: None,
-            progress: Thinner::default(),
-            log: None,
-            handle: None,
+            ..Entry::new(request.id.clone(), Some(peer.revision))
         })?;
         Ok(Received::Request(Admitted {
             key,
@@ -316,6 +303,7 @@ impl<C, A> ServerSession<C, A> {
     fn listen(
         &mut self,
         request: Request,
+        revision: Revision,
         profile: &ServerProfile,
     ) -> Result<Received<C, A>, RpcError> {
         if let Some(params) = &request.params {
@@ -337,16 +325,7 @@ impl<C, A> ServerSession<C, A> {
             .decode()
             .map_err(|error| RpcError::invalid_params(format!("params.notifications: {error}")))?;
         let filter = honoured(&filter, &profile.capabilities);
-        let key = self.table(Entry {
-            id: request.id.clone(),
-            progress_token: None,
-            log_level: None,
-            modern: true,
-            last_progress: None,
-            progress: Thinner::default(),
-            log: None,
-            handle: None,
-        })?;
+        let key = self.table(Entry::new(request.id.clone(), Some(revision)))?;
         let listen = Listen {
             key,
             id: request.id,

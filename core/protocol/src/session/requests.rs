@@ -5,6 +5,7 @@ use std::collections::hash_map;
 
 use foldhash::quality::RandomState;
 
+use crate::revision::Revision;
 use crate::vocabulary::LoggingLevel;
 use crate::wire::{Raw, RequestId};
 
@@ -31,12 +32,29 @@ pub(super) struct Entry<C> {
     pub(super) progress_token: Option<Raw>,
     /// From which level on this request gets log messages, where the revision says so per request.
     pub(super) log_level: Option<LoggingLevel>,
-    pub(super) modern: bool,
+    /// What the request follows. `None` while it is only reserved: nothing is sent in its course then.
+    pub(super) revision: Option<Revision>,
     pub(super) last_progress: Option<f64>,
     pub(super) progress: Thinner,
     /// Of its log messages, where each request has its own level. Most requests log nothing.
     pub(super) log: Option<Box<Thinner<LogMessage<Vec<u8>>>>>,
     pub(super) handle: Option<C>,
+}
+
+impl<C> Entry<C> {
+    /// A request that has sent nothing yet.
+    pub(super) fn new(id: RequestId, revision: Option<Revision>) -> Self {
+        Self {
+            id,
+            progress_token: None,
+            log_level: None,
+            revision,
+            last_progress: None,
+            progress: Thinner::default(),
+            log: None,
+            handle: None,
+        }
+    }
 }
 
 /// Requests in flight by key and by id.

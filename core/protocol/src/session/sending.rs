@@ -70,13 +70,17 @@ impl<C, A> ServerSession<C, A> {
         data: &Raw,
         now: Duration,
     ) -> Option<Outgoing> {
-        let modern = match key {
-            Some(key) => self.requests.get_mut(key)?.modern,
-            None => false,
+        // The request that has a level of its own; elsewhere the session has one.
+        let leveled = match key {
+            Some(key) => {
+                let features = self.revision_of(key)?.features();
+                features.request_log_level.then_some(key)
+            }
+            None => None,
         };
-        let threshold = match key {
-            Some(key) if modern => Some(self.requests.get_mut(key)?.log_level?),
-            _ => {
+        let threshold = match leveled {
+            Some(key) => Some(self.requests.get_mut(key)?.log_level?),
+            None => {
                 self.peer()?;
                 self.log_level
             }
@@ -97,7 +101,7 @@ impl<C, A> ServerSession<C, A> {
         params.push(b'}');
         let message = notification("notifications/message", &params);
         let rate = self.limits.log_rate;
-        if let Some(key) = key.filter(|_| modern) {
+        if let Some(key) = leveled {
             let entry = self.requests.get_mut(key)?;
             let held = entry.log.get_or_insert_default();
             let sent = held.offer(LogMessage { level, message }, rate, now)?;
@@ -258,10 +262,7 @@ impl<C, A> ServerSession<C, A> {
     }
 
     fn revision_of(&mut self, key: RequestKey) -> Option<Revision> {
-        if self.requests.get_mut(key)?.modern {
-            return Some(Revision::LATEST);
-        }
-        self.peer().map(|peer| peer.revision)
+        self.requests.get_mut(key)?.revision
     }
 }
 

@@ -174,8 +174,6 @@ pub enum Received<C, A> {
 pub struct Finished<A> {
     /// The id to answer under.
     pub id: RequestId,
-    /// Whether the response follows 2026-07-28.
-    pub modern: bool,
     /// Messages that go out before the response: what thinning held back.
     pub before: Vec<Vec<u8>>,
     /// Questions that nobody awaits any more, with the cancellation to send for each.
@@ -349,7 +347,6 @@ impl<C, A> ServerSession<C, A> {
         };
         Some(Finished {
             id: entry.id,
-            modern: entry.modern,
             before,
             abandoned,
         })

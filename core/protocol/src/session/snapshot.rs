@@ -19,7 +19,6 @@ use super::peer::Peer;
 use super::requests::{Entry, RequestKey, RequestTable};
 use super::server::{Outgoing, Phase, Scope, ServerSession, SessionLimits};
 use super::subscriptions::Listen;
-use super::thin::Thinner;
 use super::visits::{Visit, Visits};
 use crate::members;
 
@@ -64,7 +63,7 @@ struct PeerSnapshot {
 
 members! {
     PeerSnapshot from PeerSnapshot {
-        revision: Revision::LATEST,
+        revision: Revision::LATEST_LEGACY,
         info: None,
         capabilities: Raw::NULL,
     }; others ignored; needs revision, capabilities;
@@ -76,7 +75,7 @@ struct RequestSnapshot {
     id: RequestId,
     progress_token: Option<Raw>,
     log_level: Option<LoggingLevel>,
-    modern: bool,
+    revision: Option<Revision>,
     last_progress: Option<f64>,
     listen: Option<SubscriptionFilter>,
 }
@@ -170,7 +169,7 @@ impl<C, A> ServerSession<C, A> {
                     id: entry.id.clone(),
                     progress_token: entry.progress_token.clone(),
                     log_level: entry.log_level,
-                    modern: entry.modern,
+                    revision: entry.revision,
                     last_progress: entry.last_progress,
                     listen: self
                         .listens
@@ -228,14 +227,10 @@ impl<C, A> ServerSession<C, A> {
             let key = session
                 .requests
                 .insert(Entry {
-                    id: request.id.clone(),
                     progress_token: request.progress_token.clone(),
                     log_level: request.log_level,
-                    modern: request.modern,
                     last_progress: request.last_progress,
-                    progress: Thinner::default(),
-                    log: None,
-                    handle: None,
+                    ..Entry::new(request.id.clone(), request.revision)
                 })
                 .ok();
             order.push(key);
