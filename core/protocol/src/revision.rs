@@ -65,9 +65,6 @@ impl Revision {
     /// The revisions without a handshake, oldest first.
     pub const MODERN: &'static [Self] = &[Self::V2026_07_28];
 
-    /// The newest revision.
-    pub const LATEST: Self = Self::V2026_07_28;
-
     /// The newest revision with a handshake.
     pub const LATEST_LEGACY: Self = Self::V2025_11_25;
 
@@ -180,27 +177,17 @@ pub struct Features {
     /// JSON-RPC batches.
     pub batches: Batches,
 
-    /// HTTP+SSE: a GET stream announces the endpoint to POST to.
-    pub http_sse: bool,
-    /// Streamable HTTP: one endpoint.
-    pub streamable_http: bool,
     /// `MCP-Protocol-Version` on every HTTP request after the handshake.
     pub protocol_header: bool,
     /// `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*` on every POST.
     pub standard_headers: bool,
     /// `Mcp-Session-Id`, and DELETE to end a session.
     pub sessions: bool,
-    /// A GET on the endpoint opens a stream for messages that belong to no request.
-    pub get_stream: bool,
     /// Events have ids, and `Last-Event-ID` resumes a stream.
     pub resumable_streams: bool,
     /// A stream starts with an empty event that has an id and may be closed by the server at will;
     /// `retry` tells the client when to come back (polling).
     pub sse_priming: bool,
-    /// An invalid `Origin` must be answered with status 403.
-    pub origin_forbidden: bool,
-    /// A client that closes the response stream cancels its request.
-    pub disconnect_cancels: bool,
 
     /// The server may send requests to the client.
     pub server_requests: bool,
@@ -249,10 +236,6 @@ pub struct Features {
     pub audio: bool,
     /// Content of type `resource_link`.
     pub resource_link: bool,
-    /// Arguments that don't fit the input schema are answered with a tool result that says
-    /// `isError`. Earlier revisions leave it open between that and a protocol error; our servers send
-    /// the result to clients of every age, because a model can correct itself by it.
-    pub input_errors_as_results: bool,
 
     /// `message` of a progress notification.
     pub progress_message: bool,
@@ -287,16 +270,11 @@ const V2024_11_05: Features = Features {
     discover: false,
     request_meta: false,
     batches: Batches::Receive,
-    http_sse: true,
-    streamable_http: false,
     protocol_header: false,
     standard_headers: false,
     sessions: false,
-    get_stream: false,
     resumable_streams: false,
     sse_priming: false,
-    origin_forbidden: false,
-    disconnect_cancels: false,
     server_requests: true,
     mrtr: false,
     listen: false,
@@ -320,7 +298,6 @@ const V2024_11_05: Features = Features {
     param_headers: false,
     audio: false,
     resource_link: false,
-    input_errors_as_results: false,
     progress_message: false,
     completions_capability: false,
     completion_context: false,
@@ -336,10 +313,7 @@ const V2024_11_05: Features = Features {
 
 const V2025_03_26: Features = Features {
     batches: Batches::MustReceive,
-    http_sse: false,
-    streamable_http: true,
     sessions: true,
-    get_stream: true,
     resumable_streams: true,
     tool_annotations: true,
     audio: true,
@@ -365,11 +339,9 @@ const V2025_06_18: Features = Features {
 const V2025_11_25: Features = Features {
     errors_without_id: true,
     sse_priming: true,
-    origin_forbidden: true,
     tasks: true,
     icons: true,
     implementation_extras: true,
-    input_errors_as_results: true,
     url_elicitation: true,
     elicitation_defaults: true,
     elicitation_enums: true,
@@ -385,10 +357,8 @@ const V2026_07_28: Features = Features {
     request_meta: true,
     standard_headers: true,
     sessions: false,
-    get_stream: false,
     resumable_streams: false,
     sse_priming: false,
-    disconnect_cancels: true,
     server_requests: false,
     mrtr: true,
     listen: true,

@@ -130,7 +130,7 @@ mod tests {
             json!({"resources": {}}),
             json!({"resources": {"subscribe": false}}),
         ] {
-            let missing = undeclared("resources/subscribe", Revision::LATEST, without);
+            let missing = undeclared("resources/subscribe", Revision::V2026_07_28, without);
             assert_eq!(missing, Some("resources.subscribe"));
         }
     }
