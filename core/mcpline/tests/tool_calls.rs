@@ -144,7 +144,7 @@ async fn each_call_is_asked_about_before_it_is_sent_and_its_outcome_told() {
 #[runtimes::test]
 async fn a_hook_that_panics_refuses_the_call() {
     let calls = Arc::new(AtomicUsize::new(0));
-    let client = host(Revision::LATEST)
+    let client = host(Revision::V2026_07_28)
         .on_tool_call(|_| async { panic!("a defect of the host") })
         .connect(&server(&calls, &Arc::default()))
         .await
@@ -161,7 +161,7 @@ async fn a_hook_that_panics_refuses_the_call() {
 #[runtimes::test]
 async fn arguments_that_are_null_are_none() {
     let (told, mut outcomes) = mpsc::unbounded_channel();
-    let client = host(Revision::LATEST)
+    let client = host(Revision::V2026_07_28)
         .on_tool_call(|call: ToolCall| async move {
             match call.arguments.is_empty() {
                 true => Ok(()),
@@ -196,7 +196,7 @@ async fn arguments_that_are_null_are_none() {
 async fn a_call_that_is_given_up_is_told_as_cancelled() {
     let started = Arc::new(Notify::new());
     let (told, mut outcomes) = mpsc::unbounded_channel();
-    let client = host(Revision::LATEST)
+    let client = host(Revision::V2026_07_28)
         .on_tool_outcome(move |outcome| {
             let told = told.clone();
             async move { told.send(outcome).expect("somebody listens") }
@@ -222,7 +222,7 @@ async fn outcomes_of_calls_that_closing_ends_are_told_before_it_is_done() {
         let started = Arc::new(Notify::new());
         let (told, mut outcomes) = mpsc::unbounded_channel();
         let asking = started.clone();
-        let mut host = host(Revision::LATEST).on_tool_outcome(move |outcome| {
+        let mut host = host(Revision::V2026_07_28).on_tool_outcome(move |outcome| {
             let told = told.clone();
             async move {
                 // As one that writes to a file.

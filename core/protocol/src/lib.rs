@@ -32,6 +32,7 @@
 //! What differs between revisions:
 //!
 //! - [`revision`]: the protocol revisions as data, the only place that compares versions
+//! - [`methods`]: every method as data: who sends it, which revisions have it, what it needs
 //! - [`adapt`]: values fitted to the revision of a peer
 //!
 //! How a conversation goes:
@@ -65,6 +66,7 @@ pub mod error;
 pub mod limits;
 #[doc(hidden)]
 pub mod members;
+pub mod methods;
 pub mod mrtr;
 mod printable;
 pub mod rank;

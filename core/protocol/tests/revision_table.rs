@@ -6,6 +6,7 @@
 use std::fs;
 use std::path::Path;
 
+use mcpline_protocol::methods::Sender;
 use mcpline_protocol::revision::{Batches, Features, Revision, StructuredContent};
 use mcpline_protocol::wire::Method;
 use serde_json::Value;
@@ -70,35 +71,48 @@ fn every_method_of_every_schema_is_known() {
     }
 }
 
+/// Who sends the methods of a revision, by the schema's unions of messages.
+fn senders<'d>(definitions: &'d Value, union: &str) -> Vec<&'d str> {
+    let members = definitions[union]["anyOf"].as_array().into_iter().flatten();
+    members
+        .filter_map(|member| member["$ref"].as_str()?.rsplit('/').next())
+        .filter_map(|name| definitions[name]["properties"]["method"]["const"].as_str())
+        .collect()
+}
+
 #[test]
 fn methods_exist_where_the_table_says() {
-    for (revision, definitions, features) in revisions() {
-        let methods = methods(&definitions);
-        for (method, expected) in [
-            ("initialize", features.handshake),
-            ("notifications/initialized", features.handshake),
-            ("server/discover", features.discover),
-            ("ping", features.ping),
-            ("logging/setLevel", features.set_level),
-            ("resources/subscribe", features.resource_subscribe),
-            ("resources/unsubscribe", features.resource_subscribe),
-            ("subscriptions/listen", features.listen),
-            (
-                "notifications/roots/list_changed",
-                features.roots_list_changed,
-            ),
-            (
-                "notifications/elicitation/complete",
-                features.elicitation_complete,
-            ),
-            ("elicitation/create", features.elicitation),
-            ("tasks/get", features.tasks),
-        ] {
+    for (revision, definitions, _) in revisions() {
+        let defined = methods(&definitions);
+        for method in Method::KNOWN {
+            let spec = method.spec().expect("a row");
             assert_eq!(
-                methods.contains(&method),
-                expected,
+                defined.contains(&method.as_str()),
+                spec.is_in(revision),
                 "{method} in {revision}"
             );
+        }
+    }
+}
+
+#[test]
+fn methods_are_sent_by_whom_the_table_says() {
+    for (revision, definitions, _) in revisions() {
+        for (sender, unions) in [
+            (Sender::Client, ["ClientRequest", "ClientNotification"]),
+            (Sender::Server, ["ServerRequest", "ServerNotification"]),
+        ] {
+            let sent: Vec<&str> = unions
+                .iter()
+                .flat_map(|union| senders(&definitions, union))
+                .collect();
+            for method in &sent {
+                let spec = Method::parse(method).spec().expect("a row");
+                assert!(
+                    spec.sender == sender || spec.sender == Sender::Both,
+                    "{method} of {revision}"
+                );
+            }
         }
     }
 }

@@ -9,6 +9,7 @@ use mcpline_protocol::client::{
     Ask, CallTimeouts, InputNeeded, OutputCheck, ToolPage, asks_for_input, is_cacheable,
     is_header_mismatch,
 };
+use mcpline_protocol::methods::Repeat;
 use mcpline_protocol::wire::header::standard_headers;
 use mcpline_protocol::wire::{Kind, Method, Params, Raw};
 use mcpline_protocol::{ErrorCode, Printable};
@@ -275,18 +276,14 @@ impl Inner {
         params: Option<&Raw>,
         result: &Raw,
     ) -> Result<(), ClientError> {
-        match method {
-            // Nothing is read of these: a server may say what it wants.
-            Method::Ping
-            | Method::LoggingSetLevel
-            | Method::ResourcesSubscribe
-            | Method::ResourcesUnsubscribe => Ok(()),
-            _ if result.kind() != Kind::Object => {
-                let reason = format!("the result of {} is no object", method.as_str());
-                Err(ClientError::Invalid { reason })
-            }
-            _ => self.add_page(method, params, result, session.number),
+        if method.is(|spec| spec.has_empty_result) {
+            return Ok(());
         }
+        if result.kind() != Kind::Object {
+            let reason = format!("the result of {method} is no object");
+            return Err(ClientError::Invalid { reason });
+        }
+        self.add_page(method, params, result, session.number)
     }
 
     /// What a page of `tools/list` tells before its caller gets it, without the tools that are left out. Large pages are
@@ -481,28 +478,13 @@ impl Inner {
         match reissue {
             Reissue::Always => true,
             Reissue::Never => false,
-            Reissue::IfSafe => match method {
-                Method::ToolsCall if self.settings.trusted => {
+            Reissue::IfSafe => match method.spec().map(|spec| spec.repeat) {
+                Some(Repeat::Safe) => true,
+                Some(Repeat::ByTool) if self.settings.trusted => {
                     let tool = params.and_then(|params| params.member("name"));
                     let tool = tool.as_ref().and_then(Raw::string_value);
                     tool.is_some_and(|tool| self.tools().is_repeatable(&tool))
                 }
-                Method::ToolsList
-                | Method::ResourcesList
-                | Method::ResourcesTemplatesList
-                | Method::PromptsList
-                | Method::ResourcesRead
-                | Method::PromptsGet
-                | Method::CompletionComplete
-                | Method::Ping
-                | Method::ServerDiscover
-                // Setting a state twice sets the same.
-                | Method::ResourcesSubscribe
-                | Method::ResourcesUnsubscribe
-                | Method::LoggingSetLevel
-                | Method::TasksGet
-                | Method::TasksResult
-                | Method::TasksList => true,
                 _ => false,
             },
         }
@@ -576,21 +558,12 @@ async fn within<T>(
 
 /// Whether results of this method are pages.
 fn is_list(method: &Method) -> bool {
-    matches!(
-        method,
-        Method::ToolsList
-            | Method::ResourcesList
-            | Method::ResourcesTemplatesList
-            | Method::PromptsList
-    )
+    method.is(|spec| spec.is_list)
 }
 
 /// Whether a result of this method may ask for input (2026-07-28, `basic/patterns/mrtr`, supported requests).
 fn may_ask(method: &Method) -> bool {
-    matches!(
-        method,
-        Method::ToolsCall | Method::PromptsGet | Method::ResourcesRead
-    )
+    method.is(|spec| spec.may_ask)
 }
 
 /// A JSON-RPC error in the body of an HTTP status is the server's answer.

@@ -38,14 +38,7 @@ struct Kept {
 
 /// Whether results of this method may be kept.
 pub fn is_cacheable(method: &Method) -> bool {
-    matches!(
-        method,
-        Method::ToolsList
-            | Method::PromptsList
-            | Method::ResourcesList
-            | Method::ResourcesTemplatesList
-            | Method::ResourcesRead
-    )
+    method.is(|spec| spec.is_cacheable)
 }
 
 impl Cache {
@@ -122,42 +115,30 @@ impl Cache {
 
     /// Forgets what a notification says has changed.
     pub fn heard(&mut self, notification: &Notification) {
-        match notification.method {
-            Method::NotificationsToolsListChanged => {
-                self.forget(|method, _| *method == Method::ToolsList)
-            }
-            Method::NotificationsPromptsListChanged => {
-                self.forget(|method, _| *method == Method::PromptsList)
-            }
-            Method::NotificationsResourcesListChanged => self.forget(|method, _| {
-                matches!(
-                    method,
-                    Method::ResourcesList | Method::ResourcesTemplatesList
-                )
-            }),
-            Method::NotificationsResourcesUpdated => {
-                let uri = notification
-                    .params
-                    .as_ref()
-                    .and_then(|params| params.get("uri"));
-                let uri = uri.as_ref().and_then(Raw::string_value);
-                self.forget(|method, params| {
-                    let read = Raw::parse(params.as_bytes().to_vec()).ok();
-                    let read = read.and_then(|params| params.member("uri"));
-                    // An update may be about a part of what was read.
-                    *method == Method::ResourcesRead
-                        && read
-                            .as_ref()
-                            .and_then(Raw::string_value)
-                            .is_some_and(|read| {
-                                uri.as_deref().is_none_or(|uri| {
-                                    uri.starts_with(&*read) || read.starts_with(uri)
-                                })
-                            })
-                });
-            }
-            _ => {}
+        let outdated = notification.method.spec().map(|spec| spec.invalidates);
+        if let Some(outdated) = outdated.filter(|outdated| !outdated.is_empty()) {
+            self.forget(|method, _| outdated.contains(method));
         }
+        if notification.method == Method::NotificationsResourcesUpdated {
+            let params = notification.params.as_ref();
+            self.forget_resource(params.and_then(|params| params.get_str("uri")).as_deref());
+        }
+    }
+
+    /// Forgets what was read of a resource; of all resources if it isn't known which.
+    fn forget_resource(&mut self, uri: Option<&str>) {
+        self.forget(|method, params| {
+            let read = Raw::parse(params.as_bytes().to_vec()).ok();
+            let read = read.and_then(|params| params.member("uri"));
+            // An update may be about a part of what was read.
+            *method == Method::ResourcesRead
+                && read
+                    .as_ref()
+                    .and_then(Raw::string_value)
+                    .is_some_and(|read| {
+                        uri.is_none_or(|uri| uri.starts_with(&*read) || read.starts_with(uri))
+                    })
+        });
     }
 
     /// Forgets everything: another server may answer from now on.

@@ -1,6 +1,7 @@
 //! What a server has to declare before a client may send a request (`basic/lifecycle`, operation: "only use capabilities
 //! that were successfully negotiated"; since 2026-07-28 `server/discover`).
 
+use crate::methods::ServerCapability;
 use crate::revision::Revision;
 use crate::vocabulary::ServerCapabilities;
 use crate::wire::Method;
@@ -18,39 +19,21 @@ pub fn undeclared_capability(
     revision: Revision,
     server: &ServerCapabilities,
 ) -> Option<&'static str> {
-    let features = revision.features();
-    let resources = server.resources.as_ref();
-    let tasks = server.tasks.as_ref();
-    let (capability, is_declared) = match method {
-        Method::ToolsCall | Method::ToolsList => ("tools", server.tools.is_some()),
-        Method::ResourcesRead | Method::ResourcesList | Method::ResourcesTemplatesList => {
-            ("resources", resources.is_some())
-        }
-        Method::ResourcesSubscribe | Method::ResourcesUnsubscribe => (
-            "resources.subscribe",
-            resources.is_some_and(|resources| resources.subscribe == Some(true)),
-        ),
-        Method::PromptsGet | Method::PromptsList => ("prompts", server.prompts.is_some()),
-        Method::CompletionComplete => (
-            "completions",
-            server.completions.is_some()
-                || !features.completions_capability
-                || (revision == Revision::V2025_03_26
-                    && (server.prompts.is_some() || resources.is_some())),
-        ),
-        Method::LoggingSetLevel => ("logging", server.logging.is_some()),
-        Method::TasksGet | Method::TasksResult if features.tasks => ("tasks", tasks.is_some()),
-        Method::TasksList if features.tasks => (
-            "tasks.list",
-            tasks.is_some_and(|tasks| tasks.contains_key("list")),
-        ),
-        Method::TasksCancel if features.tasks => (
-            "tasks.cancel",
-            tasks.is_some_and(|tasks| tasks.contains_key("cancel")),
-        ),
-        _ => return None,
-    };
-    (!is_declared).then_some(capability)
+    let spec = method.spec()?;
+    let capability = spec.capability(revision)?;
+    // A method that the revision doesn't have needs nothing, but for those whose capability outlives them.
+    let is_optional = matches!(
+        capability,
+        ServerCapability::Tasks | ServerCapability::TasksList | ServerCapability::TasksCancel
+    );
+    if is_optional && !spec.is_in(revision) {
+        return None;
+    }
+    let is_implied = capability == ServerCapability::Completions
+        && revision == Revision::V2025_03_26
+        && (server.prompts.is_some() || server.resources.is_some());
+    let is_declared = is_implied || capability.is_declared(server);
+    (!is_declared).then_some(capability.path())
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
 use super::message::{Params, Request};
-use super::method::Method;
 use crate::error::RpcError;
+use crate::methods::Method;
 use crate::vocabulary::meta;
 
 mod params;
@@ -119,15 +119,7 @@ fn is_field_byte(byte: u8) -> bool {
 
 /// The value that `Mcp-Name` mirrors, for the methods that have one.
 pub fn name_of<'p>(method: &Method, params: Option<&'p Params>) -> Option<Cow<'p, str>> {
-    params?.get_str(name_member(method)?)
-}
-
-fn name_member(method: &Method) -> Option<&'static str> {
-    match method {
-        Method::ToolsCall | Method::PromptsGet => Some("name"),
-        Method::ResourcesRead => Some("uri"),
-        _ => None,
-    }
+    params?.get_str(method.spec()?.name_param?)
 }
 
 /// The headers, besides `MCP-Protocol-Version` and those of parameters, that a client must send with
@@ -168,7 +160,7 @@ pub fn check_standard<'h>(
         agree(PROTOCOL_VERSION, version, &declared)?;
     }
     agree(METHOD, value_of(&headers, METHOD)?, request.method.as_str())?;
-    if name_member(&request.method).is_some() {
+    if request.method.is(|spec| spec.name_param.is_some()) {
         let name = value_of(&headers, NAME)?;
         let name = decode_value(name.as_bytes()).map_err(|problem| malformed(NAME, problem))?;
         if let Some(expected) = name_of(&request.method, request.params.as_ref()) {

@@ -9,12 +9,12 @@ use bytes::Bytes;
 
 use super::id::RequestId;
 use super::line::LineTooLong;
-use super::method::Method;
 use super::raw::Raw;
 use super::scan::{Key, Kind, Member, Scan, ScanError, Scanner, Span, head, scan};
 use super::text::unescape;
 use crate::error::{ErrorCode, RpcError};
 use crate::limits::{MAX_DEPTH, MAX_METHOD, WireLimits};
+use crate::methods::Method;
 
 /// What one line or one HTTP body holds.
 #[derive(Clone, Debug, PartialEq)]

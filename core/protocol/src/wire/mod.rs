@@ -8,20 +8,19 @@ pub mod header;
 mod id;
 mod line;
 mod message;
-mod method;
 mod raw;
 mod raw_ref;
 mod scan;
 pub mod sse;
 mod text;
 
+pub use crate::methods::Method;
 pub use id::{InvalidId, RequestId};
 pub use line::{LineDecoder, LineTooLong};
 pub use message::{
     Incoming, Message, Notification, OversizeBatch, Params, ReadError, Request, Response, Shape,
     read, read_within,
 };
-pub use method::Method;
 pub use raw::{Elements, Members, Raw};
 pub use raw_ref::RawRef;
 pub use scan::{Kind, Problem, ScanError, check};

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use mcpline_protocol::wire::{self, Incoming, Message, Method, Raw, encode};
+use mcpline_protocol::wire::{self, Incoming, Message, Raw, encode};
 use sha2::{Digest as _, Sha256};
 
 use crate::background;
@@ -242,17 +242,12 @@ impl Shareable {
 }
 
 fn changes_state(message: &Message) -> bool {
-    match message {
-        Message::Request(request) => matches!(
-            request.method,
-            Method::Initialize
-                | Method::LoggingSetLevel
-                | Method::ResourcesSubscribe
-                | Method::ResourcesUnsubscribe
-        ),
-        Message::Notification(told) => told.method == Method::NotificationsInitialized,
-        Message::Response(_) => false,
-    }
+    let method = match message {
+        Message::Request(request) => &request.method,
+        Message::Notification(notification) => &notification.method,
+        Message::Response(_) => return false,
+    };
+    method.is(|spec| spec.changes_session)
 }
 
 /// The message, if it is about a request or a question.
@@ -266,12 +261,7 @@ fn concerning(message: &Message) -> Option<Raw> {
                 Err(error) => encode::error(&mut out, Some(id), error),
             }
         }
-        Message::Notification(told)
-            if matches!(
-                told.method,
-                Method::NotificationsCancelled | Method::NotificationsProgress
-            ) =>
-        {
+        Message::Notification(told) if told.method.is(|spec| spec.concerns_request) => {
             let params = told.params.as_ref().map(|params| params.raw().as_bytes());
             encode::notification(&mut out, told.method.as_str(), params);
         }

@@ -1,0 +1,463 @@
+//! The method table: one row for each request and notification that some revision defines.
+//!
+//! A row says who sends the method, which revisions have it, which capability it needs, which headers repeat it and how a
+//! client treats its results. Admission, HTTP headers, caching, retries and checks of capabilities read the table, so a new
+//! method is a new row and the code that serves it. Methods that no revision defines are [`Method::Other`].
+
+use std::fmt;
+
+use crate::revision::{Features, Revision};
+use crate::vocabulary::ServerCapabilities;
+
+/// Who sends a method.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Sender {
+    /// The client alone.
+    Client,
+    /// The server alone.
+    Server,
+    /// Either side.
+    Both,
+}
+
+/// What answers a client's request at the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServedBy {
+    /// The session itself.
+    Session,
+    /// The server's tools, resources, prompts or completions.
+    Features,
+    /// Nothing here: a handler of the server's author, if there is one.
+    Author,
+}
+
+/// Whether a client may send a request again although the server may already have served it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Repeat {
+    /// It reads, or sets a state that is the same the second time.
+    Safe,
+    /// As the called tool's annotations say.
+    ByTool,
+    /// It may have an effect each time.
+    Unsafe,
+}
+
+/// A server capability that gates methods.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ServerCapability {
+    /// `tools`
+    Tools,
+    /// `resources`
+    Resources,
+    /// `resources.subscribe`
+    ResourcesSubscribe,
+    /// `prompts`
+    Prompts,
+    /// `completions`
+    Completions,
+    /// `logging`
+    Logging,
+    /// `tasks`
+    Tasks,
+    /// `tasks.list`
+    TasksList,
+    /// `tasks.cancel`
+    TasksCancel,
+}
+
+impl ServerCapability {
+    /// Its path in `capabilities`.
+    pub fn path(self) -> &'static str {
+        match self {
+            Self::Tools => "tools",
+            Self::Resources => "resources",
+            Self::ResourcesSubscribe => "resources.subscribe",
+            Self::Prompts => "prompts",
+            Self::Completions => "completions",
+            Self::Logging => "logging",
+            Self::Tasks => "tasks",
+            Self::TasksList => "tasks.list",
+            Self::TasksCancel => "tasks.cancel",
+        }
+    }
+
+    /// Whether a server declares it.
+    pub fn is_declared(self, server: &ServerCapabilities) -> bool {
+        let resources = server.resources.as_ref();
+        let tasks = server.tasks.as_ref();
+        match self {
+            Self::Tools => server.tools.is_some(),
+            Self::Resources => resources.is_some(),
+            Self::ResourcesSubscribe => {
+                resources.is_some_and(|resources| resources.subscribe == Some(true))
+            }
+            Self::Prompts => server.prompts.is_some(),
+            Self::Completions => server.completions.is_some(),
+            Self::Logging => server.logging.is_some(),
+            Self::Tasks => tasks.is_some(),
+            Self::TasksList => tasks.is_some_and(|tasks| tasks.contains_key("list")),
+            Self::TasksCancel => tasks.is_some_and(|tasks| tasks.contains_key("cancel")),
+        }
+    }
+}
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct MethodSpec {
+    /// Who sends it.
+    pub sender: Sender,
+    /// Whether it is a notification, which has no answer.
+    pub is_notification: bool,
+    /// Whether a revision has it.
+    is_in: fn(&Features) -> bool,
+    /// The capability that a server must declare before a client may send it.
+    capability: Option<ServerCapability>,
+    /// What answers it at the server.
+    pub served_by: ServedBy,
+    /// The parameter that the header `Mcp-Name` repeats (2026-07-28, `basic/transports`, standard headers).
+    pub name_param: Option<&'static str>,
+    /// Whether its result may ask for input (2026-07-28, `basic/patterns/mrtr`, supported requests).
+    pub may_ask: bool,
+    /// Whether its result is a page of a list.
+    pub is_list: bool,
+    /// Whether a client may keep its result (2026-07-28, `server/utilities/caching`).
+    pub is_cacheable: bool,
+    /// Whether nothing is read of its result, so that a client takes whatever a server sends.
+    pub has_empty_result: bool,
+    /// Whether a client may send it again.
+    pub repeat: Repeat,
+    /// Whether it changes the state of a session, which all processes of a server have to know.
+    pub changes_session: bool,
+    /// Whether it is about a request that another process of the server may have in flight.
+    pub concerns_request: bool,
+    /// The methods whose kept results are out of date once a client receives it.
+    pub invalidates: &'static [Method],
+}
+
+impl MethodSpec {
+    /// Whether a revision has the method.
+    pub fn is_in(&self, revision: Revision) -> bool {
+        (self.is_in)(revision.features())
+    }
+
+    /// The capability that a server of this revision must declare before a client may send the method.
+    pub fn capability(&self, revision: Revision) -> Option<ServerCapability> {
+        // 2024-11-05 has completion and no capability for it.
+        self.capability.filter(|capability| {
+            *capability != ServerCapability::Completions
+                || revision.features().completions_capability
+        })
+    }
+}
+
+/// A request of a client that the server's author serves, unless the row says more.
+const REQUEST: MethodSpec = MethodSpec {
+    sender: Sender::Client,
+    is_notification: false,
+    is_in: |_| true,
+    capability: None,
+    served_by: ServedBy::Author,
+    name_param: None,
+    may_ask: false,
+    is_list: false,
+    is_cacheable: false,
+    has_empty_result: false,
+    repeat: Repeat::Unsafe,
+    changes_session: false,
+    concerns_request: false,
+    invalidates: &[],
+};
+
+/// A request of a client for a feature of the server.
+const fn feature(capability: ServerCapability) -> MethodSpec {
+    MethodSpec {
+        capability: Some(capability),
+        served_by: ServedBy::Features,
+        ..REQUEST
+    }
+}
+
+/// A request for a page of a list.
+const fn list(capability: ServerCapability) -> MethodSpec {
+    MethodSpec {
+        is_list: true,
+        is_cacheable: true,
+        repeat: Repeat::Safe,
+        ..feature(capability)
+    }
+}
+
+/// A request for a task of the other side (2025-11-25, experimental).
+const fn task(capability: ServerCapability, repeat: Repeat) -> MethodSpec {
+    MethodSpec {
+        sender: Sender::Both,
+        is_in: |revision| revision.tasks,
+        capability: Some(capability),
+        repeat,
+        ..REQUEST
+    }
+}
+
+/// A request that sets a state of the session.
+const SETTING: MethodSpec = MethodSpec {
+    served_by: ServedBy::Session,
+    has_empty_result: true,
+    repeat: Repeat::Safe,
+    changes_session: true,
+    ..REQUEST
+};
+
+const SUBSCRIPTION: MethodSpec = MethodSpec {
+    is_in: |revision| revision.resource_subscribe,
+    capability: Some(ServerCapability::ResourcesSubscribe),
+    ..SETTING
+};
+
+/// A request that a server sends: a message of its own up to 2025-11-25, part of a result since 2026-07-28.
+const SERVER_REQUEST: MethodSpec = MethodSpec {
+    sender: Sender::Server,
+    ..REQUEST
+};
+
+const CLIENT_NOTIFICATION: MethodSpec = MethodSpec {
+    is_notification: true,
+    ..REQUEST
+};
+
+const SERVER_NOTIFICATION: MethodSpec = MethodSpec {
+    sender: Sender::Server,
+    ..CLIENT_NOTIFICATION
+};
+
+/// A notification that a list has changed.
+const fn list_changed(invalidates: &'static [Method]) -> MethodSpec {
+    MethodSpec {
+        invalidates,
+        ..SERVER_NOTIFICATION
+    }
+}
+
+macro_rules! methods {
+    ($($(#[$doc:meta])* $variant:ident = $name:literal: $spec:expr),+ $(,)?) => {
+        /// The method of a request or notification: those that any revision defines, and all others.
+        #[derive(Clone, Debug, PartialEq, Eq, Hash)]
+        #[non_exhaustive]
+        pub enum Method {
+            $(#[doc = concat!("`", $name, "`")] $(#[$doc])* $variant,)+
+            /// A method that no revision defines: an extension's, or a mistake.
+            Other(Box<str>),
+        }
+
+        impl Method {
+            /// Every method that some revision defines.
+            pub const KNOWN: &'static [Self] = &[$(Self::$variant),+];
+
+            /// The method of that name.
+            pub fn parse(name: &str) -> Self {
+                Self::known(name.as_bytes()).unwrap_or_else(|| Self::Other(name.into()))
+            }
+
+            /// The method of that name, if some revision defines it.
+            pub(crate) fn known(name: &[u8]) -> Option<Self> {
+                const fn bytes(name: &str) -> &[u8] {
+                    name.as_bytes()
+                }
+                $(if name == const { bytes($name) } { return Some(Self::$variant); })+
+                None
+            }
+
+            /// The name on the wire.
+            pub fn as_str(&self) -> &str {
+                match self {
+                    $(Self::$variant => $name,)+
+                    Self::Other(name) => name,
+                }
+            }
+
+            /// Its row in the table; `None` for a method that no revision defines.
+            pub fn spec(&self) -> Option<&'static MethodSpec> {
+                match self {
+                    $(Self::$variant => {
+                        static SPEC: MethodSpec = $spec;
+                        Some(&SPEC)
+                    })+
+                    Self::Other(_) => None,
+                }
+            }
+        }
+    };
+}
+
+// Ordered by how often they are received: `known` compares one after the other.
+methods! {
+    ToolsCall = "tools/call": MethodSpec {
+        name_param: Some("name"),
+        may_ask: true,
+        repeat: Repeat::ByTool,
+        ..feature(ServerCapability::Tools)
+    },
+    ToolsList = "tools/list": list(ServerCapability::Tools),
+    ResourcesRead = "resources/read": MethodSpec {
+        name_param: Some("uri"),
+        may_ask: true,
+        is_cacheable: true,
+        repeat: Repeat::Safe,
+        ..feature(ServerCapability::Resources)
+    },
+    ResourcesList = "resources/list": list(ServerCapability::Resources),
+    ResourcesTemplatesList = "resources/templates/list": list(ServerCapability::Resources),
+    ResourcesSubscribe = "resources/subscribe": SUBSCRIPTION,
+    ResourcesUnsubscribe = "resources/unsubscribe": SUBSCRIPTION,
+    PromptsGet = "prompts/get": MethodSpec {
+        name_param: Some("name"),
+        may_ask: true,
+        repeat: Repeat::Safe,
+        ..feature(ServerCapability::Prompts)
+    },
+    PromptsList = "prompts/list": list(ServerCapability::Prompts),
+    CompletionComplete = "completion/complete": MethodSpec {
+        repeat: Repeat::Safe,
+        ..feature(ServerCapability::Completions)
+    },
+    LoggingSetLevel = "logging/setLevel": MethodSpec {
+        is_in: |revision| revision.set_level,
+        capability: Some(ServerCapability::Logging),
+        ..SETTING
+    },
+    Ping = "ping": MethodSpec {
+        sender: Sender::Both,
+        is_in: |revision| revision.ping,
+        served_by: ServedBy::Session,
+        has_empty_result: true,
+        repeat: Repeat::Safe,
+        ..REQUEST
+    },
+    Initialize = "initialize": MethodSpec {
+        is_in: |revision| revision.handshake,
+        served_by: ServedBy::Session,
+        changes_session: true,
+        ..REQUEST
+    },
+    ServerDiscover = "server/discover": MethodSpec {
+        is_in: |revision| revision.discover,
+        served_by: ServedBy::Session,
+        repeat: Repeat::Safe,
+        ..REQUEST
+    },
+    SubscriptionsListen = "subscriptions/listen": MethodSpec {
+        is_in: |revision| revision.listen,
+        served_by: ServedBy::Session,
+        ..REQUEST
+    },
+    SamplingCreateMessage = "sampling/createMessage": SERVER_REQUEST,
+    ElicitationCreate = "elicitation/create": MethodSpec {
+        is_in: |revision| revision.elicitation,
+        ..SERVER_REQUEST
+    },
+    RootsList = "roots/list": SERVER_REQUEST,
+    TasksGet = "tasks/get": task(ServerCapability::Tasks, Repeat::Safe),
+    TasksResult = "tasks/result": task(ServerCapability::Tasks, Repeat::Safe),
+    TasksList = "tasks/list": task(ServerCapability::TasksList, Repeat::Safe),
+    TasksCancel = "tasks/cancel": task(ServerCapability::TasksCancel, Repeat::Unsafe),
+    /// (the extension of 2026-07-28)
+    TasksUpdate = "tasks/update": MethodSpec { is_in: |_| false, ..REQUEST },
+    NotificationsInitialized = "notifications/initialized": MethodSpec {
+        is_in: |revision| revision.handshake,
+        changes_session: true,
+        ..CLIENT_NOTIFICATION
+    },
+    NotificationsCancelled = "notifications/cancelled": MethodSpec {
+        sender: Sender::Both,
+        concerns_request: true,
+        ..CLIENT_NOTIFICATION
+    },
+    NotificationsProgress = "notifications/progress": MethodSpec {
+        sender: Sender::Both,
+        concerns_request: true,
+        ..CLIENT_NOTIFICATION
+    },
+    NotificationsMessage = "notifications/message": SERVER_NOTIFICATION,
+    NotificationsToolsListChanged = "notifications/tools/list_changed": list_changed(&[Method::ToolsList]),
+    NotificationsResourcesListChanged = "notifications/resources/list_changed":
+        list_changed(&[Method::ResourcesList, Method::ResourcesTemplatesList]),
+    NotificationsResourcesUpdated = "notifications/resources/updated": SERVER_NOTIFICATION,
+    NotificationsPromptsListChanged = "notifications/prompts/list_changed": list_changed(&[Method::PromptsList]),
+    NotificationsRootsListChanged = "notifications/roots/list_changed": MethodSpec {
+        is_in: |revision| revision.roots_list_changed,
+        ..CLIENT_NOTIFICATION
+    },
+    NotificationsElicitationComplete = "notifications/elicitation/complete": MethodSpec {
+        is_in: |revision| revision.elicitation_complete,
+        ..SERVER_NOTIFICATION
+    },
+    NotificationsSubscriptionsAcknowledged = "notifications/subscriptions/acknowledged": MethodSpec {
+        is_in: |revision| revision.listen,
+        ..SERVER_NOTIFICATION
+    },
+    NotificationsTasksStatus = "notifications/tasks/status": MethodSpec {
+        sender: Sender::Both,
+        is_in: |revision| revision.tasks,
+        ..CLIENT_NOTIFICATION
+    },
+}
+
+impl Method {
+    /// Whether the table says this of the method; `false` for a method that no revision defines.
+    pub fn is(&self, property: impl FnOnce(&MethodSpec) -> bool) -> bool {
+        self.spec().is_some_and(property)
+    }
+}
+
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl From<&str> for Method {
+    fn from(name: &str) -> Self {
+        Self::parse(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_leads_back_to_its_method() {
+        for method in Method::KNOWN {
+            assert_eq!(&Method::parse(method.as_str()), method);
+        }
+        assert_eq!(Method::parse("x/y").as_str(), "x/y");
+    }
+
+    #[test]
+    fn every_row_agrees_with_itself() {
+        for method in Method::KNOWN {
+            let spec = method.spec().expect("a row");
+            let is_notification = method.as_str().starts_with("notifications/");
+            assert_eq!(spec.is_notification, is_notification, "{method}");
+            let is_of_server = spec.sender == Sender::Server;
+            let is_served_here = spec.served_by != ServedBy::Author;
+            assert!(
+                !(is_of_server || is_notification) || !is_served_here,
+                "{method}"
+            );
+            assert!(!spec.is_list || spec.is_cacheable, "{method}");
+            assert!(
+                spec.invalidates
+                    .iter()
+                    .all(|kept| kept.is(|kept| kept.is_cacheable))
+            );
+            if spec.served_by == ServedBy::Features {
+                assert!(spec.capability(Revision::V2026_07_28).is_some(), "{method}");
+            }
+        }
+    }
+}
