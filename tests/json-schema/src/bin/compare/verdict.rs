@@ -1,0 +1,89 @@
+//! What each of the two says of a schema and a value.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use mcpline_schema::{
+    Budget, Measured, ValidationFailure, Validator, compilation_steps, validation_steps,
+};
+use serde_json::Value;
+
+use crate::Dialect;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Valid,
+    Invalid,
+    /// The schema can't be used.
+    Refused,
+    /// It took more steps than allowed.
+    Limit,
+    Panicked,
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Valid => "valid",
+            Self::Invalid => "invalid",
+            Self::Refused => "schema refused",
+            Self::Limit => "limit reached",
+            Self::Panicked => "panic",
+        })
+    }
+}
+
+impl Verdict {
+    fn of(is_valid: bool) -> Self {
+        if is_valid { Self::Valid } else { Self::Invalid }
+    }
+}
+
+/// Both validators for one schema; none where it was refused, or compiling it panicked.
+pub(crate) struct Both {
+    ours: Option<Validator>,
+    theirs: Result<Option<jsonschema::Validator>, ()>,
+}
+
+impl Both {
+    pub(crate) fn compile(dialect: Dialect, schema: &Value) -> Self {
+        let ours = Measured::of(schema).and_then(|measured| {
+            let mut budget = Budget::new(compilation_steps(schema), None);
+            Validator::compile(schema, measured, &mut budget)
+        });
+        // Formats are a rule in the older drafts alone.
+        let options = match dialect {
+            Dialect::Draft7 => jsonschema::draft7::options().should_validate_formats(true),
+            Dialect::Draft202012 => {
+                jsonschema::draft202012::options().should_validate_formats(false)
+            }
+        };
+        let theirs = catch_unwind(AssertUnwindSafe(|| options.build(schema).ok()));
+        Self {
+            ours: ours.ok(),
+            theirs: theirs.map_err(drop),
+        }
+    }
+
+    /// What we say of a value, and what they say.
+    pub(crate) fn of(&self, value: &Value) -> (Verdict, Verdict) {
+        let ours = match &self.ours {
+            None => Verdict::Refused,
+            Some(validator) => {
+                let steps = validation_steps(value.to_string().len());
+                match validator.validate(value, &mut Budget::new(steps, None)) {
+                    Ok(()) => Verdict::Valid,
+                    Err(ValidationFailure::Limit) => Verdict::Limit,
+                    Err(_) => Verdict::Invalid,
+                }
+            }
+        };
+        let theirs = match &self.theirs {
+            Err(()) => Verdict::Panicked,
+            Ok(None) => Verdict::Refused,
+            Ok(Some(validator)) => catch_unwind(AssertUnwindSafe(|| validator.is_valid(value)))
+                .map_or(Verdict::Panicked, Verdict::of),
+        };
+        (ours, theirs)
+    }
+}
