@@ -15,6 +15,7 @@ use bytes::Bytes;
 use libfuzzer_sys::fuzz_target;
 use mcpline_protocol::client::{
     Ask, Cache, CallKey, Conversation, Heard, InputNeeded, Opened, Opening, Plan, Step, ToolBook,
+    UrlElicitations,
 };
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, ElicitationCapability, Implementation, RootsCapability, ServerCapabilities,
@@ -196,7 +197,12 @@ fuzz_target!(|data: &[u8]| {
         next_id: 1,
     });
     let mut driver = Driver {
-        conversation: Conversation::new(&opened, &plan.info, &plan.capabilities),
+        conversation: Conversation::new(
+            &opened,
+            &plan.info,
+            &plan.capabilities,
+            UrlElicitations::default(),
+        ),
         asked: 0,
         ended: HashSet::new(),
         questions: Vec::new(),

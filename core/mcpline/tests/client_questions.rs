@@ -6,7 +6,7 @@ mod log;
 #[path = "support/peer.rs"]
 mod peer;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use log::Log;
@@ -17,7 +17,7 @@ use mcpline::protocol::vocabulary::{
     ElicitAction, ElicitResult, ElicitationCapability, JsonObject, SamplingCapability,
 };
 use mcpline::{Revision, RpcError};
-use peer::{Peer, host, notification, result, soon};
+use peer::{LEAVE, Peer, host, notification, result, soon};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -609,6 +609,55 @@ async fn only_ends_of_url_elicitations_that_the_host_can_know_of_are_told_and_on
     }
     client.close().await;
     drop(client);
+    assert_eq!(soon(hear.recv()).await, None);
+}
+
+#[runtimes::test]
+async fn the_end_of_a_url_elicitation_reaches_the_host_after_a_reconnection() {
+    let visit = |id: &str| json!({"mode": "url", "message": "?", "url": "https://a.example/", "elicitationId": id});
+    let left = AtomicBool::new(false);
+    let peer = Peer::new(Revision::V2025_11_25, move |message, say| {
+        match message["method"].as_str() {
+            Some("tools/call") => {
+                say(
+                    json!({"jsonrpc": "2.0", "id": 1, "method": "elicitation/create", "params": visit("asked")}),
+                );
+                let required = json!({"elicitations": [visit("required")]});
+                say(json!({"jsonrpc": "2.0", "id": message["id"],
+                           "error": {"code": -32042, "message": "sign in first", "data": required}}));
+            }
+            // A list is asked for again on the next connection.
+            Some("tools/list") if !left.swap(true, Ordering::Relaxed) => say(LEAVE),
+            Some("tools/list") => {
+                for id in ["unknown", "required", "asked", "asked", "required"] {
+                    let params = json!({ "elicitationId": id });
+                    say(notification("notifications/elicitation/complete", params));
+                }
+                say(result(message, json!({"tools": []})));
+            }
+            _ => {}
+        }
+    });
+    let (heard, mut hear) = mpsc::unbounded_channel();
+    let host = host()
+        .on_elicit(|_| async { Ok(ElicitResult::new(ElicitAction::Accept)) })
+        .on_notification(move |notification| {
+            let params = notification.params.as_ref().expect("parameters");
+            let id = params.get_str("elicitationId").expect("an id");
+            // The test may be over.
+            let _ = heard.send(id.into_owned());
+        });
+    let client = peer.connect(host).await;
+    let called = client.call_tool("t", json!({})).await;
+    called.expect_err("the user has to sign in");
+    peer.asked("response", 1).await;
+    client.list_tools().await.expect("a list");
+    assert_eq!(peer.dialled(), 2);
+    client.close().await;
+    drop(client);
+    for id in ["required", "asked"] {
+        assert_eq!(soon(hear.recv()).await.as_deref(), Some(id));
+    }
     assert_eq!(soon(hear.recv()).await, None);
 }
 

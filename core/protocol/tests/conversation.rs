@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcpline_protocol::client::{
     Ask, Cache, CallError, CallKey, Conversation, Heard, InputNeeded, Opened, PingTimes, ToolBook,
-    ToolPage,
+    ToolPage, UrlElicitations,
 };
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, ElicitationCapability, Implementation, LoggingLevel, RootsCapability,
@@ -45,7 +45,12 @@ fn conversation(revision: Revision) -> Conversation<&'static str> {
     let capabilities = ClientCapabilities::default()
         .with_elicitation(ElicitationCapability::default())
         .with_roots(RootsCapability::default());
-    Conversation::new(&opened, &Implementation::new("host", "1"), &capabilities)
+    Conversation::new(
+        &opened,
+        &Implementation::new("host", "1"),
+        &capabilities,
+        UrlElicitations::default(),
+    )
 }
 
 fn asked(conversation: &mut Conversation<&'static str>, ask: &Ask<'_>) -> Value {

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use mcpline_protocol::Era;
-use mcpline_protocol::client::{Ask, Cache, ToolBook};
+use mcpline_protocol::client::{Ask, Cache, ToolBook, UrlElicitations};
 use mcpline_protocol::vocabulary::{Implementation, LoggingLevel};
 use mcpline_protocol::wire::{Method, Notification, Raw};
 
@@ -45,6 +45,8 @@ pub(super) struct Inner {
     turn: tokio::sync::Mutex<()>,
     cache: Mutex<Cache>,
     tools: Mutex<ToolBook>,
+    /// What the user was sent to, in whichever conversation: a later one may tell that it is over.
+    pub(super) url_elicitations: UrlElicitations,
     /// Held while a page of tools is learnt from, so that none overtakes another.
     pub(super) learning: tokio::sync::Mutex<()>,
     pub(super) sizes: Mutex<ListSizes>,
@@ -98,6 +100,7 @@ impl Inner {
             turn: tokio::sync::Mutex::new(()),
             cache: Mutex::new(Cache::new()),
             tools: Mutex::new(ToolBook::new()),
+            url_elicitations: UrlElicitations::default(),
             learning: tokio::sync::Mutex::new(()),
             sizes: Mutex::default(),
             this: this.clone(),

@@ -79,8 +79,12 @@ struct State {
 impl Session {
     /// The conversation that was opened over `link`. What has arrived since goes to it through `reception`.
     pub(super) fn start(opened: Opened, link: Arc<dyn Link>, client: &Arc<Inner>) -> Arc<Self> {
-        let mut conversation =
-            Conversation::new(&opened, &client.info, &client.handlers.capabilities);
+        let mut conversation = Conversation::new(
+            &opened,
+            &client.info,
+            &client.handlers.capabilities,
+            client.url_elicitations.clone(),
+        );
         if let Some(interval) = client.settings.ping_interval {
             let timeout = client.settings.ping_timeout;
             conversation.start_pings(PingTimes { interval, timeout }, clock::now());

@@ -93,14 +93,20 @@ pub struct Conversation<H> {
     subscriptions: BTreeSet<CallKey>,
     /// Those that wait for an answer, with the URL elicitation that one asks for.
     questions: HashMap<RequestId, Option<u64>>,
-    /// Those whose end the server may tell.
+    /// Those whose end the server may tell, of earlier conversations too.
     url_elicitations: UrlElicitations,
     pings: Option<Pings>,
 }
 
 impl<H> Conversation<H> {
-    /// The conversation that an [opening](super::Opening) led to. `info` and `capabilities` are the plan's.
-    pub fn new(opened: &Opened, info: &Implementation, capabilities: &ClientCapabilities) -> Self {
+    /// The conversation that an [opening](super::Opening) led to. `info` and `capabilities` are the plan's;
+    /// `url_elicitations` are those of all conversations with this server.
+    pub fn new(
+        opened: &Opened,
+        info: &Implementation,
+        capabilities: &ClientCapabilities,
+        url_elicitations: UrlElicitations,
+    ) -> Self {
         let features = opened.revision.features();
         let mut standing = String::new();
         if features.request_meta {
@@ -133,7 +139,7 @@ impl<H> Conversation<H> {
             calls: Calls::new(opened.next_id),
             subscriptions: BTreeSet::new(),
             questions: HashMap::new(),
-            url_elicitations: UrlElicitations::default(),
+            url_elicitations,
             pings: None,
         }
     }

@@ -39,3 +39,4 @@ pub use pings::PingTimes;
 pub use questions::check_question;
 pub use rounds::{InputNeeded, InputQuestion, asks_for_input};
 pub use tools::{Learnt, MAX_KNOWN_TOOLS, MAX_KNOWN_TOOLS_BYTES, ToolBook, ToolPage};
+pub use url_elicitations::UrlElicitations;

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::error::RpcError;
 use crate::wire::{Kind, Raw};
@@ -12,38 +13,45 @@ use super::questions::is_web_address;
 /// How many are remembered, the oldest forgotten first: each may stand for a page that is open in a user's browser.
 const MAX_OPEN: usize = 1_024;
 
-/// Those that are not over yet. Of each only a digest of its id is kept, because ids may be of any length. A server that
-/// makes two ids of one digest confuses nobody but its own user.
-#[derive(Debug, Default)]
-pub(super) struct UrlElicitations(VecDeque<u64>);
+/// Those of one server that are not over yet. They outlive a connection: a server may tell the end in a later conversation
+/// than the one in which it asked. Clones are the same, so each conversation with the server is given one.
+///
+/// Of each only a digest of its id is kept, because ids may be of any length. A server that makes two ids of one digest
+/// confuses nobody but its own user.
+#[derive(Clone, Debug, Default)]
+pub struct UrlElicitations(Arc<Mutex<VecDeque<u64>>>);
 
 impl UrlElicitations {
+    fn lock(&self) -> MutexGuard<'_, VecDeque<u64>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Takes note of one by its id. A second one of the same id is the same.
-    pub(super) fn begin(&mut self, id: &str) -> u64 {
+    pub(super) fn begin(&self, id: &str) -> u64 {
         let digest = digest(id);
-        self.forget(digest);
-        if self.0.len() >= MAX_OPEN {
-            self.0.pop_front();
+        let mut open = self.lock();
+        forget(&mut open, digest);
+        if open.len() >= MAX_OPEN {
+            open.pop_front();
         }
-        self.0.push_back(digest);
+        open.push_back(digest);
         digest
     }
 
     /// Whether one with this id was open. It no longer is.
-    pub(super) fn end(&mut self, id: &str) -> bool {
+    pub(super) fn end(&self, id: &str) -> bool {
         self.forget(digest(id))
     }
 
-    pub(super) fn forget(&mut self, digest: u64) -> bool {
-        let index = self.0.iter().position(|open| *open == digest);
-        index.and_then(|index| self.0.remove(index)).is_some()
+    pub(super) fn forget(&self, digest: u64) -> bool {
+        forget(&mut self.lock(), digest)
     }
 
     /// Takes note of those that an error -32042 demands.
     ///
     /// # Errors
     /// If one has a URL that must not reach a host, or none.
-    pub(super) fn begin_required(&mut self, error: &RpcError) -> Result<(), String> {
+    pub(super) fn begin_required(&self, error: &RpcError) -> Result<(), String> {
         let required = error
             .data
             .as_ref()
@@ -67,6 +75,11 @@ impl UrlElicitations {
     }
 }
 
+fn forget(open: &mut VecDeque<u64>, digest: u64) -> bool {
+    let index = open.iter().position(|other| *other == digest);
+    index.and_then(|index| open.remove(index)).is_some()
+}
+
 fn digest(id: &str) -> u64 {
     let mut hasher = DefaultHasher::new();
     id.hash(&mut hasher);
@@ -79,7 +92,7 @@ mod tests {
 
     #[test]
     fn each_end_is_known_once() {
-        let mut open = UrlElicitations::default();
+        let open = UrlElicitations::default();
         open.begin("a");
         open.begin("");
         open.begin("a");
@@ -89,11 +102,11 @@ mod tests {
 
     #[test]
     fn no_more_than_a_limit_are_remembered() {
-        let mut open = UrlElicitations::default();
+        let open = UrlElicitations::default();
         for number in 0..=MAX_OPEN {
             open.begin(&number.to_string());
         }
-        assert_eq!(open.0.len(), MAX_OPEN);
+        assert_eq!(open.lock().len(), MAX_OPEN);
         assert!(!open.end("0") && open.end("1") && open.end(&MAX_OPEN.to_string()));
     }
 }
