@@ -7,6 +7,7 @@ mod scripted;
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mcpline::Revision;
@@ -99,6 +100,49 @@ async fn a_subscription_that_was_not_acknowledged_in_time_is_given_up() {
     assert_eq!(cancelled.len(), 1);
     assert_eq!(cancelled[0].1["params"]["requestId"], asked[0].1["id"]);
     client.close().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscription_lasts_while_a_caller_of_two_waits_for_it() {
+    for (first, second) in [(1, 30), (30, 1), (1, 1)] {
+        let is_asked = AtomicBool::new(false);
+        let server = Scripted::new(Revision::V2026_07_28, move |_, message| {
+            if message["method"] != "subscriptions/listen" {
+                return vec![];
+            }
+            let params = json!({
+                "_meta": {"io.modelcontextprotocol/subscriptionId": message["id"]},
+                "notifications": message["params"]["notifications"],
+            });
+            let acknowledged = Act::Say(json!({
+                "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params}));
+            match is_asked.swap(true, Ordering::Relaxed) {
+                false => vec![Act::Work(3 * SECOND), acknowledged],
+                true => vec![acknowledged],
+            }
+        });
+        let client = Client::connect(server.address()).await.expect("connects");
+        let subscribe = async |seconds: u32| {
+            let options = RequestOptions::new().timeout(seconds * SECOND);
+            client.subscribe_with("test://a", &options).await
+        };
+        let outcomes = tokio::join!(subscribe(first), subscribe(second));
+        assert_eq!(
+            (outcomes.0.is_ok(), outcomes.1.is_ok()),
+            (first > 3, second > 3)
+        );
+        tokio::time::sleep(60 * SECOND).await;
+        let asked = server.sent("subscriptions/listen");
+        let (_, last) = asked.last().expect("a subscription");
+        let uris = &last["params"]["notifications"]["resourceSubscriptions"];
+        assert_eq!(*uris, json!(["test://a"]));
+        let cancelled = server.sent("notifications/cancelled");
+        let is_over = cancelled
+            .iter()
+            .any(|(_, message)| message["params"]["requestId"] == last["id"]);
+        assert_eq!(is_over, outcomes.0.is_err() && outcomes.1.is_err());
+        client.close().await;
+    }
 }
 
 #[tokio::test(start_paused = true)]

@@ -48,11 +48,21 @@ pub(super) struct Listening {
 
 #[derive(Default)]
 struct State {
-    /// The resources, each with the version that it came with.
-    uris: BTreeMap<String, u64>,
+    /// The resources.
+    uris: BTreeMap<String, Wish>,
     /// Counts the changes of the wishes.
     version: u64,
     task: Option<background::AbortHandle>,
+}
+
+/// A resource that is to be subscribed to.
+struct Wish {
+    /// The version of the wishes that it came with.
+    since: u64,
+    /// How many callers wait until the server knows it.
+    waiting: usize,
+    /// Whether the server has acknowledged it to one of them.
+    is_acknowledged: bool,
 }
 
 /// Which version of the wishes the server knows, or why it doesn't.
@@ -84,14 +94,19 @@ impl Listening {
         self.lock().uris.keys().cloned().collect()
     }
 
-    /// Enters or removes a wish.
+    /// Enters or removes a wish. Whoever enters one waits for it with [`Listening::settled`], if at all.
     pub(super) fn set(&self, uri: &str, wanted: bool) -> u64 {
         let version = {
             let mut state = self.lock();
             state.version += 1;
             let version = state.version;
             if wanted {
-                state.uris.entry(uri.to_owned()).or_insert(version);
+                let wish = state.uris.entry(uri.to_owned()).or_insert(Wish {
+                    since: version,
+                    waiting: 0,
+                    is_acknowledged: false,
+                });
+                wish.waiting += 1;
             } else {
                 state.uris.remove(uri);
             }
@@ -106,13 +121,18 @@ impl Listening {
     /// # Errors
     ///
     /// [`ClientError::Unsupported`] if the server does not tell changes of the resource; what the whole subscription
-    /// failed with; [`ClientError::TimedOut`]. The resource is no wish then.
+    /// failed with; [`ClientError::TimedOut`]. The resource is no wish then, unless another caller waits for it or has it.
     pub(super) async fn settled(
         &self,
         version: u64,
         uri: &str,
         timeouts: CallTimeouts,
     ) -> Result<(), ClientError> {
+        let waiting = Waiting {
+            listening: self,
+            version,
+            uri,
+        };
         let mut settled = self.settled.subscribe();
         let settling = settled.wait_for(|settled| settled.version >= version);
         // Nothing reports progress here.
@@ -122,33 +142,22 @@ impl Listening {
             // The sender lives as long as `self`.
             Ok(Err(_)) => return Err(ClientError::Closed),
             Err(_) => {
-                self.give_up(version, uri, true);
+                waiting.give_up(true);
                 let in_all = timeouts.total < timeouts.idle;
                 return Err(ClientError::TimedOut { waited, in_all });
             }
         };
         if settled.error.is_none() && !settled.left_out.contains(uri) {
+            waiting.acknowledge();
             return Ok(());
         }
-        self.give_up(version, uri, settled.error.is_some());
+        waiting.give_up(settled.error.is_some());
         if let Some(error) = &settled.error {
             return Err(error.clone());
         }
         Err(ClientError::Unsupported(format!(
             "the server does not report changes of {uri:?}: it left the resource out of the acknowledged subscription"
         )))
-    }
-
-    /// The resource is no wish any more, if it became one with this version. `tells`: the server is told, too.
-    fn give_up(&self, version: u64, uri: &str, tells: bool) {
-        let mut state = self.lock();
-        // What was wished for before may have been acknowledged, and is not given up for what came after it.
-        let is_new = state.uris.get(uri) == Some(&version);
-        if is_new && state.uris.remove(uri).is_some() && tells {
-            // Without it the others may be told of again.
-            state.version += 1;
-            self.changed.notify_one();
-        }
     }
 
     fn settle(&self, version: u64, outcome: Result<BTreeSet<String>, ClientError>) {
@@ -242,6 +251,47 @@ impl Listening {
             filter.resource_subscriptions = Some(state.uris.keys().cloned().collect());
         }
         (filter, state.version)
+    }
+}
+
+/// A caller who waits until the server knows a wish. Dropped, it waits no more.
+struct Waiting<'l> {
+    listening: &'l Listening,
+    version: u64,
+    uri: &'l str,
+}
+
+impl Waiting<'_> {
+    /// The wish, unless it was removed since. It may have been entered anew.
+    fn wish<'s>(&self, state: &'s mut State) -> Option<&'s mut Wish> {
+        let wish = state.uris.get_mut(self.uri);
+        wish.filter(|wish| wish.since <= self.version)
+    }
+
+    fn acknowledge(&self) {
+        if let Some(wish) = self.wish(&mut self.listening.lock()) {
+            wish.is_acknowledged = true;
+        }
+    }
+
+    /// The resource is no wish any more, unless another caller waits for it or has it. `tells`: the server is told, too.
+    fn give_up(&self, tells: bool) {
+        let mut state = self.listening.lock();
+        let wish = self.wish(&mut state);
+        let is_alone = wish.is_some_and(|wish| wish.waiting == 1 && !wish.is_acknowledged);
+        if is_alone && state.uris.remove(self.uri).is_some() && tells {
+            // Without it the others may be told of again.
+            state.version += 1;
+            self.listening.changed.notify_one();
+        }
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        if let Some(wish) = self.wish(&mut self.listening.lock()) {
+            wish.waiting = wish.waiting.saturating_sub(1);
+        }
     }
 }
 
