@@ -321,12 +321,15 @@ impl Inner {
             (current.session.take(), std::mem::take(&mut current.closing))
         };
         self.listening.stop();
-        for link in closing {
-            link.close().await;
-        }
-        if let Some(session) = session {
+        if let Some(session) = &session {
             session.end(&ClientError::Closed);
-            session.link.close().await;
+        }
+        // Each link is asked to end before any is waited for, so that closing takes as long as the slowest of them.
+        let current = session.map(|session| session.link.clone());
+        let links = current.into_iter().chain(closing);
+        let endings: Vec<_> = links.map(|link| link.close()).collect();
+        for ending in endings {
+            ending.await;
         }
         self.dialler.close().await;
         self.timers.close();
@@ -356,4 +359,78 @@ impl Inner {
 /// From 0 to 1, at random.
 pub(super) fn jitter() -> f64 {
     f64::from(u32::from_le_bytes(clock::random())) / f64::from(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpline_protocol::Revision;
+    use mcpline_protocol::client::Opened;
+    use mcpline_protocol::vocabulary::ServerCapabilities;
+    use tokio::sync::watch;
+
+    use super::super::link::{Ending, Outgoing, Sink};
+    use super::*;
+
+    /// A link that ends once as many links as there are were asked to.
+    struct TestLink {
+        asked: watch::Sender<usize>,
+        links: usize,
+    }
+
+    impl Link for TestLink {
+        fn send(&self, _: Outgoing) {}
+
+        fn abandon(&self, _: u64) {}
+
+        fn opened(&self, _: Revision) {}
+
+        fn close(&self) -> Ending {
+            self.asked.send_modify(|asked| *asked += 1);
+            let (mut asked, links) = (self.asked.subscribe(), self.links);
+            Box::pin(async move {
+                // The sender lives in other links.
+                let _ = asked.wait_for(|asked| *asked >= links).await;
+            })
+        }
+    }
+
+    /// Makes no links.
+    struct Nowhere;
+
+    impl Dialler for Nowhere {
+        fn dial(&self, _: Sink, _: bool) -> connect::Dialling<'_> {
+            Box::pin(async { Err(ClientError::Closed) })
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn closing_waits_for_all_links_at_once() {
+        let client = Inner::new(
+            Implementation::new("test", "1"),
+            ClientSettings::default(),
+            Handlers::default(),
+            Box::new(Nowhere),
+        );
+        let asked = watch::Sender::new(0);
+        let link = || {
+            let asked = asked.clone();
+            Arc::new(TestLink { asked, links: 3 })
+        };
+        let opened = Opened {
+            revision: Revision::V2025_11_25,
+            capabilities: ServerCapabilities::default(),
+            info: None,
+            instructions: None,
+            initialized: None,
+            next_id: 1,
+        };
+        client.current().session = Some(Session::start(opened, link(), &client));
+        client
+            .current()
+            .closing
+            .extend([link() as Arc<dyn Link>, link()]);
+        let closed = tokio::time::timeout(Duration::from_secs(60), client.close()).await;
+        closed.expect("no link waits for the end of another");
+        assert_eq!(*asked.borrow(), 3);
+    }
 }

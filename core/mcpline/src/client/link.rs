@@ -34,7 +34,7 @@ pub(crate) trait Link: Send + Sync + 'static {
     fn opened(&self, revision: Revision);
 
     /// Ends the conversation as the transport's page says, and resolves when nothing of it is left: no task, no
-    /// descriptor, no process. Any number of times.
+    /// descriptor, no process. The end begins with the call, not only when it is awaited. Any number of times.
     fn close(&self) -> Ending;
 }
 
