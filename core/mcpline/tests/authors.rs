@@ -562,6 +562,57 @@ async fn a_code_that_the_protocol_keeps_for_itself_is_sent_by_no_handler() {
     }
 }
 
+#[tokio::test]
+async fn a_code_that_is_defined_with_data_is_sent_by_no_handler_without_them() {
+    let sent = async |code, data: &Value, revision| {
+        let mut error = RpcError::new(ErrorCode(code), "a detail");
+        if !data.is_null() {
+            error = error.with_data(data);
+        }
+        let error = failed(error.into(), revision).await.expect_err("an error");
+        assert_eq!(error["message"], "a detail");
+        assert_eq!(error.get("data").unwrap_or(&Value::Null), data);
+        error["code"].as_i64().expect("a code")
+    };
+    for (code, defined, others) in [
+        (
+            -32_021,
+            json!({"requiredCapabilities": {"sampling": {}}, "more": 1}),
+            [
+                json!(null),
+                json!({}),
+                json!("sampling"),
+                json!({"requiredCapabilities": null}),
+                json!({"requiredCapabilities": "sampling"}),
+                json!({"requiredCapabilities": {"sampling": true}}),
+            ],
+        ),
+        (
+            -32_022,
+            json!({"supported": ["2026-07-28"], "requested": "1900-01-01"}),
+            [
+                json!(null),
+                json!({}),
+                json!({"supported": ["2026-07-28"]}),
+                json!({"requested": "1900-01-01"}),
+                json!({"supported": "2026-07-28", "requested": "1900-01-01"}),
+                json!({"supported": [1], "requested": 7}),
+            ],
+        ),
+    ] {
+        let log = Log::new(tracing::Level::ERROR);
+        let _guard = tracing::subscriber::set_default(log.clone());
+        assert_eq!(sent(code, &defined, "2026-07-28").await, code);
+        assert!(log.lines().is_empty(), "{:?}", log.lines());
+        for data in &others {
+            assert_eq!(sent(code, data, "2026-07-28").await, -32_603, "{data}");
+            assert!(log.has("without the `data`") && log.has(&code.to_string()));
+            // Earlier revisions define neither.
+            assert_eq!(sent(code, data, "2025-11-25").await, code, "{data}");
+        }
+    }
+}
+
 #[runtimes::test]
 async fn visits_that_an_error_of_another_server_names_are_required_of_every_client() {
     let visit = json!({"mode": "url", "elicitationId": "v", "url": "https://example.com/a", "message": "Go"});

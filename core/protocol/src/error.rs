@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use crate::auth::Scopes;
 use crate::printable::Printable;
 use crate::revision::Revision;
-use crate::wire::Raw;
+use crate::vocabulary::ClientCapabilities;
+use crate::wire::{Kind, Raw};
 
 /// The `code` of a JSON-RPC error. An open set: any integer a peer sends is kept.
 ///
@@ -190,6 +191,28 @@ impl RpcError {
         .with_data(&Data {
             required_capabilities: required,
         })
+    }
+
+    /// Whether this error has a code that 2026-07-28 defines together with its `data`, and not these data: such an error
+    /// breaks the schema (`MissingRequiredClientCapabilityError`, `UnsupportedProtocolVersionError`).
+    pub fn lacks_defined_data(&self, revision: Revision) -> bool {
+        let data = self.data.as_ref();
+        let member = |name| data.and_then(|data| data.member(name));
+        let has_defined_data = match self.code {
+            _ if !revision.is_modern() => true,
+            ErrorCode::MISSING_CLIENT_CAPABILITY => {
+                let required =
+                    member("requiredCapabilities").filter(|one| one.kind() == Kind::Object);
+                required.is_some_and(|required| required.decode::<ClientCapabilities>().is_ok())
+            }
+            ErrorCode::UNSUPPORTED_VERSION => {
+                let requested = member("requested").filter(|one| one.kind() == Kind::String);
+                let supported = member("supported").map(|list| list.decode::<Vec<String>>());
+                requested.is_some() && supported.is_some_and(|list| list.is_ok())
+            }
+            _ => true,
+        };
+        !has_defined_data
     }
 
     /// The same error with `data`. Data that cannot be written as JSON is left out: an error about

@@ -248,19 +248,26 @@ fn check_content(reply: &Reply) -> Result<Option<String>, String> {
     Ok(of_content.or(of_meta))
 }
 
-/// A handler's error with another code if its own is the protocol's to define.
+/// A handler's error with another code if its own is the protocol's to define, or is defined with data that are missing.
 fn unreserved(call: &CallState, mut error: RpcError) -> RpcError {
-    if error.code.is_reserved(call.lock_seat().peer.revision) {
-        tracing::error!(
-            method = call.method.as_str(),
-            name = call.name(),
-            code = error.code.0,
-            said = %error.message,
-            "a handler failed with a code that is reserved for the protocol (-32020 to -32099): use one outside of -32768 \
-             to -32000, and `UrlElicitationRequired` to send a user to a URL"
-        );
-        error.code = ErrorCode::INTERNAL_ERROR;
-    }
+    let revision = call.lock_seat().peer.revision;
+    let reason = if error.code.is_reserved(revision) {
+        "a handler failed with a code that is reserved for the protocol (-32020 to -32099): use one outside of -32768 \
+         to -32000, and `UrlElicitationRequired` to send a user to a URL"
+    } else if error.lacks_defined_data(revision) {
+        "a handler failed with a code of the protocol without the `data` that it is defined with: \
+         `requiredCapabilities` (-32021), or `supported` and `requested` (-32022)"
+    } else {
+        return error;
+    };
+    tracing::error!(
+        method = call.method.as_str(),
+        name = call.name(),
+        code = error.code.0,
+        said = %error.message,
+        "{reason}"
+    );
+    error.code = ErrorCode::INTERNAL_ERROR;
     error
 }
 
