@@ -366,7 +366,10 @@ fn invalid_conversations() -> Vec<(Value, &'static str)> {
             "mimeType",
         ),
         (json!([user(&json!("hi"))]), "messages[0].content"),
-        (json!([{"role": "system", "content": text}]), "`role`"),
+        (
+            json!([{"role": "system", "content": text}]),
+            "messages[0].role",
+        ),
         (json!({"role": "user"}), "`messages`"),
     ]
 }

@@ -10,6 +10,6 @@ mod uris;
 
 pub use content::{content, meta};
 pub use definitions::{prompt, resource, resource_template, tool};
-pub(crate) use questions::messages;
 pub use questions::{Visit, question, visit};
+pub(crate) use questions::{has_role, messages};
 pub use uris::{check_file_path, uri};

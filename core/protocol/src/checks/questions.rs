@@ -148,6 +148,12 @@ fn sampling(params: &JsonObject) -> Result<(), String> {
     messages(params)
 }
 
+/// Whether a message is the user's or the assistant's: there are no other roles.
+pub(crate) fn has_role(message: &Value) -> bool {
+    let role = message.get("role").and_then(Value::as_str);
+    matches!(role, Some("user" | "assistant"))
+}
+
 /// Roles, and uses of tools with their results (2025-11-25, `client/sampling`, message content constraints). What isn't of a
 /// message's shape is passed over.
 pub(crate) fn messages(params: &JsonObject) -> Result<(), String> {
@@ -156,7 +162,7 @@ pub(crate) fn messages(params: &JsonObject) -> Result<(), String> {
     for (index, message) in messages.into_iter().flatten().enumerate() {
         let wrong = |reason: &str| Err(format!("messages[{index}]: {reason}"));
         let role = &message["role"];
-        if role != "user" && role != "assistant" {
+        if !has_role(message) {
             return wrong("its `role` must be `user` or `assistant`");
         }
         let content = message.get("content").unwrap_or(&Value::Null);

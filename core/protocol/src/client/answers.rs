@@ -214,8 +214,7 @@ fn check_messages(params: &Raw) -> Result<(), String> {
 
 /// Checks role and blocks of a message, or of an answer, which has the same.
 fn check_message(place: &str, message: &Value) -> Result<(), String> {
-    let role = message.get("role").and_then(Value::as_str);
-    if !matches!(role, Some("user" | "assistant")) {
+    if !checks::has_role(message) {
         return Err(format!("`{place}role` must be user or assistant"));
     }
     let block = |place: String, block| {

@@ -19,9 +19,6 @@ pub fn check_question(
         let value = params.and_then(|params| params.member(name));
         value.filter(|value| !value.is_null())
     };
-    if method == "sampling/createMessage" {
-        check_roles(member("messages").as_ref())?;
-    }
     match method {
         "sampling/createMessage" if !declared.has_sampling_tools() => {
             let asked = ["tools", "toolChoice"].into_iter();
@@ -59,20 +56,6 @@ pub fn check_question(
     }
 }
 
-/// Checks that messages are the user's or the assistant's.
-fn check_roles(messages: Option<&Raw>) -> Result<(), RpcError> {
-    for message in messages.and_then(Raw::elements).into_iter().flatten() {
-        let role = message.member("role");
-        let role = role.as_ref().and_then(Raw::string_value);
-        if !matches!(role.as_deref(), Some("user" | "assistant")) {
-            return Err(RpcError::invalid_params(
-                "`messages`: `role` must be `user` or `assistant`",
-            ));
-        }
-    }
-    Ok(())
-}
-
 /// The id of the URL elicitation that a question asks for.
 pub(super) fn url_elicitation_id(method: &str, params: &Raw) -> Option<String> {
     let text = |name| {
@@ -97,33 +80,4 @@ pub(super) fn is_web_address(url: &str) -> bool {
         .any(|web| scheme.eq_ignore_ascii_case(web));
     let has_host = rest.starts_with(|first: char| !matches!(first, '/' | '?' | '#' | '\\'));
     is_web && has_host && !url.contains(|c: char| c.is_control() || c.is_whitespace())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn messages_are_the_users_or_the_assistants() {
-        let check = |messages: &'static str| {
-            let params = Raw::from_trusted(messages);
-            let declared = ClientCapabilities::default();
-            check_question("sampling/createMessage", Some(&params), &declared)
-        };
-        for fine in [
-            r#"{"messages":[{"role":"user"},{"role":"assistant"}]}"#,
-            r#"{"messages":[]}"#,
-            "{}",
-        ] {
-            assert_eq!(check(fine), Ok(()), "{fine}");
-        }
-        for wrong in [
-            r#"{"messages":[{"role":"user"},{"role":"system"}]}"#,
-            r#"{"messages":[{"role":1}]}"#,
-            r#"{"messages":[{}]}"#,
-        ] {
-            let error = check(wrong).expect_err(wrong);
-            assert_eq!(error.code, crate::ErrorCode::INVALID_PARAMS, "{wrong}");
-        }
-    }
 }
