@@ -378,6 +378,33 @@ async fn a_question_that_no_client_could_answer_fails_where_it_is_asked() {
 }
 
 #[runtimes::test]
+async fn choices_of_a_form_are_asked_with_their_type_whether_their_author_gave_it() {
+    let choices = json!({
+        "unit": {"enum": ["C", "F"], "title": "Unit"},
+        "kind": {"const": "celsius"},
+        "scale": {"oneOf": [{"const": "c", "title": "C"}]},
+    });
+    let several = json!({"units": {"type": "array", "items": {"enum": ["C", "F"]}}});
+    let asked_form = async |fields: &Value, revision| {
+        let server = asking(AskMethod::Elicit, &form(fields.clone()));
+        let question = asked(&server, revision, &everything()).await;
+        question["params"]["requestedSchema"]["properties"].clone()
+    };
+    for revision in ["2025-06-18", "2025-11-25", "2026-07-28"] {
+        let fields = asked_form(&choices, revision).await;
+        for name in ["unit", "kind", "scale"] {
+            assert_eq!(fields[name]["type"], "string", "{revision}: {fields}");
+        }
+        assert_eq!(fields["unit"]["enum"], json!(["C", "F"]));
+        assert_eq!(fields["unit"]["title"], "Unit");
+    }
+    for revision in ["2025-11-25", "2026-07-28"] {
+        let fields = asked_form(&several, revision).await;
+        assert_eq!(fields["units"]["items"]["type"], "string", "{revision}");
+    }
+}
+
+#[runtimes::test]
 async fn context_is_asked_for_where_the_client_has_declared_that_it_gives_it() {
     let params = |context: &str| {
         let mut params =

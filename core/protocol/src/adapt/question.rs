@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::content;
+use crate::checks::implies_strings;
 use crate::revision::{Features, Revision};
 use crate::vocabulary::JsonObject;
 
@@ -25,7 +26,7 @@ pub enum CannotAsk {
 
 /// Rewrites the parameters of `elicitation/create` as a client of `revision` reads them.
 ///
-/// Before 2025-11-25 the mode is left out, titled choices are written with `enumNames`, and default
+/// A choice of strings gets its type, where its author left it out. Before 2025-11-25 the mode is left out, titled choices are written with `enumNames`, and default
 /// values of all but booleans are left out. What isn't of a question's shape stays as it is.
 ///
 /// # Errors
@@ -58,6 +59,10 @@ pub fn elicit_params(params: &mut JsonObject, revision: Revision) -> Result<(), 
 }
 
 fn field(field: &mut JsonObject, features: &Features) -> Result<(), CannotAsk> {
+    add_type(field);
+    if let Some(Value::Object(items)) = field.get_mut("items") {
+        add_type(items);
+    }
     if !features.elicitation_enums {
         if field.get("items").is_some_and(|items| !items.is_null()) {
             return Err(CannotAsk::MultipleChoice);
@@ -79,6 +84,12 @@ fn field(field: &mut JsonObject, features: &Features) -> Result<(), CannotAsk> {
         field.shift_remove("default");
     }
     Ok(())
+}
+
+fn add_type(schema: &mut JsonObject) {
+    if implies_strings(schema) {
+        schema.shift_insert(0, "type".to_owned(), "string".into());
+    }
 }
 
 /// Rewrites the parameters of `sampling/createMessage` as a client of `revision` reads them.
@@ -182,6 +193,29 @@ mod tests {
         );
         let as_it_is = Ok(Value::Object(written(&form())));
         assert_eq!(elicit(&form(), Revision::V2025_11_25), as_it_is);
+    }
+
+    #[test]
+    fn choices_of_strings_get_their_type() {
+        let form = |fields: Value| json!({"requestedSchema": {"properties": fields}});
+        let asked = |fields: Value| elicit(&form(fields), Revision::V2025_11_25);
+        assert_eq!(
+            asked(json!({
+                "a": {"enum": ["x"], "description": "A"},
+                "b": {"const": "x"},
+                "c": {"oneOf": [{"const": "x", "title": "X"}]},
+                "d": {"type": "array", "items": {"enum": ["x"]}},
+            })),
+            Ok(form(json!({
+                "a": {"type": "string", "enum": ["x"], "description": "A"},
+                "b": {"type": "string", "const": "x"},
+                "c": {"type": "string", "oneOf": [{"const": "x", "title": "X"}]},
+                "d": {"type": "array", "items": {"type": "string", "enum": ["x"]}},
+            })))
+        );
+        let others =
+            json!({"a": {"enum": [1]}, "b": {"const": 1}, "c": {"type": "number"}, "d": {}});
+        assert_eq!(asked(others.clone()), Ok(form(others)));
     }
 
     #[test]

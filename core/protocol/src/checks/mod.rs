@@ -11,5 +11,5 @@ mod uris;
 pub use content::{content, meta};
 pub use definitions::{prompt, resource, resource_template, tool};
 pub use questions::{Visit, question, visit};
-pub(crate) use questions::{has_role, messages};
+pub(crate) use questions::{has_role, implies_strings, messages};
 pub use uris::{check_file_path, uri};

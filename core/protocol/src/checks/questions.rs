@@ -95,18 +95,29 @@ fn form(params: &JsonObject) -> Result<(), String> {
     Ok(())
 }
 
+fn is_choice(of: Option<&Value>) -> bool {
+    let strings = of.and_then(Value::as_array);
+    strings.is_some_and(|of| of.iter().all(Value::is_string))
+}
+
+fn is_titled(of: Option<&Value>) -> bool {
+    let choices = of.and_then(Value::as_array);
+    choices.is_some_and(|of| of.iter().all(|choice| choice["const"].is_string()))
+}
+
+/// Whether a schema without a type allows certain strings and nothing else. A form needs the type all the same
+/// (2025-06-18, `schema`, EnumSchema), which some generators of schemas leave out.
+pub(crate) fn implies_strings(schema: &JsonObject) -> bool {
+    let (choice, titled) = (schema.get("enum"), schema.get("oneOf"));
+    let is_constant = schema.get("const").is_some_and(Value::is_string);
+    !schema.contains_key("type") && (is_choice(choice) || is_titled(titled) || is_constant)
+}
+
 fn field(schema: &Value) -> Result<(), &'static str> {
     const KINDS: &str =
         "a field of a form is a string, a number, an integer, a boolean, or a choice of strings";
-    let is_choice = |of: Option<&Value>| {
-        let strings = of.and_then(Value::as_array);
-        strings.is_some_and(|of| of.iter().all(Value::is_string))
-    };
-    let is_titled = |of: Option<&Value>| {
-        let choices = of.and_then(Value::as_array);
-        choices.is_some_and(|of| of.iter().all(|choice| choice["const"].is_string()))
-    };
-    match schema["type"].as_str() {
+    let implied = schema.as_object().filter(|schema| implies_strings(schema));
+    match implied.map_or(schema["type"].as_str(), |_| Some("string")) {
         Some("string") => {
             if schema.get("enum").is_some_and(|of| !is_choice(Some(of))) {
                 return Err("`enum` must be an array of strings");
@@ -228,6 +239,9 @@ mod tests {
             "f": {"type": "array", "items": {"type": "string", "enum": ["x"]}},
             "g": {"type": "array", "items": {"anyOf": [{"const": "x", "title": "X"}]}},
             "h": {"type": "number"},
+            "i": {"enum": ["x", "y"]},
+            "j": {"const": "x"},
+            "k": {"oneOf": [{"const": "x", "title": "X"}]},
         });
         let schema = json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
             "properties": fields, "required": ["a"], "additionalProperties": false, "title": "T"});
@@ -245,6 +259,11 @@ mod tests {
             json!({"type": ["string", "null"]}),
             json!({"anyOf": [{"type": "string"}, {"type": "null"}]}),
             json!({"type": "string", "enum": [1]}),
+            json!({"enum": [1]}),
+            json!({"enum": ["a", null]}),
+            json!({"const": 1}),
+            json!({"oneOf": [{"const": "a"}, {"type": "string"}]}),
+            json!({"type": null, "enum": ["a"]}),
             json!({"type": "string", "oneOf": [{"type": "string"}]}),
             json!({"type": "null"}),
             json!({}),

@@ -57,8 +57,8 @@ pub(super) fn fit(
     };
     let as_it_is = match method {
         AskMethod::ListRoots => true,
-        // The later revisions have all the words for a form.
-        AskMethod::Elicit => features.elicitation_enums && !is_url(),
+        // The later revisions have all the words for a form, as long as each field says its type.
+        AskMethod::Elicit => features.elicitation_enums && !is_url() && has_types(raw),
         AskMethod::Sample => {
             features.sampling_tools && (peer.takes_context() || !includes_context())
         }
@@ -86,6 +86,17 @@ pub(super) fn fit(
         }
     }
     Ok(Raw::from_serialize(&asked).ok().or(params))
+}
+
+/// Whether all fields of a form have a type, and those of multiple choices.
+fn has_types(params: &Raw) -> bool {
+    let schema = params.member("requestedSchema");
+    let fields = schema.and_then(|schema| schema.member("properties"));
+    let mut fields = fields.iter().filter_map(Raw::members).flatten();
+    fields.all(|(_, field)| {
+        let items = field.member("items");
+        field.member("type").is_some() && items.is_none_or(|items| items.member("type").is_some())
+    })
 }
 
 fn cannot(reason: CannotAsk) -> AskError {
