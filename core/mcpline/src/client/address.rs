@@ -14,7 +14,7 @@ use crate::server::Server;
 use super::connect::{Dialler, Dialling};
 use super::eras::KnownServer;
 use super::error::ClientError;
-use super::http::{HttpClient, HttpLink, HttpSettings, PairLink, without_credentials};
+use super::http::{HttpClient, HttpLink, HttpSettings, PairLink, is_loopback, without_credentials};
 use super::link::{Ending, Link, Sink};
 use super::memory::MemoryLink;
 use super::pipe::{self, PipeLink};
@@ -105,6 +105,7 @@ impl Address {
             Self::Url(url, settings) => {
                 let client = HttpClient::of(&url, settings, tokio::runtime::Handle::current())?;
                 let server = KnownServer::at(&without_credentials(&url));
+                let server = (!is_loopback(&url)).then_some(server);
                 Box::new(Http {
                     url,
                     client,
@@ -128,7 +129,8 @@ impl Address {
 struct Http {
     url: String,
     client: Arc<HttpClient>,
-    server: KnownServer,
+    /// `None` on this machine, where a port may soon be another program's: what one client finds there is no other's.
+    server: Option<KnownServer>,
 }
 
 impl Dialler for Http {
@@ -142,7 +144,7 @@ impl Dialler for Http {
     }
 
     fn known_server(&self) -> Option<KnownServer> {
-        Some(self.server)
+        self.server
     }
 
     fn authorization(&self) -> u64 {

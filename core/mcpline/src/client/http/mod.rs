@@ -34,6 +34,6 @@ pub(crate) use http_client::HttpClient;
 pub(crate) use pair::{NO_EVENT_STREAM, PairLink};
 pub(crate) use reach::is_public;
 pub(crate) use streamable::HttpLink;
-pub(crate) use target::without_credentials;
+pub(crate) use target::{is_loopback, without_credentials};
 
 pub use settings::{HttpSettings, Proxy};

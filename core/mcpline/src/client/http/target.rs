@@ -161,6 +161,11 @@ fn percent_decoded(text: &str) -> Vec<u8> {
     out
 }
 
+/// Whether the host of a URL is this machine.
+pub(crate) fn is_loopback(url: &str) -> bool {
+    Target::parse(url).is_ok_and(|target| target.origin.is_loopback())
+}
+
 /// The URL that tokens are for: without credentials and fragment, otherwise as it is.
 pub(crate) fn without_credentials(url: &str) -> String {
     let url = url.split_once('#').map_or(url, |(url, _)| url);

@@ -72,13 +72,30 @@ async fn upgradable() -> (Peer, Arc<AtomicBool>) {
 }
 
 async fn connect_with(url: &str, configure: impl FnOnce(&mut ClientSettings)) -> Client {
+    connect_by(settings(), url, configure).await
+}
+
+async fn connect_by(
+    http: HttpSettings,
+    url: &str,
+    configure: impl FnOnce(&mut ClientSettings),
+) -> Client {
     let host = Client::builder("host", "1").configure(configure);
-    let connecting = host.connect(Address::Url(url.to_owned(), settings()));
+    let connecting = host.connect(Address::Url(url.to_owned(), http));
     guarded(connecting).await.expect("connects")
 }
 
 async fn connect(url: &str) -> Client {
     connect_with(url, |_| {}).await
+}
+
+/// The URL of a peer on another machine, and settings with which it is reached: through a proxy, which plays it.
+fn elsewhere(peer: &Peer) -> (String, HttpSettings) {
+    let mut settings = settings();
+    let url = peer.url();
+    settings.proxy = Proxy::Url(url.replace("/mcp", ""));
+    // Each test has a port of its own, and so a server of its own.
+    (url.replace("127.0.0.1:", "other-machine-"), settings)
 }
 
 /// What opened conversations since the last time.
@@ -91,7 +108,8 @@ fn openings(peer: &mut Peer) -> Vec<String> {
 #[runtimes::test]
 async fn clients_of_one_server_probe_it_once_and_find_that_it_was_upgraded() {
     let (mut peer, upgraded) = upgradable().await;
-    let url = peer.url();
+    let (url, settings) = elsewhere(&peer);
+    let connect = async |url: &str| connect_by(settings.clone(), url, |_| {}).await;
     for expected in [&["server/discover", "initialize"][..], &["initialize"]] {
         let client = connect(&url).await;
         assert_eq!(client.revision(), LEGACY);
@@ -113,9 +131,25 @@ async fn clients_of_one_server_probe_it_once_and_find_that_it_was_upgraded() {
 }
 
 #[runtimes::test]
+async fn a_server_on_this_machine_is_probed_by_each_client() {
+    let (mut peer, _) = upgradable().await;
+    let localhost = peer.url().replace("127.0.0.1", "localhost");
+    for url in [peer.url(), localhost] {
+        for _ in 0..2 {
+            connect(&url).await.close().await;
+            assert_eq!(openings(&mut peer), ["server/discover", "initialize"]);
+        }
+    }
+}
+
+#[runtimes::test]
 async fn a_host_that_remembers_by_itself_is_neither_helped_nor_listened_to() {
     let (mut peer, _) = upgradable().await;
-    let url = peer.url();
+    let (url, settings) = elsewhere(&peer);
+    let connect_with = async |url: &str, configure: fn(&mut ClientSettings)| {
+        connect_by(settings.clone(), url, configure).await
+    };
+    let connect = async |url: &str| connect_with(url, |_| {}).await;
     let modern = |settings: &mut ClientSettings| settings.remembered = Some(Era::Modern);
     connect_with(&url, modern).await.close().await;
     assert_eq!(openings(&mut peer), ["server/discover", "initialize"]);
@@ -423,7 +457,8 @@ async fn a_server_that_was_only_slow_busy_or_away_is_probed_again_by_the_next_cl
             let hasty = |settings: &mut ClientSettings| {
                 settings.open_timeouts.probe = Duration::from_millis(100);
             };
-            connect_with(&peer.url(), hasty).await.close().await;
+            let (url, settings) = elsewhere(&peer);
+            connect_by(settings, &url, hasty).await.close().await;
             let openings = openings(&mut peer);
             assert_eq!(openings[0], "server/discover", "client {client} of {case}");
         }
