@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
+from collections.abc import Iterable, Mapping
 
 import messages
 from attack import GARBAGE, Attack, Bounds, case
@@ -138,9 +140,77 @@ async def resumed_without_reader(attack: Attack) -> None:
     await attack.rest()
 
 
+# How many requests are written before their answers are read: they cost the attacker one system call.
+PIPELINED = 100
+
+
+async def _pipelined(connection: Connection, path: str, headers: Mapping[str, str], bodies: Iterable[bytes]) -> int:
+    """Sends requests, many at once, until the server refuses one; how many it has taken."""
+    taken = 0
+    waiting = iter(bodies)
+    while batch := list(itertools.islice(waiting, PIPELINED)):
+        heads = (connection.head("POST", path, {"content-length": str(len(body)), **headers}) for body in batch)
+        requests = b"".join(head + body for head, body in zip(heads, batch, strict=True))
+        await connection.send(requests)
+        answers = [await connection.answer() for _ in batch]
+        accepted = sum(answer.status < 300 for answer in answers)
+        taken += accepted
+        if accepted < len(batch):
+            break
+    return taken
+
+
+@case("2 many small answers on HTTP+SSE streams that never read", decided_by="core")
+async def small_answers_without_reader(attack: Attack) -> None:
+    # Answers of a size that is taken even from a client that may hold nothing more: 16 MiB on each stream.
+    calls = [messages.call(number, "test_echo", text="e" * 3_700) for number in range(4_500)]
+    caller = await attack.connect()
+    for number in range(16 * attack.scale):
+        _, path = await _open_sse(attack, reads=False)
+        await _pipelined(caller, path, messages.COMMON, [messages.initialize(), messages.INITIALIZED])
+        taken = await _pipelined(caller, path, messages.COMMON, calls)
+        attack.expect(number > 0 or taken > 1_000, f"the first stream takes {taken} calls")
+        attack.end_round()
+    await attack.rest()
+
+
+WATCHED = "test://watched-resource"
+
+
+async def _change_often(attack: Attack) -> None:
+    """Changes what streams are open for: each change is an event on each of them."""
+    caller = await attack.connect()
+    body, headers = modern_call("test_update_resource")
+    count = 1_500 * attack.scale
+    for _ in range(10):
+        taken = await _pipelined(caller, "/mcp", headers, itertools.repeat(body, count))
+        attack.expect(taken == count, f"{taken} of {count} changes are answered")
+        attack.end_round()
+    await attack.rest()
+
+
+@case("2 many small changes on 2026-07-28 streams that never read", decided_by="core")
+async def small_changes_without_reader(attack: Attack) -> None:
+    body, headers = messages.modern("subscriptions/listen", {"notifications": {"resourceSubscriptions": [WATCHED]}})
+    for _ in range(100):
+        connection = await attack.connect(reads=False)
+        await connection.request("POST", "/mcp", headers, body)
+    await _change_often(attack)
+
+
+@case("2 many small changes on HTTP+SSE streams that never read", decided_by="core")
+async def small_changes_on_http_sse_without_reader(attack: Attack) -> None:
+    subscription = messages.request(1, "resources/subscribe", {"uri": WATCHED})
+    for _ in range(100):
+        _, path = await _open_sse(attack, reads=False)
+        for message in (messages.initialize(), messages.INITIALIZED, subscription):
+            attack.expect(await _post(attack, path, message), "the server takes what subscribes")
+    await _change_often(attack)
+
+
 @case("2 readers of changes that never read", is_long=True)
 async def changes_without_reader(attack: Attack) -> None:
-    wanted = {"notifications": {"toolsListChanged": True, "resourceSubscriptions": ["test://watched-resource"]}}
+    wanted = {"notifications": {"toolsListChanged": True, "resourceSubscriptions": [WATCHED]}}
     for number in range(20):
         body, headers = messages.modern("subscriptions/listen", wanted, number=f"{number}" + "l" * 900)
         connection = await attack.connect(reads=False)

@@ -24,8 +24,12 @@ pub(super) use name::{Shelf, StreamName};
 use queue::{Admission, Event, Keeping, Kept, Standby, State};
 pub(crate) use reader::Reader;
 
-/// About how many bytes an event has beside its message.
+/// About how many bytes an event has beside its message, as it is sent.
 const FRAME: usize = 48;
+
+/// About how many bytes of memory an event takes beside its message: its place in the queue, and what `Bytes` and the
+/// allocator add. Most messages are shorter than that.
+const EVENT_MEMORY_BYTES: usize = 128;
 
 /// How many connections of one session may wait to read its own stream after the one that reads it. A client that comes
 /// back before we notice that its connection died leaves one behind; one with more than this loses its oldest.
@@ -145,12 +149,14 @@ impl Stream {
 
     /// Puts the priming event first: a client that loses the connection can come back from the start.
     pub(crate) fn prime(&self) {
-        self.push(Event::Prime, self.client.hold_bytes_anyway(FRAME));
+        let charge = self.client.hold_bytes_anyway(EVENT_MEMORY_BYTES);
+        self.push(Event::Prime, charge);
     }
 
     /// Tells an HTTP+SSE client where to POST to.
     pub(crate) fn endpoint(&self, address: String) {
-        let charge = self.client.hold_bytes_anyway(FRAME + address.len());
+        let size = address.len() + EVENT_MEMORY_BYTES;
+        let charge = self.client.hold_bytes_anyway(size);
         self.push(Event::Endpoint(address.into()), charge);
     }
 
@@ -160,7 +166,7 @@ impl Stream {
     ///
     /// The client's memory is used up; the message is not taken. What has to arrive and is short is always taken.
     pub(crate) fn message(&self, kind: Kind, message: Bytes) -> Result<(), Exceeded> {
-        let size = message.len() + FRAME;
+        let size = message.len() + EVENT_MEMORY_BYTES;
         let charge = match kind {
             Kind::Response(_) | Kind::Request if size <= UNCHARGED_BYTES => {
                 self.client.hold_bytes_anyway(size)

@@ -1,3 +1,4 @@
+use std::sync::atomic::AtomicUsize;
 use std::task::Poll;
 
 use super::reader::READ_BYTES;
@@ -58,6 +59,19 @@ fn what_is_left_of_a_long_stream_is_not_given_at_once() {
     assert!(reader.rest().is_none());
     let mut reader = stream.read(Some(8)).expect("kept");
     assert!(reader.rest().is_some_and(|rest| rest.len() < READ_BYTES));
+}
+
+#[test]
+fn small_events_are_charged_with_the_memory_that_they_take() {
+    let client = client();
+    let stream = Stream::transient(&HttpOptions::default(), &client);
+    for _ in 0..1_000 {
+        crate::lane::send(&stream, Kind::Notification, b"{}");
+    }
+    let place = size_of::<queue::Kept>();
+    // `Bytes` counts its owners beside the message.
+    let header = size_of::<Vec<u8>>() + size_of::<AtomicUsize>();
+    assert!(client.held_bytes() >= 1_000 * (place + header));
 }
 
 fn polled(reader: &mut Reader) -> Poll<Option<String>> {
