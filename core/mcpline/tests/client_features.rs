@@ -1,149 +1,43 @@
 //! What a client sends for each feature, message by message, in every revision: what it declares, how it lists pages,
 //! what it answers when it is asked.
 
-use std::collections::BTreeMap;
-use std::pin::Pin;
-use std::sync::{Arc, Mutex};
-use std::time::Duration;
+#[path = "support/peer.rs"]
+mod peer;
 
-use bytes::Bytes;
-use mcpline::client::{Address, Channel, Client, ClientBuilder, Dial};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use mcpline::client::ClientBuilder;
 use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::{
     CompleteParams, CreateMessageParams, ElicitAction, ElicitResult, Implementation, JsonObject,
     Root, SamplingCapability,
 };
 use mcpline::{Revision, RpcError};
-use schema_check::Conversation;
+use peer::{Peer, result, soon};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
-
-type Script = dyn Fn(&Value) -> Vec<Value> + Send + Sync;
-
-/// A server in one revision that a closure plays, and all that it was sent. What it is sent must fit the schema.
-#[derive(Clone)]
-struct Peer {
-    revision: Revision,
-    capabilities: Value,
-    script: Arc<Script>,
-    sent: Arc<Mutex<Vec<Value>>>,
-    heard: mpsc::UnboundedSender<Value>,
-}
 
 /// What arrived at a peer, message by message.
 type Arrived = mpsc::UnboundedReceiver<Value>;
 
-impl Peer {
-    fn new(
-        revision: Revision,
-        script: impl Fn(&Value) -> Vec<Value> + Send + Sync + 'static,
-    ) -> (Self, Arrived) {
-        let (heard, arrived) = mpsc::unbounded_channel();
-        let peer = Self {
-            revision,
-            capabilities: json!({"tools": {}, "resources": {}, "prompts": {}, "completions": {}}),
-            script: Arc::new(script),
-            sent: Arc::default(),
-            heard,
-        };
-        (peer, arrived)
-    }
-
-    async fn connect(&self, host: ClientBuilder) -> Client {
-        let revision = self.revision;
-        host.configure(|settings| {
-            settings.revisions = vec![revision];
-            settings.listen = false;
-        })
-        .connect(Address::Custom(Arc::new(self.clone())))
-        .await
-        .expect("connects")
-    }
-
-    fn hear(&self, message: &Value) -> Vec<Value> {
-        self.sent
-            .lock()
-            .expect("not poisoned")
-            .push(message.clone());
-        let capabilities = &self.capabilities;
-        match message["method"].as_str() {
-            Some("server/discover") => vec![result(
-                message,
-                json!({"resultType": "complete", "supportedVersions": [self.revision],
-                       "capabilities": capabilities, "ttlMs": 0, "cacheScope": "public"}),
-            )],
-            Some("initialize") => vec![result(
-                message,
-                json!({"protocolVersion": self.revision, "capabilities": capabilities,
-                       "serverInfo": {"name": "peer", "version": "1"}}),
-            )],
-            Some("notifications/initialized") => vec![],
-            _ => {
-                self.heard.send(message.clone()).expect("the test lives");
-                (self.script)(message)
-            }
-        }
-    }
-
-    /// The parameters of the requests of this method, in their order.
-    fn params_of(&self, method: &str) -> Vec<Value> {
-        let sent = self.sent.lock().expect("not poisoned");
-        let these = sent.iter().filter(|message| message["method"] == method);
-        these.map(|message| message["params"].clone()).collect()
-    }
-
-    /// What the client declared: in the handshake, or since 2026-07-28 with the first request.
-    fn declared(&self) -> Value {
-        if self.revision.is_modern() {
-            let params = &self.params_of("server/discover")[0];
-            return params["_meta"]["io.modelcontextprotocol/clientCapabilities"].clone();
-        }
-        self.params_of("initialize")[0]["capabilities"].clone()
-    }
-
-    /// Who the client said it is.
-    fn identity(&self) -> Value {
-        if self.revision.is_modern() {
-            let params = &self.params_of("server/discover")[0];
-            return params["_meta"]["io.modelcontextprotocol/clientInfo"].clone();
-        }
-        self.params_of("initialize")[0]["clientInfo"].clone()
-    }
+/// A server in one revision that a closure plays, and what arrives at it. What it is sent must fit the schema.
+fn checked_peer(
+    revision: Revision,
+    script: impl Fn(&Value) -> Vec<Value> + Send + Sync + 'static,
+) -> (Peer, Arrived) {
+    let says = move |message: &Value, say: &dyn Fn(Value)| {
+        script(message).into_iter().for_each(say);
+    };
+    let mut peer = Peer::new(revision, says).checked();
+    peer.capabilities = json!({"tools": {}, "resources": {}, "prompts": {}, "completions": {}});
+    let arrived = peer.arrivals();
+    (peer, arrived)
 }
 
-impl Dial for Peer {
-    fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
-        let (to_server, mut messages) = mpsc::unbounded_channel::<Bytes>();
-        let (answers, from_server) = mpsc::channel(100);
-        let peer = self.clone();
-        tokio::spawn(async move {
-            let mut talk = Conversation::of_client(peer.revision.as_str());
-            while let Some(message) = messages.recv().await {
-                let message = serde_json::from_slice(&message).expect("JSON");
-                talk.server(&message);
-                for said in peer.hear(&message) {
-                    talk.client(&said);
-                    if answers.send(said.to_string().into()).await.is_err() {
-                        return;
-                    }
-                }
-            }
-        });
-        Box::pin(async {
-            Ok(Channel {
-                to_server,
-                from_server,
-            })
-        })
-    }
-}
-
+/// A host that listens to nothing by itself.
 fn host() -> ClientBuilder {
-    Client::builder("host", "1")
-}
-
-fn result(to: &Value, result: Value) -> Value {
-    json!({"jsonrpc": "2.0", "id": to["id"], "result": result})
+    peer::host().configure(|settings| settings.listen = false)
 }
 
 /// A result that is complete, with what 2026-07-28 wants of each that can be kept.
@@ -155,8 +49,7 @@ fn complete(to: &Value, mut members: Value) -> Value {
 }
 
 async fn next(arrived: &mut Arrived) -> Value {
-    let message = tokio::time::timeout(Duration::from_secs(60), arrived.recv()).await;
-    message.expect("in time").expect("a message")
+    soon(arrived.recv()).await.expect("a message")
 }
 
 /// A list of this member in two pages, with this item on each.
@@ -172,30 +65,32 @@ fn pages(message: &Value, member: &str, items: [Value; 2]) -> Vec<Value> {
 #[runtimes::test]
 async fn every_kind_of_list_is_followed_from_page_to_page() {
     for revision in Revision::ALL {
-        let (peer, _arrived) = Peer::new(*revision, |message| match message["method"].as_str() {
-            Some("tools/list") => pages(
-                message,
-                "tools",
-                ["a", "b"].map(|name| json!({"name": name, "inputSchema": {"type": "object"}})),
-            ),
-            Some("prompts/list") => pages(
-                message,
-                "prompts",
-                ["a", "b"].map(|name| json!({"name": name})),
-            ),
-            Some("resources/list") => pages(
-                message,
-                "resources",
-                ["a", "b"].map(|name| json!({"uri": format!("x:{name}"), "name": name})),
-            ),
-            Some("resources/templates/list") => pages(
-                message,
-                "resourceTemplates",
-                ["a", "b"]
-                    .map(|name| json!({"uriTemplate": format!("x:{name}/{{id}}"), "name": name})),
-            ),
-            other => panic!("{other:?} was not to be asked"),
-        });
+        let (peer, _arrived) =
+            checked_peer(*revision, |message| match message["method"].as_str() {
+                Some("tools/list") => pages(
+                    message,
+                    "tools",
+                    ["a", "b"].map(|name| json!({"name": name, "inputSchema": {"type": "object"}})),
+                ),
+                Some("prompts/list") => pages(
+                    message,
+                    "prompts",
+                    ["a", "b"].map(|name| json!({"name": name})),
+                ),
+                Some("resources/list") => pages(
+                    message,
+                    "resources",
+                    ["a", "b"].map(|name| json!({"uri": format!("x:{name}"), "name": name})),
+                ),
+                Some("resources/templates/list") => pages(
+                    message,
+                    "resourceTemplates",
+                    ["a", "b"].map(
+                        |name| json!({"uriTemplate": format!("x:{name}/{{id}}"), "name": name}),
+                    ),
+                ),
+                other => panic!("{other:?} was not to be asked"),
+            });
         let client = peer.connect(host()).await;
         let tools = client.list_tools().await.expect("tools");
         assert_eq!([&*tools[0].name, &*tools[1].name], ["a", "b"]);
@@ -221,7 +116,7 @@ async fn every_kind_of_list_is_followed_from_page_to_page() {
 async fn prompts_and_resources_that_ask_are_asked_for_again_with_the_answers() {
     let form = json!({"message": "Which?", "requestedSchema":
         {"type": "object", "properties": {"which": {"type": "string"}}, "required": ["which"]}});
-    let (peer, _arrived) = Peer::new(Revision::V2026_07_28, move |message| {
+    let (peer, _arrived) = checked_peer(Revision::V2026_07_28, move |message| {
         let params = &message["params"];
         if params["inputResponses"].is_null() {
             let asked = json!({"q": {"method": "elicitation/create", "params": form}});
@@ -289,12 +184,12 @@ fn model(answer: &Value) -> (ClientBuilder, mpsc::UnboundedReceiver<Value>) {
 #[runtimes::test]
 async fn what_the_host_can_be_asked_is_declared_in_every_revision() {
     for revision in Revision::ALL {
-        let (peer, _arrived) = Peer::new(*revision, |_| vec![]);
+        let (peer, _arrived) = checked_peer(*revision, |_| vec![]);
         let client = peer.connect(host()).await;
         assert_eq!(peer.declared(), json!({}), "{revision}");
         client.close().await;
 
-        let (peer, _arrived) = Peer::new(*revision, |_| vec![]);
+        let (peer, _arrived) = checked_peer(*revision, |_| vec![]);
         let (host, _asked) = model(&json!({}));
         let host = host
             .roots([Root::new("file:///a").expect("a root")])
@@ -321,7 +216,7 @@ async fn what_the_host_can_be_asked_is_declared_in_every_revision() {
 async fn a_change_of_the_roots_is_told_and_the_new_ones_are_given() {
     for revision in Revision::LEGACY {
         let (peer, mut arrived) =
-            Peer::new(*revision, |message| match message["method"].as_str() {
+            checked_peer(*revision, |message| match message["method"].as_str() {
                 Some("notifications/roots/list_changed") => {
                     vec![json!({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})]
                 }
@@ -355,7 +250,7 @@ async fn a_change_of_the_roots_is_told_and_the_new_ones_are_given() {
 async fn a_client_without_roots_has_no_such_method() {
     for revision in Revision::LEGACY {
         let (peer, mut arrived) =
-            Peer::new(*revision, |message| match message["method"].as_str() {
+            checked_peer(*revision, |message| match message["method"].as_str() {
                 Some(_) => vec![json!({"jsonrpc": "2.0", "id": "q", "method": "roots/list"})],
                 None => vec![],
             });
@@ -419,7 +314,7 @@ async fn models_are_asked_and_answer_with_every_kind_of_content() {
             let (host, mut asked) = model(&answer);
             let request = json!({"method": "sampling/createMessage", "params": question});
             let modern = revision.is_modern();
-            let (peer, mut arrived) = Peer::new(*revision, move |message| {
+            let (peer, mut arrived) = checked_peer(*revision, move |message| {
                 let asks = message["method"] == "tools/call"
                     && message["params"]["inputResponses"].is_null();
                 vec![match (asks, modern) {
@@ -463,7 +358,7 @@ async fn models_are_asked_and_answer_with_every_kind_of_content() {
 #[runtimes::test]
 async fn a_server_may_declare_what_the_client_does_not_know() {
     for revision in Revision::ALL {
-        let (mut peer, _arrived) = Peer::new(*revision, |message| {
+        let (mut peer, _arrived) = checked_peer(*revision, |message| {
             vec![complete(message, json!({"tools": []}))]
         });
         peer.capabilities = json!({"telepathy": {"range": 5}, "tools": {"colour": "red"}});
@@ -485,7 +380,7 @@ async fn arguments_that_are_known_already_are_sent_with_a_completion() {
     }))
     .expect("parameters");
     for revision in Revision::ALL {
-        let (peer, _arrived) = Peer::new(*revision, |message| {
+        let (peer, _arrived) = checked_peer(*revision, |message| {
             vec![complete(message, json!({"completion": {"values": ["y"]}}))]
         });
         let client = peer.connect(host()).await;

@@ -1,77 +1,40 @@
 //! Large lists, results and requests of one server are decoded without holding up a host's other servers.
 
+#[path = "support/peer.rs"]
+mod peer;
 mod support;
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use bytes::Bytes;
-use mcpline::client::{Address, Channel, Client, ClientBuilder, ClientError, Dial, RequestOptions};
+use mcpline::client::{Client, ClientBuilder, ClientError, RequestOptions};
 use mcpline::protocol::vocabulary::{ElicitAction, ElicitResult};
 use mcpline::{Context, Revision, Server};
+use peer::{Peer, host};
 use serde_json::{Value, json};
 use support::Nothing;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 
-type Script = dyn Fn(&str, usize) -> Vec<Value> + Send + Sync;
-
-/// A server that shakes hands; a closure tells what it answers: the members of a message beside those that every message
-/// has. It gets the method, and how often it was asked anything before. Messages without a method get the id that was asked.
-struct Scripted(Arc<Script>);
-
-impl Dial for Scripted {
-    fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
-        let (to_server, mut sent) = mpsc::unbounded_channel::<Bytes>();
-        let (answers, from_server) = mpsc::channel(10);
-        let script = self.0.clone();
-        tokio::spawn(async move {
-            let mut asked = 0;
-            while let Some(message) = sent.recv().await {
-                let message: Value = serde_json::from_slice(&message).expect("JSON");
-                let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id"))
-                else {
-                    continue;
-                };
-                let said = match method {
-                    "initialize" => vec![json!({"result": {
-                        "protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
-                        "serverInfo": {"name": "peer", "version": "1"}}})],
-                    _ => script(method, asked),
-                };
-                asked += usize::from(method != "initialize");
-                for mut message in said {
-                    message["jsonrpc"] = "2.0".into();
-                    if message.get("method").is_none() {
-                        message["id"] = id.clone();
-                    }
-                    if answers.send(message.to_string().into()).await.is_err() {
-                        return;
-                    }
-                }
-            }
-        });
-        Box::pin(async {
-            Ok(Channel {
-                to_server,
-                from_server,
-            })
-        })
-    }
-}
-
-fn host() -> ClientBuilder {
-    Client::builder("host", "1")
-        .configure(|settings| settings.revisions = vec![Revision::V2025_11_25])
-}
-
+/// A client of a server that a closure plays: it is given the method of each request, and returns the members of its messages
+/// beside those that every message has. Messages without a method get the id of the request.
 async fn client_of(
     builder: ClientBuilder,
-    script: impl Fn(&str, usize) -> Vec<Value> + Send + Sync + 'static,
+    script: impl Fn(&str) -> Vec<Value> + Send + Sync + 'static,
 ) -> Client {
-    let server = Arc::new(Scripted(Arc::new(script)));
-    let client = builder.connect(Address::Custom(server)).await;
-    client.expect("connects")
+    let mut peer = Peer::new(Revision::V2025_11_25, move |message, say| {
+        let (Some(method), Some(id)) = (message["method"].as_str(), message.get("id")) else {
+            return;
+        };
+        for mut said in script(method) {
+            said["jsonrpc"] = "2.0".into();
+            if said.get("method").is_none() {
+                said["id"] = id.clone();
+            }
+            say(said);
+        }
+    });
+    peer.capabilities = json!({"tools": {}});
+    peer.connect(builder).await
 }
 
 /// A schema of the better part of a megabyte.
@@ -101,7 +64,7 @@ async fn call_another() {
 #[runtimes::test]
 async fn other_servers_are_heard_while_a_large_list_is_read() {
     let page = json!({"result": {"tools": [{"name": "large", "inputSchema": large_schema()}]}});
-    let client = client_of(host(), move |_, _| vec![page.clone()]).await;
+    let client = client_of(host(), move |_| vec![page.clone()]).await;
     tokio::select! {
         biased;
         listed = client.list_tools() => panic!("it held up the other: {:?}", listed.map(|tools| tools.len())),
@@ -113,7 +76,7 @@ async fn other_servers_are_heard_while_a_large_list_is_read() {
 #[runtimes::test]
 async fn other_servers_are_heard_while_a_large_result_is_decoded() {
     let result = json!({"result": {"content": [], "structuredContent": large_schema()}});
-    let client = client_of(host(), move |_, _| vec![result.clone()]).await;
+    let client = client_of(host(), move |_| vec![result.clone()]).await;
     tokio::select! {
         biased;
         called = client.call_tool("large", json!({})) => {
@@ -133,7 +96,7 @@ async fn other_servers_are_heard_while_a_large_form_is_decoded() {
         asking.notify_one();
         async { Ok(ElicitResult::new(ElicitAction::Accept)) }
     });
-    let client = client_of(builder, move |_, _| vec![question.clone()]).await;
+    let client = client_of(builder, move |_| vec![question.clone()]).await;
     let calling = client.call_tool("asks", json!({}));
     let other = async {
         tokio::select! {
@@ -155,7 +118,7 @@ async fn a_small_list_does_not_overtake_a_large_one_that_came_before_it() {
     let lists = Arc::new(AtomicUsize::new(0));
     let listed = lists.clone();
     let schema = large_schema();
-    let client = client_of(host(), move |method, _| {
+    let client = client_of(host(), move |method| {
         let tool = json!({"name": "x", "inputSchema": {"type": "object"}});
         let mut large = tool.clone();
         large["outputSchema"] = schema.clone();

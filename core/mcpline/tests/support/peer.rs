@@ -10,6 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcpline::Revision;
 use mcpline::client::{Address, Channel, Client, ClientBuilder, Dial};
+use schema_check::Conversation;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
@@ -25,8 +26,13 @@ pub(crate) struct Peer {
     pub(crate) capabilities: Value,
     script: Arc<Script>,
     sent: Arc<Mutex<Vec<Value>>>,
+    arrived: Option<mpsc::UnboundedSender<Value>>,
+    is_checked: bool,
     dialled: Arc<AtomicUsize>,
 }
+
+/// The messages of an opening, which the peer answers by itself.
+const OPENING: [&str; 3] = ["server/discover", "initialize", "notifications/initialized"];
 
 impl Peer {
     pub(crate) fn new(
@@ -38,8 +44,25 @@ impl Peer {
             capabilities: json!({"tools": {"listChanged": true}, "resources": {"subscribe": true}}),
             script: Arc::new(script),
             sent: Arc::default(),
+            arrived: None,
+            is_checked: false,
             dialled: Arc::default(),
         }
+    }
+
+    /// The same peer, whose messages and those of its client must fit the schema of the revision.
+    pub(crate) fn checked(self) -> Self {
+        Self {
+            is_checked: true,
+            ..self
+        }
+    }
+
+    /// What arrives after the opening of connections from now on, message by message.
+    pub(crate) fn arrivals(&mut self) -> mpsc::UnboundedReceiver<Value> {
+        let (arrived, arrivals) = mpsc::unbounded_channel();
+        self.arrived = Some(arrived);
+        arrivals
     }
 
     pub(crate) async fn connect(&self, host: ClientBuilder) -> Client {
@@ -53,6 +76,10 @@ impl Peer {
     fn hear(&self, message: &Value, say: &dyn Fn(Value)) {
         let method = message["method"].as_str().unwrap_or("response");
         let capabilities = &self.capabilities;
+        self.sent
+            .lock()
+            .expect("not poisoned")
+            .push(message.clone());
         match method {
             "server/discover" => say(result(
                 message,
@@ -66,10 +93,9 @@ impl Peer {
             )),
             "notifications/initialized" => {}
             _ => {
-                self.sent
-                    .lock()
-                    .expect("not poisoned")
-                    .push(message.clone());
+                if let Some(arrived) = &self.arrived {
+                    arrived.send(message.clone()).expect("the test lives");
+                }
                 (self.script)(message, say);
             }
         }
@@ -85,6 +111,44 @@ impl Peer {
         let is_of = |message: &&Value| message["method"].as_str().unwrap_or("response") == method;
         let sent = self.sent.lock().expect("not poisoned");
         sent.iter().filter(is_of).cloned().collect()
+    }
+
+    /// The methods that it was sent after the opening, in their order; "response" for a response.
+    pub(crate) fn methods(&self) -> Vec<String> {
+        let sent = self.sent.lock().expect("not poisoned");
+        let methods = sent
+            .iter()
+            .map(|message| message["method"].as_str().unwrap_or("response"));
+        methods
+            .filter(|method| !OPENING.contains(method))
+            .map(str::to_owned)
+            .collect()
+    }
+
+    /// The parameters of the requests of this method, in their order.
+    pub(crate) fn params_of(&self, method: &str) -> Vec<Value> {
+        let sent = self.sent(method);
+        sent.iter()
+            .map(|message| message["params"].clone())
+            .collect()
+    }
+
+    /// What the client declared: in the handshake, or since 2026-07-28 with the first request.
+    pub(crate) fn declared(&self) -> Value {
+        if self.revision.is_modern() {
+            let params = &self.params_of("server/discover")[0];
+            return params["_meta"]["io.modelcontextprotocol/clientCapabilities"].clone();
+        }
+        self.params_of("initialize")[0]["capabilities"].clone()
+    }
+
+    /// Who the client said it is.
+    pub(crate) fn identity(&self) -> Value {
+        if self.revision.is_modern() {
+            let params = &self.params_of("server/discover")[0];
+            return params["_meta"]["io.modelcontextprotocol/clientInfo"].clone();
+        }
+        self.params_of("initialize")[0]["clientInfo"].clone()
     }
 
     /// How many connections there were.
@@ -110,13 +174,22 @@ impl Dial for Peer {
         let peer = self.clone();
         peer.dialled.fetch_add(1, Ordering::Relaxed);
         tokio::spawn(async move {
+            let mut talk = peer
+                .is_checked
+                .then(|| Conversation::of_client(peer.revision.as_str()));
             while let Some(message) = messages.recv().await {
                 let message = serde_json::from_slice(&message).expect("JSON");
+                if let Some(talk) = &mut talk {
+                    talk.server(&message);
+                }
                 let said = Mutex::new(Vec::new());
                 peer.hear(&message, &|message| {
                     said.lock().expect("not poisoned").push(message);
                 });
                 for message in said.into_inner().expect("not poisoned") {
+                    if let Some(talk) = &mut talk {
+                        talk.client(&message);
+                    }
                     if message == LEAVE || answers.send(message.to_string().into()).await.is_err() {
                         return;
                     }
