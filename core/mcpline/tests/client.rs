@@ -1,24 +1,25 @@
 //! A client and a server of ours over every way that there is between them: every revision, questions in mid-call,
 //! progress, cancellation, subscriptions.
 
+#[path = "support/ways.rs"]
+mod ways;
+
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mcpline::client::{Address, Channel, Client, ClientBuilder, ClientError, Dial, RequestOptions};
+use mcpline::client::{Client, ClientBuilder, ClientError, RequestOptions};
 use mcpline::protocol::vocabulary::{
     ElicitAction, ElicitParams, ElicitResult, FieldSchema, FormSchema, LoggingLevel, Resource,
     Root, Tool,
 };
 use mcpline::protocol::wire::Method;
+use mcpline::transport;
 use mcpline::transport::http::HttpOptions;
-use mcpline::transport::{self, Stop};
 use mcpline::{Context, Revision, Server};
-use schema_check::Conversation;
 use serde_json::json;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}
@@ -100,123 +101,6 @@ fn server(seen: &Arc<Seen>) -> Server {
         })
 }
 
-/// A way to a server, and what keeps it open.
-struct Way {
-    name: &'static str,
-    address: Box<dyn Fn() -> Address>,
-    stop: Stop,
-}
-
-impl Drop for Way {
-    fn drop(&mut self) {
-        self.stop.stop();
-    }
-}
-
-/// Every way on which this revision is spoken.
-async fn ways(server: &Server, revision: Revision) -> Vec<Way> {
-    let mut ways = Vec::new();
-    let memory = server.clone();
-    ways.push(Way {
-        name: "in memory",
-        address: Box::new(move || Address::from(&memory)),
-        stop: Stop::new(),
-    });
-    let http = transport::http::http("127.0.0.1:0", HttpOptions::default());
-    let http = http.await.expect("a port");
-    let port = http.address().port();
-    let stop = Stop::new();
-    let (serving, stopped) = (server.clone(), stop.clone());
-    tokio::spawn(async move { serving.serve_until(http, stopped).await });
-    if revision == Revision::V2024_11_05 {
-        ways.push(Way {
-            name: "HTTP+SSE",
-            address: Box::new(move || Address::from(format!("http://127.0.0.1:{port}/sse"))),
-            // The same server serves the next way.
-            stop: Stop::new(),
-        });
-    }
-    ways.push(Way {
-        name: "Streamable HTTP",
-        address: Box::new(move || Address::from(format!("http://127.0.0.1:{port}/mcp"))),
-        stop,
-    });
-    #[cfg(unix)]
-    ways.push(socket(server, revision));
-    let dialled = Arc::new(Dialled(server.clone(), revision));
-    ways.push(Way {
-        name: "a channel",
-        address: Box::new(move || Address::Custom(dialled.clone())),
-        stop: Stop::new(),
-    });
-    ways
-}
-
-/// A Unix socket with a server for whoever connects.
-#[cfg(unix)]
-fn socket(server: &Server, revision: Revision) -> Way {
-    static NUMBER: AtomicUsize = AtomicUsize::new(0);
-    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let name = format!("mcpline-{}-{revision}-{number}.socket", std::process::id());
-    let path = std::env::temp_dir().join(name);
-    let listener = tokio::net::UnixListener::bind(&path).expect("a socket");
-    let stop = Stop::new();
-    let (serving, stopped, bound) = (server.clone(), stop.clone(), path.clone());
-    tokio::spawn(async move {
-        let (socket, _) = listener.accept().await.expect("a client");
-        // One connection is enough, and the path is to be gone with the test.
-        std::fs::remove_file(&bound).expect("it is there");
-        let (reader, writer) = socket.into_split();
-        let lines = transport::lines(reader, writer);
-        serving.serve_until(lines, stopped).await
-    });
-    Way {
-        name: "a Unix socket",
-        address: Box::new(move || Address::Socket(path.clone())),
-        stop,
-    }
-}
-
-fn read(message: &[u8]) -> serde_json::Value {
-    serde_json::from_slice(message).expect("JSON")
-}
-
-/// A channel of one's own: two queues. What goes through it is held against the schema of the revision.
-struct Dialled(Server, Revision);
-
-impl Dial for Dialled {
-    fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
-        let memory = Arc::new(self.0.connect());
-        let (to_server, mut sent) = mpsc::unbounded_channel::<bytes::Bytes>();
-        let (answers, from_server) = mpsc::channel(100);
-        let receiving = memory.clone();
-        // The client is judged with the sides exchanged.
-        let talk = Arc::new(Mutex::new(Conversation::of_client(self.1.as_str())));
-        let heard = talk.clone();
-        tokio::spawn(async move {
-            while let Some(message) = receiving.receive().await {
-                heard.lock().expect("it fits").client(&read(&message));
-                if answers.send(message).await.is_err() {
-                    break;
-                }
-            }
-        });
-        tokio::spawn(async move {
-            while let Some(message) = sent.recv().await {
-                talk.lock().expect("it fits").server(&read(&message));
-                memory.send(message);
-            }
-            memory.close();
-        });
-        Box::pin(async {
-            Ok(Channel {
-                to_server,
-                from_server,
-            })
-        })
-    }
-}
-
 fn host(revision: Revision) -> ClientBuilder {
     Client::builder("host", "1").configure(|settings| settings.revisions = vec![revision])
 }
@@ -226,7 +110,7 @@ async fn every_revision_is_spoken_and_every_request_answered() {
     for revision in Revision::ALL {
         let seen = Arc::new(Seen::default());
         let server = server(&seen);
-        for way in ways(&server, *revision).await {
+        for way in ways::ways(&server, *revision).await {
             let client = host(*revision)
                 .connect((way.address)())
                 .await
@@ -288,7 +172,7 @@ async fn the_same_handlers_answer_questions_of_every_revision_that_has_them() {
         Revision::V2026_07_28,
     ] {
         let server = server(&Arc::default());
-        for way in ways(&server, revision).await {
+        for way in ways::ways(&server, revision).await {
             let asked = Arc::new(Mutex::new(Vec::new()));
             let heard = asked.clone();
             let client = host(revision)
@@ -316,7 +200,7 @@ async fn the_same_handlers_answer_questions_of_every_revision_that_has_them() {
 async fn a_question_without_a_handler_fails_nothing_but_the_tool() {
     for revision in [Revision::V2025_11_25, Revision::V2026_07_28] {
         let server = server(&Arc::default());
-        for way in ways(&server, revision).await {
+        for way in ways::ways(&server, revision).await {
             let client = host(revision)
                 .connect((way.address)())
                 .await
@@ -339,7 +223,7 @@ async fn a_question_without_a_handler_fails_nothing_but_the_tool() {
 async fn progress_is_heard_in_order_by_whoever_asked_for_it() {
     for revision in Revision::ALL {
         let server = server(&Arc::default());
-        for way in ways(&server, *revision).await {
+        for way in ways::ways(&server, *revision).await {
             let client = host(*revision)
                 .connect((way.address)())
                 .await
@@ -369,7 +253,7 @@ async fn dropping_a_call_cancels_it_at_the_server() {
     for revision in Revision::ALL {
         let seen = Arc::new(Seen::default());
         let server = server(&seen);
-        for way in ways(&server, *revision).await {
+        for way in ways::ways(&server, *revision).await {
             let client = host(*revision)
                 .connect((way.address)())
                 .await
@@ -445,7 +329,7 @@ async fn subscriptions_and_list_changes_are_heard_on_every_revision() {
         let server = Server::new("test", "1")
             .resource(Resource::new("test://a", "a"), |_| async { "text" })
             .tool("one", "One", |_: Nothing, _: Context| async { "one" });
-        for way in ways(&server, *revision).await {
+        for way in ways::ways(&server, *revision).await {
             let (heard, mut hear) = tokio::sync::mpsc::unbounded_channel();
             let client = host(*revision)
                 .on_notification(move |notification| {
@@ -488,7 +372,7 @@ async fn who_begins_to_listen_later_hears_what_comes_from_then_on() {
     for revision in Revision::ALL {
         let server =
             Server::new("test", "1").tool("one", "One", |_: Nothing, _: Context| async { "one" });
-        for way in ways(&server, *revision).await {
+        for way in ways::ways(&server, *revision).await {
             let client = host(*revision)
                 .connect((way.address)())
                 .await

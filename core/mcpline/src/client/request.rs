@@ -561,9 +561,10 @@ fn is_list(method: &Method) -> bool {
     method.is(|spec| spec.is_list)
 }
 
-/// Whether a result of this method may ask for input (2026-07-28, `basic/patterns/mrtr`, supported requests).
+/// Whether a result of this method may ask for input (2026-07-28, `basic/patterns/mrtr`, supported requests). Those of custom
+/// methods may.
 fn may_ask(method: &Method) -> bool {
-    method.is(|spec| spec.may_ask)
+    method.spec().is_none_or(|spec| spec.may_ask)
 }
 
 /// A JSON-RPC error in the body of an HTTP status is the server's answer.

@@ -18,6 +18,7 @@ use super::Inner;
 use super::asking::Book;
 use super::connection::Connection;
 use super::context::Context;
+use super::custom::RequestEntry;
 use super::events::SessionEvent;
 use super::registry::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 use super::reply::{HandlerError, Reply};
@@ -38,6 +39,7 @@ pub(crate) enum Target {
     Template(Arc<TemplateEntry>),
     Prompt(Arc<PromptEntry>),
     Completion,
+    Request(Arc<RequestEntry>),
     Event(SessionEvent),
 }
 
@@ -53,6 +55,8 @@ pub enum CallKind {
     Prompt,
     /// `completion/complete`
     Completion,
+    /// A custom request, of a method that no revision defines.
+    Request,
     /// What a client tells of its session ([`SessionEvent`]), outside of any request. Whatever ends the call is ignored.
     Event,
 }
@@ -121,13 +125,14 @@ impl Call {
         self.state().kind()
     }
 
-    /// The name of the tool or prompt, the URI of the resource, `""` for a completion, or the method of an event.
+    /// The name of the tool or prompt, the URI of the resource, `""` for a completion, or the method of a custom request or
+    /// an event.
     pub fn name(&self) -> String {
         self.state().name()
     }
 
     /// The arguments: a JSON object. For a resource template, its variables; for a completion, the whole
-    /// of `ref`, `argument` and `context`.
+    /// of `ref`, `argument` and `context`; for a custom request, its parameters without `_meta`.
     pub fn arguments(&self) -> &Raw {
         &self.state().arguments
     }
@@ -238,6 +243,7 @@ impl CallState {
             Target::Resource(_) | Target::Template(_) => CallKind::Resource,
             Target::Prompt(_) => CallKind::Prompt,
             Target::Completion => CallKind::Completion,
+            Target::Request(_) => CallKind::Request,
             Target::Event(_) => CallKind::Event,
         }
     }
@@ -254,6 +260,7 @@ impl CallState {
                 .map(std::borrow::Cow::into_owned)
                 .unwrap_or_default(),
             Target::Completion => String::new(),
+            Target::Request(entry) => entry.method.to_string(),
             Target::Event(event) => event.method().as_str().to_owned(),
         }
     }
@@ -266,6 +273,7 @@ impl CallState {
             Target::Resource(entry) => entry.handler.clone(),
             Target::Template(entry) => entry.handler.clone(),
             Target::Prompt(entry) => entry.handler.clone(),
+            Target::Request(entry) => entry.handler.clone(),
             Target::Completion => match self.server.completion_handler(&self.arguments) {
                 Some(handler) => handler,
                 None => {
@@ -412,6 +420,7 @@ impl Clone for Target {
             Self::Template(entry) => Self::Template(entry.clone()),
             Self::Prompt(entry) => Self::Prompt(entry.clone()),
             Self::Completion => Self::Completion,
+            Self::Request(entry) => Self::Request(entry.clone()),
             Self::Event(event) => Self::Event(*event),
         }
     }

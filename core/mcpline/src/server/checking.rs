@@ -4,13 +4,14 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use mcpline_protocol::RpcError;
 use mcpline_protocol::schema::{CompiledSchema, Violation};
 use mcpline_protocol::wire::Raw;
 
 use crate::background;
 use crate::offload::{self, Interruptible};
 
-use super::call::{Call, CallState};
+use super::call::{Call, CallKind, CallState};
 use super::completing;
 use super::reply::{HandlerError, Reply, ToolReply};
 
@@ -25,6 +26,11 @@ pub(super) fn refused_arguments(violation: &Violation) -> ToolReply {
     ToolReply::error(&format!("Invalid arguments: {violation}"))
 }
 
+/// The answer to parameters of a custom request that break their schema.
+pub(super) fn refused_params(violation: &Violation) -> RpcError {
+    RpcError::invalid_params(format!("params: {violation}"))
+}
+
 /// Starts a tool's handler once its arguments are known to match the schema, else answers what is wrong with them.
 pub(super) fn start_checked(call: Arc<CallState>, schema: CompiledSchema) {
     let arguments = call.arguments.clone();
@@ -32,7 +38,11 @@ pub(super) fn start_checked(call: Arc<CallState>, schema: CompiledSchema) {
         Some(Ok(())) if call.is_cancelled() => {}
         Some(Ok(())) => call.start(),
         Some(Err(violation)) => {
-            Call::new(call.clone()).reply(Ok(Reply::Tool(refused_arguments(&violation))));
+            let outcome = match call.kind() {
+                CallKind::Tool => Ok(Reply::Tool(refused_arguments(&violation))),
+                _ => Err(HandlerError::Rpc(refused_params(&violation))),
+            };
+            Call::new(call.clone()).reply(outcome);
         }
         None => Call::new(call.clone()).reply(Err(HandlerError::Internal(
             "the arguments could not be checked".into(),

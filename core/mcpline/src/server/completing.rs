@@ -6,7 +6,7 @@ use mcpline_protocol::checks;
 use mcpline_protocol::schema::{CompiledSchema, Violation};
 use mcpline_protocol::session::{AskError, Finished};
 use mcpline_protocol::vocabulary::CacheScope;
-use mcpline_protocol::wire::{Raw, encode};
+use mcpline_protocol::wire::{Kind as JsonKind, Raw, encode};
 use mcpline_protocol::{ErrorCode, Printable, Revision, RpcError};
 
 use crate::lane::{self, Kind, Status};
@@ -155,6 +155,7 @@ fn hint(reply: &Reply) -> usize {
         Reply::Resource(resource) => resource.contents.as_bytes().len(),
         Reply::Prompt(prompt) => prompt.messages.as_bytes().len(),
         Reply::Completion(completion) => completion.values.len() * 24,
+        Reply::Result(result) => result.as_bytes().len(),
         Reply::InputRequired(_) => 0,
     }
 }
@@ -187,6 +188,7 @@ fn write_reply(call: &CallState, reply: &Reply, out: &mut Vec<u8>, revision: Rev
         }
         (Reply::Prompt(prompt), _) => reply::write_prompt(out, prompt, &envelope),
         (Reply::Completion(completion), _) => reply::write_completion(out, completion, &envelope),
+        (Reply::Result(result), _) => reply::write_result(out, result, &envelope),
         // Returned questions never come here: `complete` puts them.
         (Reply::InputRequired(_), _) => out.extend_from_slice(b"{}"),
     }
@@ -200,6 +202,7 @@ fn check_output(call: &CallState, reply: &Reply) -> Checked {
             | (Reply::Resource(_), CallKind::Resource)
             | (Reply::Prompt(_), CallKind::Prompt)
             | (Reply::Completion(_), CallKind::Completion)
+            | (Reply::Result(_), CallKind::Request)
     );
     if !fits {
         return Checked::Instead(internal(call, "the handler's result is of the wrong kind"));
@@ -241,6 +244,13 @@ fn check_content(reply: &Reply) -> Result<Option<String>, String> {
         Reply::Tool(reply) => (reply.content.as_ref(), reply.meta.as_ref()),
         Reply::Resource(reply) => (Some(&reply.contents), reply.meta.as_ref()),
         Reply::Prompt(reply) => (Some(&reply.messages), reply.meta.as_ref()),
+        Reply::Result(result) if result.kind() != JsonKind::Object => {
+            return Err("the result must be a JSON object".to_owned());
+        }
+        Reply::Result(result) => {
+            let meta = result.member("_meta");
+            return meta.as_ref().map_or(Ok(None), checks::meta);
+        }
         Reply::Completion(_) | Reply::InputRequired(_) => (None, None),
     };
     let of_content = content.map_or(Ok(None), checks::content)?;

@@ -7,6 +7,7 @@ use std::sync::atomic::AtomicBool;
 use mcpline_protocol::RpcError;
 use mcpline_protocol::auth::Scopes;
 use mcpline_protocol::checks;
+use mcpline_protocol::methods::ServedBy;
 use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::Admitted;
 use mcpline_protocol::vocabulary::JsonObject;
@@ -22,6 +23,7 @@ use super::call::{CallState, Seat, Target};
 use super::checking;
 use super::completing::{respond, respond_error};
 use super::connection::Connection;
+use super::custom::{self, RequestEntry};
 use super::listing;
 use super::matching::{self, Matched};
 use super::permission;
@@ -119,6 +121,12 @@ fn call(
     method: Method,
     params: Option<Params>,
 ) -> Result<(), Refusal> {
+    if method
+        .spec()
+        .is_none_or(|spec| spec.served_by == ServedBy::Author)
+    {
+        return custom_request(registry, seat, method, params);
+    }
     let Some(params) = params else {
         return Err(RpcError::invalid_params(format!("{} needs params", method.as_str())).into());
     };
@@ -134,28 +142,47 @@ fn call(
         },
         _ => completion(registry, seat, &params)?,
     };
-    begin(seat, method, params, target, arguments)
+    begin(seat, method, Some(params), target, arguments)
+}
+
+/// A request of a method that the server's author serves.
+fn custom_request(
+    registry: &Registry,
+    seat: &Arc<Seat>,
+    method: Method,
+    params: Option<Params>,
+) -> Result<(), Refusal> {
+    let Some(entry) = registry.requests.get(method.as_str()) else {
+        // Removed since the session let it through.
+        return Err(Refusal::Request(RpcError::method_not_found(
+            method.as_str(),
+        )));
+    };
+    permit(seat, &entry.scopes)?;
+    let own = custom::own_params(params.as_ref()).map_err(Refusal::Request)?;
+    begin(seat, method, params, Target::Request(entry.clone()), own)
 }
 
 /// Starts the handler of what was found.
 fn begin(
     seat: &Arc<Seat>,
     method: Method,
-    params: Params,
+    params: Option<Params>,
     target: Target,
     arguments: Raw,
 ) -> Result<(), Refusal> {
     let unchecked = match &target {
         Target::Tool(entry) => check_arguments(entry, seat, &arguments)?,
+        Target::Request(entry) => check_params(entry, &arguments)?,
         _ => None,
     };
     let mut input = None;
     let mut book = Book::default();
     if seat.peer.revision.features().mrtr
         && !matches!(target, Target::Completion)
-        && let Some(retry) = Retry::of(Some(&params)).map_err(Refusal::Request)?
+        && let Some(retry) = Retry::of(params.as_ref()).map_err(Refusal::Request)?
     {
-        match asking::resume(seat, &target, method.as_str(), &params, &retry)? {
+        match asking::resume(seat, &target, method.as_str(), params.as_ref(), &retry)? {
             Resumed::Taken => return Ok(()),
             Resumed::Run(author, recorded) => {
                 input = author;
@@ -172,15 +199,7 @@ fn begin(
         ))
         .into());
     }
-    let call = CallState::new(
-        target,
-        method,
-        Some(params),
-        arguments,
-        input,
-        book,
-        seat.clone(),
-    );
+    let call = CallState::new(target, method, params, arguments, input, book, seat.clone());
     if seat.attach(&call) {
         match unchecked {
             None => call.start(),
@@ -206,6 +225,18 @@ fn check_arguments(
             let reply = checking::refused_arguments(&violation);
             Err(Refusal::Tool(entry.clone(), reply))
         }
+        None => Ok(Some(schema.clone())),
+    }
+}
+
+/// Checks the parameters of a custom request. The schema, if it takes long to tell whether they match.
+fn check_params(entry: &RequestEntry, params: &Raw) -> Result<Option<CompiledSchema>, Refusal> {
+    let Some(schema) = &entry.params else {
+        return Ok(None);
+    };
+    match schema.validate_inline(params) {
+        Some(Ok(())) => Ok(None),
+        Some(Err(violation)) => Err(Refusal::Request(checking::refused_params(&violation))),
         None => Ok(Some(schema.clone())),
     }
 }
@@ -338,7 +369,13 @@ fn read_elsewhere(
             .map_err(Refusal::from)
             .and_then(|matched| template(&seat, &uri, matched))
             .and_then(|(target, variables)| {
-                begin(&seat, Method::ResourcesRead, params, target, variables)
+                begin(
+                    &seat,
+                    Method::ResourcesRead,
+                    Some(params),
+                    target,
+                    variables,
+                )
             });
         if let Err(refusal) = begun {
             refuse(&seat, refusal);

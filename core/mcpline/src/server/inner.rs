@@ -251,6 +251,15 @@ impl Inner {
         Some(())
     }
 
+    /// Adds or removes custom requests, which lists don't show.
+    pub(super) fn register_request(&self, apply: impl FnOnce(&mut Registry) -> bool) -> bool {
+        let is_changed = self.change_registry(apply);
+        if is_changed {
+            self.refresh_profile();
+        }
+        is_changed
+    }
+
     pub(super) fn change_registry(&self, apply: impl FnOnce(&mut Registry) -> bool) -> bool {
         let mut registry = self
             .registry
@@ -328,6 +337,7 @@ impl Inner {
             instructions: self.instructions.clone(),
             discover_cache: self.settings.list_cache.clone(),
             revisions: self.settings.revisions.clone(),
+            requests: registry.requests.keys().cloned().collect(),
         };
         *published = Arc::new(profile);
     }

@@ -13,6 +13,7 @@ mod checking;
 mod completing;
 pub(crate) mod connection;
 mod context;
+mod custom;
 mod dispatch;
 mod events;
 mod handler;
@@ -36,6 +37,7 @@ mod tests;
 mod typed;
 mod visits;
 
+use std::collections::hash_map::Entry;
 use std::future::Future;
 
 use mcpline_protocol::adapt;
@@ -46,6 +48,7 @@ use mcpline_protocol::uri_template::UriTemplate;
 use mcpline_protocol::vocabulary::{Prompt, Resource, ResourceTemplate, Tool, is_recommended_name};
 use mcpline_protocol::wire::header::ParamHeaders;
 use schemars::JsonSchema;
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -56,6 +59,7 @@ pub use asking::Ask;
 pub use builder::ServerBuilder;
 pub use call::{Call, CallKind};
 pub use context::Context;
+pub use custom::RequestOptions;
 pub use events::SessionEvent;
 pub use handler::Handler;
 pub use registry::{Completer, PromptOptions, ResourceOptions, ToolOptions};
@@ -68,6 +72,7 @@ pub use settings::{STATE_SECRETS_VARIABLE, Settings};
 pub use state_keys::state_keys;
 pub use typed::{IntoPromptReply, IntoResourceReply, IntoToolReply, Json, ToolError};
 
+use custom::RequestEntry;
 pub(crate) use inner::Inner;
 use registry::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 
@@ -508,6 +513,68 @@ impl Server {
             registry.events[event as usize] = Some(handler);
             true
         });
+    }
+
+    /// Serves requests of a method that no revision of the protocol defines with a typed closure, on every revision and
+    /// transport. The parameters' schema comes from their type; the result must serialize to a JSON object.
+    ///
+    /// # Panics
+    ///
+    /// If the method has a handler or can't have one, or the derived schema is unusable.
+    /// [`Server::add_request_handler`] returns the error instead.
+    #[must_use]
+    pub fn on_request<P, F, Fut, R, E>(self, method: &str, run: F) -> Self
+    where
+        P: DeserializeOwned + JsonSchema,
+        F: Fn(P, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
+        R: Serialize,
+        E: Into<HandlerError>,
+    {
+        let options =
+            RequestOptions::default().with_params_schema(object_schema(typed::schema_of::<P>()));
+        let added = self.add_request_handler(method, options, typed::request_handler(run));
+        match added {
+            Ok(()) => self,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Serves requests of a method that no revision of the protocol defines. The handler ends its call with
+    /// [`Reply::Result`]; it may report progress, log and ask the client like a tool's.
+    ///
+    /// # Errors
+    ///
+    /// If the method has a handler, or is one that the protocol defines and this library serves, that only servers send, or
+    /// that names a notification; if the schema of its parameters or a scope is unusable.
+    pub fn add_request_handler(
+        &self,
+        method: &str,
+        options: RequestOptions,
+        handler: Arc<dyn Handler>,
+    ) -> Result<(), Error> {
+        let entry = Arc::new(RequestEntry::new(method, options, handler)?);
+        let is_added = self.inner.register_request(|registry| {
+            match registry.requests.entry(entry.method.clone()) {
+                Entry::Occupied(_) => false,
+                Entry::Vacant(vacant) => {
+                    vacant.insert(entry);
+                    true
+                }
+            }
+        });
+        match is_added {
+            true => Ok(()),
+            false => Err(Error::misuse(format!(
+                "method {method:?} has a handler already"
+            ))),
+        }
+    }
+
+    /// Removes the handler of a custom request; `false` if there was none. Calls in flight go on.
+    pub fn remove_request_handler(&self, method: &str) -> bool {
+        self.inner
+            .register_request(|registry| registry.requests.remove(method).is_some())
     }
 
     /// Tells whoever subscribed to it that a resource changed.

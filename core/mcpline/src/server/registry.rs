@@ -20,6 +20,7 @@ use mcpline_protocol::wire::header::ParamHeaders;
 use crate::error::Error;
 use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
 
+use super::custom::RequestEntry;
 use super::events::SessionEvent;
 use super::handler::Handler;
 
@@ -44,13 +45,13 @@ pub struct ToolOptions {
 
 impl ToolOptions {
     pub(super) fn check(&self) -> Result<(), Error> {
-        check(self.unusable.as_deref())
+        check_scopes(self.unusable.as_deref())
     }
 
     /// The same, for callers with these scopes alone.
     #[must_use]
     pub fn with_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        (self.scopes, self.unusable) = needed(scopes);
+        (self.scopes, self.unusable) = checked_scopes(scopes);
         self
     }
 }
@@ -67,13 +68,13 @@ pub struct ResourceOptions {
 
 impl ResourceOptions {
     pub(super) fn check(&self) -> Result<(), Error> {
-        check(self.unusable.as_deref())
+        check_scopes(self.unusable.as_deref())
     }
 
     /// The same, for callers with these scopes alone.
     #[must_use]
     pub fn with_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        (self.scopes, self.unusable) = needed(scopes);
+        (self.scopes, self.unusable) = checked_scopes(scopes);
         self
     }
 }
@@ -90,13 +91,13 @@ pub struct PromptOptions {
 
 impl PromptOptions {
     pub(super) fn check(&self) -> Result<(), Error> {
-        check(self.unusable.as_deref())
+        check_scopes(self.unusable.as_deref())
     }
 
     /// The same, for callers with these scopes alone.
     #[must_use]
     pub fn with_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
-        (self.scopes, self.unusable) = needed(scopes);
+        (self.scopes, self.unusable) = checked_scopes(scopes);
         self
     }
 }
@@ -135,14 +136,18 @@ pub(crate) struct PromptEntry {
     pub(crate) handler: Arc<dyn Handler>,
 }
 
-fn needed<S: AsRef<str>>(scopes: impl IntoIterator<Item = S>) -> (Scopes, Option<String>) {
+/// The scopes, or the first text that can't be one.
+pub(super) fn checked_scopes<S: AsRef<str>>(
+    scopes: impl IntoIterator<Item = S>,
+) -> (Scopes, Option<String>) {
     match Scopes::checked(scopes) {
         Ok(scopes) => (scopes, None),
         Err(unusable) => (Scopes::new(), Some(unusable)),
     }
 }
 
-fn check(unusable: Option<&str>) -> Result<(), Error> {
+/// Refuses a registration with a text that can't be a scope.
+pub(super) fn check_scopes(unusable: Option<&str>) -> Result<(), Error> {
     match unusable {
         None => Ok(()),
         Some(text) => Err(Error::misuse(format!(
@@ -242,6 +247,8 @@ pub(crate) struct Registry {
     pub(crate) completers: HashMap<(String, String), Arc<Completer>>,
     /// For whatever has no completer of its own.
     pub(crate) completion: Option<Arc<dyn Handler>>,
+    /// Custom requests, by method.
+    pub(crate) requests: HashMap<Box<str>, Arc<RequestEntry>, RandomState>,
     /// By [`SessionEvent`].
     pub(crate) events: [Option<Arc<dyn Handler>>; SessionEvent::COUNT],
     rendered: Rendered,
@@ -256,6 +263,7 @@ impl Clone for Registry {
             prompts: self.prompts.clone(),
             completers: self.completers.clone(),
             completion: self.completion.clone(),
+            requests: self.requests.clone(),
             events: self.events.clone(),
             rendered: Rendered::default(),
         }

@@ -21,6 +21,9 @@ pub enum Reply {
     Prompt(PromptReply),
     /// Candidates for a completion.
     Completion(CompletionReply),
+    /// The result of a custom request: a JSON object. What its revision puts into every result is added, and where it has a
+    /// `resultType`, that of the object stays.
+    Result(Raw),
     /// Questions that the handler wants answered before it is called again.
     InputRequired(InputRequired),
 }
@@ -170,6 +173,7 @@ impl Reply {
                 reply.messages.as_bytes().len() + description + of(&reply.meta)
             }
             Self::Completion(reply) => reply.values.iter().map(String::len).sum(),
+            Self::Result(result) => result.as_bytes().len(),
             Self::InputRequired(asked) => {
                 let requests = asked.requests.iter();
                 let params: usize = requests.map(|request| of(&request.params)).sum();
@@ -222,14 +226,22 @@ impl Envelope<'_> {
         true
     }
 
-    /// Ends a result: `_meta` with the server's name where the revision wants it, and the brace.
+    /// Ends a result that has a member: `_meta` with the server's name where the revision wants it, and the brace.
     pub(crate) fn close(&self, out: &mut Vec<u8>, meta: Option<&Raw>) {
+        self.close_after(out, meta, true);
+    }
+
+    fn close_after(&self, out: &mut Vec<u8>, meta: Option<&Raw>, is_comma_due: bool) {
+        let begin_meta: &[u8] = match is_comma_due {
+            true => b",\"_meta\":",
+            false => b"\"_meta\":",
+        };
         let own = meta
             .map(Raw::as_bytes)
             .filter(|meta| !is_empty_object(meta));
         if self.revision.features().meta_server_info {
             let named = meta.is_some_and(|meta| meta.member(meta::SERVER_INFO).is_some());
-            out.extend_from_slice(b",\"_meta\":");
+            out.extend_from_slice(begin_meta);
             match own {
                 Some(own) if named => out.extend_from_slice(own),
                 _ => {
@@ -247,7 +259,7 @@ impl Envelope<'_> {
                 }
             }
         } else if let Some(own) = own {
-            out.extend_from_slice(b",\"_meta\":");
+            out.extend_from_slice(begin_meta);
             out.extend_from_slice(own);
         }
         out.push(b'}');
@@ -337,6 +349,28 @@ pub(crate) fn write_prompt(out: &mut Vec<u8>, reply: &PromptReply, envelope: &En
     out.extend_from_slice(b"\"messages\":");
     out.extend_from_slice(messages.as_bytes());
     envelope.close(out, reply.meta.as_ref());
+}
+
+/// Writes the result of a custom request.
+pub(crate) fn write_result(out: &mut Vec<u8>, result: &Raw, envelope: &Envelope<'_>) {
+    let typed = envelope.revision.features().result_type;
+    let own_type = result.member("resultType").filter(|_| typed);
+    let own_type = own_type.as_ref().and_then(Raw::string_value);
+    let mut is_comma_due = envelope.open(out, own_type.as_deref().unwrap_or("complete"));
+    for (name, value) in result.members().into_iter().flatten() {
+        if name == "_meta" || (typed && name == "resultType") {
+            continue;
+        }
+        if is_comma_due {
+            out.push(b',');
+        }
+        json_string(out, &name);
+        out.push(b':');
+        out.extend_from_slice(value.as_bytes());
+        is_comma_due = true;
+    }
+    let meta = result.member("_meta");
+    envelope.close_after(out, meta.as_ref(), is_comma_due);
 }
 
 /// The most values a completion may carry (every revision, `server/utilities/completion`).

@@ -341,6 +341,31 @@ where
     })
 }
 
+/// The closure of a custom request as a handler.
+pub(super) fn request_handler<P, F, Fut, R, E>(run: F) -> Arc<dyn Handler>
+where
+    P: DeserializeOwned,
+    F: Fn(P, Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<R, E>> + Send + 'static,
+    R: Serialize,
+    E: Into<HandlerError>,
+{
+    handler(move |call: &Call| {
+        let running = call
+            .arguments()
+            .decode::<P>()
+            .map(|params| run(params, call.context()));
+        async move {
+            match running {
+                Ok(running) => Ok(Reply::Result(raw(&running.await.map_err(Into::into)?)?)),
+                Err(error) => Err(HandlerError::Rpc(
+                    mcpline_protocol::RpcError::invalid_params(format!("params: {error}")),
+                )),
+            }
+        }
+    })
+}
+
 /// A prompt's closure as a handler.
 pub(super) fn prompt_handler<A, F, Fut, R>(run: F) -> Arc<dyn Handler>
 where

@@ -1,10 +1,11 @@
 //! Which request a session may serve: what the revision has, and what the server offers.
 
 use crate::error::RpcError;
-use crate::methods::ServedBy;
+use crate::methods::{MethodSpec, ServedBy};
 use crate::revision::Revision;
-use crate::vocabulary::ServerCapabilities;
 use crate::wire::Method;
+
+use super::peer::ServerProfile;
 
 /// Where a request that passed the gate goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,29 +19,32 @@ pub(super) enum Destination {
 /// Lets a request through or says why not.
 ///
 /// A method that the revision doesn't have, or whose capability the server didn't declare, does not
-/// exist for the client: -32601.
+/// exist for the client: -32601. A custom method exists on every revision.
 pub(super) fn admit(
     method: &Method,
     revision: Revision,
-    offered: &ServerCapabilities,
+    profile: &ServerProfile,
 ) -> Result<Destination, RpcError> {
-    destination(method, revision, offered)
+    destination(method, revision, profile)
         .ok_or_else(|| RpcError::method_not_found(method.as_str()))
 }
 
 fn destination(
     method: &Method,
     revision: Revision,
-    offered: &ServerCapabilities,
+    profile: &ServerProfile,
 ) -> Option<Destination> {
-    let spec = method.spec()?;
+    let is_built_in = |spec: &&MethodSpec| spec.served_by != ServedBy::Author;
+    let Some(spec) = method.spec().filter(is_built_in) else {
+        let has_handler = profile.requests.contains(method.as_str());
+        return has_handler.then_some(Destination::Server);
+    };
     let destination = match spec.served_by {
         ServedBy::Session => Destination::Session,
-        ServedBy::Features => Destination::Server,
-        ServedBy::Author => return None,
+        _ => Destination::Server,
     };
     let is_offered = spec
         .capability(revision)
-        .is_none_or(|capability| capability.is_declared(offered));
+        .is_none_or(|capability| capability.is_declared(&profile.capabilities));
     (spec.is_in(revision) && is_offered).then_some(destination)
 }

@@ -1,5 +1,7 @@
 //! Who is at the other end, and who we are toward it.
 
+use std::collections::BTreeSet;
+
 use crate::adapt;
 use crate::error::RpcError;
 use crate::revision::Revision;
@@ -19,6 +21,8 @@ pub struct ServerProfile {
     pub discover_cache: CacheHints,
     /// The revisions that are served, oldest first. All of them unless a server is told otherwise.
     pub revisions: Vec<Revision>,
+    /// Custom requests that have a handler.
+    pub requests: BTreeSet<Box<str>>,
 }
 
 /// The client: its revision, name and capabilities, as the handshake or the request itself said.

@@ -112,7 +112,7 @@ impl<C, A> ServerSession<C, A> {
                 )));
             }
         };
-        match gate::admit(&request.method, peer.revision, &profile.capabilities)? {
+        match gate::admit(&request.method, peer.revision, profile)? {
             Destination::Session => self.serve_legacy(request),
             Destination::Server => self.enter(request, &meta, peer, None),
         }
@@ -139,10 +139,10 @@ impl<C, A> ServerSession<C, A> {
         if meta.version.is_none()
             && let Some(newest) = newest.filter(|revision| revision.is_modern())
         {
-            gate::admit(&request.method, newest, &profile.capabilities)?;
+            gate::admit(&request.method, newest, profile)?;
         }
         let modern = meta.check_modern(&profile.revisions)?;
-        let destination = gate::admit(&request.method, modern.revision, &profile.capabilities)?;
+        let destination = gate::admit(&request.method, modern.revision, profile)?;
         let peer = Arc::new(Peer {
             revision: modern.revision,
             info: meta.client_info.clone(),

@@ -76,14 +76,14 @@ pub(in crate::server) fn resume(
     seat: &Arc<Seat>,
     target: &Target,
     method: &str,
-    params: &Params,
+    params: Option<&Params>,
     retry: &Retry,
 ) -> Result<Resumed, RpcError> {
     let server = seat.connection.server();
     let Some(sealed) = &retry.state else {
         return answered_without_state(retry);
     };
-    let digest = request_digest(method, Some(params.raw()));
+    let digest = request_digest(method, params.map(Params::raw));
     let state = RequestState::open(
         server.key_ring(),
         sealed,

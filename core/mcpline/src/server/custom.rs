@@ -1,0 +1,136 @@
+//! Methods of the server's author: requests that no revision defines, served by handlers like any other.
+
+use std::sync::Arc;
+
+use mcpline_protocol::RpcError;
+use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::methods::{MethodSpec, Sender, ServedBy};
+use mcpline_protocol::schema::CompiledSchema;
+use mcpline_protocol::wire::{Method, Params, Raw, json_string};
+use serde_json::Value;
+
+use crate::error::Error;
+
+use super::handler::Handler;
+use super::registry::{check_scopes, checked_scopes};
+
+/// How a custom request is to be treated.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct RequestOptions {
+    /// The JSON Schema of the parameters, which must be an object. Parameters that don't match are refused with -32602
+    /// before the handler runs. `_meta` and what a retry of 2026-07-28 adds are left out of the check.
+    pub params_schema: Option<Value>,
+    /// The scopes that a caller needs, all of them, over HTTP: see [`ToolOptions::scopes`](super::ToolOptions::scopes).
+    pub scopes: Scopes,
+    /// What was given as a scope and can't be one.
+    unusable_scope: Option<String>,
+}
+
+impl RequestOptions {
+    /// With this JSON Schema of the parameters.
+    #[must_use]
+    pub fn with_params_schema(mut self, schema: Value) -> Self {
+        self.params_schema = Some(schema);
+        self
+    }
+
+    /// For callers with these scopes only.
+    #[must_use]
+    pub fn with_scopes<S: AsRef<str>>(mut self, scopes: impl IntoIterator<Item = S>) -> Self {
+        (self.scopes, self.unusable_scope) = checked_scopes(scopes);
+        self
+    }
+}
+
+/// A registered custom request.
+pub(crate) struct RequestEntry {
+    pub(crate) method: Box<str>,
+    pub(crate) params: Option<CompiledSchema>,
+    pub(crate) scopes: Scopes,
+    pub(crate) handler: Arc<dyn Handler>,
+}
+
+impl RequestEntry {
+    /// Checks a registration.
+    ///
+    /// # Errors
+    ///
+    /// The method can't be served by a handler, the schema is unusable, or a scope is.
+    pub(super) fn new(
+        method: &str,
+        options: RequestOptions,
+        handler: Arc<dyn Handler>,
+    ) -> Result<Self, Error> {
+        check_request_method(method).map_err(|reason| {
+            Error::misuse(format!("method {method:?} can't have a handler: {reason}"))
+        })?;
+        check_scopes(options.unusable_scope.as_deref())?;
+        let params = options.params_schema.as_ref().map(CompiledSchema::compile);
+        let params = params.transpose().map_err(|error| {
+            Error::misuse(format!(
+                "method {method:?}: unusable params schema: {error}"
+            ))
+        })?;
+        Ok(Self {
+            method: method.into(),
+            params,
+            scopes: options.scopes,
+            handler,
+        })
+    }
+}
+
+/// Whether an author may serve requests of this method.
+fn check_request_method(method: &str) -> Result<(), &'static str> {
+    if method.is_empty() {
+        return Err("the name is empty");
+    }
+    if method.starts_with("rpc.") {
+        return Err("JSON-RPC reserves names that begin with `rpc.`");
+    }
+    if method.starts_with("notifications/") {
+        return Err("names that begin with `notifications/` are those of notifications");
+    }
+    match Method::parse(method).spec() {
+        Some(MethodSpec {
+            sender: Sender::Server,
+            ..
+        }) => Err("only servers send it"),
+        Some(spec) if spec.served_by != ServedBy::Author => {
+            Err("the protocol defines it; register tools, resources, prompts or completions")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The parameters as the author defined them: without what the protocol adds to every request.
+///
+/// # Errors
+///
+/// -32602 if they are an array.
+pub(super) fn own_params(params: Option<&Params>) -> Result<Raw, RpcError> {
+    let Some(params) = params else {
+        return Ok(Raw::EMPTY_OBJECT);
+    };
+    let is_added = |name: &str| matches!(name, "_meta" | "inputResponses" | "requestState");
+    let Some(members) = params.raw().members() else {
+        return Err(RpcError::invalid_params("params must be an object"));
+    };
+    if !members.into_iter().any(|(name, _)| is_added(&name)) {
+        return Ok(params.raw().clone());
+    }
+    let mut own = Vec::with_capacity(params.raw().as_bytes().len());
+    let members = params.raw().members().into_iter().flatten();
+    for (name, value) in members.filter(|(name, _)| !is_added(name)) {
+        own.push(if own.is_empty() { b'{' } else { b',' });
+        json_string(&mut own, &name);
+        own.push(b':');
+        own.extend_from_slice(value.as_bytes());
+    }
+    if own.is_empty() {
+        own.push(b'{');
+    }
+    own.push(b'}');
+    Ok(Raw::from_trusted(own))
+}

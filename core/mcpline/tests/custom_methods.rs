@@ -1,0 +1,234 @@
+//! Requests that no revision defines: served by handlers of the author, on every revision and transport.
+
+mod support;
+#[path = "support/ways.rs"]
+mod ways;
+
+use std::sync::{Arc, Mutex};
+
+use mcpline::client::{Client as McpClient, ClientBuilder, ClientError, RequestOptions};
+use mcpline::protocol::vocabulary::{
+    ElicitAction, ElicitParams, ElicitResult, FieldSchema, FormSchema,
+};
+use mcpline::protocol::{ErrorCode, Raw};
+use mcpline::server::RequestOptions as ServerRequestOptions;
+use mcpline::{Context, HandlerError, Revision, RpcError, Server};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use support::{Client, Nothing};
+use tokio::sync::Notify;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Search {
+    query: String,
+}
+
+#[derive(Serialize)]
+struct Found {
+    hits: Vec<String>,
+}
+
+fn server() -> Server {
+    Server::new("acme", "1")
+        .on_request("acme/search", |params: Search, ctx: Context| async move {
+            ctx.progress(1.0, None, None);
+            if params.query.is_empty() {
+                return Err(HandlerError::Rpc(RpcError::new(ErrorCode(-1), "empty")));
+            }
+            Ok(Found {
+                hits: vec![params.query],
+            })
+        })
+        .on_request("acme/ask", |_: Nothing, ctx: Context| async move {
+            let form = FormSchema::new().with_required("name", FieldSchema::string());
+            let answer = ctx.elicit(&ElicitParams::form("Who?", form)).await?;
+            Ok::<_, HandlerError>(json!({"name": answer.content.unwrap_or_default()["name"]}))
+        })
+}
+
+/// Reports that a handler was dropped.
+struct OnDrop(Arc<Notify>);
+
+impl Drop for OnDrop {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+fn host(revision: Revision) -> ClientBuilder {
+    McpClient::builder("host", "1").configure(|settings| settings.revisions = vec![revision])
+}
+
+fn raw(value: &Value) -> Raw {
+    Raw::from_serialize(value).expect("JSON")
+}
+
+fn as_json(raw: &Raw) -> Value {
+    raw.decode().expect("JSON")
+}
+
+#[runtimes::test]
+async fn custom_requests_are_served_on_every_revision_and_transport() {
+    for revision in Revision::ALL {
+        for way in ways::ways(&server(), *revision).await {
+            let place = format!("{revision}, {}", way.name);
+            let client = host(*revision)
+                .connect((way.address)())
+                .await
+                .expect(way.name);
+            let reports = Arc::new(Mutex::new(0));
+            let seen = reports.clone();
+            let options = RequestOptions::new().on_progress(move |_| {
+                *seen.lock().expect("not poisoned") += 1;
+            });
+            let params = raw(&json!({"query": "tea"}));
+            let found = client.request("acme/search", Some(&params), &options).await;
+            let found = as_json(&found.expect(&place));
+            assert_eq!(found["hits"], json!(["tea"]), "{place}");
+            assert_eq!(*reports.lock().expect("not poisoned"), 1, "{place}");
+
+            let plain = RequestOptions::new();
+            for (method, params, code) in [
+                ("acme/search", json!({"query": 7}), -32602),
+                ("acme/search", json!({"query": "x", "more": 1}), -32602),
+                ("acme/search", json!({"query": ""}), -1),
+                ("acme/none", json!({}), -32601),
+            ] {
+                let error = client.request(method, Some(&raw(&params)), &plain).await;
+                let Err(ClientError::Rpc(error)) = error else {
+                    panic!("{place}: {error:?}");
+                };
+                assert_eq!(error.code.0, code, "{place}: {method} {params}");
+            }
+            let missing = client.request("acme/search", None, &plain).await;
+            assert!(matches!(missing, Err(ClientError::Rpc(error)) if error.code.0 == -32602));
+            client.close().await;
+        }
+    }
+}
+
+#[runtimes::test]
+async fn handlers_of_custom_requests_ask_the_client() {
+    for revision in [
+        Revision::V2025_06_18,
+        Revision::V2025_11_25,
+        Revision::V2026_07_28,
+    ] {
+        for way in ways::ways(&server(), revision).await {
+            let accept = |_| async {
+                let content = json!({"name": "Ada"})
+                    .as_object()
+                    .cloned()
+                    .unwrap_or_default();
+                Ok(ElicitResult::new(ElicitAction::Accept).with_content(content))
+            };
+            let client = host(revision).on_elicit(accept);
+            let client = client.connect((way.address)()).await.expect(way.name);
+            let answered = client
+                .request("acme/ask", None, &RequestOptions::new())
+                .await;
+            let answered = as_json(&answered.expect(way.name));
+            assert_eq!(answered["name"], "Ada", "{revision}, {}", way.name);
+            client.close().await;
+        }
+    }
+}
+
+#[runtimes::test]
+async fn results_of_custom_requests_carry_what_their_revision_demands() {
+    let server = Server::new("acme", "1")
+        .on_request("acme/empty", |_: Nothing, _: Context| async {
+            Ok::<_, HandlerError>(json!({}))
+        })
+        .on_request("acme/own", |_: Nothing, _: Context| async {
+            Ok::<_, HandlerError>(
+                json!({"_meta": {"acme.example/a": 1}, "resultType": "task", "b": 2}),
+            )
+        })
+        .on_request("acme/text", |_: Nothing, _: Context| async {
+            Ok::<_, HandlerError>("no object")
+        });
+    let mut client = Client::modern(&server);
+    let id = client.begin_modern("acme/empty", json!({}));
+    let result = client.response(&id).await.expect("a result");
+    assert_eq!(result["resultType"], "complete");
+    let info = "io.modelcontextprotocol/serverInfo";
+    assert_eq!(result["_meta"][info]["name"], "acme");
+    let id = client.begin_modern("acme/own", json!({}));
+    let result = client.response(&id).await.expect("a result");
+    assert_eq!(result["resultType"], "task");
+    assert_eq!(result["b"], 2);
+    assert_eq!(result["_meta"]["acme.example/a"], 1);
+    assert_eq!(result["_meta"][info]["name"], "acme");
+    let id = client.begin_modern("acme/text", json!({}));
+    let error = client.response(&id).await.expect_err("no object");
+    assert_eq!(error["code"], -32603);
+
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    let id = client.begin("acme/empty", json!({}));
+    assert_eq!(client.response(&id).await, Ok(json!({})));
+    let id = client.begin("acme/own", json!({}));
+    let own = json!({"_meta": {"acme.example/a": 1}, "resultType": "task", "b": 2});
+    assert_eq!(client.response(&id).await, Ok(own));
+}
+
+#[runtimes::test]
+async fn a_custom_request_can_be_cancelled_and_its_handler_removed() {
+    let cancelled = Arc::new(Notify::new());
+    let dropped = cancelled.clone();
+    let server = server().on_request("acme/wait", move |_: Nothing, _: Context| {
+        let guard = OnDrop(dropped.clone());
+        async move {
+            let _guard = guard;
+            std::future::pending::<Result<Value, HandlerError>>().await
+        }
+    });
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    let id = client.begin("acme/wait", json!({}));
+    client.send(
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}),
+    );
+    cancelled.notified().await;
+    assert!(server.remove_request_handler("acme/search"));
+    assert!(!server.remove_request_handler("acme/search"));
+    let id = client.begin("acme/search", json!({"query": "tea"}));
+    let error = client.response(&id).await.expect_err("no such method");
+    assert_eq!(error["code"], -32601);
+}
+
+#[test]
+fn what_the_protocol_defines_has_no_handler_of_an_author() {
+    let handler = || {
+        struct Never;
+        impl mcpline::Handler for Never {
+            fn call(&self, _: mcpline::Call) {}
+        }
+        Arc::new(Never)
+    };
+    let server = Server::new("acme", "1");
+    let add = |method: &str, options: ServerRequestOptions| {
+        server.add_request_handler(method, options, handler())
+    };
+    for (method, named) in [
+        ("", "empty"),
+        ("tools/call", "protocol defines it"),
+        ("initialize", "protocol defines it"),
+        ("sampling/createMessage", "only servers"),
+        ("notifications/acme", "notifications"),
+        ("rpc.discover", "JSON-RPC"),
+    ] {
+        let error = add(method, ServerRequestOptions::default()).expect_err(method);
+        assert!(error.to_string().contains(named), "{method}: {error}");
+    }
+    // What a revision defines, and this library leaves to its user.
+    add("tasks/get", ServerRequestOptions::default()).expect("free");
+    add("acme/a", ServerRequestOptions::default()).expect("free");
+    let error = add("acme/a", ServerRequestOptions::default()).expect_err("taken");
+    assert!(error.to_string().contains("handler already"), "{error}");
+    let broken = ServerRequestOptions::default().with_params_schema(json!({"type": 7}));
+    assert!(add("acme/b", broken).is_err());
+    let scope = ServerRequestOptions::default().with_scopes(["a b\"c"]);
+    assert!(add("acme/c", scope).is_err());
+}

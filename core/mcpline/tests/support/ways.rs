@@ -1,0 +1,129 @@
+//! Every way between a client and a server of ours.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use mcpline::client::{Address, Channel, Dial};
+use mcpline::transport::http::HttpOptions;
+use mcpline::transport::{self, Stop};
+use mcpline::{Revision, Server};
+use schema_check::Conversation;
+use tokio::sync::mpsc;
+
+/// A way to a server, and what keeps it open.
+pub(crate) struct Way {
+    pub(crate) name: &'static str,
+    pub(crate) address: Box<dyn Fn() -> Address>,
+    stop: Stop,
+}
+
+impl Drop for Way {
+    fn drop(&mut self) {
+        self.stop.stop();
+    }
+}
+
+/// Every way on which this revision is spoken.
+pub(crate) async fn ways(server: &Server, revision: Revision) -> Vec<Way> {
+    let mut ways = Vec::new();
+    let memory = server.clone();
+    ways.push(Way {
+        name: "in memory",
+        address: Box::new(move || Address::from(&memory)),
+        stop: Stop::new(),
+    });
+    let http = transport::http::http("127.0.0.1:0", HttpOptions::default());
+    let http = http.await.expect("a port");
+    let port = http.address().port();
+    let stop = Stop::new();
+    let (serving, stopped) = (server.clone(), stop.clone());
+    tokio::spawn(async move { serving.serve_until(http, stopped).await });
+    if revision == Revision::V2024_11_05 {
+        ways.push(Way {
+            name: "HTTP+SSE",
+            address: Box::new(move || Address::from(format!("http://127.0.0.1:{port}/sse"))),
+            // The same server serves the next way.
+            stop: Stop::new(),
+        });
+    }
+    ways.push(Way {
+        name: "Streamable HTTP",
+        address: Box::new(move || Address::from(format!("http://127.0.0.1:{port}/mcp"))),
+        stop,
+    });
+    #[cfg(unix)]
+    ways.push(socket(server, revision));
+    let dialled = Arc::new(Dialled(server.clone(), revision));
+    ways.push(Way {
+        name: "a channel",
+        address: Box::new(move || Address::Custom(dialled.clone())),
+        stop: Stop::new(),
+    });
+    ways
+}
+
+/// A Unix socket with a server for whoever connects.
+#[cfg(unix)]
+fn socket(server: &Server, revision: Revision) -> Way {
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let name = format!("mcpline-{}-{revision}-{number}.socket", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    let listener = tokio::net::UnixListener::bind(&path).expect("a socket");
+    let stop = Stop::new();
+    let (serving, stopped, bound) = (server.clone(), stop.clone(), path.clone());
+    tokio::spawn(async move {
+        let (socket, _) = listener.accept().await.expect("a client");
+        // One connection is enough, and the path is to be gone with the test.
+        std::fs::remove_file(&bound).expect("it is there");
+        let (reader, writer) = socket.into_split();
+        let lines = transport::lines(reader, writer);
+        serving.serve_until(lines, stopped).await
+    });
+    Way {
+        name: "a Unix socket",
+        address: Box::new(move || Address::Socket(path.clone())),
+        stop,
+    }
+}
+
+fn read(message: &[u8]) -> serde_json::Value {
+    serde_json::from_slice(message).expect("JSON")
+}
+
+/// A channel of one's own: two queues. What goes through it is held against the schema of the revision.
+struct Dialled(Server, Revision);
+
+impl Dial for Dialled {
+    fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
+        let memory = Arc::new(self.0.connect());
+        let (to_server, mut sent) = mpsc::unbounded_channel::<bytes::Bytes>();
+        let (answers, from_server) = mpsc::channel(100);
+        let receiving = memory.clone();
+        // The client is judged with the sides exchanged.
+        let talk = Arc::new(Mutex::new(Conversation::of_client(self.1.as_str())));
+        let heard = talk.clone();
+        tokio::spawn(async move {
+            while let Some(message) = receiving.receive().await {
+                heard.lock().expect("it fits").client(&read(&message));
+                if answers.send(message).await.is_err() {
+                    break;
+                }
+            }
+        });
+        tokio::spawn(async move {
+            while let Some(message) = sent.recv().await {
+                talk.lock().expect("it fits").server(&read(&message));
+                memory.send(message);
+            }
+            memory.close();
+        });
+        Box::pin(async {
+            Ok(Channel {
+                to_server,
+                from_server,
+            })
+        })
+    }
+}
