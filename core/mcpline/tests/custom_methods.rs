@@ -34,6 +34,9 @@ fn server() -> Server {
     Server::new("acme", "1")
         .on_request("acme/search", |params: Search, ctx: Context| async move {
             ctx.progress(1.0, None, None);
+            let note = Raw::from_serialize(&json!({"query": params.query})).expect("JSON");
+            ctx.notify("acme/searching", Some(&note))
+                .expect("a custom method");
             if params.query.is_empty() {
                 return Err(HandlerError::Rpc(RpcError::new(ErrorCode(-1), "empty")));
             }
@@ -83,11 +86,25 @@ async fn custom_requests_are_served_on_every_revision_and_transport() {
             let options = RequestOptions::new().on_progress(move |_| {
                 *seen.lock().expect("not poisoned") += 1;
             });
+            let notes = Arc::new(Mutex::new(Vec::new()));
+            let heard = notes.clone();
+            client.hear(move |notification| {
+                let params = notification
+                    .params
+                    .as_ref()
+                    .map(|params| as_json(params.raw()));
+                let note = (notification.method.as_str().to_owned(), params);
+                heard.lock().expect("not poisoned").push(note);
+            });
             let params = raw(&json!({"query": "tea"}));
             let found = client.request("acme/search", Some(&params), &options).await;
             let found = as_json(&found.expect(&place));
             assert_eq!(found["hits"], json!(["tea"]), "{place}");
             assert_eq!(*reports.lock().expect("not poisoned"), 1, "{place}");
+            let mut notes = std::mem::take(&mut *notes.lock().expect("not poisoned"));
+            notes.retain(|(method, _)| method == "acme/searching");
+            let note = ("acme/searching".to_owned(), Some(json!({"query": "tea"})));
+            assert_eq!(notes, [note], "{place}");
 
             let plain = RequestOptions::new();
             for (method, params, code) in [
@@ -196,6 +213,34 @@ async fn a_custom_request_can_be_cancelled_and_its_handler_removed() {
     let id = client.begin("acme/search", json!({"query": "tea"}));
     let error = client.response(&id).await.expect_err("no such method");
     assert_eq!(error["code"], -32601);
+}
+
+#[runtimes::test]
+async fn only_custom_notifications_are_sent_by_name() {
+    let server = Server::new("acme", "1").on_request(
+        "acme/notify",
+        |params: Value, ctx: Context| async move {
+            let method = params["method"].as_str().unwrap_or_default();
+            let sent = ctx.notify(method, Raw::from_serialize(&params["params"]).ok().as_ref());
+            Ok::<_, HandlerError>(json!({"error": sent.err().map(|error| error.to_string())}))
+        },
+    );
+    let mut client = Client::legacy(&server, "2025-11-25").await;
+    for (method, params, named) in [
+        ("notifications/message", json!({}), "protocol defines"),
+        ("tools/call", json!({}), "protocol defines"),
+        ("rpc.note", json!({}), "JSON-RPC"),
+        ("", json!({}), "empty"),
+        ("acme/note", json!([1]), "object"),
+    ] {
+        let id = client.begin("acme/notify", json!({"method": method, "params": params}));
+        let result = client.response(&id).await.expect("a result");
+        let error = result["error"].as_str().expect(method);
+        assert!(error.contains(named), "{method}: {error}");
+    }
+    let id = client.begin("acme/notify", json!({"method": "acme/note", "params": {}}));
+    assert_eq!(client.next().await["method"], "acme/note");
+    assert_eq!(client.response(&id).await, Ok(json!({"error": null})));
 }
 
 #[test]

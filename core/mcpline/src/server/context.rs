@@ -5,17 +5,19 @@ use std::sync::Arc;
 use mcpline_protocol::auth::Scopes;
 use mcpline_protocol::session::{AskError, Outgoing, Peer};
 use mcpline_protocol::vocabulary::LoggingLevel;
-use mcpline_protocol::wire::Raw;
+use mcpline_protocol::wire::{Raw, encode};
 use mcpline_protocol::{Revision, RpcError};
 
 use crate::auth::Authorized;
 use crate::clock;
+use crate::error::Error;
 use crate::lane::{self, Lane};
 use crate::quota::ClientQuota;
 
 use super::asking::{self, Ask};
 use super::call::{CallKind, CallState};
 use super::connection::{Connection, SessionGuard};
+use super::custom;
 use super::permission;
 use super::request_info::HttpInfo;
 
@@ -69,6 +71,36 @@ impl Context {
         let mut session = connection.lock_session();
         let outgoing = session.log(key, level, logger, data, clock::now());
         send_or_schedule(&connection, session, &*lane, outgoing);
+    }
+
+    /// Sends a notification that no revision defines, on the stream of the call.
+    ///
+    /// Does nothing once the request has ended or was cancelled, or while it is suspended. A client that does not read may
+    /// lose notifications.
+    ///
+    /// # Errors
+    ///
+    /// The protocol defines the method, its name is empty or begins with `rpc.`, or `params` is not a JSON object.
+    pub fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), Error> {
+        custom::check_notification(method, params)?;
+        let (connection, lane, key) = {
+            let seat = self.call.lock_seat();
+            if seat.key.is_none() && self.call.kind() != CallKind::Event {
+                return Ok(());
+            }
+            (seat.connection.clone(), seat.lane.clone(), seat.key)
+        };
+        let mut session = connection.lock_session();
+        if key.is_some_and(|key| !session.is_in_flight(key)) {
+            return Ok(());
+        }
+        let params = params.map(Raw::as_bytes);
+        lane.write(
+            lane::Kind::Notification,
+            params.map_or(0, <[u8]>::len) + 96,
+            &mut |out| encode::notification(out, method, params),
+        );
+        Ok(())
     }
 
     /// Asks the client, in the middle of the call, on every revision.

@@ -6,7 +6,7 @@ use mcpline_protocol::RpcError;
 use mcpline_protocol::auth::Scopes;
 use mcpline_protocol::methods::{MethodSpec, Sender, ServedBy};
 use mcpline_protocol::schema::CompiledSchema;
-use mcpline_protocol::wire::{Method, Params, Raw, json_string};
+use mcpline_protocol::wire::{Kind, Method, Params, Raw, json_string};
 use serde_json::Value;
 
 use crate::error::Error;
@@ -102,6 +102,28 @@ fn check_request_method(method: &str) -> Result<(), &'static str> {
         }
         _ => Ok(()),
     }
+}
+
+/// Checks a custom notification that a handler wants to send.
+///
+/// # Errors
+///
+/// The method is not the author's to send, or the parameters are not an object.
+pub(super) fn check_notification(method: &str, params: Option<&Raw>) -> Result<(), Error> {
+    let reason = if method.is_empty() {
+        "the name is empty"
+    } else if method.starts_with("rpc.") {
+        "JSON-RPC reserves names that begin with `rpc.`"
+    } else if Method::parse(method).spec().is_some() {
+        "the protocol defines it"
+    } else if params.is_some_and(|params| params.kind() != Kind::Object) {
+        "its params must be a JSON object"
+    } else {
+        return Ok(());
+    };
+    Err(Error::misuse(format!(
+        "notification {method:?} was not sent: {reason}"
+    )))
 }
 
 /// The parameters as the author defined them: without what the protocol adds to every request.

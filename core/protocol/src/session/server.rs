@@ -352,6 +352,11 @@ impl<C, A> ServerSession<C, A> {
         })
     }
 
+    /// Whether a request is in flight.
+    pub fn is_in_flight(&mut self, key: RequestKey) -> bool {
+        self.requests.get_mut(key).is_some()
+    }
+
     /// Cancels a request from our side: the client disconnected, or the server shuts down.
     ///
     /// Returns the driver's handles to the call and to its open questions, each with the cancellation to
