@@ -4,7 +4,7 @@ import { test } from "node:test";
 
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import { type } from "arktype";
-import { Server } from "mcpline";
+import { Client, Server } from "mcpline";
 import * as v from "valibot";
 import * as z from "zod";
 
@@ -33,6 +33,33 @@ const PLAIN = {
   properties: { city: { type: "string" }, days: { type: "integer" } },
   required: ["city"],
 };
+
+/** Forms with a choice of strings, whose type not every library writes. */
+const CHOICES = {
+  zod: z.object({ unit: z.enum(["C", "F"]) }),
+  valibot: toStandardJsonSchema(v.object({ unit: v.picklist(["C", "F"]) })),
+  arktype: type({ unit: "'C' | 'F'" }),
+};
+
+for (const [library, schema] of Object.entries(CHOICES)) {
+  test(`${library}: a choice of strings is a field of a form`, async (t) => {
+    const server = new Server({ name: "asks", version: "1" });
+    server.tool("ask", { input: { type: "object" } }, async (_, ctx) => {
+      const answer = await ctx.elicit("Which unit?", schema);
+      return answer.content.unit;
+    });
+    let form;
+    const elicit = ({ requestedSchema }) => {
+      form = requestedSchema;
+      return { action: "accept", content: { unit: "F" } };
+    };
+    const client = await Client.memory(server, { elicit });
+    t.after(() => client.close());
+    assert.equal(textOf(await client.callTool("ask")), "F");
+    const { type: fieldType, enum: units } = form.properties.unit;
+    assert.deepEqual([fieldType, units], ["string", ["C", "F"]]);
+  });
+}
 
 function forecasting(input, output, handler = (args) => args) {
   const server = new Server({ name: "test", version: "1" });
