@@ -86,7 +86,7 @@ impl CompiledSchema {
                 };
                 Kind::Plain(quick, unbuilt, OnceLock::new())
             }
-            None => Kind::Full(Validator::compile(schema, measured, budget)?),
+            None => Kind::Full(Validator::compile_within(schema, measured, budget)?),
         })))
     }
 
@@ -185,7 +185,7 @@ impl CompiledSchema {
         match &*self.0 {
             Kind::Full(full) => Ok(full),
             Kind::Plain(_, Unbuilt { schema, measured }, full) => {
-                match Validator::compile(schema, *measured, budget) {
+                match Validator::compile_within(schema, *measured, budget) {
                     Err(SchemaError::Limit) => Err(SchemaError::Limit),
                     built => full.get_or_init(|| built).as_ref().map_err(Clone::clone),
                 }
@@ -214,7 +214,7 @@ fn validated(
             message: "a number is out of range".to_owned(),
         })
     })?;
-    validator.validate(&decoded, budget)
+    validator.validate_within(&decoded, budget)
 }
 
 impl fmt::Debug for CompiledSchema {

@@ -1,19 +1,37 @@
-//! JSON Schema for schemas and values that nobody vouches for: compiling, validating, saying what is wrong.
+//! A JSON Schema validator for schemas and values from untrusted sources.
 //!
-//! Without `$schema` a schema is of 2020-12; 2019-09 and drafts 7, 6 and 4 are understood as well
-//! (2026-07-28, "Base protocol", JSON Schema Usage). Nothing is ever fetched: a `$ref` that leads out of
-//! the schema is an error when it is compiled. What a hostile schema or value can cost is bounded: see
-//! [`limits`].
+//! ```
+//! use mcpline_schema::Validator;
+//! use serde_json::json;
 //!
-//! A schema is checked against the rules of its dialect (`check`), the URIs and anchors within it are found
-//! (`resources`), and it is compiled to nodes with rules (`compile`, `program`), which a value is held against (`evaluate`).
-//! Regular expressions are read and matched by `pattern`. What is said of a broken rule stands in `wording`.
+//! let schema = json!({
+//!     "type": "object",
+//!     "properties": { "days": { "type": "integer", "minimum": 1 } },
+//!     "required": ["days"]
+//! });
+//! let validator = Validator::compile(&schema)?;
+//! assert!(validator.validate(&json!({ "days": 3 })).is_ok());
 //!
-//! `format` is a rule in drafts 4, 6 and 7 for those that `format` knows, and a remark since; what a string contains
-//! (`contentEncoding` and its kin) is a remark in all of them.
+//! let violation = validator.validate(&json!({ "days": 0 })).unwrap_err();
+//! assert_eq!(violation.path, "/days");
+//! assert_eq!(violation.rule, "minimum");
+//! assert_eq!(violation.message, "must be at least 1");
+//! # Ok::<(), mcpline_schema::SchemaError>(())
+//! ```
 //!
-//! Values are decoded here. `mcpline-protocol` sees of most that they fit without decoding them, and asks this
-//! crate about the rest; so it is a crate of its own, compiled for size (`[profile]` in the root manifest).
+//! - **Dialects:** 2020-12, 2019-09 and drafts 7, 6 and 4, chosen by `$schema`; 2020-12 without one.
+//! - **Nothing is fetched.** A `$ref` to another document is an error when the schema is compiled.
+//! - **Work is bounded.** Compiling and validating count their steps and stop at a limit; see [`limits`]. The standard limits
+//!   depend on the sizes of schema and value; [`Budget`] sets others, and stops a computation from another thread.
+//! - **`pattern` is ECMA-262** with the flag `u`, matched in linear time unless it has back references.
+//! - **`format` is a rule in drafts 4, 6 and 7** for the formats that the README lists, and an annotation since.
+//!   `contentEncoding`, `contentMediaType` and `contentSchema` are annotations in all dialects.
+//!
+//! # Modules
+//!
+//! `check` compares a schema with the rules of its dialect, `resources` finds its URIs and anchors, `compile` makes a `program`
+//! of nodes with rules, and `evaluate` applies it to a value. `pattern` parses and matches regular expressions. `wording` has
+//! the messages.
 
 mod budget;
 mod check;
@@ -32,6 +50,11 @@ mod program;
 mod resources;
 mod types;
 mod wording;
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
 
 use serde_json::Value;
 
@@ -137,12 +160,22 @@ impl Measured {
 }
 
 impl Validator {
-    /// Compiles a schema within a budget such as [`compilation_steps`] allows; `measured` is what has been found of it.
+    /// Compiles a schema within the standard limits.
     ///
     /// # Errors
-    /// When the schema is not valid in its dialect, or refers to anything outside of it. Also when the budget does not
-    /// suffice.
-    pub fn compile(
+    /// When the schema is not valid in its dialect, refers to anything outside of it, or exceeds the [`limits`].
+    pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
+        let mut budget = Budget::new(compilation_steps(schema), None);
+        Self::compile_within(schema, Measured::of(schema)?, &mut budget)
+    }
+
+    /// Compiles a schema within a budget, such as one of [`compilation_steps`]; `measured` is the result of
+    /// [`Measured::of`] for this schema.
+    ///
+    /// # Errors
+    /// When the schema is not valid in its dialect, or refers to anything outside of it. [`SchemaError::Limit`] when the
+    /// budget is used up.
+    pub fn compile_within(
         schema: &Value,
         measured: Measured,
         budget: &mut Budget<'_>,
@@ -151,11 +184,20 @@ impl Validator {
         Ok(Self { program })
     }
 
-    /// Validates a value, within a budget such as [`validation_steps`] allows for its size.
+    /// Validates a value within the standard limits.
     ///
     /// # Errors
-    /// The first rule that is broken, or that the budget did not suffice to tell.
-    pub fn validate(
+    /// The first rule that the value breaks. Also when the limit is reached before the value is validated.
+    pub fn validate(&self, value: &Value) -> Result<(), Violation> {
+        let mut budget = Budget::new(validation_steps(shortest_text(value)), None);
+        Ok(self.validate_within(value, &mut budget)?)
+    }
+
+    /// Validates a value within a budget, such as one of [`validation_steps`].
+    ///
+    /// # Errors
+    /// The first rule that the value breaks, or that the budget was used up.
+    pub fn validate_within(
         &self,
         value: &Value,
         budget: &mut Budget<'_>,
@@ -216,6 +258,23 @@ pub fn validation_steps(size: usize) -> usize {
     MAX_VALIDATION_STEPS.saturating_add(size.saturating_mul(VALIDATION_STEPS_PER_BYTE))
 }
 
+/// No JSON text of this value is shorter than so many bytes, however its numbers are written.
+fn shortest_text(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => "null".len(),
+        Value::Number(_) => 1,
+        Value::String(text) => "\"\"".len() + text.len(),
+        // A bracket, and a comma or the other bracket after each.
+        Value::Array(items) => 1 + items.iter().map(|it| 1 + shortest_text(it)).sum::<usize>(),
+        Value::Object(members) => {
+            let member = |(name, value): (&String, &Value)| {
+                "\"\":,".len() + name.len() + shortest_text(value)
+            };
+            1 + members.iter().map(member).sum::<usize>()
+        }
+    }
+}
+
 /// Large values may take more steps: a value has at most one node in two bytes, and this allows each some thirty tries
 /// of a subschema, or each byte to be looked at by as many states of an expression.
 const VALIDATION_STEPS_PER_BYTE: usize = 64;
@@ -223,3 +282,43 @@ const VALIDATION_STEPS_PER_BYTE: usize = 64;
 /// What compiling may take for each step of reading the schema once: a reference is resolved by reading another part of
 /// it, and each pattern is read several times.
 const COMPILATION_STEPS_PER_READ: usize = 512;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn no_text_of_a_value_is_shorter_than_what_its_steps_are_allowed_for() {
+        for text in [
+            "null",
+            "true",
+            "1",
+            r#""""#,
+            r#""aé""#,
+            "[]",
+            "[1,[2,null]]",
+            "{}",
+            r#"{"a":1,"bé":[{"c":false}]}"#,
+        ] {
+            let value = serde_json::from_str(text).expect("a value");
+            assert!(shortest_text(&value) <= text.len(), "{text}");
+            assert!(shortest_text(&value) * 2 >= text.len(), "{text}");
+        }
+    }
+
+    #[test]
+    fn standard_limits_stop_a_schema_that_doubles_its_work_forty_times() {
+        let mut definitions = serde_json::Map::new();
+        for level in 0..40 {
+            let next = json!({"$ref": format!("#/$defs/d{}", level + 1)});
+            definitions.insert(format!("d{level}"), json!({"allOf": [next, next]}));
+        }
+        definitions.insert("d40".to_owned(), json!(true));
+        let schema = json!({"$ref": "#/$defs/d0", "$defs": definitions});
+        let validator = Validator::compile(&schema).expect("a schema");
+        let violation = validator.validate(&json!(1)).expect_err("too much");
+        assert_eq!(violation, ValidationFailure::Limit.into());
+    }
+}

@@ -12,21 +12,21 @@ use serde_json::{Map, Value, json};
 fn compile(schema: &Value) -> Validator {
     let measured = Measured::of(schema).expect("within the limits");
     let mut budget = Budget::new(compilation_steps(schema), None);
-    Validator::compile(schema, measured, &mut budget).expect("valid")
+    Validator::compile_within(schema, measured, &mut budget).expect("valid")
 }
 
 /// The steps of a validation, however many they are.
 fn cost(schema: &Value, value: &Value) -> usize {
     let mut budget = Budget::new(usize::MAX, None);
     // A value that matches and one that doesn't cost something alike.
-    let _ = compile(schema).validate(value, &mut budget);
+    let _ = compile(schema).validate_within(value, &mut budget);
     budget.spent()
 }
 
 /// What is said of a value within the budget for its size.
 fn said(schema: &Value, value: &Value) -> Result<(), ValidationFailure> {
     let steps = validation_steps(value.to_string().len());
-    compile(schema).validate(value, &mut Budget::new(steps, None))
+    compile(schema).validate_within(value, &mut Budget::new(steps, None))
 }
 
 /// `levels` of alternatives, of which each tries what is below it twice.
@@ -114,7 +114,7 @@ fn of_failed_alternatives_no_more_is_kept_than_a_message_says() {
         .collect();
     let schema = json!({"oneOf": alternatives, "not": {"required": [name]}});
     let mut budget = Budget::new(usize::MAX, None);
-    let failure = compile(&schema).validate(&value, &mut budget);
+    let failure = compile(&schema).validate_within(&value, &mut budget);
     let Err(ValidationFailure::Broken(violation)) = failure else {
         panic!("{failure:?}")
     };
@@ -135,10 +135,10 @@ fn the_reason_is_looked_for_with_what_is_left_of_the_budget() {
     // Nobody but the last alternative is looked at twice, and reasons cost something.
     let schema = doubled(12, &json!({"type": "string"}));
     let mut budget = Budget::new(usize::MAX, None);
-    let told = compile(&schema).validate(&json!(1), &mut budget);
+    let told = compile(&schema).validate_within(&json!(1), &mut budget);
     assert!(matches!(told, Err(ValidationFailure::Broken(_))));
     let enough_to_refuse = Budget::new(budget.spent() / 2, None);
-    let told = compile(&schema).validate(&json!(1), &mut { enough_to_refuse });
+    let told = compile(&schema).validate_within(&json!(1), &mut { enough_to_refuse });
     assert_eq!(told, Err(ValidationFailure::Unexplained));
     let words = Violation::from(ValidationFailure::Unexplained).to_string();
     assert!(
@@ -154,11 +154,11 @@ fn an_interrupt_ends_a_validation_and_a_compilation() {
     let validator = compile(&schema);
     flag.store(true, Ordering::Relaxed);
     let mut budget = Budget::new(usize::MAX, Some(&flag));
-    let told = validator.validate(&json!(["ab"]), &mut budget);
+    let told = validator.validate_within(&json!(["ab"]), &mut budget);
     assert_eq!(told, Err(ValidationFailure::Limit));
     assert!(budget.is_interrupted());
     let measured = Measured::of(&schema).expect("within the limits");
-    let compiled = Validator::compile(&schema, measured, &mut budget);
+    let compiled = Validator::compile_within(&schema, measured, &mut budget);
     assert_eq!(compiled.expect_err("interrupted"), SchemaError::Limit);
 }
 
@@ -169,7 +169,7 @@ fn references_to_a_long_uri_are_charged_when_a_schema_is_compiled() {
         json!({"$id": format!("https://a.example/{}", "x".repeat(1_000_000)), "anyOf": references});
     let measured = Measured::of(&schema).expect("within the limits");
     let mut budget = Budget::new(compilation_steps(&schema), None);
-    let error = Validator::compile(&schema, measured, &mut budget).expect_err("too much");
+    let error = Validator::compile_within(&schema, measured, &mut budget).expect_err("too much");
     assert_eq!(error, SchemaError::Limit);
 }
 

@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 
 fn compile(schema: &Value) -> Result<Validator, SchemaError> {
     let mut budget = Budget::new(compilation_steps(schema), None);
-    Validator::compile(schema, Measured::of(schema)?, &mut budget)
+    Validator::compile_within(schema, Measured::of(schema)?, &mut budget)
 }
 
 /// What is said of a value; nothing if it fits.
 fn said(schema: &Value, value: &Value) -> Option<String> {
     let validator = compile(schema).unwrap_or_else(|error| panic!("{error}"));
     let mut budget = Budget::new(validation_steps(value.to_string().len()), None);
-    let verdict = validator.validate(value, &mut budget);
+    let verdict = validator.validate_within(value, &mut budget);
     verdict
         .err()
         .map(|failure| Violation::from(failure).to_string())

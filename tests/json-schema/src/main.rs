@@ -19,7 +19,7 @@ fn main() -> io::Result<()> {
             Ok(validator) => {
                 let value = &case["value"];
                 let steps = validation_steps(value.to_string().len());
-                match validator.validate(value, &mut Budget::new(steps, None)) {
+                match validator.validate_within(value, &mut Budget::new(steps, None)) {
                     Ok(()) => json!({"valid": true}),
                     Err(failure) => {
                         let why = Violation::from(failure).to_string();
@@ -35,5 +35,5 @@ fn main() -> io::Result<()> {
 
 fn compiled(schema: &Value) -> Result<Validator, SchemaError> {
     let mut budget = Budget::new(compilation_steps(schema), None);
-    Validator::compile(schema, Measured::of(schema)?, &mut budget)
+    Validator::compile_within(schema, Measured::of(schema)?, &mut budget)
 }

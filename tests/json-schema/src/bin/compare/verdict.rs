@@ -49,7 +49,7 @@ impl Both {
     pub(crate) fn compile(dialect: Dialect, schema: &Value) -> Self {
         let ours = Measured::of(schema).and_then(|measured| {
             let mut budget = Budget::new(compilation_steps(schema), None);
-            Validator::compile(schema, measured, &mut budget)
+            Validator::compile_within(schema, measured, &mut budget)
         });
         // Formats are a rule in the older drafts alone.
         let options = match dialect {
@@ -71,7 +71,7 @@ impl Both {
             None => Verdict::Refused,
             Some(validator) => {
                 let steps = validation_steps(value.to_string().len());
-                match validator.validate(value, &mut Budget::new(steps, None)) {
+                match validator.validate_within(value, &mut Budget::new(steps, None)) {
                     Ok(()) => Verdict::Valid,
                     Err(ValidationFailure::Limit) => Verdict::Limit,
                     Err(_) => Verdict::Invalid,
