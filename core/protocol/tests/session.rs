@@ -52,6 +52,7 @@ fn profile() -> ServerProfile {
         instructions: None,
         discover_cache: CacheHints::new(0, CacheScope::Private),
         revisions: Revision::ALL.to_vec(),
+        requests: std::collections::BTreeSet::new(),
     }
 }
 

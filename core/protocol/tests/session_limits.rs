@@ -21,6 +21,7 @@ fn profile() -> ServerProfile {
             .with_resources(ResourcesCapability::default().with_subscribe(true))
             .with_tools(ListCapability::default()),
         revisions: Revision::ALL.to_vec(),
+        requests: std::collections::BTreeSet::new(),
         ..ServerProfile::default()
     }
 }
