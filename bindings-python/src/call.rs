@@ -64,6 +64,20 @@ impl Call {
         Ok(())
     }
 
+    /// Sends a custom notification; `params` is JSON.
+    #[pyo3(signature = (method, params))]
+    fn notify(
+        &self,
+        py: Python<'_>,
+        method: &str,
+        params: Option<&Bound<'_, PyBytes>>,
+    ) -> PyResult<()> {
+        let params = params.map(trusted);
+        self.context
+            .notify(method, params.as_ref())
+            .map_err(|error| errors::core(py, &error))
+    }
+
     /// Closes the response stream while the call goes on.
     fn close_stream(&self) {
         self.context.close_stream();

@@ -69,6 +69,7 @@ mod _native {
         module.add("RESOURCE", crate::plan::Kind::Resource as u8)?;
         module.add("PROMPT", crate::plan::Kind::Prompt as u8)?;
         module.add("COMPLETION", crate::plan::Kind::Completion as u8)?;
+        module.add("REQUEST", crate::plan::Kind::Request as u8)?;
         module.add("EVENT", crate::plan::Kind::Event as u8)
     }
 }

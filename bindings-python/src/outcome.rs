@@ -145,6 +145,7 @@ impl Planned {
                 description: None,
                 meta: None,
             })),
+            Kind::Request => Ok(Reply::Result(trusted(converted.cast::<PyBytes>()?))),
             Kind::Completion => {
                 let (values, total, has_more) = converted.extract()?;
                 Ok(Reply::Completion(CompletionReply {

@@ -23,6 +23,7 @@ pub(crate) enum Kind {
     Prompt,
     Completion,
     Event,
+    Request,
 }
 
 impl Kind {
@@ -33,6 +34,7 @@ impl Kind {
             Self::Prompt,
             Self::Completion,
             Self::Event,
+            Self::Request,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == number)

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use mcpline::foreign::options::{self, ServerOptions};
 use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
-use mcpline::server::{Completer, PromptOptions, ResourceOptions, SessionEvent, ToolOptions};
+use mcpline::server::{
+    Completer, PromptOptions, RequestOptions, ResourceOptions, SessionEvent, ToolOptions,
+};
 use mcpline::transport::{self, Stop};
 use mcpline::{Call as CoreCall, Handler};
 use pyo3::prelude::*;
@@ -229,6 +231,32 @@ impl Server {
     fn remove_prompt(&self, py: Python<'_>, name: &str) -> bool {
         let removed = py.detach(|| self.core.remove_prompt(name));
         self.forget(&[Kind::Prompt], name);
+        removed
+    }
+
+    /// Serves requests of a method that no revision defines. `params_schema` is a JSON Schema of their parameters.
+    fn add_request_handler(
+        &self,
+        py: Python<'_>,
+        method: &str,
+        params_schema: &[u8],
+        plan: &Plan,
+        scopes: Vec<String>,
+    ) -> PyResult<()> {
+        let schema = read(py, "the schema of the parameters", params_schema)?;
+        let options = RequestOptions::default()
+            .with_params_schema(schema)
+            .with_scopes(scopes);
+        let handler = self.handler(plan);
+        py.detach(|| self.core.add_request_handler(method, options, handler))
+            .map_err(|error| errors::core(py, &error))?;
+        self.keep(plan, method);
+        Ok(())
+    }
+
+    fn remove_request_handler(&self, py: Python<'_>, method: &str) -> bool {
+        let removed = py.detach(|| self.core.remove_request_handler(method));
+        self.forget(&[Kind::Request], method);
         removed
     }
 

@@ -24,7 +24,7 @@ if typing.TYPE_CHECKING:
     from ._functions import Function
     from .server import Server
 
-__all__ = ["completion", "event", "prompt", "resource", "template_variables", "tool"]
+__all__ = ["completion", "event", "prompt", "request", "resource", "template_variables", "tool"]
 
 # Results that a tool with structured content may return as well.
 _SPECIAL = (ToolResult, InputRequired)
@@ -50,9 +50,7 @@ def tool(
     if text := function.description if description is None else description:
         definition["description"] = text
     if input_schema is not None and _takes_all(function, input_schema):
-        fill = _Fill((function.parameters[0].name,), (), _all_decoder(function.parameters[0].annotation), None)
-        if function.parameters[0].keyword_only:
-            fill = _Fill((), fill.positional, fill.decode, None)
+        fill = _fill_all(function)
         definition["inputSchema"] = input_schema
     else:
         arguments = Arguments(function)
@@ -181,6 +179,30 @@ def completion(server: Server, call: Callable[..., Any], *, inline: bool) -> _na
         inline=inline,
         fail=_Failures(function.name).other,
     )
+
+
+def request(
+    server: Server, call: Callable[..., Any], method: str, *, params_schema: dict[str, Any] | None, inline: bool
+) -> tuple[_native.Plan, dict[str, Any]]:
+    """Plan the handler of a custom request. Return the plan and the schema of the parameters."""
+    function = _functions.read(call)
+    if params_schema is not None and _takes_all(function, params_schema):
+        fill = _fill_all(function)
+    else:
+        arguments = Arguments(function)
+        fill = _Fill(arguments.positional, arguments.keywords, arguments.decode, arguments.recover)
+        params_schema = arguments.schema if params_schema is None else params_schema
+    plan = _plan(
+        server,
+        _native.REQUEST,
+        function,
+        fill,
+        convert=_results.result_object,
+        encode=None,
+        inline=inline,
+        fail=_Failures(method).other,
+    )
+    return plan, params_schema
 
 
 def event(server: Server, call: Callable[..., Any], *, inline: bool) -> _native.Plan:
@@ -351,6 +373,12 @@ def _takes_all(function: Function, input_schema: dict[str, Any]) -> bool:
         return False
     annotation = _types.strip(parameter.annotation)
     return annotation is Any or annotation is dict or typing.get_origin(annotation) is dict
+
+
+def _fill_all(function: Function) -> _Fill:
+    parameter = function.parameters[0]
+    names, decode = (parameter.name,), _all_decoder(parameter.annotation)
+    return _Fill((), names, decode, None) if parameter.keyword_only else _Fill(names, (), decode, None)
 
 
 def _all_decoder(annotation: Any) -> Callable[[bytes], Any]:

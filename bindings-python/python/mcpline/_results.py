@@ -220,6 +220,16 @@ def complete(value: Any) -> tuple[list[str], int | None, bool | None]:
     return [str(item) for item in value], None, None
 
 
+def result_object(value: Any) -> bytes | _native.Questions:
+    """Write the result of a custom request."""
+    if isinstance(value, InputRequired):
+        return questions(value)
+    written = b"{}" if value is None else _encode(value)
+    if not written.startswith(b"{"):
+        raise TypeError(f"the handler of a custom request returns an object, not {type(value).__name__}")
+    return written
+
+
 def questions(value: InputRequired) -> _native.Questions:
     """Write the questions that a handler returned."""
     requests: list[tuple[str, str, bytes | None]] = []

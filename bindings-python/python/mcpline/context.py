@@ -184,6 +184,18 @@ class _Base:
         self._call.log(level, logger, _json.encode(data))
         return _SENT
 
+    def notify(self, method: str, params: Any = None) -> Awaitable[None]:
+        """Send a notification that no revision of the protocol defines, on the stream of the call.
+
+        `params` is a mapping, a dataclass or a model. Nothing happens once the request has ended. The notification is
+        sent at once; awaiting it is allowed, and never waits. A client that does not read may lose notifications.
+
+        Raises:
+            UsageError: the protocol defines the method, or `params` is no JSON object.
+        """
+        self._call.notify(method, None if params is None else _json.encode(params))
+        return _SENT
+
     def debug(self, data: Any, *, logger: str | None = None) -> Awaitable[None]:
         """Send a log message at level `debug`."""
         return self.log("debug", data, logger=logger)

@@ -441,6 +441,62 @@ class Server:
         self._native.add_completion(reference, argument, plan)
         self._registered(plan)
 
+    # Custom methods
+
+    def on_request(
+        self,
+        method: str,
+        /,
+        *,
+        params_schema: dict[str, Any] | None = None,
+        inline: bool = False,
+        scopes: Iterable[str] = (),
+    ) -> Callable[[F], F]:
+        """Serve a request that no revision of the protocol defines: `@server.on_request("acme/search")`.
+
+        The function takes the members of the request's `params` by name, and a `Context` if it wants one: progress, log
+        messages, elicitation and cancellation work as in a tool, on every revision and transport. It returns a mapping,
+        a dataclass or a model: the result, which must be a JSON object. Raise `Error` to answer with a JSON-RPC error.
+
+        Args:
+            method: The method, such as `acme/search`. One that the protocol defines can't be served, except `tasks/*`.
+            params_schema: The JSON Schema of `params`; derived from the parameters unless given. A handler with one
+                parameter that is no property of the schema gets all of them as a dict. Requests that don't match are
+                refused with -32602.
+            inline: See `tool`.
+            scopes: See `tool`.
+
+        Raises:
+            TypeError: the signature can't be derived.
+            UsageError: the method has a handler, or can't have one.
+        """
+
+        def decorate(function: F) -> F:
+            self.add_request_handler(method, function, params_schema=params_schema, inline=inline, scopes=scopes)
+            return function
+
+        return decorate
+
+    def add_request_handler(
+        self,
+        method: str,
+        call: Callable[..., Any],
+        *,
+        params_schema: dict[str, Any] | None = None,
+        inline: bool = False,
+        scopes: Iterable[str] = (),
+    ) -> None:
+        """Serve a custom request with a function; see `on_request`."""
+        from . import _plans
+
+        plan, schema = _plans.request(self, call, method, params_schema=params_schema, inline=inline)
+        self._native.add_request_handler(method, _json(schema), plan, _scopes(scopes))
+        self._registered(plan)
+
+    def remove_request_handler(self, method: str) -> bool:
+        """Remove the handler of a custom request. Return whether there was one. Calls in flight go on."""
+        return self._native.remove_request_handler(method)
+
     # What clients tell of their sessions
 
     def on_initialized(self, call: F, /) -> F:
