@@ -1,0 +1,433 @@
+//! One conversation with a server: its link, what is in flight, and who waits.
+
+mod pending;
+mod questions;
+mod receiving;
+mod reception;
+
+use std::time::Duration;
+
+use mcpline_protocol::client::{
+    Ask, CallKey, Conversation, Opened, PingTimes, undeclared_capability,
+};
+use mcpline_protocol::wire::{Method, Notification, RequestId};
+use mcpline_protocol::{Raw, Revision};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::background;
+use crate::clock;
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use crate::timers::{Alarm, Timed, Timers};
+
+use super::error::{ClientError, ClientErrorKind};
+use super::inner::Inner;
+use super::link::{Link, Outgoing, Purpose, RequestHead};
+use super::settings::{ClientSettings, ProgressListener};
+
+pub(super) use pending::Pending;
+pub(super) use reception::{Reception, Report};
+
+type Outcome = Result<Raw, ClientError>;
+
+/// Whoever waits for an answer.
+pub(super) struct Waiter {
+    answer: oneshot::Sender<Outcome>,
+    progress: Option<ProgressListener>,
+    /// Takes the first acknowledgement, if this is a subscription.
+    acknowledged: Option<mpsc::Sender<Notification>>,
+}
+
+impl Waiter {
+    /// Of a request that nobody waits for: a periodic ping.
+    fn none() -> Self {
+        Self {
+            answer: oneshot::channel().0,
+            progress: None,
+            acknowledged: None,
+        }
+    }
+}
+
+/// One conversation, from its opening to its end.
+pub(super) struct Session {
+    /// Which of its client's conversations it is.
+    pub(super) number: u64,
+    pub(super) opened: Opened,
+    pub(super) link: Arc<dyn Link>,
+    state: Mutex<State>,
+    /// Whether the server was pinged in the beginning.
+    pings: bool,
+    client: Weak<Inner>,
+    timers: Arc<Timers>,
+    alarm: Alarm,
+    this: Weak<Session>,
+}
+
+struct State {
+    conversation: Conversation<Waiter>,
+    /// Why it is over.
+    ended: Option<ClientError>,
+    /// Whether a request was answered, which tells a server that works from one that ends again and again.
+    answered: bool,
+    /// What answers the server's questions.
+    answering: Vec<(RequestId, background::AbortHandle)>,
+}
+
+impl Session {
+    /// The conversation that was opened over `link`. What has arrived since goes to it through `reception`.
+    pub(super) fn start(opened: Opened, link: Arc<dyn Link>, client: &Arc<Inner>) -> Arc<Self> {
+        let mut conversation = Conversation::new(
+            &opened,
+            &client.info,
+            &client.handlers.capabilities,
+            client.url_elicitations.clone(),
+        );
+        if let Some(interval) = client.settings.ping_interval {
+            let timeout = client.settings.ping_timeout;
+            conversation.start_pings(PingTimes { interval, timeout }, clock::now());
+        }
+        let first_ping = conversation.poll_deadline();
+        let session = Arc::new_cyclic(|this| Self {
+            number: client.next_conversation(),
+            opened,
+            link,
+            state: Mutex::new(State {
+                conversation,
+                ended: None,
+                answered: false,
+                answering: Vec::new(),
+            }),
+            pings: first_ping.is_some(),
+            client: Arc::downgrade(client),
+            timers: client.timers.clone(),
+            alarm: Alarm::default(),
+            this: this.clone(),
+        });
+        session.schedule(first_ping);
+        session
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn revision(&self) -> Revision {
+        self.opened.revision
+    }
+
+    /// Refuses a request that needs a capability which the server has not declared.
+    pub(super) fn check_capability(
+        &self,
+        method: &Method,
+        settings: &ClientSettings,
+    ) -> Result<(), ClientError> {
+        if settings.allow_undeclared_capabilities {
+            return Ok(());
+        }
+        let server = &self.opened.capabilities;
+        match undeclared_capability(method, self.revision(), server) {
+            None => Ok(()),
+            Some(capability) => Err(ClientError::Unsupported(format!(
+                "{method} was not sent: the server does not declare the capability `{capability}` (see \
+                 `allow_undeclared_capabilities`)"
+            ))),
+        }
+    }
+
+    /// Whether tools may be called as tasks: only then does a tool's `execution.taskSupport` count (2025-11-25,
+    /// `basic/utilities/tasks`, tool-level negotiation).
+    pub(super) fn has_task_calls(&self) -> bool {
+        let tasks = self.opened.capabilities.tasks.as_ref();
+        self.revision().features().tasks
+            && tasks.is_some_and(|tasks| {
+                let requests = tasks.get("requests").and_then(|all| all.get("tools"));
+                requests.is_some_and(|tools| tools.get("call").is_some_and(|call| !call.is_null()))
+            })
+    }
+
+    /// Why the conversation is over, if it is.
+    pub(super) fn ended_with(&self) -> Option<ClientError> {
+        self.lock().ended.clone()
+    }
+
+    /// Whether the server has answered anything since the conversation was opened.
+    pub(super) fn has_answered(&self) -> bool {
+        self.lock().answered
+    }
+
+    /// Sends a request and awaits its end. Dropping the future cancels the request.
+    pub(super) fn ask(
+        self: &Arc<Self>,
+        ask: &Ask<'_>,
+        progress: Option<ProgressListener>,
+        headers: Vec<(String, String)>,
+    ) -> Pending {
+        self.begin(ask, progress, None, headers)
+    }
+
+    /// Sends `subscriptions/listen`: the request, and its acknowledgement.
+    pub(super) fn listen(
+        self: &Arc<Self>,
+        ask: &Ask<'_>,
+        headers: Vec<(String, String)>,
+    ) -> (Pending, mpsc::Receiver<Notification>) {
+        let (acknowledged, acknowledgement) = mpsc::channel(1);
+        let pending = self.begin(ask, None, Some(acknowledged), headers);
+        (pending, acknowledgement)
+    }
+
+    fn begin(
+        self: &Arc<Self>,
+        ask: &Ask<'_>,
+        progress: Option<ProgressListener>,
+        acknowledged: Option<mpsc::Sender<Notification>>,
+        headers: Vec<(String, String)>,
+    ) -> Pending {
+        let now = clock::now();
+        let (answer, receiver) = oneshot::channel();
+        let waiter = Waiter {
+            answer,
+            progress,
+            acknowledged,
+        };
+        let (key, message, timer) = {
+            let mut state = self.lock();
+            if let Some(error) = &state.ended {
+                return Pending::failed(unsent(error));
+            }
+            let (key, message) = state.conversation.ask(ask, waiter, now);
+            (key, message, state.conversation.poll_deadline())
+        };
+        self.schedule(timer);
+        self.send_request(key, message, headers);
+        Pending::new(self.clone(), key, receiver)
+    }
+
+    fn send_request(&self, key: CallKey, message: Vec<u8>, headers: Vec<(String, String)>) {
+        let head = RequestHead {
+            number: key.number(),
+            revision: self.revision(),
+            opens: false,
+            headers,
+        };
+        self.send(message, Purpose::Request(head));
+    }
+
+    /// Sends a notification.
+    pub(super) fn tell(&self, method: &str, params: Option<&Raw>) -> Result<(), ClientError> {
+        let message = {
+            let state = self.lock();
+            if let Some(error) = &state.ended {
+                return Err(unsent(error));
+            }
+            state.conversation.tell(method, params)
+        };
+        self.send(message, Purpose::Notification { about: None });
+        Ok(())
+    }
+
+    fn send(&self, message: Vec<u8>, purpose: Purpose) {
+        self.link.send(Outgoing {
+            message: message.into(),
+            purpose,
+        });
+    }
+
+    fn schedule(&self, at: Option<Duration>) {
+        if let Some(at) = at
+            && let Some(this) = self.this.upgrade()
+        {
+            self.timers.schedule(at, &this);
+        }
+    }
+
+    /// Gives a request up.
+    fn cancel(&self, key: CallKey) {
+        let cancelled = self
+            .lock()
+            .conversation
+            .cancel(key, "the caller gave it up");
+        if let Some((_, message)) = cancelled {
+            self.tell_cancelled(key, message);
+        }
+    }
+
+    /// On 2026-07-28 a stream that is closed says the same over HTTP (`basic/patterns/cancellation`); elsewhere it is
+    /// a message.
+    fn tell_cancelled(&self, key: CallKey, message: Vec<u8>) {
+        let about = Some(key.number());
+        if !(self.revision().is_modern() && self.link.has_headers()) {
+            self.send(message, Purpose::Notification { about });
+        }
+        self.link.abandon(key.number());
+    }
+
+    /// The server is pinged no more: another conversation takes the place of this one, which may yet hear the answers that
+    /// are due.
+    pub(super) fn stop_pings(&self) {
+        if !self.pings {
+            return;
+        }
+        let needless = self.lock().conversation.stop_pings();
+        if let Some(key) = needless {
+            self.link.abandon(key.number());
+        }
+    }
+
+    /// The request can have no answer.
+    fn fail(&self, key: CallKey, mut error: ClientError) {
+        let (waiter, is_ping, next_ping) = {
+            let mut state = self.lock();
+            // Over HTTP each message takes a way of its own: that one is lost says nothing yet.
+            if error.kind() == ClientErrorKind::Connection
+                && error != ClientError::SessionLost
+                && state.conversation.ping_missed(key, clock::now())
+            {
+                let next = state.conversation.next_ping();
+                drop(state);
+                tracing::debug!("a ping failed, and is sent again: {error}");
+                return self.schedule(next);
+            }
+            // It may have come with an HTTP status.
+            if let Some(rpc) = error.rpc()
+                && let Err(reason) = state.conversation.url_elicitation_required(rpc)
+            {
+                error = ClientError::Invalid { reason };
+            }
+            let waiter = state.conversation.drop_call(key);
+            let is_ping = state.conversation.is_ping(key);
+            (waiter, is_ping, state.conversation.next_ping())
+        };
+        let Some(waiter) = waiter else {
+            return;
+        };
+        if is_ping {
+            self.schedule(next_ping);
+            self.fail_ping(&error);
+        }
+        // Whoever waited may be gone.
+        let _ = waiter.answer.send(Err(error));
+    }
+
+    /// A periodic ping has no answer (`basic/utilities/ping`): the connection has failed, unless it was answered in a way
+    /// that only a server which is there can answer. What became of other requests is not known then, whatever became of the
+    /// ping.
+    fn fail_ping(&self, error: &ClientError) {
+        tracing::warn!("a ping failed: {error}");
+        match error {
+            ClientError::TimedOut { .. } => {
+                let lost = format!("a ping failed: {error}");
+                self.end_connection(&ClientError::lost(lost));
+            }
+            ClientError::SessionLost => {
+                if let (Some(client), Some(session)) = (self.client.upgrade(), self.this.upgrade())
+                {
+                    // Only new requests move: what is still running there may yet be answered.
+                    client.lost(&session, error);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The conversation is over, and its link is closed.
+    fn end_connection(&self, error: &ClientError) {
+        self.end(error);
+        if let Some(client) = self.client.upgrade() {
+            client.close_link(self.link.clone());
+        }
+    }
+
+    /// The request's time stands still, or goes on.
+    fn hold(&self, request: Option<u64>, held: bool) {
+        // What is held without a name is an opening's.
+        let Some(key) = request.map(CallKey::from_number) else {
+            return;
+        };
+        let timer = {
+            let mut state = self.lock();
+            match held {
+                true => state.conversation.hold(key),
+                false => state.conversation.release(key, clock::now()),
+            }
+            state.conversation.poll_deadline()
+        };
+        self.schedule(timer);
+    }
+
+    /// The conversation is over, and every request with it.
+    pub(super) fn end(&self, error: &ClientError) {
+        let (waiters, answering) = {
+            let mut state = self.lock();
+            if state.ended.is_some() {
+                return;
+            }
+            state.ended = Some(error.clone());
+            (
+                state.conversation.close(),
+                std::mem::take(&mut state.answering),
+            )
+        };
+        for (_, task) in answering {
+            task.abort();
+        }
+        // First, so that whoever hears of it and asks again gets a new conversation.
+        if let (Some(client), Some(session)) = (self.client.upgrade(), self.this.upgrade()) {
+            client.lost(&session, error);
+        }
+        for waiter in waiters {
+            let _ = waiter.answer.send(Err(error.clone()));
+        }
+    }
+}
+
+impl Timed for Session {
+    fn alarm(&self) -> &Alarm {
+        &self.alarm
+    }
+
+    /// Gives up what is overdue.
+    fn fire(self: Arc<Self>) {
+        let now = clock::now();
+        let (overdue, ping, timer) = {
+            let mut state = self.lock();
+            let overdue = state.conversation.handle_timeout(now);
+            // After those that are late: of these one may be a ping.
+            let ping = match state.ended {
+                None if overdue.is_empty() => state.conversation.ping_if_due(Waiter::none, now),
+                _ => None,
+            };
+            (overdue, ping, state.conversation.poll_deadline())
+        };
+        self.schedule(timer);
+        for (key, overdue) in overdue {
+            let is_ping = self.lock().conversation.is_ping(key);
+            let error = ClientError::from(overdue.error);
+            self.tell_cancelled(key, overdue.cancellation);
+            if is_ping {
+                self.fail_ping(&error);
+            }
+            // Whoever waited may be gone.
+            let _ = overdue.handle.answer.send(Err(error));
+        }
+        if let Some((key, message)) = ping {
+            self.send_request(key, message, Vec::new());
+        }
+    }
+}
+
+/// A request that was never sent, because the conversation was over already.
+fn unsent(error: &ClientError) -> ClientError {
+    match error.clone() {
+        ClientError::Exited { exit, stderr, .. } => ClientError::Exited {
+            exit,
+            stderr,
+            unsent: true,
+        },
+        ClientError::ConnectionLost { reason } => ClientError::Unreachable { reason },
+        ClientError::Closed => ClientError::Closed,
+        ended => ClientError::Unreachable {
+            reason: ended.to_string(),
+        },
+    }
+}

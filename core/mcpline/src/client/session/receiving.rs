@@ -1,0 +1,175 @@
+//! What arrives from the server: each message goes to the request that waits for it, or to the host.
+
+use mcpline_protocol::Printable;
+use mcpline_protocol::client::{CallKey, Heard};
+use mcpline_protocol::vocabulary::Progress;
+use mcpline_protocol::wire::{Incoming, Message, ReadError, RequestId};
+
+use crate::client::error::ClientError;
+use crate::client::link::Purpose;
+use crate::clock;
+use crate::sync::MutexGuard;
+
+use super::{Report, Session, State, Waiter};
+
+impl Session {
+    /// Takes in what was reported before the conversation was open.
+    pub(in crate::client) fn take(&self, report: Report) {
+        match report {
+            Report::Message(message) => {
+                self.hear(Ok(message), None);
+            }
+            Report::Unreadable(error, course) => {
+                self.hear(Err(error), course.map(CallKey::from_number));
+            }
+            Report::Failed(number, error) => self.fail(CallKey::from_number(number), error),
+            Report::Held(number, held) => self.hold(number, held),
+            Report::Ended(error) => self.end(&error),
+        }
+    }
+
+    /// Takes in one message or batch; says whether `course` has its answer now.
+    pub(super) fn hear(&self, read: Result<Incoming, ReadError>, course: Option<CallKey>) -> bool {
+        match read {
+            Ok(Incoming::Single(message)) => self.hear_message(message, course),
+            // Batches are read whatever the revision says: to drop the answers in them would help nobody.
+            Ok(Incoming::Batch(messages)) => {
+                for message in messages {
+                    match message {
+                        Ok(message) => self.hear_message(message, course),
+                        Err(error) => self.hear_unreadable(error, None),
+                    }
+                }
+            }
+            Err(error) => self.hear_unreadable(error, course),
+        }
+        course.is_none_or(|key| self.lock().conversation.waiter(key).is_none())
+    }
+
+    fn hear_message(&self, message: Message, course: Option<CallKey>) {
+        let elsewhere = match &message {
+            Message::Response(response) => response.id.as_ref().and_then(RequestId::as_integer),
+            _ => None,
+        };
+        let elsewhere = elsewhere.filter(|id| course.is_none_or(|key| *id != key.number().into()));
+        let heard = {
+            let mut state = self.lock();
+            let heard = state.conversation.hear(message, clock::now());
+            // The end of a subscription shows no server that works: it may be all that one does before it leaves again.
+            state.answered |=
+                matches!(&heard, Heard::Ended(waiter, _) if waiter.acknowledged.is_none());
+            self.sign_of_life(state, course);
+            heard
+        };
+        if let Some(number) = elsewhere.and_then(|id| u64::try_from(id).ok())
+            && matches!(heard, Heard::Ended(..))
+        {
+            // The answer came by another stream than the request's own, which has nothing to wait for any more.
+            self.link.abandon(number);
+        }
+        self.follow(heard);
+    }
+
+    fn hear_unreadable(&self, mut error: ReadError, course: Option<CallKey>) {
+        // Each message of a batch that has too many is one that can't be read: whoever waits for it is told.
+        for (shape, id) in error.batch.take().iter().flat_map(|batch| batch.messages()) {
+            let one = ReadError {
+                id: Some(id),
+                shape,
+                ..ReadError::unreadable(error.error.clone())
+            };
+            let heard = self.lock().conversation.hear_unreadable(one, None);
+            self.follow(heard);
+        }
+        let heard = {
+            let mut state = self.lock();
+            let heard = state.conversation.hear_unreadable(error, course);
+            self.sign_of_life(state, course);
+            heard
+        };
+        self.follow(heard);
+    }
+
+    /// The server said something, on the stream of `course` if on one: nothing more shows that it is there.
+    fn sign_of_life(&self, mut state: MutexGuard<'_, State>, course: Option<CallKey>) {
+        if !self.pings {
+            return;
+        }
+        let needless = state.conversation.sign_of_life(clock::now());
+        let next = state.conversation.next_ping();
+        drop(state);
+        self.schedule(next);
+        if let Some(key) = needless.filter(|key| course != Some(*key)) {
+            self.link.abandon(key.number());
+        }
+    }
+
+    fn follow(&self, heard: Heard<Waiter>) {
+        match heard {
+            // Whoever waited may be gone.
+            Heard::Ended(waiter, outcome) => {
+                let _ = waiter.answer.send(outcome.map_err(ClientError::from));
+            }
+            Heard::Progress(key, progress) => self.report(key, progress),
+            Heard::Question(request) => self.question(request),
+            Heard::Withdrawn(id, reason) => {
+                tracing::debug!(
+                    "the server withdrew a request: {}",
+                    Printable(reason.as_deref().unwrap_or("no reason given"))
+                );
+                self.withdraw(&id);
+            }
+            Heard::SubscriptionEnded(key, waiter, reason) => {
+                // Over HTTP its stream may still be open.
+                self.link.abandon(key.number());
+                let why = match reason {
+                    Some(reason) => format!("the server ended the subscription: {reason}"),
+                    None => "the server ended the subscription".to_owned(),
+                };
+                tracing::debug!("{}", Printable(&why));
+                // Whoever waited may be gone.
+                let _ = waiter.answer.send(Err(ClientError::lost(why)));
+            }
+            Heard::Acknowledged(key, notification) => {
+                let state = self.lock();
+                let waiter = state.conversation.waiter(key);
+                if let Some(acknowledged) = waiter.and_then(|waiter| waiter.acknowledged.as_ref()) {
+                    // It has one already, or waits no more.
+                    let _ = acknowledged.try_send(notification.clone());
+                }
+                drop(state);
+                if let Some(client) = self.client.upgrade() {
+                    client.told(&notification);
+                }
+            }
+            Heard::Notification(notification) => {
+                if let Some(client) = self.client.upgrade() {
+                    client.told(&notification);
+                }
+            }
+            Heard::Unsubscribed(notification) => {
+                let method = Printable(notification.method.as_str());
+                tracing::debug!("dropped {method} of a subscription that is not open");
+                if let Some(client) = self.client.upgrade() {
+                    client.cache().heard(&notification);
+                }
+            }
+            Heard::Reply(message) => self.send(message, Purpose::Answer),
+            Heard::Violation(why) => tracing::warn!("{}", Printable(why)),
+            Heard::Nothing(why) => tracing::debug!("{}", Printable(why)),
+        }
+    }
+
+    fn report(&self, key: CallKey, progress: Progress) {
+        let listener = {
+            let state = self.lock();
+            state
+                .conversation
+                .waiter(key)
+                .and_then(|waiter| waiter.progress.clone())
+        };
+        if let Some(listener) = listener {
+            listener(progress);
+        }
+    }
+}
