@@ -41,16 +41,19 @@ impl Verdict {
 
 /// Both validators for one schema; none where it was refused, or compiling it panicked.
 pub(crate) struct Both {
-    ours: Option<Validator>,
+    ours: Result<Option<Validator>, ()>,
     theirs: Result<Option<jsonschema::Validator>, ()>,
 }
 
 impl Both {
     pub(crate) fn compile(dialect: Dialect, schema: &Value) -> Self {
-        let ours = Measured::of(schema).and_then(|measured| {
-            let mut budget = Budget::new(compilation_steps(schema), None);
-            Validator::compile_within(schema, measured, &mut budget)
-        });
+        let ours = catch_unwind(AssertUnwindSafe(|| {
+            let compiled = Measured::of(schema).and_then(|measured| {
+                let mut budget = Budget::new(compilation_steps(schema), None);
+                Validator::compile_within(schema, measured, &mut budget)
+            });
+            compiled.ok()
+        }));
         // Formats are a rule in the older drafts alone.
         let options = match dialect {
             Dialect::Draft7 => jsonschema::draft7::options().should_validate_formats(true),
@@ -60,7 +63,7 @@ impl Both {
         };
         let theirs = catch_unwind(AssertUnwindSafe(|| options.build(schema).ok()));
         Self {
-            ours: ours.ok(),
+            ours: ours.map_err(drop),
             theirs: theirs.map_err(drop),
         }
     }
@@ -68,15 +71,17 @@ impl Both {
     /// What we say of a value, and what they say.
     pub(crate) fn of(&self, value: &Value) -> (Verdict, Verdict) {
         let ours = match &self.ours {
-            None => Verdict::Refused,
-            Some(validator) => {
+            Err(()) => Verdict::Panicked,
+            Ok(None) => Verdict::Refused,
+            Ok(Some(validator)) => catch_unwind(AssertUnwindSafe(|| {
                 let steps = validation_steps(value.to_string().len());
                 match validator.validate_within(value, &mut Budget::new(steps, None)) {
                     Ok(()) => Verdict::Valid,
                     Err(ValidationFailure::Limit) => Verdict::Limit,
                     Err(_) => Verdict::Invalid,
                 }
-            }
+            }))
+            .unwrap_or(Verdict::Panicked),
         };
         let theirs = match &self.theirs {
             Err(()) => Verdict::Panicked,
