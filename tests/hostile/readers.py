@@ -165,9 +165,13 @@ async def small_answers_without_reader(attack: Attack) -> None:
     # Answers of a size that is taken even from a client that may hold nothing more: 16 MiB on each stream.
     calls = [messages.call(number, "test_echo", text="e" * 3_700) for number in range(4_500)]
     caller = await attack.connect()
-    for number in range(16 * attack.scale):
+    paths = []
+    # All are open before any is filled: a client that holds too much gets no more of them.
+    for _ in range(16 * attack.scale):
         _, path = await _open_sse(attack, reads=False)
         await _pipelined(caller, path, messages.COMMON, [messages.initialize(), messages.INITIALIZED])
+        paths.append(path)
+    for number, path in enumerate(paths):
         taken = await _pipelined(caller, path, messages.COMMON, calls)
         attack.expect(number > 0 or taken > 1_000, f"the first stream takes {taken} calls")
         attack.end_round()
