@@ -65,6 +65,10 @@ impl KeptStreams {
 
     fn forget_finished(&mut self, max_bytes: usize) {
         let mut bytes: usize = self.streams.iter_mut().map(KeptStream::bytes).sum();
+        if bytes > max_bytes {
+            // Some of it may have been reclaimed since.
+            bytes = self.streams.iter_mut().map(KeptStream::bytes_now).sum();
+        }
         while self.streams.len() > MAX_KEPT_STREAMS || bytes > max_bytes {
             let oldest = self
                 .streams
@@ -81,9 +85,13 @@ impl KeptStreams {
 impl KeptStream {
     /// How many bytes of messages it keeps. At most, once it has ended: its events may have been reclaimed since.
     fn bytes(&mut self) -> usize {
-        if let Some(bytes) = self.bytes_at_end {
-            return bytes;
+        match self.bytes_at_end {
+            Some(bytes) => bytes,
+            None => self.bytes_now(),
         }
+    }
+
+    fn bytes_now(&mut self) -> usize {
         let (bytes, ended) = self.stream.kept_bytes();
         self.bytes_at_end = ended.then_some(bytes);
         bytes
