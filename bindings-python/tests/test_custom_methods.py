@@ -109,9 +109,9 @@ def test_only_custom_notifications_are_sent_by_name() -> None:
 
 def test_what_the_protocol_defines_is_not_served_by_functions() -> None:
     server = make()
-    for method in ("", "tools/call", "sampling/createMessage", "notifications/acme", "acme/search"):
+    for method in ("", "tools/call", "sampling/createMessage", "notifications/acme", "acme/search", "tasks/get"):
         with pytest.raises(UsageError):
             server.on_request(method)(make)
     assert server.remove_request_handler("acme/search")
     assert not server.remove_request_handler("acme/search")
-    server.on_request("tasks/get")(make)
+    server.on_request("acme/search")(make)

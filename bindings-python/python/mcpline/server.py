@@ -459,7 +459,7 @@ class Server:
         a dataclass or a model: the result, which must be a JSON object. Raise `Error` to answer with a JSON-RPC error.
 
         Args:
-            method: The method, such as `acme/search`. One that the protocol defines can't be served, except `tasks/*`.
+            method: The method, such as `acme/search`. One that the protocol defines can't be served.
             params_schema: The JSON Schema of `params`; derived from the parameters unless given. A handler with one
                 parameter that is no property of the schema gets all of them as a dict. Requests that don't match are
                 refused with -32602.

@@ -44,6 +44,11 @@ pub(crate) trait Lane: Send + Sync + 'static {
         true
     }
 
+    /// Whether so much waits to be read that what can be left out should be.
+    fn is_congested(&self) -> bool {
+        false
+    }
+
     /// Says that no response will come: the request was cancelled.
     fn abandon(&self) {}
 
@@ -129,6 +134,10 @@ impl Lane for BatchLane {
             Kind::Notification | Kind::Request => self.inner.write(kind, hint, encode),
             Kind::Response(status) => self.gather(Some((status, encode))),
         }
+    }
+
+    fn is_congested(&self) -> bool {
+        self.inner.is_congested()
     }
 
     fn abandon(&self) {

@@ -167,7 +167,38 @@ async fn results_of_custom_requests_carry_what_their_revision_demands() {
         .on_request("acme/text", |_: Nothing, _: Context| async {
             Ok::<_, HandlerError>("no object")
         });
+    let server = server
+        .on_request("acme/null", |_: Nothing, _: Context| async {
+            Ok::<_, HandlerError>(json!({"_meta": null, "resultType": "a\"b"}))
+        })
+        .on_request("acme/seven", |_: Nothing, _: Context| async {
+            Ok::<_, HandlerError>(json!({"resultType": 7}))
+        })
+        .on_request("acme/input", |_: Nothing, _: Context| async {
+            Ok::<_, HandlerError>(json!({"resultType": "input_required", "inputRequests": {}}))
+        })
+        .on_request("acme/params", |params: Value, _: Context| async {
+            Ok::<_, HandlerError>(params)
+        });
     let mut client = Client::modern(&server);
+    let id = client.begin_modern("acme/null", json!({}));
+    let result = client.response(&id).await.expect("a result");
+    assert_eq!(result["resultType"], "a\"b");
+    assert_eq!(
+        result["_meta"]["io.modelcontextprotocol/serverInfo"]["name"],
+        "acme"
+    );
+    for method in ["acme/seven", "acme/input"] {
+        let id = client.begin_modern(method, json!({}));
+        let error = client.response(&id).await.expect_err(method);
+        assert_eq!(error["code"], -32603, "{method}");
+    }
+    let id = client.begin_modern("acme/params", json!({"a": [1], "b": "\u{e9}"}));
+    let result = client.response(&id).await.expect("a result");
+    assert_eq!(
+        (&result["a"], &result["b"]),
+        (&json!([1]), &json!("\u{e9}"))
+    );
     let id = client.begin_modern("acme/empty", json!({}));
     let result = client.response(&id).await.expect("a result");
     assert_eq!(result["resultType"], "complete");
@@ -186,6 +217,10 @@ async fn results_of_custom_requests_carry_what_their_revision_demands() {
     let mut client = Client::legacy(&server, "2025-11-25").await;
     let id = client.begin("acme/empty", json!({}));
     assert_eq!(client.response(&id).await, Ok(json!({})));
+    // Names of a later revision mean nothing here.
+    let params = json!({"requestState": "mine", "inputResponses": 7});
+    let id_of_params = client.begin("acme/params", params.clone());
+    assert_eq!(client.response(&id_of_params).await, Ok(params));
     let id = client.begin("acme/own", json!({}));
     let own = json!({"_meta": {"acme.example/a": 1}, "resultType": "task", "b": 2});
     assert_eq!(client.response(&id).await, Ok(own));
@@ -230,7 +265,7 @@ async fn only_custom_notifications_are_sent_by_name() {
         ("notifications/message", json!({}), "protocol defines"),
         ("tools/call", json!({}), "protocol defines"),
         ("rpc.note", json!({}), "JSON-RPC"),
-        ("", json!({}), "empty"),
+        ("", json!({}), "1 to 1024"),
         ("acme/note", json!([1]), "object"),
     ] {
         let id = client.begin("acme/notify", json!({"method": method, "params": params}));
@@ -257,18 +292,20 @@ fn what_the_protocol_defines_has_no_handler_of_an_author() {
         server.add_request_handler(method, options, handler())
     };
     for (method, named) in [
-        ("", "empty"),
+        ("", "1 to 1024"),
+        (&"a".repeat(1025), "1 to 1024"),
+        ("acme/s\u{fc}\u{df}", "ASCII"),
+        ("acme/a ", "ASCII"),
+        ("tasks/get", "protocol defines it"),
         ("tools/call", "protocol defines it"),
         ("initialize", "protocol defines it"),
-        ("sampling/createMessage", "only servers"),
+        ("sampling/createMessage", "protocol defines it"),
         ("notifications/acme", "notifications"),
         ("rpc.discover", "JSON-RPC"),
     ] {
         let error = add(method, ServerRequestOptions::default()).expect_err(method);
         assert!(error.to_string().contains(named), "{method}: {error}");
     }
-    // What a revision defines, and this library leaves to its user.
-    add("tasks/get", ServerRequestOptions::default()).expect("free");
     add("acme/a", ServerRequestOptions::default()).expect("free");
     let error = add("acme/a", ServerRequestOptions::default()).expect_err("taken");
     assert!(error.to_string().contains("handler already"), "{error}");

@@ -29,8 +29,8 @@ pub enum ServedBy {
     Session,
     /// The server's tools, resources, prompts or completions.
     Features,
-    /// Nothing here: a handler of the server's author, if there is one.
-    Author,
+    /// Nothing here.
+    Nothing,
 }
 
 /// Whether a client may send a request again although the server may already have served it.
@@ -155,13 +155,13 @@ impl MethodSpec {
     }
 }
 
-/// A request of a client that the server's author serves, unless the row says more.
+/// A request of a client that this library does not serve, unless the row says more.
 const REQUEST: MethodSpec = MethodSpec {
     sender: Sender::Client,
     is_notification: false,
     is_in: |_| true,
     capability: None,
-    served_by: ServedBy::Author,
+    served_by: ServedBy::Nothing,
     name_param: None,
     may_ask: false,
     is_list: false,
@@ -444,7 +444,7 @@ mod tests {
             let is_notification = method.as_str().starts_with("notifications/");
             assert_eq!(spec.is_notification, is_notification, "{method}");
             let is_of_server = spec.sender == Sender::Server;
-            let is_served_here = spec.served_by != ServedBy::Author;
+            let is_served_here = spec.served_by != ServedBy::Nothing;
             assert!(
                 !(is_of_server || is_notification) || !is_served_here,
                 "{method}"

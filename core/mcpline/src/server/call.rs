@@ -132,7 +132,8 @@ impl Call {
     }
 
     /// The arguments: a JSON object. For a resource template, its variables; for a completion, the whole
-    /// of `ref`, `argument` and `context`; for a custom request, its parameters without `_meta`.
+    /// of `ref`, `argument` and `context`; for a custom request, its parameters without `_meta` and what a
+    /// retry adds.
     pub fn arguments(&self) -> &Raw {
         &self.state().arguments
     }

@@ -248,6 +248,15 @@ fn check_content(reply: &Reply) -> Result<Option<String>, String> {
             return Err("the result must be a JSON object".to_owned());
         }
         Reply::Result(result) => {
+            if let Some(own_type) = result.member("resultType") {
+                match own_type.string_value().as_deref() {
+                    None => return Err("`resultType` must be a string".to_owned()),
+                    Some("input_required") => {
+                        return Err("`resultType` is `input_required`: return `InputRequired` to ask for input".to_owned());
+                    }
+                    Some(_) => {}
+                }
+            }
             let meta = result.member("_meta");
             return meta.as_ref().map_or(Ok(None), checks::meta);
         }

@@ -75,12 +75,13 @@ impl Context {
 
     /// Sends a notification that no revision defines, on the stream of the call.
     ///
-    /// Does nothing once the request has ended or was cancelled, or while it is suspended. A client that does not read may
-    /// lose notifications.
+    /// Does nothing once the request has ended or was cancelled, or while it is suspended. While too much waits to be read
+    /// by the client, half of `kept_events` or `kept_bytes` on a resumable stream, notifications are dropped.
     ///
     /// # Errors
     ///
-    /// The protocol defines the method, its name is empty or begins with `rpc.`, or `params` is not a JSON object.
+    /// The protocol defines the method, its name is not 1 to 1024 bytes of visible ASCII or begins with `rpc.`, or `params` is
+    /// not a JSON object.
     pub fn notify(&self, method: &str, params: Option<&Raw>) -> Result<(), Error> {
         custom::check_notification(method, params)?;
         let (connection, lane, key) = {
@@ -92,6 +93,13 @@ impl Context {
         };
         let mut session = connection.lock_session();
         if key.is_some_and(|key| !session.is_in_flight(key)) {
+            return Ok(());
+        }
+        if lane.is_congested() {
+            tracing::debug!(
+                method,
+                "dropped a notification of a handler: too much waits to be read"
+            );
             return Ok(());
         }
         let params = params.map(Raw::as_bytes);

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use mcpline_protocol::RpcError;
+use mcpline_protocol::Revision;
 use mcpline_protocol::auth::Scopes;
-use mcpline_protocol::methods::{MethodSpec, Sender, ServedBy};
+use mcpline_protocol::limits::MAX_METHOD;
 use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::wire::{Kind, Method, Params, Raw, json_string};
 use serde_json::Value;
 
 use crate::error::Error;
+use crate::quota::{self, ClientQuota, Exceeded, UNCHARGED_BYTES};
 
 use super::handler::Handler;
 use super::registry::{check_scopes, checked_scopes};
@@ -83,24 +84,27 @@ impl RequestEntry {
 
 /// Whether an author may serve requests of this method.
 fn check_request_method(method: &str) -> Result<(), &'static str> {
-    if method.is_empty() {
-        return Err("the name is empty");
+    if method.starts_with("notifications/") {
+        return Err("names that begin with `notifications/` are those of notifications");
+    }
+    check_name(method)
+}
+
+/// Whether an author may use this name for a method.
+fn check_name(method: &str) -> Result<(), &'static str> {
+    if method.is_empty() || method.len() > MAX_METHOD {
+        return Err("a name has 1 to 1024 bytes");
+    }
+    // The header `Mcp-Method` repeats it (2026-07-28, `basic/transports`, standard headers).
+    if !method.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("a name is visible ASCII without spaces");
     }
     if method.starts_with("rpc.") {
         return Err("JSON-RPC reserves names that begin with `rpc.`");
     }
-    if method.starts_with("notifications/") {
-        return Err("names that begin with `notifications/` are those of notifications");
-    }
     match Method::parse(method).spec() {
-        Some(MethodSpec {
-            sender: Sender::Server,
-            ..
-        }) => Err("only servers send it"),
-        Some(spec) if spec.served_by != ServedBy::Author => {
-            Err("the protocol defines it; register tools, resources, prompts or completions")
-        }
-        _ => Ok(()),
+        None => Ok(()),
+        Some(_) => Err("the protocol defines it"),
     }
 }
 
@@ -110,41 +114,39 @@ fn check_request_method(method: &str) -> Result<(), &'static str> {
 ///
 /// The method is not the author's to send, or the parameters are not an object.
 pub(super) fn check_notification(method: &str, params: Option<&Raw>) -> Result<(), Error> {
-    let reason = if method.is_empty() {
-        "the name is empty"
-    } else if method.starts_with("rpc.") {
-        "JSON-RPC reserves names that begin with `rpc.`"
-    } else if Method::parse(method).spec().is_some() {
-        "the protocol defines it"
-    } else if params.is_some_and(|params| params.kind() != Kind::Object) {
-        "its params must be a JSON object"
-    } else {
-        return Ok(());
+    let is_object = params.is_none_or(|params| params.kind() == Kind::Object);
+    let outcome = match check_name(method) {
+        Ok(()) if !is_object => Err("its params must be a JSON object"),
+        outcome => outcome,
     };
-    Err(Error::misuse(format!(
-        "notification {method:?} was not sent: {reason}"
-    )))
+    outcome
+        .map_err(|reason| Error::misuse(format!("notification {method:?} was not sent: {reason}")))
 }
 
-/// The parameters as the author defined them: without what the protocol adds to every request.
+/// The parameters as the author defined them: without what the revision adds to every request. A copy is charged to the
+/// client.
 ///
 /// # Errors
 ///
-/// -32602 if they are an array.
-pub(super) fn own_params(params: Option<&Params>) -> Result<Raw, RpcError> {
-    let Some(params) = params else {
+/// The memory that may be held for the client is used up.
+pub(super) fn own_params(
+    params: Option<&Params>,
+    revision: Revision,
+    client: &ClientQuota,
+) -> Result<Raw, Exceeded> {
+    let Some(params) = params.map(Params::raw) else {
         return Ok(Raw::EMPTY_OBJECT);
     };
-    let is_added = |name: &str| matches!(name, "_meta" | "inputResponses" | "requestState");
-    let Some(members) = params.raw().members() else {
-        return Err(RpcError::invalid_params("params must be an object"));
+    let retries = revision.features().mrtr;
+    let is_added = |name: &str| {
+        name == "_meta" || (retries && matches!(name, "inputResponses" | "requestState"))
     };
-    if !members.into_iter().any(|(name, _)| is_added(&name)) {
-        return Ok(params.raw().clone());
+    let members = || params.members().into_iter().flatten();
+    if !members().any(|(name, _)| is_added(&name)) {
+        return Ok(params.clone());
     }
-    let mut own = Vec::with_capacity(params.raw().as_bytes().len());
-    let members = params.raw().members().into_iter().flatten();
-    for (name, value) in members.filter(|(name, _)| !is_added(name)) {
+    let mut own = Vec::with_capacity(params.as_bytes().len());
+    for (name, value) in members().filter(|(name, _)| !is_added(name)) {
         own.push(if own.is_empty() { b'{' } else { b',' });
         json_string(&mut own, &name);
         own.push(b':');
@@ -154,5 +156,9 @@ pub(super) fn own_params(params: Option<&Params>) -> Result<Raw, RpcError> {
         own.push(b'{');
     }
     own.push(b'}');
-    Ok(Raw::from_trusted(own))
+    if own.len() < UNCHARGED_BYTES {
+        return Ok(Raw::from_trusted(own));
+    }
+    let charge = client.hold_bytes(own.len())?;
+    Ok(Raw::from_trusted(quota::charged(own.into(), charge)))
 }

@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicBool;
 use mcpline_protocol::RpcError;
 use mcpline_protocol::auth::Scopes;
 use mcpline_protocol::checks;
-use mcpline_protocol::methods::ServedBy;
 use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::Admitted;
 use mcpline_protocol::vocabulary::JsonObject;
@@ -121,10 +120,7 @@ fn call(
     method: Method,
     params: Option<Params>,
 ) -> Result<(), Refusal> {
-    if method
-        .spec()
-        .is_none_or(|spec| spec.served_by == ServedBy::Author)
-    {
+    if method.spec().is_none() {
         return custom_request(registry, seat, method, params);
     }
     let Some(params) = params else {
@@ -159,7 +155,9 @@ fn custom_request(
         )));
     };
     permit(seat, &entry.scopes)?;
-    let own = custom::own_params(params.as_ref()).map_err(Refusal::Request)?;
+    let client = seat.connection.client();
+    let own = custom::own_params(params.as_ref(), seat.peer.revision, client);
+    let own = own.map_err(|exceeded| Refusal::Request(exceeded.into()))?;
     begin(seat, method, params, Target::Request(entry.clone()), own)
 }
 
@@ -236,7 +234,7 @@ fn check_params(entry: &RequestEntry, params: &Raw) -> Result<Option<CompiledSch
     };
     match schema.validate_inline(params) {
         Some(Ok(())) => Ok(None),
-        Some(Err(violation)) => Err(Refusal::Request(checking::refused_params(&violation))),
+        Some(Err(violation)) => Err(Refusal::Feature(checking::refused_params(&violation))),
         None => Ok(Some(schema.clone())),
     }
 }

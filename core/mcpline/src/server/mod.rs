@@ -545,8 +545,8 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If the method has a handler, or is one that the protocol defines and this library serves, that only servers send, or
-    /// that names a notification; if the schema of its parameters or a scope is unusable.
+    /// If the method has a handler, is defined by the protocol, begins with `notifications/` or `rpc.`, or is not 1 to 1024
+    /// bytes of visible ASCII; if the schema of its parameters or a scope is unusable.
     pub fn add_request_handler(
         &self,
         method: &str,

@@ -6,7 +6,7 @@
 use mcpline_protocol::adapt;
 use mcpline_protocol::session::Need;
 use mcpline_protocol::vocabulary::{CacheHints, CacheScope, ElicitParams, meta};
-use mcpline_protocol::wire::{Raw, json_string};
+use mcpline_protocol::wire::{Kind, Raw, json_string};
 use mcpline_protocol::{Revision, RpcError};
 
 /// A handler's result.
@@ -21,8 +21,8 @@ pub enum Reply {
     Prompt(PromptReply),
     /// Candidates for a completion.
     Completion(CompletionReply),
-    /// The result of a custom request: a JSON object. What its revision puts into every result is added, and where it has a
-    /// `resultType`, that of the object stays.
+    /// The result of a custom request: a JSON object. What its revision puts into every result is added; a `resultType` of
+    /// its own stays. To ask for input return [`Reply::InputRequired`] instead of a result of that type.
     Result(Raw),
     /// Questions that the handler wants answered before it is called again.
     InputRequired(InputRequired),
@@ -220,9 +220,8 @@ impl Envelope<'_> {
         if !self.revision.features().result_type {
             return false;
         }
-        out.extend_from_slice(b"\"resultType\":\"");
-        out.extend_from_slice(result_type.as_bytes());
-        out.push(b'"');
+        out.extend_from_slice(b"\"resultType\":");
+        json_string(out, result_type);
         true
     }
 
@@ -236,6 +235,7 @@ impl Envelope<'_> {
             true => b",\"_meta\":",
             false => b"\"_meta\":",
         };
+        let meta = meta.filter(|meta| meta.kind() == Kind::Object);
         let own = meta
             .map(Raw::as_bytes)
             .filter(|meta| !is_empty_object(meta));

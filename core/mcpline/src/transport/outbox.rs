@@ -6,8 +6,8 @@ use tokio::sync::Notify;
 use crate::lane::{Kind, Lane};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
-/// While more than this waits, a pipe reads no further and takes no notifications: its client does not read our answers, and
-/// each message that we took in would make us hold more of them.
+/// While more than this waits, a pipe reads no further and handlers' own notifications are dropped: its client does not read
+/// our answers, and each message that we took in would make us hold more of them.
 pub(crate) const OUTBOX_LIMIT: usize = 32 * 1024 * 1024;
 
 /// A buffer that grew past this is given back once it is empty, so that one large answer doesn't keep
@@ -47,13 +47,9 @@ impl Outbox {
 }
 
 impl Lane for Outbox {
-    fn write(&self, kind: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
+    fn write(&self, _: Kind, hint: usize, encode: &mut dyn FnMut(&mut Vec<u8>)) {
         let first = {
             let mut waiting = self.lock();
-            if kind == Kind::Notification && waiting.len() >= OUTBOX_LIMIT {
-                tracing::debug!("dropped a notification: the client does not read");
-                return;
-            }
             let first = waiting.is_empty();
             waiting.reserve(hint + 1);
             let begin = waiting.len();
@@ -67,22 +63,25 @@ impl Lane for Outbox {
             self.filled.notify_one();
         }
     }
+
+    fn is_congested(&self) -> bool {
+        self.len() >= OUTBOX_LIMIT
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::lane::{self, Status};
+    use crate::lane;
 
     #[test]
-    fn a_full_outbox_takes_responses_and_drops_notifications() {
+    fn is_congested_from_its_limit_on() {
         let outbox = Outbox::default();
-        lane::send(&outbox, Kind::Notification, &vec![b'1'; OUTBOX_LIMIT]);
-        let full = outbox.len();
-        assert!(full >= OUTBOX_LIMIT, "the first is taken however long");
+        lane::send(&outbox, Kind::Notification, &vec![b'1'; OUTBOX_LIMIT - 2]);
+        assert!(!outbox.is_congested());
         lane::send(&outbox, Kind::Notification, b"2");
-        assert_eq!(outbox.len(), full);
-        lane::send(&outbox, Kind::Response(Status::Result), b"3");
-        assert_eq!(outbox.len(), full + 2);
+        assert!(outbox.is_congested());
+        outbox.take(&mut Vec::new());
+        assert!(!outbox.is_congested());
     }
 }

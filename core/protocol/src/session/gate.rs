@@ -1,7 +1,7 @@
 //! Which request a session may serve: what the revision has, and what the server offers.
 
 use crate::error::RpcError;
-use crate::methods::{MethodSpec, ServedBy};
+use crate::methods::ServedBy;
 use crate::revision::Revision;
 use crate::wire::Method;
 
@@ -34,14 +34,14 @@ fn destination(
     revision: Revision,
     profile: &ServerProfile,
 ) -> Option<Destination> {
-    let is_built_in = |spec: &&MethodSpec| spec.served_by != ServedBy::Author;
-    let Some(spec) = method.spec().filter(is_built_in) else {
+    let Some(spec) = method.spec() else {
         let has_handler = profile.requests.contains(method.as_str());
         return has_handler.then_some(Destination::Server);
     };
     let destination = match spec.served_by {
         ServedBy::Session => Destination::Session,
-        _ => Destination::Server,
+        ServedBy::Features => Destination::Server,
+        ServedBy::Nothing => return None,
     };
     let is_offered = spec
         .capability(revision)

@@ -207,6 +207,16 @@ impl Lane for Exchange {
         }
     }
 
+    fn is_congested(&self) -> bool {
+        let state = self.lock();
+        match &*state {
+            State::Decided(Outcome::Stream(stream)) | State::Streaming(stream) => {
+                stream.is_congested()
+            }
+            State::Waiting(_) | State::Decided(_) | State::Done => false,
+        }
+    }
+
     fn abandon(&self) {
         let mut state = self.lock();
         let mut open = None;

@@ -238,6 +238,11 @@ impl Stream {
         (state.bytes, state.ended)
     }
 
+    /// Whether what waits to be read is half of what is kept: more would push out messages that were never read.
+    pub(super) fn is_congested(&self) -> bool {
+        self.keeping.resumable && self.lock().is_half_full(self.keeping)
+    }
+
     /// Whether it has ended and no connection reads it.
     pub(super) fn is_finished(&self) -> bool {
         let state = self.lock();
@@ -414,5 +419,9 @@ impl Lane for Arc<Stream> {
 
     fn is_connected(&self) -> bool {
         Stream::is_connected(self)
+    }
+
+    fn is_congested(&self) -> bool {
+        Stream::is_congested(self)
     }
 }

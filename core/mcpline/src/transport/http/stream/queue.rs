@@ -159,6 +159,17 @@ impl State {
         }
     }
 
+    /// Whether the events that were never read are half of what is kept.
+    pub(super) fn is_half_full(&self, keeping: Keeping) -> bool {
+        let unread = usize::try_from(self.unread.saturating_sub(self.first)).unwrap_or(usize::MAX);
+        let unread = self.events.iter().skip(unread);
+        if unread.len() >= keeping.events / 2 {
+            return true;
+        }
+        self.bytes >= keeping.bytes / 2
+            && unread.map(|kept| kept.event.len()).sum::<usize>() >= keeping.bytes / 2
+    }
+
     /// Forgets the oldest events past the limits of what is kept for a client that comes back; how many.
     pub(super) fn forget_surplus(&mut self, keeping: Keeping) -> u64 {
         let mut forgotten = 0;
