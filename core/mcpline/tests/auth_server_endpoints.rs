@@ -104,33 +104,6 @@ async fn codes_and_registrations_are_redirected_with_their_method_and_body() {
 }
 
 #[runtimes::test]
-async fn an_issuer_with_a_path_may_have_the_origin_of_the_server() {
-    let config = Config {
-        issuer_path: "/issuer".into(),
-        ..Config::default()
-    };
-    let server = Server::new("protected", "1");
-    let rig = Rig::start_with(config, server, |_, issuer| {
-        let resource = issuer.issuer().replace("/issuer", "/mcp");
-        ResourceServer::builder(resource).issuer(issuer.issuer())
-    });
-    let rig = rig.await;
-    let issuer = rig.issuer.issuer();
-    let metadata = get(&rig, METADATA).await.body;
-    assert_eq!(metadata["issuer"], issuer);
-    let own = issuer.replace("/issuer", "/authorize");
-    assert_eq!(metadata["authorization_endpoint"], own);
-    assert_eq!(metadata["token_endpoint"], format!("{issuer}/token"));
-    let sent = get(&rig, "/authorize?a=b").await;
-    let expected = format!("{issuer}/authorize?a=b&resource=");
-    assert!(location(&sent).starts_with(&expected), "{sent:?}");
-    for path in ["/token", "/register"] {
-        let sent = rig.ask("POST", path, &[], &json!({})).await;
-        assert_eq!(location(&sent), format!("{issuer}{path}"));
-    }
-}
-
-#[runtimes::test]
 async fn an_issuer_without_registration_has_none_here() {
     let config = Config {
         registration: false,
@@ -181,11 +154,7 @@ async fn servers_that_such_clients_can_not_use_have_no_endpoints() {
         let resource = format!("{}/mcp", issuer.issuer());
         ResourceServer::builder(resource).issuer(issuer.issuer())
     });
-    assert_nothing(
-        &same_origin.await,
-        "an issuer at the root of the server's own origin",
-    )
-    .await;
+    assert_nothing(&same_origin.await, "an issuer at the server's own origin").await;
     let mut settings = Settings::default();
     settings.revisions = vec![Revision::V2025_06_18];
     let later = Server::builder("protected", "1").settings(settings);

@@ -2,9 +2,7 @@
 //!
 //! That revision has no metadata of protected resources: a client asks the server's origin for metadata of RFC 8414, and
 //! without them uses `/authorize`, `/token` and `/register` there (2025-03-26, `basic/authorization`, server metadata
-//! discovery). A server whose tokens come from one issuer answers there with what leads to that issuer, unless the issuer
-//! itself is at one of these places: the server would fetch from or redirect to itself.
-//!
+//! discovery). A server whose tokens come from one issuer at another origin answers there with what leads to that issuer.
 //! Codes and tokens are a matter between the client and the issuer; what a client sends to `/token` or `/register` all the
 //! same is redirected with its method and body, and thrown away here.
 
@@ -38,13 +36,6 @@ pub(crate) enum AuthorizationEndpoint {
 }
 
 impl AuthorizationEndpoint {
-    /// The endpoint at this URL, if it is one of the server at `resource`.
-    fn of(resource: &Url, url: &str) -> Option<Self> {
-        let url = Url::parse("url", url).ok()?;
-        let is_own = resource.same_origin(&url);
-        Self::at(url.path()).filter(|_| is_own)
-    }
-
     /// The endpoint at this path of the server's origin.
     pub(crate) fn at(path: &str) -> Option<Self> {
         match path {
@@ -88,35 +79,29 @@ struct IssuerEndpoints {
 }
 
 impl AuthorizationEndpoints {
-    /// `scopes` are those that the server's own metadata name. `None` if the issuer's metadata are looked for where the
-    /// endpoints themselves are: at the root of the server's own origin.
+    /// `scopes` are those that the server's own metadata name.
     pub(super) fn new(
         resource: &Url,
         scopes: Option<&[String]>,
         issuer: Url,
         fetch: Fetch,
-    ) -> Option<Self> {
-        let places = well_known::server_metadata(&issuer);
-        let is_own = |place: &String| AuthorizationEndpoint::of(resource, place).is_some();
-        if places.iter().any(is_own) {
-            return None;
-        }
-        let server = resource.clone();
+    ) -> Self {
+        let origin = resource.origin();
         let names = scopes.map(<[String]>::to_vec);
         let of = issuer.clone();
         let fetch_endpoints = move || -> BoxFuture<'static, Fetched<IssuerEndpoints>> {
             let (fetch, issuer) = (fetch.clone(), issuer.clone());
-            let (server, names) = (server.clone(), names.clone());
+            let (origin, names) = (origin.clone(), names.clone());
             Box::pin(async move {
                 let (metadata, fresh) = fetch_metadata(&fetch, &issuer).await?;
-                Ok((IssuerEndpoints::of(metadata, &server, names)?, fresh))
+                Ok((IssuerEndpoints::of(metadata, &origin, names)?, fresh))
             })
         };
-        Some(Self {
+        Self {
             issuer: DocumentCache::new(Some(&of), RETRY_PAUSE, Box::new(fetch_endpoints)),
             resource: resource.as_str().to_owned(),
             scope: scopes.unwrap_or_default().join(" "),
-        })
+        }
     }
 
     /// What a client is answered that asks there, with this query.
@@ -167,40 +152,31 @@ impl AuthorizationEndpoints {
 impl IssuerEndpoints {
     /// Names what clients of that time know and no more: the official ones refuse documents with methods and grants that
     /// they haven't heard of.
-    ///
-    /// # Errors
-    /// If an endpoint is missing, or is one of those of the server at `resource`, which would redirect to itself.
     fn of(
         issuer: ServerMetadata,
-        resource: &Url,
+        origin: &str,
         scopes: Option<Vec<String>>,
     ) -> Result<Self, String> {
-        let endpoint = |name: &'static str, url: Option<&String>| {
+        let secure = |name: &'static str, url: Option<&String>| {
             let url =
                 url.ok_or_else(|| format!("the metadata of {} name no {name}", issuer.issuer))?;
             Url::secure(name, url).map_err(|error| error.to_string())?;
-            if AuthorizationEndpoint::of(resource, url).is_some() {
-                return Err(format!(
-                    "{name} of {}: {url} is an endpoint of this server itself, which leads clients of 2025-03-26 to the issuer's",
-                    issuer.issuer
-                ));
-            }
             Ok::<_, String>(url.clone())
         };
-        let authorize = endpoint(
+        let authorize = secure(
             "authorization_endpoint",
             issuer.authorization_endpoint.as_ref(),
         )?;
-        let token = endpoint("token_endpoint", issuer.token_endpoint.as_ref())?;
+        let token = secure("token_endpoint", issuer.token_endpoint.as_ref())?;
         let register = match &issuer.registration_endpoint {
-            Some(_) => Some(endpoint(
+            Some(_) => Some(secure(
                 "registration_endpoint",
                 issuer.registration_endpoint.as_ref(),
             )?),
             None => None,
         };
         let mut document = ServerMetadata::default();
-        document.authorization_endpoint = Some(format!("{}{AUTHORIZE}", resource.origin()));
+        document.authorization_endpoint = Some(format!("{origin}{AUTHORIZE}"));
         document.token_endpoint = Some(token.clone());
         document.registration_endpoint = register.clone();
         document.scopes_supported = scopes;

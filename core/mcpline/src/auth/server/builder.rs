@@ -288,12 +288,14 @@ impl ResourceServerBuilder {
         };
         let metadata_path = url("metadata_url", &metadata_url)?.path().to_owned();
         let metadata = self.metadata()?;
-        // With several issuers nothing says which one a client means, and no client of 2025-03-26 has a proof.
+        // With several issuers nothing says which one a client means, and no client of 2025-03-26 has a proof. An issuer
+        // at our own origin is where they look; leading them there, we would fetch from and redirect to ourselves.
         let endpoints = match metadata.authorization_servers.as_slice() {
             [issuer] if !self.demands_proof => {
                 let scopes = metadata.scopes_supported.as_deref();
                 let issuer = url("issuer", issuer)?;
-                AuthorizationEndpoints::new(&resource, scopes, issuer, fetch.clone())
+                (!resource.same_origin(&issuer))
+                    .then(|| AuthorizationEndpoints::new(&resource, scopes, issuer, fetch.clone()))
             }
             _ => None,
         };

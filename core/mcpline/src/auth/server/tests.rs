@@ -280,8 +280,7 @@ async fn an_issuers_metadata_are_fetched_at_a_fixed_rate_whoever_asks() {
     *publisher.down.lock().expect("unpoisoned") = true;
     let resource = Url::secure("resource", "https://mcp.example.com/mcp").expect("a URL");
     let issuer = Url::secure("issuer", "https://auth.example.com").expect("a URL");
-    let endpoints = AuthorizationEndpoints::new(&resource, None, issuer, publisher.fetch())
-        .expect("the issuer is elsewhere");
+    let endpoints = AuthorizationEndpoints::new(&resource, None, issuer, publisher.fetch());
     let ask = || endpoints.answer(AuthorizationEndpoint::Metadata, "");
     for _ in 0..30 {
         assert_eq!(ask().await, EndpointAnswer::Unavailable);
@@ -307,8 +306,7 @@ async fn whoever_waited_for_an_issuers_metadata_does_not_have_them_fetched_again
     *publisher.gate.lock().expect("unpoisoned") = Some(Arc::default());
     let resource = Url::secure("resource", "https://mcp.example.com/mcp").expect("a URL");
     let issuer = Url::secure("issuer", "https://auth.example.com").expect("a URL");
-    let endpoints = AuthorizationEndpoints::new(&resource, None, issuer, publisher.fetch())
-        .expect("the issuer is elsewhere");
+    let endpoints = AuthorizationEndpoints::new(&resource, None, issuer, publisher.fetch());
     let ask = || endpoints.answer(AuthorizationEndpoint::Metadata, "");
     let asked = tokio::time::Instant::now();
     let both = tokio::join!(ask(), ask());
@@ -324,70 +322,6 @@ async fn whoever_waited_for_an_issuers_metadata_does_not_have_them_fetched_again
     pass(1).await;
     assert_eq!(ask().await, EndpointAnswer::Unavailable);
     assert_eq!(publisher.fetched(), 2);
-}
-
-/// What an issuer with this metadata leads clients of 2025-03-26 of `https://example.com/mcp` to; `None` without endpoints.
-async fn endpoint_answers(issuer: &str, metadata: Value) -> Option<[EndpointAnswer; 2]> {
-    let resource = Url::secure("resource", "https://example.com/mcp").expect("a URL");
-    let issuer = Url::secure("issuer", issuer).expect("a URL");
-    let fetch: Fetch = Arc::new(move |_| {
-        let body = metadata.to_string().into();
-        Box::pin(async move {
-            Ok(FetchResponse {
-                status: 200,
-                headers: Vec::new(),
-                body,
-            })
-        })
-    });
-    let endpoints = AuthorizationEndpoints::new(&resource, None, issuer, fetch)?;
-    let authorize = endpoints.answer(AuthorizationEndpoint::Authorize, "a=b");
-    let token = endpoints.answer(AuthorizationEndpoint::Token, "");
-    Some([authorize.await, token.await])
-}
-
-#[tokio::test]
-async fn an_issuer_of_the_same_origin_is_led_to_unless_the_server_would_redirect_to_itself() {
-    let metadata = |issuer: &str, authorize: &str, token: &str| json!({"issuer": issuer, "authorization_endpoint": authorize, "token_endpoint": token});
-    let issuer = "https://example.com/issuer";
-    let (authorize, token) = (format!("{issuer}/authorize"), format!("{issuer}/token"));
-    let found = endpoint_answers(issuer, metadata(issuer, &authorize, &token)).await;
-    let [authorized, exchanged] = found.expect("endpoints");
-    let EndpointAnswer::Redirect(to) = authorized else {
-        panic!("{authorized:?}");
-    };
-    assert!(
-        to.starts_with(&format!("{authorize}?a=b&resource=")),
-        "{to}"
-    );
-    assert_eq!(exchanged, EndpointAnswer::Redirect(token.clone()));
-    for root in [
-        "https://example.com",
-        "https://example.com/",
-        "https://EXAMPLE.com:443//",
-    ] {
-        let found = endpoint_answers(root, metadata(root, &authorize, &token)).await;
-        assert_eq!(found, None, "{root}");
-    }
-    let elsewhere = "https://auth.example.com";
-    for (authorize, token) in [
-        ("https://example.com/authorize", &*token),
-        ("https://EXAMPLE.com:443/authorize?x=y", &token),
-        ("https://example.com/token", &token),
-        (&authorize, "https://example.com/token"),
-        (&authorize, "https://example.com/register"),
-        (
-            &authorize,
-            "https://example.com/.well-known/oauth-authorization-server",
-        ),
-    ] {
-        for issuer in [issuer, elsewhere] {
-            let found = endpoint_answers(issuer, metadata(issuer, authorize, token)).await;
-            let found = found.expect("endpoints");
-            let none = [EndpointAnswer::Unavailable, EndpointAnswer::Unavailable];
-            assert_eq!(found, none, "{authorize} {token}");
-        }
-    }
 }
 
 /// A server, and a good token for it.
