@@ -188,7 +188,8 @@ class _Base:
         """Send a notification that no revision of the protocol defines, on the stream of the call.
 
         `params` is a mapping, a dataclass or a model. Nothing happens once the request has ended. The notification is
-        sent at once; awaiting it is allowed, and never waits. While too much waits to be read by the client, notifications are dropped.
+        sent at once; awaiting it is allowed, and never waits. While too much waits to be read by the client,
+        notifications are dropped.
 
         Raises:
             UsageError: the protocol defines the method, or `params` is no JSON object.
