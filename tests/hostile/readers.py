@@ -162,8 +162,8 @@ async def _pipelined(connection: Connection, path: str, headers: Mapping[str, st
 
 @case("2 many small answers on HTTP+SSE streams that never read", decided_by="core")
 async def small_answers_without_reader(attack: Attack) -> None:
-    # Answers of a size that is taken even from a client that may hold nothing more: a little less than the 16 MiB that end
-    # a stream.
+    # Answers of a size that is taken even from a client that may hold nothing more: a little less than the 16 MiB that
+    # end a stream.
     calls = [messages.call(number, "test_echo", text="e" * 3_700) for number in range(4_200)]
     caller = await attack.connect()
     paths = []
