@@ -192,7 +192,7 @@ class _Base:
         notifications are dropped.
 
         Raises:
-            UsageError: the protocol defines the method, or `params` is no JSON object.
+            UsageError: the protocol defines the method, or `params` is not a JSON object.
         """
         self._call.notify(method, None if params is None else _json.encode(params))
         return _SENT

@@ -486,7 +486,12 @@ class Server:
         inline: bool = False,
         scopes: Iterable[str] = (),
     ) -> None:
-        """Serve a custom request with a function; see `on_request`."""
+        """Serve a custom request with a function; see `on_request`.
+
+        Raises:
+            TypeError: the signature can't be derived.
+            UsageError: the method has a handler, or can't have one.
+        """
         from . import _plans
 
         plan, schema = _plans.request(self, call, method, params_schema=params_schema, inline=inline)
