@@ -37,8 +37,10 @@ async function mounted(t, { shutdownGrace, revision }) {
     reconnectAttempts: 0,
   });
   t.after(() => client.close());
-  const gone = async () => {
+  // The call is awaited before its client closes: a client that closes ends the calls whose answers it hasn't read yet.
+  const gone = async (call) => {
     await server.close();
+    await call;
     await client.close();
     app.close();
     await once(app, "close");
@@ -62,9 +64,7 @@ for (const revision of ["2025-11-25", "2026-07-28"]) {
     const { client, started, gone } = await mounted(t, { shutdownGrace: 10, revision });
     const call = client.callTool("slow");
     await started;
-    const failed = assert.rejects(call, SHUTTING_DOWN);
-    await gone();
-    await failed;
+    await gone(assert.rejects(call, SHUTTING_DOWN));
   });
 
   test(`${revision}: a call that doesn't is aborted, without a warning`, async (t) => {
@@ -75,9 +75,7 @@ for (const revision of ["2025-11-25", "2026-07-28"]) {
     const { abortion, client, started, gone } = await mounted(t, { shutdownGrace: 10, revision });
     const call = client.callTool("attentive");
     await started;
-    const failed = assert.rejects(call, SHUTTING_DOWN);
-    await gone();
-    await failed;
+    await gone(assert.rejects(call, SHUTTING_DOWN));
     await abortion;
     await sleep(0);
     assert.deepEqual(warnings, []);
