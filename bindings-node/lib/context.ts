@@ -1,6 +1,7 @@
 /** What a handler may do and know while it works. */
 
 import { type Caller, callerOf } from "./auth.js";
+import { jsonOf } from "./content.js";
 import { attempt, ClosedError } from "./errors.js";
 import { ask, hasReported, hub, watch } from "./hub.js";
 import type { NativeRequestInfo } from "./native.js";
@@ -136,6 +137,23 @@ export class Context {
   /** {@link log}, at level `emergency`. */
   emergency(data: unknown, logger?: string): void {
     this.log("emergency", data, logger);
+  }
+
+  /**
+   * Sends a notification that no revision of the protocol defines, on the stream of the call.
+   *
+   * Does nothing once the request has ended. A client that does not read may lose notifications.
+   *
+   * @param method Its method, such as `acme/searching`.
+   * @param params Its parameters: a JSON object.
+   * @throws UsageError if the protocol defines the method, or `params` is not a JSON object.
+   */
+  notify(method: string, params?: object): void {
+    const json = params === undefined ? undefined : jsonOf(params);
+    attempt(() => {
+      hub.notify(this.#call, method, json);
+    });
+    hasReported();
   }
 
   /**

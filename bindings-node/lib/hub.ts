@@ -45,6 +45,7 @@ export const enum Kind {
   InternalFailure = 10,
   Unsupported = 11,
   Visits = 12,
+  Result = 13,
 }
 
 /** Whatever has handlers: a server. */

@@ -19,6 +19,7 @@ export interface NativeHub {
   watchCall(call: number): void;
   progress(call: number, progress: number, total?: number, message?: string): void;
   log(call: number, level: string, logger: string | undefined, data: string): void;
+  notify(call: number, method: string, params?: string): void;
   closeStream(call: number): void;
   ask(call: number, promise: number, method: string, params?: string, key?: string): void;
 
@@ -64,6 +65,8 @@ export interface NativeServer {
   removeResource(uri: string): boolean;
   addPrompt(definition: string, plan: number, scopes?: readonly string[]): void;
   removePrompt(name: string): boolean;
+  addRequestHandler(method: string, paramsSchema: string | undefined, plan: number, scopes?: readonly string[]): void;
+  removeRequestHandler(method: string): boolean;
   addCandidates(reference: string, argument: string, candidates: string[]): void;
   addCompleter(reference: string, argument: string, plan: number): void;
   setCompletion(plan: number): void;

@@ -66,6 +66,15 @@ export function finishPrompt(call: number, value: unknown): void {
   finish(call, Kind.PromptResult, JSON.stringify({ ...whole, messages: items.flatMap(messagesOf) }));
 }
 
+/** Ends a custom request with what its handler returned, which the core has to find to be an object. */
+export function finishRequest(call: number, value: unknown): void {
+  if (value instanceof InputRequired) {
+    finishQuestions(call, value);
+  } else {
+    finish(call, Kind.Result, jsonOf(value ?? {}));
+  }
+}
+
 /** Ends the handler of a session's event: nobody waits for what it returned. */
 export function finishEvent(call: number): void {
   finish(call, Kind.Text, "");

@@ -127,15 +127,20 @@ export type Validate = (value: unknown) => unknown;
 
 /**
  * The library's own validation; `undefined` for plain JSON Schema. What it returns may be a promise.
+ *
+ * @param refused Makes the error of what is wrong.
  */
-export function validatorOf(schema: Schema): Validate | undefined {
+export function validatorOf(
+  schema: Schema,
+  refused: (issues: string) => Error = (issues) => new ToolError(`Invalid arguments: ${issues}`),
+): Validate | undefined {
   if (!isStandard(schema)) {
     return undefined;
   }
   const { validate } = schema["~standard"];
   const take = (result: StandardResult<unknown>) => {
     if (result.issues !== undefined) {
-      throw new ToolError(`Invalid arguments: ${result.issues.map(worded).join("; ")}`);
+      throw refused(result.issues.map(worded).join("; "));
     }
     return result.value;
   };

@@ -4,7 +4,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 
 import { verifying } from "./auth.js";
 import { Context } from "./context.js";
-import { attempt, UsageError } from "./errors.js";
+import { attempt, RpcError, UsageError } from "./errors.js";
 import { HttpApp } from "./http.js";
 import { type Callee, disown, finish, hub, isHeldUp, keep, Kind, letGo, promised, register } from "./hub.js";
 import { native, type NativeServer, type NativeServing } from "./native.js";
@@ -25,7 +25,15 @@ import type {
 } from "./protocol.js";
 import type { PartialContents } from "./content.js";
 import type { InputRequired } from "./questions.js";
-import { finishCompletion, finishEvent, finishFailed, finishPrompt, finishResource, finishTool } from "./results.js";
+import {
+  finishCompletion,
+  finishEvent,
+  finishFailed,
+  finishPrompt,
+  finishRequest,
+  finishResource,
+  finishTool,
+} from "./results.js";
 import { jsonSchemaOf, type Parsed, type Returned, type Schema, validatorOf } from "./schemas.js";
 import { httpOptions, type HttpSettings, type Rate, serverOptions, type ServerSettings } from "./settings.js";
 
@@ -148,6 +156,23 @@ export interface PromptOptions<
   arguments?: A;
 }
 
+/** How a custom request is served. */
+export interface RequestHandlerOptions<P extends Schema | undefined = Schema> {
+  /**
+   * The request's `params`, which are an object. Requests that don't match are refused with -32602; without a schema all are
+   * taken.
+   */
+  params?: P;
+  /**
+   * The scopes that a caller needs, where the server is protected ({@link HttpSettings.auth}). A request of a caller who lacks
+   * one is answered with what is needed (2025-11-25, `basic/authorization`, step-up).
+   */
+  scopes?: readonly string[];
+}
+
+/** What a custom request's handler may return: an object, whose members are the result's. */
+export type RequestReturn = object | InputRequired | null | undefined | void;
+
 /** The arguments of a prompt that has none. */
 export type NoArguments = Record<never, PromptArgumentOptions>; // eslint-disable-line @typescript-eslint/no-generated-empty-object-type
 
@@ -159,6 +184,7 @@ export type PromptArguments<A> = {
 };
 
 type ArgumentsOf<I> = [I] extends [Schema] ? Parsed<I> : Record<string, never>;
+type ParamsOf<P> = [P] extends [Schema] ? Parsed<P> : Record<string, unknown>;
 type ReturnOf<O> = [O] extends [Schema] ? Returned<O> | CallToolResult | InputRequired : ToolReturn;
 
 /** Where and how to listen. */
@@ -374,6 +400,50 @@ export class Server {
   removePrompt(name: string): boolean {
     this.#forget(`prompt ${name}`);
     return this.#native.removePrompt(name);
+  }
+
+  /**
+   * Serves a request that no revision of the protocol defines.
+   *
+   * ```ts
+   * server.onRequest("acme/search", { params: z.object({ query: z.string() }) }, async ({ query }, ctx) => {
+   *   ctx.notify("acme/searching", { query });
+   *   return { hits: [query] };
+   * });
+   * ```
+   *
+   * @param method The method, such as `acme/search`.
+   * @param handler Is given the request's `params`, checked and typed by the schema. Progress, log messages, elicitation and
+   *   cancellation work as in a tool, on every revision and transport. It returns the result, a JSON object; throws
+   *   `RpcError` to answer with that error.
+   * @throws UsageError if the method has a handler, the protocol defines it, or the schema is unusable.
+   */
+  onRequest<const P extends Schema | undefined = undefined>(
+    method: string,
+    options: RequestHandlerOptions<P>,
+    handler: (params: ParamsOf<P>, ctx: Context) => Awaitable<RequestReturn>,
+  ): this {
+    const { params, scopes } = options;
+    const schema = params === undefined ? undefined : jsonSchemaOf(params, "input", `the params of ${method}`);
+    const validate = params === undefined ? undefined : validatorOf(params, invalidParams);
+    const run = handler as (params: unknown, ctx: Context) => unknown;
+    const plan = this.#planned((call, text) => {
+      const ctx = new Context(call, this);
+      const given: unknown = JSON.parse(text);
+      const valid = validate === undefined ? given : validate(given);
+      this.#end(call, isPromise(valid) ? valid.then((params) => run(params, ctx)) : run(valid, ctx), finishRequest);
+    });
+    attempt(() => {
+      this.#native.addRequestHandler(method, schema && JSON.stringify(schema), plan, scopes);
+    });
+    this.#names.set(`request ${method}`, plan);
+    return this;
+  }
+
+  /** Removes the handler of a custom request; `false` if there was none. Calls in flight go on. */
+  removeRequestHandler(method: string): boolean {
+    this.#forget(`request ${method}`);
+    return this.#native.removeRequestHandler(method);
   }
 
   /**
@@ -691,6 +761,11 @@ function exitSoon(condition: () => boolean): void {
 
 function isPromise(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
+}
+
+/** The answer to a request whose params a schema library refuses. */
+function invalidParams(issues: string): RpcError {
+  return new RpcError(-32602, `params: ${issues}`);
 }
 
 /** A schema of arguments must be an object's. */

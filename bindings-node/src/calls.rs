@@ -207,6 +207,20 @@ impl Hub {
         Ok(())
     }
 
+    /// Sends a custom notification, with the next flush; `params` is JSON.
+    #[napi(catch_unwind)]
+    pub fn notify(&mut self, call: f64, method: String, params: Option<String>) -> Result<()> {
+        let params = params.map(checked).transpose()?;
+        let mut refused = None;
+        self.hand_over(call, |context| {
+            foreign::notification(context, method, params).unwrap_or_else(|error| {
+                refused = Some(error);
+                None
+            })
+        });
+        refused.map_or(Ok(()), |error| Err(Failure::core(&error).into()))
+    }
+
     /// Closes the response stream while the call goes on, with the next flush.
     #[napi(catch_unwind)]
     pub fn close_stream(&mut self, call: f64) {

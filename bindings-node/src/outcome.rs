@@ -42,11 +42,13 @@ pub(crate) enum Kind {
     Unsupported = 11,
     /// Visits that the user has to make first: an array of parameters of questions in URL mode.
     Visits = 12,
+    /// The result of a custom request.
+    Result = 13,
 }
 
 impl Kind {
     pub(crate) fn of(number: f64) -> Option<Self> {
-        const ALL: [Kind; 13] = [
+        const ALL: [Kind; 14] = [
             Kind::Text,
             Kind::Content,
             Kind::Structured,
@@ -60,6 +62,7 @@ impl Kind {
             Kind::InternalFailure,
             Kind::Unsupported,
             Kind::Visits,
+            Kind::Result,
         ];
         ALL.into_iter().find(|kind| *kind as u8 as f64 == number)
     }
@@ -92,6 +95,7 @@ fn read(kind: Kind, text: &[u8]) -> Result<Outcome, String> {
         Kind::PromptResult => replied(results::prompt_result(&written(text)?)),
         Kind::Completion => replied(results::completion(text)),
         Kind::Questions => replied(results::questions(text)),
+        Kind::Result => Ok(Ok(Reply::Result(written(text)?))),
         Kind::ToolFailure => Ok(Err(HandlerError::Tool(string(text)?.to_owned()))),
         Kind::RpcFailure => {
             let failure: RpcFailure = decoded(text)?;

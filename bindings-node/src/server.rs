@@ -6,7 +6,9 @@ use mcpline::foreign::options::{self, HttpServingOptions, ServerOptions};
 use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
 use mcpline::protocol::wire::Raw;
-use mcpline::server::{Completer, PromptOptions, ResourceOptions, SessionEvent, ToolOptions};
+use mcpline::server::{
+    Completer, PromptOptions, RequestOptions, ResourceOptions, SessionEvent, ToolOptions,
+};
 use mcpline::transport::http::HttpOptions;
 use mcpline::{Handler, transport};
 use napi::Result;
@@ -150,6 +152,29 @@ impl Server {
     #[napi(catch_unwind)]
     pub fn remove_prompt(&self, name: String) -> bool {
         self.core.remove_prompt(&name)
+    }
+
+    /// Serves requests of a method that no revision defines. `params_schema` is a JSON Schema of their parameters.
+    #[napi(catch_unwind)]
+    pub fn add_request_handler(
+        &self,
+        method: String,
+        params_schema: Option<String>,
+        plan: u32,
+        scopes: Option<Vec<String>>,
+    ) -> Result<()> {
+        let mut options = RequestOptions::default().with_scopes(scopes.unwrap_or_default());
+        if let Some(schema) = params_schema {
+            options = options.with_params_schema(read("the schema of the parameters", &schema)?);
+        }
+        let handler = self.handler(plan);
+        done(self.core.add_request_handler(&method, options, handler))
+    }
+
+    /// Removes the handler of a custom request; `false` if there was none.
+    #[napi(catch_unwind)]
+    pub fn remove_request_handler(&self, method: String) -> bool {
+        self.core.remove_request_handler(&method)
     }
 
     /// Completes one argument from a list of candidates.

@@ -37,6 +37,7 @@ function guarded() {
   server.resource("note://private", { name: "private", scopes: ["edit"] }, () => "text");
   server.resourceTemplate("note://{id}", { name: "notes", scopes: ["edit"] }, () => "text");
   server.prompt("draft", { scopes: ["edit"] }, () => "draft");
+  server.onRequest("acme/edit", { scopes: ["edit"] }, (_, ctx) => ({ subject: ctx.auth.subject }));
   return server;
 }
 
@@ -138,6 +139,7 @@ test("what a caller may not use is in no list, and a call to it asks for what it
       ["resources/read", { uri: "note://private" }],
       ["resources/read", { uri: "note://7" }],
       ["prompts/get", { name: "draft" }],
+      ["acme/edit", {}],
     ]) {
       const { status, challenge } = await ask(url, bearer, method, params);
       assert.equal(status, seen === 1 ? 200 : 403, `${method} with ${scope}`);

@@ -75,3 +75,31 @@ server.prompt(
     return `A ${style ?? "quiet"} day in ${city}`;
   },
 );
+
+server.onRequest("acme/zod", { params: z.object({ query: z.string(), limit: z.int().default(1) }) }, (params) => {
+  exactly<string>()(params.query);
+  exactly<number>()(params.limit);
+  return { hits: [params.query] };
+});
+
+server.onRequest(
+  "acme/JSON-Schema",
+  { params: { type: "object", properties: { query: { type: "string" } }, required: ["query"] } },
+  async ({ query }, ctx) => {
+    exactly<string>()(query);
+    ctx.notify("acme/searching", { query });
+    ctx.notify("acme/searching");
+    // @ts-expect-error -- params are an object
+    ctx.notify("acme/searching", "tea");
+    return Promise.resolve({ hits: [query] });
+  },
+);
+
+server.onRequest("acme/any", {}, (params) => {
+  exactly<Record<string, unknown>>()(params);
+});
+// @ts-expect-error -- a result is an object
+server.onRequest("acme/text", {}, () => "text");
+// @ts-expect-error -- there is no such option
+server.onRequest("acme/options", { input: {} }, () => ({}));
+exactly<boolean>()(server.removeRequestHandler("acme/any"));

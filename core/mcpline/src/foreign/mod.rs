@@ -39,6 +39,6 @@ pub use completions::{AskSink, Completion, Completions};
 pub use deed::Deed;
 pub use failure::{Failure, FailureClass, FailureDetails, FailureMembers, failure_examples};
 pub use queue::{CallQueue, Gathering, QueueFull};
-pub use report::{report, request};
+pub use report::{notification, report, request};
 pub use request_body::{BodyFeed, ClientLeft, RequestBody};
 pub use response_body::{MAX_PIECE_BYTES, ResponseBody};

@@ -1,7 +1,10 @@
 //! What a handler wants done in the course of its call, on its way to the I/O thread.
 
+use mcpline_protocol::wire::Raw;
+
+use crate::error::Error;
 use crate::quota::Charge;
-use crate::server::Context;
+use crate::server::{Context, check_notification};
 
 use super::Completion;
 use super::completions::REPORT_BYTES;
@@ -20,6 +23,24 @@ pub fn report(
             None
         }
     }
+}
+
+/// A notification that no revision defines, which is charged and dropped as a report is.
+///
+/// # Errors
+///
+/// As [`Context::notify`].
+pub fn notification(
+    context: &Context,
+    method: String,
+    params: Option<Raw>,
+) -> Result<Option<Completion>, Error> {
+    check_notification(&method, params.as_ref())?;
+    let bytes = method.len() + params.as_ref().map_or(0, |params| params.as_bytes().len());
+    Ok(report(context, bytes, move |context| {
+        // It was checked.
+        let _ = context.notify(&method, params.as_ref());
+    }))
 }
 
 /// Anything else that a handler wants done, which is charged, but never dropped.

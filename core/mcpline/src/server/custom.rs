@@ -113,7 +113,7 @@ fn check_name(method: &str) -> Result<(), &'static str> {
 /// # Errors
 ///
 /// The method is not the author's to send, or the parameters are not an object.
-pub(super) fn check_notification(method: &str, params: Option<&Raw>) -> Result<(), Error> {
+pub(crate) fn check_notification(method: &str, params: Option<&Raw>) -> Result<(), Error> {
     let is_object = params.is_none_or(|params| params.kind() == Kind::Object);
     let outcome = match check_name(method) {
         Ok(()) if !is_object => Err("its params must be a JSON object"),

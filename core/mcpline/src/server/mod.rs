@@ -73,6 +73,7 @@ pub use state_keys::state_keys;
 pub use typed::{IntoPromptReply, IntoResourceReply, IntoToolReply, Json, ToolError};
 
 use custom::RequestEntry;
+pub(crate) use custom::check_notification;
 pub(crate) use inner::Inner;
 use registry::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 
