@@ -10,7 +10,7 @@ from pathlib import Path
 from harness.process import Server
 from http1 import Answer, Connection, Gone
 from messages import COMMON, INITIALIZED, initialize, session_headers
-from meter import MIB, Meter, mib
+from meter import MIB, Meter, WorkMeter, mib
 from neighbour import ADDRESS as NEIGHBOUR_ADDRESS, Neighbour
 from targets import Target
 
@@ -34,19 +34,26 @@ GARBAGE_PER_ROUND = {"node": 16 * MIB}
 # These are debug builds: whatever they do takes them several times as long.
 SLOWER = {"rust": 2.0, "c": 2.0}
 
+# What one client may have held for it: `client_share` of `max_peer_bytes`, a quarter of 512 MiB by default.
+CLIENT_SHARE = 128 * MIB
+# What is not held but worked with. Each of two workers has one message at a time in its hands before it is charged, or while
+# its charge is passed on: a handler's value, the message made of it, and the copy for the connection, of 4 MiB at most (`LARGE`
+# in `readers.py`). The rest is what the allocator keeps of what it got back.
+WORKING_MEMORY = 2 * 3 * 4 * MIB + 8 * MIB
+
 
 @dataclass(frozen=True)
 class Bounds:
     """What an attack may cost the server, without the garbage of its runtime."""
 
-    peak: int = 160 * MIB
-    """Resident bytes above the idle server, at any time: a client's share of 128 MiB, and what the allocator adds."""
+    peak: int = CLIENT_SHARE + WORKING_MEMORY
+    """Resident bytes above the idle server, at any time."""
     peak_in_c: int = 0
     """The same in C, where more is needed."""
     growth: int = 24 * MIB
     """Resident bytes that the second half of the rounds adds: a limit is reached by then, without one each adds."""
     neighbour_cpu: float = 2.0
-    """Processor time of the server between a neighbour's call and its answer, in seconds."""
+    """Processor time of the server between a neighbour's call and its answer, in seconds, as `WorkMeter` counts it."""
     releases_descriptors: bool = True
     """Whether the server has closed all of the attacker's connections in the end."""
 
@@ -195,7 +202,8 @@ async def play(case: Case, target: Target, scratch: Path, *, scale: int) -> Outc
     """Starts the server, attacks it, and holds what that cost against the bounds."""
     with Server([*target.command(), *case.flags], scratch / "server.log") as server:
         meter = Meter(server.pid)
-        neighbour = Neighbour(server.port, meter)
+        work = WorkMeter(meter)
+        neighbour = Neighbour(server.port, work)
         attack = Attack(target, server.port, meter, neighbour, scale)
         await neighbour.call(WARM_UP_CALLS)
         if neighbour.problem:
@@ -203,6 +211,7 @@ async def play(case: Case, target: Target, scratch: Path, *, scale: int) -> Outc
         idle, descriptors, served = meter.memory(), meter.descriptors(), neighbour.served
         neighbour.costliest = 0.0
         meter.reset_peak()
+        working = asyncio.ensure_future(work.run())
         calling = asyncio.ensure_future(neighbour.call_until_stopped())
         try:
             await asyncio.wait_for(case.play(attack), PATIENCE_SECONDS)
@@ -216,6 +225,7 @@ async def play(case: Case, target: Target, scratch: Path, *, scale: int) -> Outc
             await asyncio.sleep(0.01)
         neighbour.stopped = True
         await calling
+        working.cancel()
         if not meter.is_alive():
             return Outcome([*attack.problems, "the server ended", server.stderr_tail()], "")
         problems = attack.problems + ([neighbour.problem] if neighbour.problem else [])

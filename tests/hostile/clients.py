@@ -12,7 +12,7 @@ from attack import Outcome
 from harness import subjects
 from harness.driver import Driver
 from hostile_server import HostileServer, Manner, answer, event, polite
-from meter import MIB, Meter, mib
+from meter import MIB, Meter, WorkMeter, mib
 from targets import built
 from wire import Wire
 
@@ -36,7 +36,8 @@ class ClientBounds:
     descriptors: int = 64
     """How many more may be open at any time."""
     neighbour_cpu: float = 4.0
-    """Processor time of the client's process between a job with an honest server and its end, in seconds."""
+    """Processor time of the client's process between a job with an honest server and its end, in seconds, as `WorkMeter`
+    counts it: the honest server runs in the event loop of the hostile one."""
 
 
 Play = Callable[["ClientAttack"], Awaitable[None]]
@@ -87,6 +88,7 @@ async def play(case: ClientCase, language: str, scratch: Path, *, scale: int) ->
     served, costliest, problem = 0, 0.0, ""
     async with Driver(command, scratch / "client.log") as driver, HostileServer(polite) as honest:
         meter = Meter(driver.pid)
+        work = WorkMeter(meter)
         attack = ClientAttack(driver, meter, scale)
 
         async def job() -> str:
@@ -106,9 +108,9 @@ async def play(case: ClientCase, language: str, scratch: Path, *, scale: int) ->
         async def neighbour() -> None:
             nonlocal served, costliest, problem
             while not problem and not (attack_is_over and served >= LEAST_SERVED):
-                begun = meter.cpu_seconds()
+                begun = work.seconds
                 problem = await job()
-                costliest = max(costliest, meter.cpu_seconds() - begun)
+                costliest = max(costliest, work.seconds - begun)
                 served += 1
                 await asyncio.sleep(PAUSE_SECONDS)
 
@@ -117,6 +119,7 @@ async def play(case: ClientCase, language: str, scratch: Path, *, scale: int) ->
                 attack.most_descriptors = max(attack.most_descriptors, meter.descriptors())
                 await asyncio.sleep(0.01)
 
+        working = asyncio.ensure_future(work.run())
         tasks = [asyncio.ensure_future(neighbour()), asyncio.ensure_future(watch())]
         try:
             await asyncio.wait_for(case.play(attack), PATIENCE_SECONDS)
@@ -124,6 +127,7 @@ async def play(case: ClientCase, language: str, scratch: Path, *, scale: int) ->
             attack.problems.append(f"the attack did not end within {PATIENCE_SECONDS:.0f} s")
         attack_is_over = True
         await asyncio.gather(*tasks)
+        working.cancel()
         if not meter.is_alive():
             return Outcome([*attack.problems, "the client's process ended"], "")
         peak = meter.peak_memory() - idle

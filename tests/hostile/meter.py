@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import re
+import time
 from pathlib import Path
 
 MIB = 1024 * 1024
-TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+# How often `WorkMeter` looks.
+TICK_SECONDS = 0.01
+# A look that comes by so much later than it should is on time: any machine is a little busy.
+LATE_SECONDS = 0.01
 
 
 class Meter:
@@ -15,6 +20,8 @@ class Meter:
 
     def __init__(self, pid: int):
         self._process = Path("/proc") / str(pid)
+        # The clock that counts the processor time of all threads of another process, as Linux numbers it (`MAKE_PROCESS_CPUCLOCK`).
+        self._cpu_clock = (~pid << 3) | 2
 
     def memory(self) -> int:
         """Resident bytes."""
@@ -35,8 +42,7 @@ class Meter:
 
     def cpu_seconds(self) -> float:
         """Processor time of all its threads: unlike the wall clock it doesn't tell how busy the machine is."""
-        fields = (self._process / "stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / TICKS_PER_SECOND
+        return time.clock_gettime(self._cpu_clock)
 
     def is_alive(self) -> bool:
         try:
@@ -48,6 +54,31 @@ class Meter:
         found = re.search(rf"^{name}:\s*(\d+) kB$", (self._process / "status").read_text(), re.MULTILINE)
         assert found, f"{name} is not in the status of {self._process}"
         return int(found[1]) * 1024
+
+
+class WorkMeter:
+    """Counts what a process works while this one could have seen an answer of it.
+
+    The attacker, its neighbour and this meter take turns in one event loop. While the attacker makes a large body, or others
+    have the processors, an answer that has long been sent waits to be read, and the process goes on with the attack: that is
+    no delay of its own making. What it works during a turn that comes late counts by the part of the turn that is not late.
+    """
+
+    def __init__(self, meter: Meter):
+        self._meter = meter
+        self.seconds = 0.0
+        """Processor time, in seconds, so far."""
+
+    async def run(self) -> None:
+        """Counts until it is cancelled or the process ends."""
+        try:
+            while True:
+                looked, cpu = time.monotonic(), self._meter.cpu_seconds()
+                await asyncio.sleep(TICK_SECONDS)
+                worked, elapsed = self._meter.cpu_seconds() - cpu, time.monotonic() - looked
+                self.seconds += worked * min(1.0, (TICK_SECONDS + LATE_SECONDS) / elapsed)
+        except OSError:
+            return
 
 
 def mib(size: int) -> str:

@@ -6,7 +6,7 @@ import asyncio
 
 from http1 import Answer, Connection, Gone
 from messages import modern_call
-from meter import Meter
+from meter import WorkMeter
 
 ADDRESS = "127.0.0.2"
 # Between two calls: the neighbour is no load.
@@ -18,14 +18,14 @@ PATIENCE_SECONDS = 60.0
 class Neighbour:
     """Calls a tool over and over, each call when the one before it is answered."""
 
-    def __init__(self, port: int, meter: Meter):
+    def __init__(self, port: int, work: WorkMeter):
         self._port = port
-        self._meter = meter
+        self._work = work
         self._connection: Connection | None = None
         self._is_new = False
         self.served = 0
         self.costliest = 0.0
-        """The most processor time that the server took between a call and its answer, in seconds."""
+        """The most that the server worked between a call and its answer, in seconds of processor time."""
         self.problem: str | None = None
         self.stopped = False
 
@@ -40,7 +40,7 @@ class Neighbour:
 
     async def _call(self) -> None:
         number = self.served
-        begun = self._meter.cpu_seconds()
+        begun = self._work.seconds
         try:
             try:
                 answer = await self._answer(number)
@@ -56,7 +56,7 @@ class Neighbour:
         except (Gone, OSError) as error:
             self.problem = f"the neighbour's call {number} lost its connection: {error}"
             return
-        self.costliest = max(self.costliest, self._meter.cpu_seconds() - begun)
+        self.costliest = max(self.costliest, self._work.seconds - begun)
         if answer.status != 200 or f"neighbour {number}".encode() not in answer.body:
             self.problem = f"the neighbour's call {number} was answered {answer.status}: {answer.body[:300]!r}"
         self.served += 1

@@ -283,7 +283,7 @@ async def unread_streams(attack: Attack) -> None:
     attack.problems.append(f"{left} streams that nobody reads are open after ten write timeouts")
 
 
-@case("2 answers that are pipelined and never read", bounds=Bounds(peak=160 * MIB))
+@case("2 answers that are pipelined and never read")
 async def pipelined_answers(attack: Attack) -> None:
     connection = await attack.connect(reads=False)
     body, headers = modern_call("test_large_result", size=LARGE)
