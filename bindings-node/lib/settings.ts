@@ -135,11 +135,11 @@ export interface HttpSettings {
   retry?: number;
   /** How many events a stream keeps for clients that come back. */
   keptEvents?: number;
-  /** How many bytes of them. */
+  /** How many bytes of them; each counts as 128 bytes more than its message, the memory that it takes. */
   keptBytes?: number;
   /**
-   * Bytes of one event stream that its client has not read yet, beside one message; 16 MiB. Beyond it notifications are
-   * dropped, and a stream whose responses alone exceed it ends.
+   * Bytes of one event stream that its client has not read yet, counted as for `keptBytes`, beside one message; 16 MiB. Beyond
+   * it notifications are dropped, and a stream whose responses alone exceed it ends.
    */
   maxUnreadBytes?: number;
   /**

@@ -52,13 +52,14 @@ pub struct HttpOptions {
     pub keep_alive: Duration,
     /// What clients are told to wait before they come back to a closed stream.
     pub retry: Duration,
-    /// Events that a resumable stream keeps for a client that comes back, by number and by bytes.
+    /// Events that a resumable stream keeps for a client that comes back, by number and by bytes: each counts as 128 bytes
+    /// more than its message, the memory that it takes.
     pub kept_events: usize,
     /// See `kept_events`.
     pub kept_bytes: usize,
-    /// Bytes of one event stream that its client has not read yet, beside one message: a stream that can't be resumed
-    /// drops notifications beyond it, and ends if responses alone exceed it, because a client that asks and doesn't read
-    /// would otherwise fill our memory. 16 MiB by default, as long as the longest message.
+    /// Bytes of one event stream that its client has not read yet, counted as for `kept_bytes`, beside one message: a
+    /// stream that can't be resumed drops notifications beyond it, and ends if responses alone exceed it, because a client
+    /// that asks and doesn't read would otherwise fill our memory. 16 MiB by default, as long as the longest message.
     pub max_unread_bytes: usize,
     /// The header in which a reverse proxy in front names the address of the client, `X-Forwarded-For` for instance;
     /// the last address in it counts, which is the proxy's own word. Tells clients apart where requests are not authenticated

@@ -27,10 +27,6 @@ pub(crate) use reader::Reader;
 /// About how many bytes an event has beside its message, as it is sent.
 const FRAME: usize = 48;
 
-/// About how many bytes of memory an event takes beside its message: its place in the queue, and what `Bytes` and the
-/// allocator add. Most messages are shorter than that.
-const EVENT_MEMORY_BYTES: usize = 128;
-
 /// How many connections of one session may wait to read its own stream after the one that reads it. A client that comes
 /// back before we notice that its connection died leaves one behind; one with more than this loses its oldest.
 const MAX_STANDBYS: usize = 3;
@@ -149,15 +145,15 @@ impl Stream {
 
     /// Puts the priming event first: a client that loses the connection can come back from the start.
     pub(crate) fn prime(&self) {
-        let charge = self.client.hold_bytes_anyway(EVENT_MEMORY_BYTES);
+        let charge = self.client.hold_bytes_anyway(Event::Prime.memory());
         self.push(Event::Prime, charge);
     }
 
     /// Tells an HTTP+SSE client where to POST to.
     pub(crate) fn endpoint(&self, address: String) {
-        let size = address.len() + EVENT_MEMORY_BYTES;
-        let charge = self.client.hold_bytes_anyway(size);
-        self.push(Event::Endpoint(address.into()), charge);
+        let event = Event::Endpoint(address.into());
+        let charge = self.client.hold_bytes_anyway(event.memory());
+        self.push(event, charge);
     }
 
     /// Sends a message.
@@ -166,14 +162,14 @@ impl Stream {
     ///
     /// The client's memory is used up; the message is not taken. What has to arrive and is short is always taken.
     pub(crate) fn message(&self, kind: Kind, message: Bytes) -> Result<(), Exceeded> {
-        let size = message.len() + EVENT_MEMORY_BYTES;
-        let charge = match kind {
-            Kind::Response(_) | Kind::Request if size <= UNCHARGED_BYTES => {
-                self.client.hold_bytes_anyway(size)
-            }
-            _ => self.client.hold_bytes(size)?,
+        let event = Event::Message(kind, message);
+        let size = event.memory();
+        let has_to_arrive = !event.is_notification() && size <= UNCHARGED_BYTES;
+        let charge = match self.client.hold_bytes(size) {
+            Err(_) if has_to_arrive => self.client.hold_bytes_anyway(size),
+            charged => charged?,
         };
-        self.push(Event::Message(kind, message), charge);
+        self.push(event, charge);
         Ok(())
     }
 
@@ -232,7 +228,7 @@ impl Stream {
         self.lock().ended
     }
 
-    /// How many bytes of messages are kept, and whether that is all because the stream has ended.
+    /// How many bytes of memory its events take, and whether that is all because the stream has ended.
     pub(super) fn kept_bytes(&self) -> (usize, bool) {
         let state = self.lock();
         (state.bytes, state.ended)
@@ -343,7 +339,7 @@ impl Stream {
             };
             let mut dropped = match admission {
                 Admission::Kept { dropped } => {
-                    state.bytes += event.len();
+                    state.bytes += event.memory();
                     state.events.push_back(Kept {
                         event,
                         _charge: charge,

@@ -8,6 +8,10 @@ use bytes::Bytes;
 use crate::lane::Kind;
 use crate::quota::Charge;
 
+/// About how many bytes of memory an event takes beside its message: its place in the queue, and what `Bytes` and the
+/// allocator add. Most messages are shorter than that.
+pub(super) const EVENT_MEMORY_BYTES: usize = 128;
+
 /// What a stream keeps for a client that comes back.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keeping {
@@ -22,6 +26,7 @@ pub(super) struct Keeping {
 #[derive(Default)]
 pub(super) struct State {
     pub(super) events: VecDeque<Kept>,
+    /// How much memory the events take.
     pub(super) bytes: usize,
     /// The number of the first event in the queue.
     pub(super) first: u64,
@@ -85,6 +90,12 @@ impl Event {
         }
     }
 
+    /// About how many bytes of memory it takes. Limits hold for this, so that many small events keep no more than few
+    /// long ones.
+    pub(super) fn memory(&self) -> usize {
+        self.len() + EVENT_MEMORY_BYTES
+    }
+
     /// Whether a reader that is too slow can do without.
     pub(super) fn is_notification(&self) -> bool {
         matches!(self, Self::Message(Kind::Notification, _))
@@ -141,7 +152,7 @@ impl State {
     /// Decides whether an event fits into what a client may leave unread.
     pub(super) fn admit(&mut self, event: &Event, limit: usize) -> Admission {
         // One message always fits, however long it is: the handler that made it had room for it.
-        let fits = |state: &Self| state.events.is_empty() || state.bytes + event.len() <= limit;
+        let fits = |state: &Self| state.events.is_empty() || state.bytes + event.memory() <= limit;
         if fits(self) {
             return Admission::Kept { dropped: 0 };
         }
@@ -150,7 +161,7 @@ impl State {
         }
         let before = self.events.len();
         self.events.retain(|kept| !kept.event.is_notification());
-        self.bytes = self.events.iter().map(|kept| kept.event.len()).sum();
+        self.bytes = self.events.iter().map(|kept| kept.event.memory()).sum();
         match fits(self) {
             true => Admission::Kept {
                 dropped: (before - self.events.len()) as u64,
@@ -167,7 +178,7 @@ impl State {
             return true;
         }
         self.bytes >= keeping.bytes / 2
-            && unread.map(|kept| kept.event.len()).sum::<usize>() >= keeping.bytes / 2
+            && unread.map(|kept| kept.event.memory()).sum::<usize>() >= keeping.bytes / 2
     }
 
     /// Forgets the oldest events past the limits of what is kept for a client that comes back; how many.
@@ -184,7 +195,7 @@ impl State {
 
     pub(super) fn forget_first(&mut self) {
         if let Some(kept) = self.events.pop_front() {
-            self.bytes -= kept.event.len();
+            self.bytes -= kept.event.memory();
             self.first += 1;
         }
     }

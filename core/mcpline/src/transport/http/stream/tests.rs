@@ -74,6 +74,38 @@ fn small_events_are_charged_with_the_memory_that_they_take() {
     assert!(client.held_bytes() >= 1_000 * (place + header));
 }
 
+#[test]
+fn limits_of_a_stream_hold_for_the_memory_of_its_events() {
+    let limit = 64 * 1024;
+    let options = HttpOptions {
+        kept_events: usize::MAX,
+        kept_bytes: limit,
+        max_unread_bytes: limit,
+        ..HttpOptions::default()
+    };
+    let name = StreamName {
+        number: 1,
+        process: None,
+    };
+    let (unread, kept) = (client(), client());
+    let streams = [
+        (&unread, Stream::transient(&options, &unread)),
+        (&kept, Stream::resumable(name, None, &options, &kept)),
+    ];
+    for (client, stream) in &streams {
+        let mut most = 0;
+        for _ in 0..10_000 {
+            crate::lane::send(stream, Kind::Request, b"{}");
+            most = most.max(client.held_bytes());
+        }
+        assert!(most > limit / 2, "{most} bytes are held");
+        assert!(most <= limit, "{most} bytes are held");
+    }
+    let [(_, unread), (_, kept)] = streams;
+    assert!(unread.is_ended(), "its client does not read");
+    assert!(!kept.is_ended(), "it keeps the latest");
+}
+
 fn polled(reader: &mut Reader) -> Poll<Option<String>> {
     let cx = std::task::Context::from_waker(std::task::Waker::noop());
     let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).expect("text");
