@@ -30,6 +30,9 @@ const HONEST: &str = "192.0.2.2";
 /// Bytes of an answer of the tool `large`.
 const LARGE: usize = 100_000;
 
+/// Bytes of an answer of the tool `short`, which is put on a stream even if its client may hold nothing more.
+const SHORT: usize = 3_000;
+
 fn service(settings: Settings, options: HttpOptions) -> HttpService {
     Server::builder("quotas", "1")
         .settings(settings)
@@ -42,6 +45,11 @@ fn service(settings: Settings, options: HttpOptions) -> HttpService {
             "large",
             "Answers at length",
             |_: Nothing, _: Context| async { "x".repeat(LARGE) },
+        )
+        .tool(
+            "short",
+            "Answers at a length that is not charged to bodies",
+            |_: Nothing, _: Context| async { "x".repeat(SHORT) },
         )
         .tool("wait", "Never answers", |_: Nothing, _: Context| async {
             std::future::pending::<()>().await;
@@ -246,6 +254,57 @@ async fn a_client_that_asks_and_never_reads_loses_its_stream() {
         rest.len() < LARGE,
         "{} bytes are kept of an ended stream",
         rest.len()
+    );
+}
+
+// On one thread: there every call has ended after some turns of the others.
+#[tokio::test]
+async fn short_answers_on_unread_streams_are_bounded_by_what_their_client_may_use() {
+    let mut settings = Settings::default();
+    settings.max_peer_bytes = 40 * LARGE;
+    let service = service(settings, HttpOptions::default());
+    // All are open before any is filled.
+    let mut streams = Vec::new();
+    for _ in 0..8 {
+        let (unread, target) = open_sse(&service, GREEDY).await;
+        let opening = initialize("2024-11-05");
+        post_to(&service, GREEDY, &target, opening).await;
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        post_to(&service, GREEDY, &target, initialized).await;
+        streams.push((unread, target));
+    }
+    let (mut taken, mut last) = (0, StatusCode::OK);
+    for id in 1..=100 {
+        for (_, target) in &streams {
+            last = post_to(&service, GREEDY, target, call(id, "short")).await;
+            taken += usize::from(last == StatusCode::ACCEPTED);
+            // The answer is on the stream.
+            for _ in 0..100 {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+    assert_eq!(last, StatusCode::TOO_MANY_REQUESTS);
+    let share = 10 * LARGE / SHORT;
+    assert!(
+        (share / 2..=share).contains(&taken),
+        "{taken} answers are held"
+    );
+    // What ends something is taken all the same.
+    let cancelled =
+        json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
+    let status = post_to(&service, GREEDY, &streams[0].1, cancelled).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    let (_unread, target) = open_sse(&service, HONEST).await;
+    let opening = initialize("2024-11-05");
+    let status = post_to(&service, HONEST, &target, opening).await;
+    assert_eq!(status, StatusCode::ACCEPTED);
+    streams.pop();
+    let status = post_to(&service, GREEDY, &streams[0].1, call(101, "short")).await;
+    assert_eq!(
+        status,
+        StatusCode::ACCEPTED,
+        "a closed stream gives room back"
     );
 }
 

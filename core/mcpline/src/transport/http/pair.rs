@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::request::Parts;
 use http::{Response, StatusCode};
-use mcpline_protocol::wire;
+use mcpline_protocol::wire::{self, Incoming, Message};
 
 use crate::lane::Lane;
 use crate::quota::ClientQuota;
@@ -14,7 +14,7 @@ use crate::server::HttpInfo;
 use super::authorization;
 use super::body::Body;
 use super::post::{accepted, events};
-use super::service::{Shared, principal, refusal};
+use super::service::{Refusal, Shared, principal, refusal};
 use super::stream::Stream;
 
 /// GET of the stream: a session that lives as long as the stream.
@@ -82,6 +82,15 @@ pub(super) fn post(shared: &Arc<Shared>, parts: &mut Parts, body: Bytes) -> Resp
         // The requests of a batch that has too many are answered where their answers are awaited.
         incoming => incoming,
     };
+    // Short answers are put on the stream however much is held for the client, so it can't ask for more. Its answers and
+    // cancellations give memory back. Bodies as short are not charged.
+    if matches!(
+        incoming,
+        Err(_) | Ok(Incoming::Single(Message::Request(_)) | Incoming::Batch(_))
+    ) && let Err(exceeded) = session.connection.client().hold_bytes(0)
+    {
+        return Refusal::from(exceeded).response();
+    }
     let lane: Arc<dyn Lane> = Arc::new(session.general.clone());
     session
         .general
