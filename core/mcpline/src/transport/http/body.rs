@@ -28,7 +28,13 @@ struct Events {
     timer: Option<Pin<Box<Sleep>>>,
     /// Nothing was sent since the timer was set.
     silent: bool,
+    /// How much was given since the task last let others run.
+    given: usize,
 }
+
+/// How much of a stream a task may write before others run. A client that comes back for many streams at once would
+/// otherwise have each written as far as the kernel takes it, some megabytes, before anyone else is served.
+const TURN_BYTES: usize = 256 * 1024;
 
 /// What a silent stream gets: a comment, which clients ignore.
 const COMMENT: Bytes = Bytes::from_static(b":\n\n");
@@ -53,6 +59,7 @@ impl Body {
                 keep_alive,
                 timer: None,
                 silent: false,
+                given: 0,
             })),
         }
     }
@@ -88,12 +95,19 @@ impl http_body::Body for Body {
 
 impl Events {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.given >= TURN_BYTES {
+            self.given = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
         match self.reader.poll(cx) {
             Poll::Ready(bytes) => {
                 self.silent = false;
+                self.given += bytes.as_ref().map_or(0, Bytes::len);
                 Poll::Ready(bytes.map(|bytes| Ok(Frame::data(bytes))))
             }
             Poll::Pending => {
+                self.given = 0;
                 let keep_alive = self.keep_alive;
                 let timer = self
                     .timer
@@ -116,6 +130,65 @@ impl std::fmt::Debug for Body {
         match &self.kind {
             Content::Full(bytes) => f.debug_tuple("Full").field(bytes).finish(),
             Content::Events(_) => f.write_str("Events"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::task::{Wake, Waker};
+
+    use http_body::Body as _;
+
+    use super::super::options::HttpOptions;
+    use super::super::stream::Stream;
+    use super::*;
+    use crate::lane::{self, Kind};
+    use crate::quota::ClientTable;
+
+    #[derive(Default)]
+    struct Woken(AtomicUsize);
+
+    impl Wake for Woken {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[tokio::test]
+    async fn others_run_between_long_parts_of_a_stream() {
+        let client = ClientTable::new(1.0, usize::MAX, usize::MAX).sole_client();
+        let stream = Stream::transient(&HttpOptions::default(), &client);
+        let mut body = Body::events(stream.read(None).expect("new"), Duration::from_secs(60));
+        let event = vec![b'1'; TURN_BYTES / 4];
+        for _ in 0..20 {
+            lane::send(&stream, Kind::Request, &event);
+        }
+        let woken = Arc::new(Woken::default());
+        let waker = Waker::from(woken.clone());
+        let mut cx = Context::from_waker(&waker);
+        let (mut in_a_turn, mut in_all) = (0, 0);
+        while in_all < 20 * event.len() {
+            match Pin::new(&mut body).poll_frame(&mut cx) {
+                Poll::Ready(frame) => {
+                    let frame = frame.expect("it goes on").expect("no error");
+                    let given = frame.into_data().expect("data").len();
+                    in_a_turn += given;
+                    in_all += given;
+                    assert!(in_a_turn < 2 * TURN_BYTES, "{in_a_turn} bytes in one turn");
+                }
+                Poll::Pending => {
+                    assert_eq!(
+                        woken.0.swap(0, Ordering::Relaxed),
+                        1,
+                        "it is its turn again"
+                    );
+                    assert!(in_a_turn > 0);
+                    in_a_turn = 0;
+                }
+            }
         }
     }
 }
