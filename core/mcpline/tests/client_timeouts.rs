@@ -146,6 +146,32 @@ async fn a_subscription_lasts_while_a_caller_of_two_waits_for_it() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_subscription_is_given_up_with_the_last_caller_that_waits_for_it() {
+    // After how many milliseconds one caller's future is dropped, while the other's request times out after a second.
+    for dropped in [500, 2_000] {
+        let server = Scripted::new(Revision::V2026_07_28, |_, _| vec![]);
+        let client = Client::connect(server.address()).await.expect("connects");
+        let subscribe = async |timeout: Duration| {
+            let options = RequestOptions::new().timeout(timeout);
+            client.subscribe_with("test://a", &options).await
+        };
+        let dropped = tokio::time::timeout(Duration::from_millis(dropped), subscribe(30 * SECOND));
+        let (dropped, late) = tokio::join!(dropped, subscribe(SECOND));
+        assert!(dropped.is_err() && late.is_err());
+        tokio::time::sleep(60 * SECOND).await;
+        let asked = server.sent("subscriptions/listen");
+        let cancelled = server.sent("notifications/cancelled");
+        for (_, request) in &asked {
+            let is_over = cancelled
+                .iter()
+                .any(|(_, message)| message["params"]["requestId"] == request["id"]);
+            assert!(is_over, "{request} is still open");
+        }
+        client.close().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_timeout_of_a_list_holds_for_each_page_and_it_can_be_asked_for_anew() {
     let server = Scripted::new(Revision::V2026_07_28, |_, to| {
         let kept = |rest: serde_json::Value| {

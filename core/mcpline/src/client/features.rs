@@ -304,13 +304,12 @@ impl Client {
                 session.check_capability(&Method::ResourcesSubscribe, &self.inner().settings)?;
             }
             let timeouts = options.timeouts.unwrap_or(self.inner().settings.timeouts);
-            let version = self.inner().listening.set(uri, wanted);
-            return self.inner().listening.settled(version, uri, timeouts).await;
+            return self.inner().listening.set(uri, wanted, timeouts).await;
         }
         let params = json!({"uri": uri});
         self.typed::<serde_json::Value>(method, Some(&params), options)
             .await?;
-        self.inner().listening.set(uri, wanted);
+        self.inner().listening.set_answered(uri, wanted);
         Ok(())
     }
 

@@ -65,6 +65,24 @@ struct Wish {
     is_acknowledged: bool,
 }
 
+impl State {
+    /// Begins a version of the wishes with this resource or without it; returns its number, and the wish.
+    fn set(&mut self, uri: &str, wanted: bool) -> (u64, Option<&mut Wish>) {
+        self.version += 1;
+        let version = self.version;
+        if !wanted {
+            self.uris.remove(uri);
+            return (version, None);
+        }
+        let wish = self.uris.entry(uri.to_owned()).or_insert(Wish {
+            since: version,
+            waiting: 0,
+            is_acknowledged: false,
+        });
+        (version, Some(wish))
+    }
+}
+
 /// Which version of the wishes the server knows, or why it doesn't.
 #[derive(Debug, Clone, Default)]
 struct Settled {
@@ -94,45 +112,31 @@ impl Listening {
         self.lock().uris.keys().cloned().collect()
     }
 
-    /// Enters or removes a wish. Whoever enters one waits for it with [`Listening::settled`], if at all.
-    pub(super) fn set(&self, uri: &str, wanted: bool) -> u64 {
-        let version = {
-            let mut state = self.lock();
-            state.version += 1;
-            let version = state.version;
-            if wanted {
-                let wish = state.uris.entry(uri.to_owned()).or_insert(Wish {
-                    since: version,
-                    waiting: 0,
-                    is_acknowledged: false,
-                });
-                wish.waiting += 1;
-            } else {
-                state.uris.remove(uri);
-            }
-            version
-        };
+    /// Enters or removes a wish of a server that has answered a request for it.
+    pub(super) fn set_answered(&self, uri: &str, wanted: bool) {
+        let mut state = self.lock();
+        if let (_, Some(wish)) = state.set(uri, wanted) {
+            wish.is_acknowledged = true;
+        }
+        drop(state);
         self.changed.notify_one();
-        version
     }
 
-    /// Waits until the server knows this version of the wishes, which differs from the one before in this resource.
+    /// Enters or removes a wish, and waits until the server knows it.
     ///
     /// # Errors
     ///
     /// [`ClientError::Unsupported`] if the server does not tell changes of the resource; what the whole subscription
     /// failed with; [`ClientError::TimedOut`]. The resource is no wish then, unless another caller waits for it or has it.
-    pub(super) async fn settled(
+    /// So it is if the future is dropped.
+    pub(super) async fn set(
         &self,
-        version: u64,
         uri: &str,
+        wanted: bool,
         timeouts: CallTimeouts,
     ) -> Result<(), ClientError> {
-        let waiting = Waiting {
-            listening: self,
-            version,
-            uri,
-        };
+        let mut waiting = self.begin(uri, wanted);
+        let version = waiting.version;
         let mut settled = self.settled.subscribe();
         let settling = settled.wait_for(|settled| settled.version >= version);
         // Nothing reports progress here.
@@ -142,22 +146,38 @@ impl Listening {
             // The sender lives as long as `self`.
             Ok(Err(_)) => return Err(ClientError::Closed),
             Err(_) => {
-                waiting.give_up(true);
                 let in_all = timeouts.total < timeouts.idle;
                 return Err(ClientError::TimedOut { waited, in_all });
             }
         };
         if settled.error.is_none() && !settled.left_out.contains(uri) {
-            waiting.acknowledge();
+            waiting.outcome = Outcome::Acknowledged;
             return Ok(());
         }
-        waiting.give_up(settled.error.is_some());
         if let Some(error) = &settled.error {
             return Err(error.clone());
         }
+        waiting.outcome = Outcome::LeftOut;
         Err(ClientError::Unsupported(format!(
             "the server does not report changes of {uri:?}: it left the resource out of the acknowledged subscription"
         )))
+    }
+
+    /// Enters or removes a wish, for a caller who waits until the server knows it.
+    fn begin<'l>(&'l self, uri: &'l str, wanted: bool) -> Waiting<'l> {
+        let mut state = self.lock();
+        let (version, wish) = state.set(uri, wanted);
+        if let Some(wish) = wish {
+            wish.waiting += 1;
+        }
+        drop(state);
+        self.changed.notify_one();
+        Waiting {
+            listening: self,
+            version,
+            uri,
+            outcome: Outcome::GivenUp,
+        }
     }
 
     fn settle(&self, version: u64, outcome: Result<BTreeSet<String>, ClientError>) {
@@ -254,43 +274,46 @@ impl Listening {
     }
 }
 
-/// A caller who waits until the server knows a wish. Dropped, it waits no more.
+/// A caller who waits until the server knows a change of the wishes. Dropped, it waits no more.
 struct Waiting<'l> {
     listening: &'l Listening,
+    /// The version of the wishes with this change.
     version: u64,
     uri: &'l str,
+    outcome: Outcome,
 }
 
-impl Waiting<'_> {
-    /// The wish, unless it was removed since. It may have been entered anew.
-    fn wish<'s>(&self, state: &'s mut State) -> Option<&'s mut Wish> {
-        let wish = state.uris.get_mut(self.uri);
-        wish.filter(|wish| wish.since <= self.version)
-    }
-
-    fn acknowledge(&self) {
-        if let Some(wish) = self.wish(&mut self.listening.lock()) {
-            wish.is_acknowledged = true;
-        }
-    }
-
-    /// The resource is no wish any more, unless another caller waits for it or has it. `tells`: the server is told, too.
-    fn give_up(&self, tells: bool) {
-        let mut state = self.listening.lock();
-        let wish = self.wish(&mut state);
-        let is_alone = wish.is_some_and(|wish| wish.waiting == 1 && !wish.is_acknowledged);
-        if is_alone && state.uris.remove(self.uri).is_some() && tells {
-            // Without it the others may be told of again.
-            state.version += 1;
-            self.listening.changed.notify_one();
-        }
-    }
+/// What has come of a wish for one of its callers.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Outcome {
+    /// The server reports changes of the resource.
+    Acknowledged,
+    /// The server has left the resource out of what it acknowledged.
+    LeftOut,
+    /// The caller waits no more, or the whole subscription has failed.
+    GivenUp,
 }
 
 impl Drop for Waiting<'_> {
+    /// With its last caller a wish goes that the server has acknowledged to none of them.
     fn drop(&mut self) {
-        if let Some(wish) = self.wish(&mut self.listening.lock()) {
-            wish.waiting = wish.waiting.saturating_sub(1);
+        let mut state = self.listening.lock();
+        // It may have been removed since, and entered anew.
+        let wish = state.uris.get_mut(self.uri);
+        let Some(wish) = wish.filter(|wish| wish.since <= self.version) else {
+            return;
+        };
+        wish.waiting = wish.waiting.saturating_sub(1);
+        wish.is_acknowledged |= self.outcome == Outcome::Acknowledged;
+        if wish.waiting > 0 || wish.is_acknowledged {
+            return;
+        }
+        state.uris.remove(self.uri);
+        if self.outcome != Outcome::LeftOut {
+            // The server may report changes of the others if it is asked for them alone, and of this one if it isn't.
+            state.version += 1;
+            drop(state);
+            self.listening.changed.notify_one();
         }
     }
 }
