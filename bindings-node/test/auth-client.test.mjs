@@ -107,30 +107,33 @@ async function world(t) {
   await new Promise((resolve) => http.listen(0, "127.0.0.1", resolve));
   issuer = `http://127.0.0.1:${String(http.address().port)}`;
 
-  const port = await freePort();
-  const resource = `http://127.0.0.1:${String(port)}/mcp`;
+  // Mounted, so that it listens before it has to know where.
+  const guarding = createServer();
+  await new Promise((resolve) => guarding.listen(0, "127.0.0.1", resolve));
+  const resource = `http://127.0.0.1:${String(guarding.address().port)}/mcp`;
   const server = new Server({ name: "guarded", version: "1" });
   server.tool("whoami", {}, (_, ctx) => ctx.auth.subject);
   server.tool("edit", { scopes: ["edit"] }, () => "edited");
-  await server.listen({ port, auth: { resource, issuers: [issuer], jwks, requiredScopes: ["use"] } });
+  const app = server.httpApp({ auth: { resource, issuers: [issuer], jwks, requiredScopes: ["use"] } });
+  guarding.on("request", (request, response) => {
+    if (request.url === app.wellKnown.path) {
+      app.metadata(request, response);
+    } else {
+      app.handler(request, response);
+    }
+  });
   t.after(async () => {
     await server.close();
-    http.close();
-    http.closeAllConnections();
+    for (const listening of [guarding, http]) {
+      listening.close();
+      listening.closeAllConnections();
+    }
   });
   const user = {
     redirectUri: REDIRECT,
     open: async (url) => (await fetch(url, { redirect: "manual" })).headers.get("location"),
   };
   return { resource, issuer, seen, user, token: (scope) => token(resource, scope), refreshTokens };
-}
-
-async function freePort() {
-  const server = createServer();
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address();
-  await new Promise((resolve) => server.close(resolve));
-  return port;
 }
 
 async function whoami(client) {
