@@ -12,12 +12,14 @@ import subprocess
 import sys
 import textwrap
 import threading
+import time
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from conftest import conversation
+from harness.process import free_port as free_port
 
 LEGACY = "2025-11-25"
 MODERN = "2026-07-28"
@@ -129,12 +131,6 @@ def process(source: str, *arguments: str, **environment: str) -> Iterator[Proces
             server.kill()
 
 
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return int(listener.getsockname()[1])
-
-
 def wait_for_port(port: int, server: Process) -> None:
     while True:
         try:
@@ -143,6 +139,7 @@ def wait_for_port(port: int, server: Process) -> None:
         except OSError:
             if server.process.poll() is not None:
                 raise AssertionError(f"the server ended: {server.wait()}\n{server.errors.decode()}") from None
+            time.sleep(0.01)
 
 
 def post(port: int, path: str, name: str, arguments: dict[str, Any], **headers: str) -> dict[str, Any]:

@@ -7,7 +7,9 @@ import random
 import signal
 import socket
 import subprocess
+import sys
 import time
+from collections import deque
 from pathlib import Path
 
 from .tap import HttpTap
@@ -17,17 +19,28 @@ class ServerFailed(Exception):
     """The server did not come up, or broke the contract while it ran."""
 
 
+# The last ports that were given out, each bound here so that nobody else is given it.
+_taken: deque[socket.socket] = deque(maxlen=64)
+
+
 def free_port() -> int:
-    """A port that was free a moment ago on loopback. It is below those that systems give to connections by themselves,
-    which could take it before the server does."""
+    """A free port on loopback, which on Linux nobody else is given for as long as it may be needed: it stays bound here,
+    which keeps no server from listening there. It is below those that systems give to connections by themselves."""
     while True:
         port = random.randrange(20_000, 32_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port
+        probe = socket.socket()
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            probe.close()
+            continue
+        if sys.platform.startswith("linux"):
+            # From now on others may bind it if they say the same, as listeners do, and this function does not.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            _taken.append(probe)
+        else:
+            probe.close()
+        return port
 
 
 class Server:
