@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createRequire } from "node:module";
 import { after, test } from "node:test";
+import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 
 import { Client, Server } from "mcpline";
@@ -165,7 +166,7 @@ for (const way of Object.keys(CONNECT)) {
   });
 }
 
-test("closing leaves no descriptor open, though the client is held", async () => {
+test("closing leaves no descriptor open, though the client is held", { timeout: 60_000 }, async (t) => {
   if (process.platform !== "linux") {
     return;
   }
@@ -183,7 +184,7 @@ test("closing leaves no descriptor open, though the client is held", async () =>
   }
   // Sockets are closed by tasks, and on both sides here.
   while (open() > before + 2) {
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    await sleep(10, undefined, { signal: t.signal });
   }
   assert.equal(held.length, 20);
 });

@@ -14,7 +14,7 @@ import textwrap
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,16 @@ async def logged(log: Any, told: str) -> None:
     """Waits until the core's thread has handed a warning with these words to `logging`, which `caplog` reads."""
     while told not in log.text:
         await asyncio.sleep(0.01)
+
+
+def settles(condition: Callable[[], bool]) -> bool:
+    """Waits until it is true of what ends by itself: the system lists threads that were joined a little longer."""
+    until = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > until:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def text(result: dict[str, Any]) -> str:

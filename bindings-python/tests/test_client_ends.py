@@ -6,14 +6,13 @@ import gc
 import os
 import signal
 import sys
-import time
 import weakref
 from typing import Any
 
 import peer
 import pytest
 from mcpline import Client, SyncClient
-from support import PATIENCE, process, run
+from support import process, run, settles
 from ways import PEER, Reach, http_port, reach
 
 __all__ = ["http_port", "reach"]
@@ -38,17 +37,16 @@ def reach(client, way, **options):
 
 def is_gone(pid: int) -> bool:
     """Whether a process ends, as it must."""
-    until = time.monotonic() + PATIENCE
-    while time.monotonic() < until:
+
+    def ended() -> bool:
         try:
             os.kill(pid, 0)
             with open(f"/proc/{pid}/stat") as stat:
-                if stat.read().rpartition(")")[2].split()[0] == "Z":
-                    return True
+                return stat.read().rpartition(")")[2].split()[0] == "Z"
         except (ProcessLookupError, FileNotFoundError):
             return True
-        time.sleep(0.01)
-    return False
+
+    return settles(ended)
 
 
 linux = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
@@ -299,8 +297,8 @@ def test_clients_that_come_and_go_leave_nothing_behind():
     run(main())
     sync()
     gc.collect()
-    before = descriptors(), threads()
+    open_before, running_before = descriptors(), threads()
     run(main())
     sync()
     gc.collect()
-    assert (descriptors(), threads()) <= before
+    assert settles(lambda: descriptors() <= open_before and threads() <= running_before)
