@@ -115,12 +115,12 @@ def test_what_one_call_used_is_gone_after_it(monkeypatch):
         async with server.test_client() as client:
             for name in ("tool", "waits", "fails", "sync_tool", "sync_fails"):
                 await client.call_tool(name)
-            # Whoever ran the last call lets go of it when it is asked for the next.
-            for name in ("tool", "sync_tool"):
-                await client.call_tool(name)
-            gc.collect()
-            alive = [reference for reference in made[:5] if reference() is not None]
-            assert not alive
+            # Whoever ran the last call lets go of it before the next. Another thread may run that, if the first one is
+            # slow to come back.
+            while any(reference() is not None for reference in made[:5]):
+                for name in ("tool", "sync_tool"):
+                    await client.call_tool(name)
+                gc.collect()
 
     run(main())
 
