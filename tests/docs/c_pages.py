@@ -18,7 +18,7 @@ from pathlib import Path
 from harness import environment
 
 FOLDER = environment.CACHE / "docs-c"
-TIMEOUT = 60
+TIMEOUT = 600
 # Handlers of examples needn't use all that they are given, nor pages all that they define.
 WARNINGS = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-Wno-unused-parameter", "-Wno-unused-function"]
 COMPILERS = {

@@ -18,7 +18,7 @@ from harness import environment
 HERE = Path(__file__).resolve().parent
 FOLDER = environment.CACHE / "docs"
 DIAGNOSTIC = re.compile(r"^([^\s(:]+)\.ts\(\d+,\d+\): ", re.MULTILINE)
-TIMEOUT = 60
+TIMEOUT = 600
 
 
 def problems(pages: dict[Path, list[tuple[str, str]]]) -> dict[Path, list[str]]:

@@ -6,10 +6,11 @@ import os
 import signal
 import subprocess
 import threading
+import time
 from typing import Any
 
-# A server that has not answered or ended by then hangs. Nothing is timed.
-PATIENCE = 30
+# A server that has written and read nothing for so long hangs. Nothing is timed.
+PATIENCE = 60
 
 
 class Child:
@@ -23,12 +24,13 @@ class Child:
         self.process = subprocess.Popen(
             self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.stderr, start_new_session=True
         )
-        self._watchdog = threading.Timer(PATIENCE, self.kill)
-        self._watchdog.start()
+        self._left = threading.Event()
+        self._moved = time.monotonic()
+        threading.Thread(target=self._watch, daemon=True).start()
         return self
 
     def __exit__(self, *_exception: object) -> None:
-        self._watchdog.cancel()
+        self._left.set()
         self.kill()
         for pipe in (self.process.stdin, self.process.stdout, self.process.stderr):
             if pipe:
@@ -44,13 +46,23 @@ class Child:
         except ProcessLookupError:
             pass
 
+    def _watch(self) -> None:
+        """Kills a server that hangs, so that who waits for it goes on."""
+        while not self._left.wait(max(0.0, self._moved + PATIENCE - time.monotonic())):
+            if time.monotonic() >= self._moved + PATIENCE:
+                self.kill()
+                return
+
     def raw(self, data: bytes) -> None:
         self.process.stdin.write(data)
         self.process.stdin.flush()
+        self._moved = time.monotonic()
 
     def line(self) -> bytes:
         """The server's next line; nothing when it closed its output, or was killed because it hung."""
-        return self.process.stdout.readline()
+        line = self.process.stdout.readline()
+        self._moved = time.monotonic()
+        return line
 
     def close_input(self) -> None:
         self.process.stdin.close()

@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 HANDSHAKE, MODERN, HTTP_SSE = "2025-11-25", "2026-07-28", "2024-11-05"
-PATIENCE = 30
+PATIENCE = 60
 """A server that has not answered or ended by then hangs. Nothing is timed."""
 
 

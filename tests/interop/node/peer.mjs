@@ -1,6 +1,6 @@
 // What the behaviours need besides the official client itself: the client's answers, a record, and waiting.
 
-const WAIT = 15_000; // After this something that should have arrived counts as missing; no test depends on it.
+const WAIT = 60_000; // After this something that should have arrived counts as missing; no test depends on it.
 
 /** The client's side of the conversation: how it answers questions, and a record of all it was told. */
 export class Callbacks {

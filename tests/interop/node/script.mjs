@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { BEHAVIOURS, ENDINGS } from './behaviours.mjs';
 import { Callbacks } from './peer.mjs';
 
-const PER_BEHAVIOUR = 60_000; // After this a behaviour counts as hung.
+const PER_BEHAVIOUR = 180_000; // After this a behaviour counts as hung.
 
 /** Splits a command as a shell would, for words, quotes and backslashes. */
 function words(command) {

@@ -10,7 +10,7 @@ from typing import Any, Awaitable, Callable
 
 import anyio
 
-WAIT = 15.0
+WAIT = 60.0
 """Seconds after which something that should have arrived counts as missing. No test depends on its value."""
 
 

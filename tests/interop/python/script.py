@@ -14,7 +14,7 @@ import anyio
 from behaviours import BEHAVIOURS, ENDINGS
 from peer import Callbacks, Peer
 
-PER_BEHAVIOUR = 60.0
+PER_BEHAVIOUR = 180.0
 """Seconds after which a behaviour counts as hung."""
 
 Connect = Callable[[argparse.Namespace, Callbacks], AbstractAsyncContextManager[Peer]]
