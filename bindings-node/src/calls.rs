@@ -293,5 +293,5 @@ pub(crate) fn checked(json: String) -> Result<Raw> {
 
 /// The method of a question by its name.
 pub(crate) fn ask_method(name: &str) -> Result<AskMethod> {
-    AskMethod::parse(name).ok_or_else(|| Failure::misuse(format!("{name} is no question")).into())
+    AskMethod::parse(name).map_err(|error| Failure::misuse(error.to_string()).into())
 }

@@ -7,7 +7,7 @@ use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
 use mcpline::protocol::wire::Raw;
 use mcpline::server::{
-    Completer, PromptOptions, RequestOptions, ResourceOptions, SessionEvent, ToolOptions,
+    Completer, MethodOptions, PromptOptions, ResourceOptions, SessionEvent, ToolOptions,
 };
 use mcpline::transport::http::HttpOptions;
 use mcpline::{Handler, transport};
@@ -163,7 +163,7 @@ impl Server {
         plan: u32,
         scopes: Option<Vec<String>>,
     ) -> Result<()> {
-        let mut options = RequestOptions::default().with_scopes(scopes.unwrap_or_default());
+        let mut options = MethodOptions::default().with_scopes(scopes.unwrap_or_default());
         if let Some(schema) = params_schema {
             options = options.with_params_schema(read("the schema of the parameters", &schema)?);
         }

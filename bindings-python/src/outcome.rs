@@ -103,7 +103,7 @@ impl Planned {
         uri: impl FnOnce() -> String,
         value: &Bound<'_, PyAny>,
     ) -> PyResult<Reply> {
-        if self.kind == Kind::Event {
+        if matches!(self.kind, Kind::Event | Kind::Notification) {
             // Nobody waits for what it returns.
             return Ok(Reply::Tool(ToolReply::default()));
         }
@@ -134,7 +134,7 @@ impl Planned {
             return Ok(Reply::InputRequired(questions.get().questions.clone()));
         }
         match self.kind {
-            Kind::Tool | Kind::Event => tool_reply(&converted),
+            Kind::Tool | Kind::Event | Kind::Notification => tool_reply(&converted),
             Kind::Resource => Ok(Reply::Resource(ResourceReply {
                 contents: trusted(converted.cast::<PyBytes>()?),
                 cache: None,
@@ -225,7 +225,7 @@ pub(crate) fn checked(py: Python<'_>, json: Vec<u8>) -> PyResult<Raw> {
 
 /// The method of a question by its name.
 pub(crate) fn ask_method(py: Python<'_>, name: &str) -> PyResult<AskMethod> {
-    AskMethod::parse(name).ok_or_else(|| errors::misuse(py, format!("{name} is no question")))
+    AskMethod::parse(name).map_err(|error| errors::misuse(py, error.to_string()))
 }
 
 /// Ends a call that was cancelled before its handler began: nobody waits for it any more.

@@ -7,7 +7,7 @@ use mcpline::foreign::options::{self, ServerOptions};
 use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
 use mcpline::server::{
-    Completer, PromptOptions, RequestOptions, ResourceOptions, SessionEvent, ToolOptions,
+    Completer, MethodOptions, PromptOptions, ResourceOptions, SessionEvent, ToolOptions,
 };
 use mcpline::transport::{self, Stop};
 use mcpline::{Call as CoreCall, Handler};
@@ -243,10 +243,7 @@ impl Server {
         plan: &Plan,
         scopes: Vec<String>,
     ) -> PyResult<()> {
-        let schema = read(py, "the schema of the parameters", params_schema)?;
-        let options = RequestOptions::default()
-            .with_params_schema(schema)
-            .with_scopes(scopes);
+        let options = method_options(py, params_schema, scopes)?;
         let handler = self.handler(plan);
         py.detach(|| self.core.add_request_handler(method, options, handler))
             .map_err(|error| errors::core(py, &error))?;
@@ -257,6 +254,29 @@ impl Server {
     fn remove_request_handler(&self, py: Python<'_>, method: &str) -> bool {
         let removed = py.detach(|| self.core.remove_request_handler(method));
         self.forget(&[Kind::Request], method);
+        removed
+    }
+
+    /// Handles notifications of a method that no revision defines. `params_schema` is a JSON Schema of their parameters.
+    fn add_notification_handler(
+        &self,
+        py: Python<'_>,
+        method: &str,
+        params_schema: &[u8],
+        plan: &Plan,
+        scopes: Vec<String>,
+    ) -> PyResult<()> {
+        let options = method_options(py, params_schema, scopes)?;
+        let handler = self.handler(plan);
+        py.detach(|| self.core.add_notification_handler(method, options, handler))
+            .map_err(|error| errors::core(py, &error))?;
+        self.keep(plan, method);
+        Ok(())
+    }
+
+    fn remove_notification_handler(&self, py: Python<'_>, method: &str) -> bool {
+        let removed = py.detach(|| self.core.remove_notification_handler(method));
+        self.forget(&[Kind::Notification], method);
         removed
     }
 
@@ -388,6 +408,17 @@ impl Server {
         stops.push(stop.clone());
         stop
     }
+}
+
+/// The options of a custom method.
+fn method_options(
+    py: Python<'_>,
+    params_schema: &[u8],
+    scopes: Vec<String>,
+) -> PyResult<MethodOptions> {
+    let schema = read(py, "the schema of the parameters", params_schema)?;
+    let options = MethodOptions::default().with_params_schema(schema);
+    Ok(options.with_scopes(scopes))
 }
 
 /// Reads JSON that the package's Python half has written.

@@ -126,7 +126,8 @@ impl Driver {
                         "roots/list"
                     } else {
                         "elicitation/create"
-                    },
+                    }
+                    .into(),
                     params: None,
                     related,
                     timeouts,

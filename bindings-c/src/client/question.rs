@@ -74,7 +74,7 @@ pub(crate) type Fit = fn(&Raw, Raw) -> Result<Raw, String>;
 
 impl Answerers {
     /// Who answers questions of this method, for the core.
-    pub(super) fn answerer(&self, method: &'static str) -> Answerer {
+    pub(super) fn answerer(&self, method: &str) -> Answerer {
         let is_own = method.starts_with("auth/");
         let asked = match method {
             "elicitation/create" => &self.elicit,
@@ -84,9 +84,9 @@ impl Answerers {
             _ if is_own => &self.authorize,
             _ => &self.list_roots,
         };
-        let asked = asked.clone();
+        let (asked, method) = (asked.clone(), method.to_owned());
         Arc::new(move |params| match &asked {
-            Some(asked) if is_own => asked.answer(Some(named(method, params))),
+            Some(asked) if is_own => asked.answer(Some(named(&method, params))),
             Some(asked) => asked.answer(params),
             None => Box::pin(async { Err(gone()) }),
         })

@@ -72,16 +72,16 @@ impl Answer {
 }
 
 /// Has the handlers in Python answer questions of this method.
-pub(super) fn answerer(outlet: &Arc<Outlet>, host: &Arc<Host>, method: &'static str) -> Answerer {
+pub(super) fn answerer(outlet: &Arc<Outlet>, host: &Arc<Host>, method: &str) -> Answerer {
     static NUMBER: AtomicU64 = AtomicU64::new(1);
-    let (outlet, host) = (outlet.clone(), host.clone());
+    let (outlet, host, method) = (outlet.clone(), host.clone(), Arc::<str>::from(method));
     Arc::new(move |params| {
         let (sender, receiver) = oneshot::channel();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         outlet.post(Event::Question {
             host: host.clone(),
             number,
-            method,
+            method: method.clone(),
             params,
             answer: Answer {
                 sender: Mutex::new(Some(sender)),

@@ -30,7 +30,7 @@ pub(super) enum Event {
     Question {
         host: Arc<Host>,
         number: u64,
-        method: &'static str,
+        method: Arc<str>,
         params: Option<Raw>,
         answer: Answer,
     },
@@ -248,7 +248,7 @@ fn happen(py: Python<'_>, event: Event) -> PyResult<()> {
                 return Ok(());
             };
             let params = params.map(|params| PyBytes::new(py, params.as_bytes()));
-            let arguments = (number, method, params, answer);
+            let arguments = (number, &*method, params, answer);
             host.call_method1(intern!(py, "ask"), arguments).map(drop)
         }
         Event::Withdrawn { host, number } => match host.get(py)? {

@@ -263,7 +263,7 @@ fn a_name_of_a_tool_that_clients_may_refuse_is_warned_of() {
 fn asking(method: AskMethod, params: &Value) -> Server {
     let params = raw(params);
     Server::new("authors", "1").tool("ask", "Asks", move |_: Nothing, ctx: Context| {
-        let ask = Ask::new(method, Some(params.clone()));
+        let ask = Ask::new(method.clone(), Some(params.clone()));
         async move {
             match ctx.ask(ask).await {
                 Ok(answer) => answer.to_string(),
@@ -357,7 +357,7 @@ async fn a_question_that_no_client_could_answer_fails_where_it_is_asked() {
             "messages[0]",
         ),
     ] {
-        let server = asking(method, &params);
+        let server = asking(method.clone(), &params);
         for revision in ["2025-11-25", "2026-07-28"] {
             let result = asked(&server, revision, &everything()).await;
             let expected = format!("invalid: {}: {place}", method.as_str());

@@ -11,7 +11,7 @@ use mcpline::protocol::vocabulary::{
     ElicitAction, ElicitParams, ElicitResult, FieldSchema, FormSchema,
 };
 use mcpline::protocol::{ErrorCode, Raw};
-use mcpline::server::RequestOptions as ServerRequestOptions;
+use mcpline::server::MethodOptions;
 use mcpline::{Context, HandlerError, Revision, RpcError, Server};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -153,6 +153,72 @@ async fn handlers_of_custom_requests_ask_the_client() {
     }
 }
 
+/// A server whose handler of `acme/choose` has the client pick.
+fn choosing() -> Server {
+    Server::new("acme", "1").on_request("acme/choose", |params: Value, ctx: Context| async move {
+        let method = params["method"].as_str().unwrap_or("acme/pick").to_owned();
+        let from = Raw::from_serialize(&json!({"from": [1, 2, 3]})).expect("JSON");
+        let picked = ctx.request(&method, Some(&from)).await?;
+        Ok::<_, HandlerError>(json!({"picked": as_json(&picked)["picked"]}))
+    })
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Pick {
+    from: Vec<i64>,
+}
+
+#[runtimes::test]
+async fn clients_serve_custom_requests_on_every_revision_and_transport() {
+    for revision in Revision::ALL {
+        for way in ways::ways(&choosing(), *revision).await {
+            let place = format!("{revision}, {}", way.name);
+            let client = host(*revision)
+                .on_request("acme/pick", |pick: Pick| async move {
+                    Ok(json!({"picked": pick.from.last()}))
+                })
+                .on_request("acme/text", |_: Pick| async { Ok("no object") })
+                .on_request("acme/refuse", |_: Pick| async {
+                    Err::<Value, _>(RpcError::new(ErrorCode(-7), "not now"))
+                });
+            let client = client.connect((way.address)()).await.expect(&place);
+            let plain = RequestOptions::new();
+            let answer = client.request("acme/choose", None, &plain).await;
+            assert_eq!(as_json(&answer.expect(&place))["picked"], 3, "{place}");
+            for (method, named) in [
+                ("acme/none", "-32601"),
+                ("acme/text", "must be an object"),
+                ("acme/refuse", "not now"),
+                ("tools/call", "acme/choose failed"),
+            ] {
+                let params = raw(&json!({"method": method}));
+                let error = client.request("acme/choose", Some(&params), &plain).await;
+                let error = error.expect_err(&place).to_string();
+                assert!(error.contains(named), "{place}: {method}: {error}");
+            }
+            client.close().await;
+        }
+    }
+}
+
+#[runtimes::test]
+async fn a_client_with_a_handler_of_what_the_protocol_defines_does_not_connect() {
+    for (methods, named) in [
+        (vec!["tools/call"], "protocol defines it"),
+        (vec!["notifications/acme"], "notifications"),
+        (vec!["rpc.a"], "JSON-RPC"),
+        (vec!["acme/a", "acme/a"], "has one already"),
+    ] {
+        let register = |client: ClientBuilder, method: &&str| {
+            client.on_request(method, |_: Value| async { Ok(json!({})) })
+        };
+        let client = methods.iter().fold(host(Revision::V2025_11_25), register);
+        let error = client.connect(&choosing()).await.expect_err(named);
+        assert!(matches!(&error, ClientError::Misuse(reason) if reason.contains(named)));
+    }
+}
+
 #[runtimes::test]
 async fn results_of_custom_requests_carry_what_their_revision_demands() {
     let server = Server::new("acme", "1")
@@ -288,7 +354,7 @@ fn what_the_protocol_defines_has_no_handler_of_an_author() {
         Arc::new(Never)
     };
     let server = Server::new("acme", "1");
-    let add = |method: &str, options: ServerRequestOptions| {
+    let add = |method: &str, options: MethodOptions| {
         server.add_request_handler(method, options, handler())
     };
     for (method, named) in [
@@ -303,14 +369,14 @@ fn what_the_protocol_defines_has_no_handler_of_an_author() {
         ("notifications/acme", "notifications"),
         ("rpc.discover", "JSON-RPC"),
     ] {
-        let error = add(method, ServerRequestOptions::default()).expect_err(method);
+        let error = add(method, MethodOptions::default()).expect_err(method);
         assert!(error.to_string().contains(named), "{method}: {error}");
     }
-    add("acme/a", ServerRequestOptions::default()).expect("free");
-    let error = add("acme/a", ServerRequestOptions::default()).expect_err("taken");
+    add("acme/a", MethodOptions::default()).expect("free");
+    let error = add("acme/a", MethodOptions::default()).expect_err("taken");
     assert!(error.to_string().contains("handler already"), "{error}");
-    let broken = ServerRequestOptions::default().with_params_schema(json!({"type": 7}));
+    let broken = MethodOptions::default().with_params_schema(json!({"type": 7}));
     assert!(add("acme/b", broken).is_err());
-    let scope = ServerRequestOptions::default().with_scopes(["a b\"c"]);
+    let scope = MethodOptions::default().with_scopes(["a b\"c"]);
     assert!(add("acme/c", scope).is_err());
 }

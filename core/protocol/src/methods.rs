@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use crate::limits::MAX_METHOD;
 use crate::revision::{Features, Revision};
 use crate::vocabulary::ServerCapabilities;
 
@@ -137,6 +138,40 @@ pub struct MethodSpec {
     pub concerns_request: bool,
     /// The methods whose kept results are out of date once a client receives it.
     pub invalidates: &'static [Method],
+}
+
+/// Checks the name of a custom request or notification: a method that no revision defines, which an author serves or sends.
+///
+/// # Errors
+///
+/// Why it can't be one, for an error message that names the method.
+pub fn check_custom_method(method: &str) -> Result<(), &'static str> {
+    if method.is_empty() || method.len() > MAX_METHOD {
+        return Err("a name has 1 to 1024 bytes");
+    }
+    // The header `Mcp-Method` repeats it (2026-07-28, `basic/transports`, standard headers).
+    if !method.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err("a name is visible ASCII without spaces");
+    }
+    if method.starts_with("rpc.") {
+        return Err("JSON-RPC reserves names that begin with `rpc.`");
+    }
+    match Method::parse(method).spec() {
+        None => Ok(()),
+        Some(_) => Err("the protocol defines it"),
+    }
+}
+
+/// Checks the name of a custom request, as [`check_custom_method`] does.
+///
+/// # Errors
+///
+/// Why it can't be one.
+pub fn check_custom_request(method: &str) -> Result<(), &'static str> {
+    match method.starts_with("notifications/") {
+        true => Err("names that begin with `notifications/` are those of notifications"),
+        false => check_custom_method(method),
+    }
 }
 
 impl MethodSpec {

@@ -53,6 +53,7 @@ fn profile() -> ServerProfile {
         discover_cache: CacheHints::new(0, CacheScope::Private),
         revisions: Revision::ALL.to_vec(),
         requests: std::collections::BTreeSet::new(),
+        notifications: std::collections::BTreeSet::new(),
     }
 }
 
@@ -171,7 +172,7 @@ impl Rig {
                     self.answers.push((ask, Err(AskError::Cancelled)));
                 }
             }
-            Received::RootsChanged | Received::Notification(_) | Received::Ignored(_) => {}
+            Received::RootsChanged | Received::Notification { .. } | Received::Ignored(_) => {}
         }
     }
 
@@ -525,7 +526,7 @@ fn a_question_has_an_id_of_its_own_and_keeps_its_metadata_beside_the_token() {
             let related = Some(rig.last());
             let params = json!({"messages": [], "maxTokens": 1, "_meta": {"trace": "t"}});
             let request = AskRequest {
-                method: "sampling/createMessage",
+                method: "sampling/createMessage".into(),
                 params: Some(Raw::from_serialize(&params).expect("JSON")),
                 related,
                 timeouts: AskTimeouts {
@@ -721,7 +722,7 @@ fn ask(rig: &mut Rig, method: &'static str) -> Result<Option<Value>, AskError> {
     let params =
         (method == "elicitation/create").then(|| Raw::from_serialize(&form).expect("JSON"));
     let request = AskRequest {
-        method,
+        method: method.into(),
         params,
         related,
         timeouts: AskTimeouts {

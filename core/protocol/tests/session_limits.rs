@@ -22,6 +22,7 @@ fn profile() -> ServerProfile {
             .with_tools(ListCapability::default()),
         revisions: Revision::ALL.to_vec(),
         requests: std::collections::BTreeSet::new(),
+        notifications: std::collections::BTreeSet::new(),
         ..ServerProfile::default()
     }
 }
@@ -116,7 +117,7 @@ fn keeps_no_requests_to_a_client_that_never_completes_the_handshake() {
             panic!("not admitted");
         };
         let ask = AskRequest {
-            method: "elicitation/create",
+            method: "elicitation/create".into(),
             params: None,
             related: Some(admitted.key),
             timeouts: AskTimeouts {

@@ -12,6 +12,8 @@ use mcpline_protocol::vocabulary::{
     SamplingCapability,
 };
 use mcpline_protocol::wire::Notification;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::Client;
 use super::address::Address;
@@ -133,6 +135,27 @@ impl ClientBuilder {
         self
     }
 
+    /// Serves requests of a method that no revision of the protocol defines with a typed closure, on every revision. The
+    /// closure is given the parameters without `_meta`; the result must serialize to a JSON object. Nothing is declared for it: declare the extension that has the method with
+    /// [`ClientBuilder::capabilities`].
+    #[must_use]
+    pub fn on_request<P, R, F, Fut>(self, method: &str, handler: F) -> Self
+    where
+        P: DeserializeOwned + Send + 'static,
+        R: Serialize + Send + 'static,
+        F: Fn(P) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
+    {
+        self.request_with(method, handlers::typed(handler))
+    }
+
+    /// The same with the raw parameters, for bindings.
+    #[must_use]
+    pub fn request_with(mut self, method: &str, answerer: Answerer) -> Self {
+        self.handlers.serve_request(method, answerer);
+        self
+    }
+
     /// Asks the host about each tool call before anything of it is sent: for the user's consent (`server/tools`, security
     /// considerations). `Err` refuses the call with a reason, which its caller gets as
     /// [`ClientError::ToolCallRefused`]; so does a panic. The call's timeouts begin when it is sent.
@@ -207,7 +230,9 @@ impl ClientBuilder {
     /// # Errors
     ///
     /// [`ClientError`]: the server can't be reached, or speaks nothing that the client may speak; an extension's
-    /// identifier has no prefix; `ping_interval` or `ping_timeout` is zero.
+    /// identifier has no prefix; `ping_interval` or `ping_timeout` is zero; a custom request can't have a handler because the
+    /// protocol defines its method, its name begins with `notifications/` or `rpc.` or is not 1 to 1024 bytes of visible
+    /// ASCII, or it has one already.
     ///
     /// # Panics
     ///
@@ -221,6 +246,9 @@ impl ClientBuilder {
             return Err(ClientError::Misuse(format!(
                 "an extension is named as com.example/search is, not {unusable:?}"
             )));
+        }
+        if let Some(reason) = &self.handlers.unusable_request {
+            return Err(ClientError::Misuse(reason.clone()));
         }
         for (name, time) in [
             ("ping_interval", self.settings.ping_interval),

@@ -3,6 +3,7 @@
 //! The same handler answers a request of a handshake-era server and a question in a result of 2026-07-28; it doesn't
 //! see the difference.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,8 +12,9 @@ use std::sync::atomic::AtomicBool;
 use mcpline_protocol::checks;
 use mcpline_protocol::client::{check_content, check_question, fit_answer};
 use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
+use mcpline_protocol::methods::check_custom_request;
 use mcpline_protocol::vocabulary::{ClientCapabilities, ListRootsResult, LogMessage, Root};
-use mcpline_protocol::wire::{Method, Notification, Raw};
+use mcpline_protocol::wire::{Kind, Method, Notification, Raw};
 use mcpline_protocol::{ErrorCode, Printable, Revision, RpcError, adapt, fitted_roots};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,6 +26,7 @@ use super::alive::Tasks;
 use super::decoding::decode_elsewhere;
 use super::error::ClientError;
 use super::tool_calls::ToolCallHooks;
+use super::without_meta;
 
 /// An answer on its way. Dropped when the server withdraws the question or the caller gives the request up.
 pub type Answer = Pin<Box<dyn Future<Output = Result<Raw, RpcError>> + Send>>;
@@ -41,6 +44,10 @@ pub struct Handlers {
     pub(super) sample: Option<Answerer>,
     pub(super) elicit: Option<Answerer>,
     pub(super) list_roots: Option<Answerer>,
+    /// Custom requests, by method.
+    pub(super) requests: BTreeMap<Box<str>, Answerer>,
+    /// Why a custom request can't be served as it was registered.
+    pub(super) unusable_request: Option<String>,
     pub(super) tool_calls: ToolCallHooks,
     pub(super) listeners: Vec<Listener>,
     /// For whom answers are computed.
@@ -63,15 +70,40 @@ impl Handlers {
         }
     }
 
+    /// Registers the handler of a custom request.
+    pub(super) fn serve_request(&mut self, method: &str, answerer: Answerer) {
+        let outcome = match check_custom_request(method) {
+            Ok(()) if self.requests.contains_key(method) => Err("it has one already"),
+            checked => checked,
+        };
+        match outcome {
+            Ok(()) => {
+                self.requests.insert(method.into(), answerer);
+            }
+            Err(reason) => {
+                self.unusable_request.get_or_insert_with(|| {
+                    format!("method {method:?} can't have a handler: {reason}")
+                });
+            }
+        }
+    }
+
     /// Answers one question. A panic of a handler is an internal error.
     pub(super) fn answer(&self, method: &str, params: Option<Raw>) -> Answer {
+        let mut params = params;
         let answerer = match method {
-            "sampling/createMessage" => &self.sample,
-            "elicitation/create" => &self.elicit,
-            "roots/list" => &self.list_roots,
-            _ => &None,
+            "sampling/createMessage" => self.sample.as_ref(),
+            "elicitation/create" => self.elicit.as_ref(),
+            "roots/list" => self.list_roots.as_ref(),
+            custom => {
+                params = params.map(|params| match params.member("_meta") {
+                    Some(_) => without_meta(&params),
+                    None => params,
+                });
+                self.requests.get(custom)
+            }
         };
-        let Some(answerer) = answerer.clone() else {
+        let Some(answerer) = answerer.cloned() else {
             let error = RpcError::method_not_found(method);
             return Box::pin(async move { Err(error) });
         };
@@ -88,6 +120,9 @@ impl Handlers {
             let checked = computed(peer, check).await?;
             checked.map_err(|error| refused(&method, error))?;
             let answer = asked(answerer, params.clone(), alive).await?;
+            if answer.kind() != Kind::Object {
+                return Err(invalid(&method, "must be an object"));
+            }
             match answer.member("_meta").map(|given| checks::meta(&given)) {
                 None | Some(Ok(None)) => {}
                 Some(Ok(Some(warning))) => tracing::warn!("the answer of the host: {warning}"),
@@ -108,16 +143,20 @@ impl Handlers {
             let fit = move |interrupt: Option<&AtomicBool>| {
                 fit_answer(&asked_for, params.as_ref(), &answer, interrupt)
             };
-            computed(peer, fit).await?.map_err(|reason| {
-                let reason = format!("the answer of the host is invalid: {reason}");
-                tracing::warn!(
-                    "the answer to {method} was not sent: {}",
-                    Printable(&reason)
-                );
-                RpcError::internal_error(reason)
-            })
+            let fitted = computed(peer, fit).await?;
+            fitted.map_err(|reason| invalid(&method, &reason))
         })
     }
+}
+
+/// Says in the log why an answer is not sent.
+fn invalid(method: &str, reason: &str) -> RpcError {
+    let reason = format!("the answer of the host is invalid: {reason}");
+    tracing::warn!(
+        "the answer to {method} was not sent: {}",
+        Printable(&reason)
+    );
+    RpcError::internal_error(reason)
 }
 
 /// Says in the log why the host was not asked.

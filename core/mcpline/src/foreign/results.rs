@@ -94,8 +94,7 @@ pub fn questions(json: &[u8]) -> Result<Reply, Error> {
         let params = params.as_ref().map(Raw::from_serialize).transpose();
         Ok(InputRequest {
             key,
-            method: AskMethod::parse(&method)
-                .ok_or_else(|| Error::misuse(format!("{method} is no question")))?,
+            method: AskMethod::parse(&method)?,
             params: params.map_err(|error| Error::misuse(error.to_string()))?,
         })
     });

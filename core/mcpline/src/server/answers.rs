@@ -5,7 +5,7 @@ use mcpline_protocol::schema::{Budget, CompiledSchema};
 use mcpline_protocol::wire::{Kind, Raw};
 use serde_json::Value;
 
-use super::reply::AskMethod;
+use super::asking::AskMethod;
 
 /// Checks an answer against its question: its shape, and the content of an accepted elicitation against
 /// the schema that was sent along, as far as [`MAX_ANSWER_STEPS`] suffice.
@@ -13,7 +13,7 @@ use super::reply::AskMethod;
 /// # Errors
 ///
 /// What is wrong, in words.
-pub(super) fn check(method: AskMethod, params: Option<&Raw>, answer: &Raw) -> Result<(), String> {
+pub(super) fn check(method: &AskMethod, params: Option<&Raw>, answer: &Raw) -> Result<(), String> {
     check_within(method, params, answer, &mut budget())
 }
 
@@ -28,13 +28,13 @@ pub(super) fn budget() -> Budget<'static> {
 ///
 /// What is wrong, in words.
 pub(super) fn check_within(
-    method: AskMethod,
+    method: &AskMethod,
     params: Option<&Raw>,
     answer: &Raw,
     budget: &mut Budget<'_>,
 ) -> Result<(), String> {
     check_shape(method, answer)?;
-    if method != AskMethod::Elicit || action(answer).as_deref() != Some("accept") {
+    if *method != AskMethod::Elicit || action(answer).as_deref() != Some("accept") {
         return Ok(());
     }
     let Some(schema) = params.and_then(|params| params.member("requestedSchema")) else {
@@ -54,7 +54,7 @@ pub(super) fn check_within(
 /// # Errors
 ///
 /// What is wrong, in words.
-pub(super) fn check_shape(method: AskMethod, answer: &Raw) -> Result<(), String> {
+pub(super) fn check_shape(method: &AskMethod, answer: &Raw) -> Result<(), String> {
     if answer.kind() != Kind::Object {
         return Err("must be an object".into());
     }
@@ -85,6 +85,7 @@ pub(super) fn check_shape(method: AskMethod, answer: &Raw) -> Result<(), String>
             }
         }
         AskMethod::ListRoots => member("roots", Kind::Array),
+        AskMethod::Custom(_) => Ok(()),
     }
 }
 

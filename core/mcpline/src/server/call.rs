@@ -18,7 +18,7 @@ use super::Inner;
 use super::asking::Book;
 use super::connection::Connection;
 use super::context::Context;
-use super::custom::RequestEntry;
+use super::custom::MethodEntry;
 use super::events::SessionEvent;
 use super::registry::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
 use super::reply::{HandlerError, Reply};
@@ -39,7 +39,8 @@ pub(crate) enum Target {
     Template(Arc<TemplateEntry>),
     Prompt(Arc<PromptEntry>),
     Completion,
-    Request(Arc<RequestEntry>),
+    Request(Arc<MethodEntry>),
+    Notification(Arc<MethodEntry>),
     Event(SessionEvent),
 }
 
@@ -57,6 +58,8 @@ pub enum CallKind {
     Completion,
     /// A custom request, of a method that no revision defines.
     Request,
+    /// A custom notification, of a method that no revision defines. Whatever ends the call is ignored.
+    Notification,
     /// What a client tells of its session ([`SessionEvent`]), outside of any request. Whatever ends the call is ignored.
     Event,
 }
@@ -125,15 +128,15 @@ impl Call {
         self.state().kind()
     }
 
-    /// The name of the tool or prompt, the URI of the resource, `""` for a completion, or the method of a custom request or
-    /// an event.
+    /// The name of the tool or prompt, the URI of the resource, `""` for a completion, or the method of a custom request, a
+    /// custom notification or an event.
     pub fn name(&self) -> String {
         self.state().name()
     }
 
     /// The arguments: a JSON object. For a resource template, its variables; for a completion, the whole
-    /// of `ref`, `argument` and `context`; for a custom request, its parameters without `_meta` and what a
-    /// retry adds.
+    /// of `ref`, `argument` and `context`; for a custom request or notification, its parameters without `_meta`
+    /// and what a retry adds.
     pub fn arguments(&self) -> &Raw {
         &self.state().arguments
     }
@@ -245,6 +248,7 @@ impl CallState {
             Target::Prompt(_) => CallKind::Prompt,
             Target::Completion => CallKind::Completion,
             Target::Request(_) => CallKind::Request,
+            Target::Notification(_) => CallKind::Notification,
             Target::Event(_) => CallKind::Event,
         }
     }
@@ -261,9 +265,14 @@ impl CallState {
                 .map(std::borrow::Cow::into_owned)
                 .unwrap_or_default(),
             Target::Completion => String::new(),
-            Target::Request(entry) => entry.method.to_string(),
+            Target::Request(entry) | Target::Notification(entry) => entry.method.to_string(),
             Target::Event(event) => event.method().as_str().to_owned(),
         }
+    }
+
+    /// Whether the call is for no request: what its client tells.
+    pub(super) fn is_outside_request(&self) -> bool {
+        matches!(self.target, Target::Event(_) | Target::Notification(_))
     }
 
     /// Starts the handler.
@@ -274,7 +283,7 @@ impl CallState {
             Target::Resource(entry) => entry.handler.clone(),
             Target::Template(entry) => entry.handler.clone(),
             Target::Prompt(entry) => entry.handler.clone(),
-            Target::Request(entry) => entry.handler.clone(),
+            Target::Request(entry) | Target::Notification(entry) => entry.handler.clone(),
             Target::Completion => match self.server.completion_handler(&self.arguments) {
                 Some(handler) => handler,
                 None => {
@@ -398,8 +407,10 @@ impl CallState {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clear();
-        if let Target::Event(event) = self.target {
-            return super::events::ended(self, event, &outcome);
+        match self.target {
+            Target::Event(event) => return super::events::ended(self, event, &outcome),
+            Target::Notification(_) => return super::events::handled(self, &outcome),
+            _ => {}
         }
         let current = self.lock_seat();
         if current.key.is_none() {
@@ -422,6 +433,7 @@ impl Clone for Target {
             Self::Prompt(entry) => Self::Prompt(entry.clone()),
             Self::Completion => Self::Completion,
             Self::Request(entry) => Self::Request(entry.clone()),
+            Self::Notification(entry) => Self::Notification(entry.clone()),
             Self::Event(event) => Self::Event(*event),
         }
     }

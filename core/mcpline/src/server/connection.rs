@@ -254,6 +254,10 @@ impl Connection {
         let error = RpcError::from(exceeded);
         let receive = |message, in_batch| match message {
             Message::Request(request) => refuse(&**lane, &request.id, &error),
+            Message::Notification(custom) if custom.method.spec().is_none() => {
+                let method = custom.method.as_str();
+                tracing::warn!(method, %error, "a notification was dropped");
+            }
             message => self.receive_one(message, in_batch, lane, None),
         };
         match incoming {
@@ -538,11 +542,8 @@ impl Connection {
             Received::RootsChanged => {
                 events::happened(self, SessionEvent::RootsListChanged, http);
             }
-            Received::Notification(notification) => {
-                tracing::debug!(
-                    method = notification.method.as_str(),
-                    "nobody's notification"
-                );
+            Received::Notification { notification, peer } => {
+                events::notified(self, notification, peer, http);
             }
             Received::Ignored(why) => tracing::trace!(why, "a message was ignored"),
         }
@@ -714,10 +715,22 @@ impl Connection {
         }
     }
 
-    /// Whether nothing is in flight, and every answer has been written.
+    /// Whether nothing is in flight, every answer has been written and every custom notification handled.
     pub(crate) fn is_idle(&self) -> bool {
         // In this order: an answer is counted before its request leaves the session.
-        self.lock_session().in_flight() == 0 && self.answering.load(Ordering::Acquire) == 0
+        self.lock_session().in_flight() == 0
+            && self.answering.load(Ordering::Acquire) == 0
+            && self.events.are_handled()
+    }
+
+    /// Whether every custom notification has been handled.
+    pub(crate) fn has_handled_notifications(&self) -> bool {
+        self.events.are_handled()
+    }
+
+    /// Holds `held` until every custom notification has been handled.
+    pub(crate) fn hold_until_handled(&self, held: impl std::any::Any + Send) {
+        self.events.hold_until_handled(held);
     }
 
     /// Keeps the connection from being idle while the answer to a request is written that has left the session.

@@ -15,7 +15,7 @@ use crate::lane::{self, Lane};
 use crate::quota::ClientQuota;
 
 use super::asking::{self, Ask};
-use super::call::{CallKind, CallState};
+use super::call::CallState;
 use super::connection::{Connection, SessionGuard};
 use super::custom;
 use super::permission;
@@ -63,7 +63,7 @@ impl Context {
     pub fn log(&self, level: LoggingLevel, logger: Option<&str>, data: &Raw) {
         let (connection, lane, key) = {
             let seat = self.call.lock_seat();
-            if seat.key.is_none() && self.call.kind() != CallKind::Event {
+            if seat.key.is_none() && !self.call.is_outside_request() {
                 return;
             }
             (seat.connection.clone(), seat.lane.clone(), seat.key)
@@ -75,7 +75,8 @@ impl Context {
 
     /// Sends a notification that no revision defines, on the stream of the call.
     ///
-    /// Does nothing once the request has ended or was cancelled, or while it is suspended. While too much waits to be read
+    /// In a handshake-era session, the handlers of events and of custom notifications send it on the session's own stream.
+    /// Does nothing once the request has ended or was cancelled, while it is suspended, or where there is none. While too much waits to be read
     /// by the client, half of `kept_events` or `kept_bytes` on a resumable stream, notifications are dropped.
     ///
     /// # Errors
@@ -86,7 +87,9 @@ impl Context {
         custom::check_notification(method, params)?;
         let (connection, lane, key) = {
             let seat = self.call.lock_seat();
-            if seat.key.is_none() && self.call.kind() != CallKind::Event {
+            if seat.key.is_none()
+                && (!self.call.is_outside_request() || seat.peer.revision.is_modern())
+            {
                 return Ok(());
             }
             (seat.connection.clone(), seat.lane.clone(), seat.key)
@@ -147,7 +150,7 @@ impl Context {
     /// Whether the handler is suspended: its request was answered with questions, and the client's retry has not come yet
     /// (2026-07-28).
     pub fn is_suspended(&self) -> bool {
-        self.call.lock_seat().key.is_none() && self.call.kind() != CallKind::Event
+        self.call.lock_seat().key.is_none() && !self.call.is_outside_request()
     }
 
     /// Has `callback` called once, on any thread, when the request is cancelled; at once if it was.

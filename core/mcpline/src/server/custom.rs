@@ -1,12 +1,12 @@
-//! Methods of the server's author: requests that no revision defines, served by handlers like any other.
+//! Methods of the server's author: requests and notifications that no revision defines, served by handlers like any other.
 
 use std::sync::Arc;
 
 use mcpline_protocol::Revision;
 use mcpline_protocol::auth::Scopes;
-use mcpline_protocol::limits::MAX_METHOD;
+use mcpline_protocol::methods::{check_custom_method, check_custom_request};
 use mcpline_protocol::schema::CompiledSchema;
-use mcpline_protocol::wire::{Kind, Method, Params, Raw, json_string};
+use mcpline_protocol::wire::{Kind, Params, Raw, json_string};
 use serde_json::Value;
 
 use crate::error::Error;
@@ -15,20 +15,22 @@ use crate::quota::{self, ClientQuota, Exceeded, UNCHARGED_BYTES};
 use super::handler::Handler;
 use super::registry::{check_scopes, checked_scopes};
 
-/// How a custom request is to be treated.
+/// How a custom request or notification is to be treated.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
-pub struct RequestOptions {
-    /// The JSON Schema of the parameters, which must be an object. Parameters that don't match are refused with -32602
-    /// before the handler runs. `_meta` and what a retry of 2026-07-28 adds are left out of the check.
+pub struct MethodOptions {
+    /// The JSON Schema of the parameters, which must be an object. Parameters that don't match are refused before the handler
+    /// runs: a request with -32602, a notification with a warning in the log, because it has no answer. `_meta` and what a
+    /// retry of 2026-07-28 adds are left out of the check.
     pub params_schema: Option<Value>,
-    /// The scopes that a caller needs, all of them, over HTTP: see [`ToolOptions::scopes`](super::ToolOptions::scopes).
+    /// The scopes that a caller needs, all of them, over HTTP: see [`ToolOptions::scopes`](super::ToolOptions::scopes). A
+    /// notification of a caller without them is dropped with a warning in the log.
     pub scopes: Scopes,
     /// What was given as a scope and can't be one.
     unusable_scope: Option<String>,
 }
 
-impl RequestOptions {
+impl MethodOptions {
     /// With this JSON Schema of the parameters.
     #[must_use]
     pub fn with_params_schema(mut self, schema: Value) -> Self {
@@ -44,26 +46,48 @@ impl RequestOptions {
     }
 }
 
-/// A registered custom request.
-pub(crate) struct RequestEntry {
+/// A registered custom request or notification.
+pub(crate) struct MethodEntry {
     pub(crate) method: Box<str>,
     pub(crate) params: Option<CompiledSchema>,
     pub(crate) scopes: Scopes,
     pub(crate) handler: Arc<dyn Handler>,
 }
 
-impl RequestEntry {
-    /// Checks a registration.
+impl MethodEntry {
+    /// Checks the registration of a request's handler.
     ///
     /// # Errors
     ///
     /// The method can't be served by a handler, the schema is unusable, or a scope is.
-    pub(super) fn new(
+    pub(super) fn request(
         method: &str,
-        options: RequestOptions,
+        options: MethodOptions,
         handler: Arc<dyn Handler>,
     ) -> Result<Self, Error> {
-        check_request_method(method).map_err(|reason| {
+        Self::new(method, check_custom_request(method), options, handler)
+    }
+
+    /// Checks the registration of a notification's handler.
+    ///
+    /// # Errors
+    ///
+    /// As for a request.
+    pub(super) fn notification(
+        method: &str,
+        options: MethodOptions,
+        handler: Arc<dyn Handler>,
+    ) -> Result<Self, Error> {
+        Self::new(method, check_custom_method(method), options, handler)
+    }
+
+    fn new(
+        method: &str,
+        checked: Result<(), &'static str>,
+        options: MethodOptions,
+        handler: Arc<dyn Handler>,
+    ) -> Result<Self, Error> {
+        checked.map_err(|reason| {
             Error::misuse(format!("method {method:?} can't have a handler: {reason}"))
         })?;
         check_scopes(options.unusable_scope.as_deref())?;
@@ -82,32 +106,6 @@ impl RequestEntry {
     }
 }
 
-/// Whether an author may serve requests of this method.
-fn check_request_method(method: &str) -> Result<(), &'static str> {
-    if method.starts_with("notifications/") {
-        return Err("names that begin with `notifications/` are those of notifications");
-    }
-    check_name(method)
-}
-
-/// Whether an author may use this name for a method.
-fn check_name(method: &str) -> Result<(), &'static str> {
-    if method.is_empty() || method.len() > MAX_METHOD {
-        return Err("a name has 1 to 1024 bytes");
-    }
-    // The header `Mcp-Method` repeats it (2026-07-28, `basic/transports`, standard headers).
-    if !method.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("a name is visible ASCII without spaces");
-    }
-    if method.starts_with("rpc.") {
-        return Err("JSON-RPC reserves names that begin with `rpc.`");
-    }
-    match Method::parse(method).spec() {
-        None => Ok(()),
-        Some(_) => Err("the protocol defines it"),
-    }
-}
-
 /// Checks a custom notification that a handler wants to send.
 ///
 /// # Errors
@@ -115,7 +113,7 @@ fn check_name(method: &str) -> Result<(), &'static str> {
 /// The method is not the author's to send, or the parameters are not an object.
 pub(crate) fn check_notification(method: &str, params: Option<&Raw>) -> Result<(), Error> {
     let is_object = params.is_none_or(|params| params.kind() == Kind::Object);
-    let outcome = match check_name(method) {
+    let outcome = match check_custom_method(method) {
         Ok(()) if !is_object => Err("its params must be a JSON object"),
         outcome => outcome,
     };

@@ -22,7 +22,7 @@ use super::call::{CallState, Seat, Target};
 use super::checking;
 use super::completing::{respond, respond_error};
 use super::connection::Connection;
-use super::custom::{self, RequestEntry};
+use super::custom::{self, MethodEntry};
 use super::listing;
 use super::matching::{self, Matched};
 use super::permission;
@@ -228,7 +228,7 @@ fn check_arguments(
 }
 
 /// Checks the parameters of a custom request. The schema, if it takes long to tell whether they match.
-fn check_params(entry: &RequestEntry, params: &Raw) -> Result<Option<CompiledSchema>, Refusal> {
+fn check_params(entry: &MethodEntry, params: &Raw) -> Result<Option<CompiledSchema>, Refusal> {
     let Some(schema) = &entry.params else {
         return Ok(None);
     };

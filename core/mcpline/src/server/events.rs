@@ -1,18 +1,26 @@
-//! What happens in a session outside of any call, and the handlers of that: each is a call without a request, whose
-//! context reaches the session.
+//! What a client sends a notification of, and the handlers of that: each is a call without a request, whose context
+//! reaches the session.
 //!
-//! For each event one handler runs at a time in each session. What happens again meanwhile runs it once more when it has
-//! ended, however often it happened: a client can't pile up calls by notifications.
+//! For each event of a session one handler runs at a time. What happens again meanwhile runs it once more when it has
+//! ended, however often it happened. Each custom notification has a call of its own, counted among its client's calls in
+//! flight. So a client can't pile up calls by notifications.
 
+use std::any::Any;
+use std::collections::HashMap;
+
+use foldhash::quality::RandomState;
 use mcpline_protocol::RequestId;
-use mcpline_protocol::session::Need;
-use mcpline_protocol::wire::{Method, Raw};
+use mcpline_protocol::session::{Need, Peer};
+use mcpline_protocol::wire::{Method, Notification, Params, Raw};
 
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::asking::Book;
 use super::call::{CallState, Seat, Target};
+use super::checking;
 use super::connection::Connection;
+use super::custom;
+use super::permission;
 use super::reply::{HandlerError, Reply};
 use super::request_info::HttpInfo;
 
@@ -49,6 +57,10 @@ pub(super) struct Events {
 struct Slots {
     running: [Option<Arc<CallState>>; SessionEvent::COUNT],
     again: [bool; SessionEvent::COUNT],
+    /// The calls of custom notifications, by address.
+    notified: HashMap<usize, Arc<CallState>, RandomState>,
+    /// Dropped when the last of these calls has ended.
+    until_handled: Option<Box<dyn Any + Send>>,
     is_closed: bool,
 }
 
@@ -82,17 +94,147 @@ impl Events {
         again
     }
 
+    /// Notes the call of a custom notification; `false` if the session is over or `most` such calls run.
+    fn begin_notified(&self, call: &Arc<CallState>, most: usize) -> bool {
+        let mut slots = self.lock();
+        if slots.is_closed || slots.notified.len() >= most {
+            return false;
+        }
+        slots
+            .notified
+            .insert(Arc::as_ptr(call).addr(), call.clone());
+        true
+    }
+
+    /// The call of a custom notification has ended.
+    fn end_notified(&self, call: &CallState) {
+        let mut slots = self.lock();
+        let ended = slots.notified.remove(&std::ptr::from_ref(call).addr());
+        let held = match slots.notified.is_empty() {
+            true => slots.until_handled.take(),
+            false => None,
+        };
+        drop(slots);
+        drop((ended, held));
+    }
+
+    /// Whether no call of a custom notification runs.
+    pub(super) fn are_handled(&self) -> bool {
+        self.lock().notified.is_empty()
+    }
+
+    /// Holds `held` until no call of a custom notification runs.
+    pub(super) fn hold_until_handled(&self, held: impl Any + Send) {
+        let mut slots = self.lock();
+        if !slots.notified.is_empty() {
+            slots.until_handled = Some(Box::new(held));
+        }
+    }
+
     /// Cancels what runs, and begins nothing more: the session is over.
     pub(super) fn close(&self) {
-        let running = {
+        let (running, notified) = {
             let mut slots = self.lock();
             slots.is_closed = true;
-            std::mem::take(&mut slots.running)
+            let notified: Vec<_> = slots.notified.values().cloned().collect();
+            (std::mem::take(&mut slots.running), notified)
         };
-        for call in running.into_iter().flatten() {
+        for call in running.into_iter().flatten().chain(notified) {
             call.cancel();
         }
     }
+}
+
+/// Calls the handler of a custom notification.
+pub(super) fn notified(
+    connection: &Arc<Connection>,
+    notification: Notification,
+    peer: Arc<Peer>,
+    http: Option<&Arc<HttpInfo>>,
+) {
+    let Notification { method, params, .. } = notification;
+    let name = method.as_str();
+    let registry = connection.server().registry();
+    let Some(entry) = registry.notifications.get(name) else {
+        // Removed since the session let it through.
+        return;
+    };
+    let lane = connection.general().clone();
+    if permission::check(http.map(|http| &**http), &*lane, &entry.scopes).is_err() {
+        tracing::warn!(
+            method = name,
+            "a notification was dropped: its client lacks a scope"
+        );
+        return;
+    }
+    let client = connection.client();
+    let own = client.begin_call().and_then(|in_flight| {
+        let own = custom::own_params(params.as_ref(), peer.revision, client)?;
+        Ok((in_flight, own))
+    });
+    let (in_flight, own) = match own {
+        Ok(own) => own,
+        Err(exceeded) => {
+            tracing::warn!(method = name, %exceeded, "a notification was dropped");
+            return;
+        }
+    };
+    let unchecked = match entry
+        .params
+        .as_ref()
+        .map(|schema| schema.validate_inline(&own))
+    {
+        None | Some(Some(Ok(()))) => None,
+        Some(Some(Err(violation))) => {
+            tracing::warn!(method = name, %violation, "a notification was dropped");
+            return;
+        }
+        Some(None) => entry.params.clone(),
+    };
+    let seat = Seat {
+        connection: connection.clone(),
+        lane,
+        key: None,
+        id: RequestId::string(""),
+        peer,
+        http: http.cloned(),
+        meta: params.as_ref().and_then(Params::meta),
+        in_flight: Some(in_flight),
+    };
+    let call = CallState::new(
+        Target::Notification(entry.clone()),
+        method,
+        params,
+        own,
+        None,
+        Book::default(),
+        Arc::new(seat),
+    );
+    let most = connection.server().settings.session.in_flight;
+    if !connection.events().begin_notified(&call, most) {
+        let method = call.method.as_str();
+        tracing::warn!(method, "a notification was dropped: too many are in flight");
+        return;
+    }
+    match unchecked {
+        None => call.start(),
+        Some(schema) => checking::start_checked(call, schema),
+    }
+}
+
+/// The handler of a custom notification has ended. Nobody waits for what it returned.
+pub(super) fn handled(call: &CallState, outcome: &Result<Reply, HandlerError>) {
+    let method = call.method.as_str();
+    match outcome {
+        Err(HandlerError::Rpc(error)) => {
+            tracing::warn!(method, %error, "a notification was refused");
+        }
+        Err(error) if !call.is_cancelled() => {
+            tracing::error!(method, ?error, "the handler of a notification failed");
+        }
+        _ => {}
+    }
+    call.seat().connection.events().end_notified(call);
 }
 
 /// Calls the handler of an event, if there is one.

@@ -251,8 +251,8 @@ impl Inner {
         Some(())
     }
 
-    /// Adds or removes custom requests, which lists don't show.
-    pub(super) fn register_request(&self, apply: impl FnOnce(&mut Registry) -> bool) -> bool {
+    /// Adds or removes a custom method, which lists don't show.
+    pub(super) fn register_method(&self, apply: impl FnOnce(&mut Registry) -> bool) -> bool {
         let is_changed = self.change_registry(apply);
         if is_changed {
             self.refresh_profile();
@@ -338,6 +338,7 @@ impl Inner {
             discover_cache: self.settings.list_cache.clone(),
             revisions: self.settings.revisions.clone(),
             requests: registry.requests.keys().cloned().collect(),
+            notifications: registry.notifications.keys().cloned().collect(),
         };
         *published = Arc::new(profile);
     }

@@ -55,27 +55,27 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::sync::{Arc, Mutex};
 
-pub use asking::Ask;
+pub use asking::{Ask, AskMethod, CustomMethod};
 pub use builder::ServerBuilder;
 pub use call::{Call, CallKind};
 pub use context::Context;
-pub use custom::RequestOptions;
+pub use custom::MethodOptions;
 pub use events::SessionEvent;
 pub use handler::Handler;
 pub use registry::{Completer, PromptOptions, ResourceOptions, ToolOptions};
 pub use reply::{
-    AskMethod, CompletionReply, HandlerError, InputRequest, InputRequired, PromptReply, Reply,
-    ResourceReply, ToolReply,
+    CompletionReply, HandlerError, InputRequest, InputRequired, PromptReply, Reply, ResourceReply,
+    ToolReply,
 };
 pub use request_info::HttpInfo;
 pub use settings::{STATE_SECRETS_VARIABLE, Settings};
 pub use state_keys::state_keys;
 pub use typed::{IntoPromptReply, IntoResourceReply, IntoToolReply, Json, ToolError};
 
-use custom::RequestEntry;
+use custom::MethodEntry;
 pub(crate) use custom::check_notification;
 pub(crate) use inner::Inner;
-use registry::{PromptEntry, ResourceEntry, TemplateEntry, ToolEntry};
+use registry::{Methods, PromptEntry, Registry, ResourceEntry, TemplateEntry, ToolEntry};
 
 /// A server and everything that it offers. Cheap to clone; clones are the same server.
 ///
@@ -533,7 +533,7 @@ impl Server {
         E: Into<HandlerError>,
     {
         let options =
-            RequestOptions::default().with_params_schema(object_schema(typed::schema_of::<P>()));
+            MethodOptions::default().with_params_schema(object_schema(typed::schema_of::<P>()));
         let added = self.add_request_handler(method, options, typed::request_handler(run));
         match added {
             Ok(()) => self,
@@ -551,31 +551,92 @@ impl Server {
     pub fn add_request_handler(
         &self,
         method: &str,
-        options: RequestOptions,
+        options: MethodOptions,
         handler: Arc<dyn Handler>,
     ) -> Result<(), Error> {
-        let entry = Arc::new(RequestEntry::new(method, options, handler)?);
-        let is_added = self.inner.register_request(|registry| {
-            match registry.requests.entry(entry.method.clone()) {
-                Entry::Occupied(_) => false,
-                Entry::Vacant(vacant) => {
-                    vacant.insert(entry);
-                    true
-                }
-            }
-        });
-        match is_added {
-            true => Ok(()),
-            false => Err(Error::misuse(format!(
-                "method {method:?} has a handler already"
-            ))),
-        }
+        let entry = MethodEntry::request(method, options, handler)?;
+        self.add_method(entry, |registry| &mut registry.requests)
     }
 
     /// Removes the handler of a custom request; `false` if there was none. Calls in flight go on.
     pub fn remove_request_handler(&self, method: &str) -> bool {
         self.inner
-            .register_request(|registry| registry.requests.remove(method).is_some())
+            .register_method(|registry| registry.requests.remove(method).is_some())
+    }
+
+    /// Handles notifications of a method that no revision of the protocol defines with a typed closure, on every revision
+    /// and transport. The parameters' schema comes from their type.
+    ///
+    /// # Panics
+    ///
+    /// If the method has a handler or can't have one, or the derived schema is unusable.
+    /// [`Server::add_notification_handler`] returns the error instead.
+    #[must_use]
+    pub fn on_notification<P, F, Fut>(self, method: &str, run: F) -> Self
+    where
+        P: DeserializeOwned + JsonSchema,
+        F: Fn(P, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let options =
+            MethodOptions::default().with_params_schema(object_schema(typed::schema_of::<P>()));
+        let added =
+            self.add_notification_handler(method, options, typed::notification_handler(run));
+        match added {
+            Ok(()) => self,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Handles notifications of a method that no revision of the protocol defines. Whatever ends the handler's call is
+    /// ignored, but for the log, because a notification has no answer.
+    ///
+    /// Handlers are started in the order of arrival and run side by side. They count among their client's calls in flight:
+    /// where there are too many, a notification is dropped, with a warning in the log. In the handshake era, the context asks
+    /// the client and logs like that of [`Server::on_initialized`], and the end of the session cancels the handler. On
+    /// 2026-07-28 it can do neither, because there is no request to do it in.
+    ///
+    /// # Errors
+    ///
+    /// If the method has a handler, is defined by the protocol, begins with `rpc.`, or is not 1 to 1024 bytes of visible
+    /// ASCII; if the schema of its parameters or a scope is unusable.
+    pub fn add_notification_handler(
+        &self,
+        method: &str,
+        options: MethodOptions,
+        handler: Arc<dyn Handler>,
+    ) -> Result<(), Error> {
+        let entry = MethodEntry::notification(method, options, handler)?;
+        self.add_method(entry, |registry| &mut registry.notifications)
+    }
+
+    /// Removes the handler of a custom notification; `false` if there was none. Those that run go on.
+    pub fn remove_notification_handler(&self, method: &str) -> bool {
+        self.inner
+            .register_method(|registry| registry.notifications.remove(method).is_some())
+    }
+
+    fn add_method(
+        &self,
+        entry: MethodEntry,
+        methods: impl FnOnce(&mut Registry) -> &mut Methods,
+    ) -> Result<(), Error> {
+        let name = entry.method.clone();
+        let is_added =
+            self.inner
+                .register_method(|registry| match methods(registry).entry(name.clone()) {
+                    Entry::Occupied(_) => false,
+                    Entry::Vacant(vacant) => {
+                        vacant.insert(Arc::new(entry));
+                        true
+                    }
+                });
+        match is_added {
+            true => Ok(()),
+            false => Err(Error::misuse(format!(
+                "method {name:?} has a handler already"
+            ))),
+        }
     }
 
     /// Tells whoever subscribed to it that a resource changed.

@@ -10,9 +10,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::asking::Ask;
+use super::asking::{Ask, AskMethod};
+use crate::error::Error;
+
 use super::context::Context;
-use super::reply::AskMethod;
 
 impl Ask {
     /// Input from the user (`client/elicitation`): by a form, or by a visit to a URL.
@@ -28,6 +29,15 @@ impl Ask {
     /// The client's root directories (`client/roots`).
     pub fn list_roots() -> Self {
         Self::new(AskMethod::ListRoots, None)
+    }
+
+    /// A custom request: see [`Context::request`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`AskMethod::custom`].
+    pub fn custom(method: &str, params: Option<Raw>) -> Result<Self, Error> {
+        Ok(Self::new(AskMethod::custom(method)?, params))
     }
 }
 
@@ -77,6 +87,22 @@ impl Context {
         params: &CreateMessageParams,
     ) -> Result<CreateMessageResult, AskError> {
         read(&self.ask(Ask::sample(params)).await?)
+    }
+
+    /// Sends the client a request of a method that no revision defines and awaits its result, a JSON object; see
+    /// [`Context::ask_with`] for how. `params` is a JSON object.
+    ///
+    /// No capability of the protocol says that a client serves the method. Toward a client of 2026-07-28 the request is one of
+    /// the result's `inputRequests`; a client that does not know it fails the whole call. So send it only to clients that
+    /// declare an extension which has it.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::elicit`]; also when a client can't be asked with the method ([`AskMethod::custom`]).
+    pub async fn request(&self, method: &str, params: Option<&Raw>) -> Result<Raw, AskError> {
+        let ask = Ask::custom(method, params.cloned());
+        self.ask(ask.map_err(|error| AskError::InvalidParams(error.to_string()))?)
+            .await
     }
 
     /// Asks for the client's root directories and awaits them.

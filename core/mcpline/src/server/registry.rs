@@ -20,7 +20,7 @@ use mcpline_protocol::wire::header::ParamHeaders;
 use crate::error::Error;
 use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::custom::RequestEntry;
+use super::custom::MethodEntry;
 use super::events::SessionEvent;
 use super::handler::Handler;
 
@@ -236,6 +236,9 @@ impl<T> Shelf<T> {
     }
 }
 
+/// Custom methods, by name.
+pub(crate) type Methods = HashMap<Box<str>, Arc<MethodEntry>, RandomState>;
+
 /// Everything that a server offers at one moment.
 #[derive(Default)]
 pub(crate) struct Registry {
@@ -248,7 +251,9 @@ pub(crate) struct Registry {
     /// For whatever has no completer of its own.
     pub(crate) completion: Option<Arc<dyn Handler>>,
     /// Custom requests, by method.
-    pub(crate) requests: HashMap<Box<str>, Arc<RequestEntry>, RandomState>,
+    pub(crate) requests: Methods,
+    /// Custom notifications, by method.
+    pub(crate) notifications: Methods,
     /// By [`SessionEvent`].
     pub(crate) events: [Option<Arc<dyn Handler>>; SessionEvent::COUNT],
     rendered: Rendered,
@@ -264,6 +269,7 @@ impl Clone for Registry {
             completers: self.completers.clone(),
             completion: self.completion.clone(),
             requests: self.requests.clone(),
+            notifications: self.notifications.clone(),
             events: self.events.clone(),
             rendered: Rendered::default(),
         }

@@ -9,6 +9,8 @@ use mcpline_protocol::vocabulary::{CacheHints, CacheScope, ElicitParams, meta};
 use mcpline_protocol::wire::{Kind, Raw, json_string};
 use mcpline_protocol::{Revision, RpcError};
 
+use super::asking::AskMethod;
+
 /// A handler's result.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -97,36 +99,6 @@ pub struct InputRequest {
     pub method: AskMethod,
     /// Its parameters.
     pub params: Option<Raw>,
-}
-
-/// What a client can be asked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum AskMethod {
-    /// `elicitation/create`: input from the user.
-    Elicit,
-    /// `sampling/createMessage`: a completion by the client's model.
-    Sample,
-    /// `roots/list`: the client's root directories.
-    ListRoots,
-}
-
-impl AskMethod {
-    /// The method's name on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Elicit => "elicitation/create",
-            Self::Sample => "sampling/createMessage",
-            Self::ListRoots => "roots/list",
-        }
-    }
-
-    /// The method with this name.
-    pub fn parse(name: &str) -> Option<Self> {
-        [Self::Elicit, Self::Sample, Self::ListRoots]
-            .into_iter()
-            .find(|method| method.as_str() == name)
-    }
 }
 
 /// Why a handler has no result.

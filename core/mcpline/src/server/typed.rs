@@ -366,6 +366,32 @@ where
     })
 }
 
+/// The closure of a custom notification as a handler.
+pub(super) fn notification_handler<P, F, Fut>(run: F) -> Arc<dyn Handler>
+where
+    P: DeserializeOwned,
+    F: Fn(P, Context) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    handler(move |call: &Call| {
+        let running = call
+            .arguments()
+            .decode::<P>()
+            .map(|params| run(params, call.context()));
+        async move {
+            match running {
+                Ok(running) => {
+                    running.await;
+                    Ok(Reply::Result(Raw::EMPTY_OBJECT))
+                }
+                Err(error) => Err(HandlerError::Rpc(
+                    mcpline_protocol::RpcError::invalid_params(format!("params: {error}")),
+                )),
+            }
+        }
+    })
+}
+
 /// A prompt's closure as a handler.
 pub(super) fn prompt_handler<A, F, Fut, R>(run: F) -> Arc<dyn Handler>
 where

@@ -11,8 +11,9 @@ use mcpline_protocol::{ErrorCode, RpcError};
 
 use crate::clock;
 
+use super::asking::AskMethod;
 use super::call::{CallState, Seat};
-use super::reply::{AskMethod, HandlerError, InputRequest, InputRequired};
+use super::reply::{HandlerError, InputRequest, InputRequired};
 
 /// What becomes of [`HandlerError::UrlElicitationRequired`] toward this client.
 pub(super) fn require(call: &Arc<CallState>, mut visits: Vec<ElicitParams>) -> HandlerError {

@@ -85,8 +85,8 @@ pub struct Conversation<H> {
     revision: Revision,
     /// Members of `_meta` that every request carries on 2026-07-28, without braces.
     standing: String,
-    /// Methods that the server may ask with, because their capability was declared.
-    answerable: BTreeSet<&'static str>,
+    /// Methods that the server may ask with: their capability was declared, or the host serves them.
+    answerable: BTreeSet<Box<str>>,
     calls: Calls<H>,
     /// Those of the calls that are subscriptions: a server can cancel nothing else (2026-07-28,
     /// `basic/patterns/cancellation`).
@@ -131,7 +131,7 @@ impl<H> Conversation<H> {
             ("roots/list", capabilities.roots.is_some()),
         ];
         let declared = declared.into_iter().filter(|(_, is)| *is);
-        let answerable = declared.map(|(method, _)| method).collect();
+        let answerable = declared.map(|(method, _)| method.into()).collect();
         Self {
             revision: opened.revision,
             standing,
@@ -142,6 +142,11 @@ impl<H> Conversation<H> {
             url_elicitations,
             pings: None,
         }
+    }
+
+    /// Lets the server send requests of these methods, which no revision defines.
+    pub fn serve_requests<'a>(&mut self, methods: impl IntoIterator<Item = &'a str>) {
+        self.answerable.extend(methods.into_iter().map(Box::from));
     }
 
     /// What both sides speak.

@@ -1,5 +1,6 @@
 //! Questions put to a handshake-era client: requests that we send and await, each with a deadline.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -17,8 +18,8 @@ pub struct AskKey(pub(super) u64);
 /// A question to put to the client.
 #[derive(Debug, Clone)]
 pub struct AskRequest {
-    /// `elicitation/create`, `sampling/createMessage`, `roots/list` or `ping`.
-    pub method: &'static str,
+    /// `elicitation/create`, `sampling/createMessage`, `roots/list`, `ping`, or a custom request.
+    pub method: Cow<'static, str>,
     /// Its parameters.
     pub params: Option<Raw>,
     /// The request in whose course it is asked; its stream carries the question. `None` only for `ping`.
@@ -49,8 +50,10 @@ pub enum AskError {
     /// The author's parameters are not what the protocol allows; nothing was sent.
     #[error("the question is invalid: {0}")]
     InvalidParams(String),
-    /// Questions may be put only in the course of `tools/call`, `prompts/get` and `resources/read`.
-    #[error("a client can be asked only while it calls a tool, gets a prompt or reads a resource")]
+    /// Questions may be put only in the course of `tools/call`, `prompts/get`, `resources/read` and custom requests.
+    #[error(
+        "a client can be asked only while it calls a tool, gets a prompt, reads a resource or waits for a custom request"
+    )]
     OutsideCall,
     /// The client answered with an error.
     #[error("the client answered with an error: {0}")]
@@ -80,7 +83,7 @@ pub enum AskError {
 
 #[derive(Debug)]
 pub(super) struct Ask<A> {
-    pub(super) method: &'static str,
+    pub(super) method: Cow<'static, str>,
     pub(super) related: Option<RequestKey>,
     pub(super) timeouts: AskTimeouts,
     pub(super) idle_at: Duration,

@@ -23,6 +23,8 @@ pub struct ServerProfile {
     pub revisions: Vec<Revision>,
     /// Custom requests that have a handler.
     pub requests: BTreeSet<Box<str>>,
+    /// Custom notifications that have a handler.
+    pub notifications: BTreeSet<Box<str>>,
 }
 
 /// The client: its revision, name and capabilities, as the handshake or the request itself said.

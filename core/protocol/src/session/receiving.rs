@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::error::RpcError;
 use crate::revision::{Batches, Revision};
 use crate::vocabulary::{LoggingLevel, SubscriptionFilter};
-use crate::wire::{Message, Method, Notification, Params, Raw, Request, RequestId, Response};
+use crate::wire::{Kind, Message, Method, Notification, Params, Raw, Request, RequestId, Response};
 
 use super::asks::{AskError, AskKey};
 use super::gate::{self, Destination};
@@ -52,7 +52,9 @@ impl<C, A> ServerSession<C, A> {
         self.last_heard = now;
         match message {
             Message::Request(request) => self.receive_request(request, in_batch, profile),
-            Message::Notification(notification) => self.receive_notification(notification, now),
+            Message::Notification(notification) => {
+                self.receive_notification(notification, profile, now)
+            }
             Message::Response(response) => self.receive_response(response),
         }
     }
@@ -355,6 +357,7 @@ impl<C, A> ServerSession<C, A> {
     fn receive_notification(
         &mut self,
         notification: Notification,
+        profile: &ServerProfile,
         now: Duration,
     ) -> Received<C, A> {
         match notification.method {
@@ -372,8 +375,56 @@ impl<C, A> ServerSession<C, A> {
                 Received::Ignored("progress on a question")
             }
             Method::NotificationsRootsListChanged => Received::RootsChanged,
-            _ => Received::Notification(notification),
+            ref method if !profile.notifications.contains(method.as_str()) => {
+                Received::Ignored("a notification without a handler")
+            }
+            _ => match self.sender_of(&notification, profile) {
+                Ok(peer) => Received::Notification { notification, peer },
+                Err(why) => Received::Ignored(why),
+            },
         }
+    }
+
+    /// Who sends a custom notification. One of 2026-07-28 need not say anything in its `_meta` (`schema`,
+    /// NotificationParams).
+    fn sender_of(
+        &self,
+        notification: &Notification,
+        profile: &ServerProfile,
+    ) -> Result<Arc<Peer>, &'static str> {
+        let meta = RequestMeta::of(notification.params.as_ref());
+        let is_modern = match (self.scope, &self.phase) {
+            (Scope::Exchange, _) => true,
+            (Scope::Session, _) => false,
+            (Scope::Connection, Phase::Fresh) => true,
+            (Scope::Connection, _) => meta.version.is_some(),
+        };
+        if !is_modern {
+            // Over HTTP it may overtake `notifications/initialized`.
+            return match self.peer() {
+                Some(peer) => Ok(peer.clone()),
+                None => Err("a custom notification before the handshake"),
+            };
+        }
+        let revision = match meta.version() {
+            Some(version) => Revision::parse(&version),
+            None => {
+                let newest = profile.revisions.iter().copied().max();
+                self.named.or(newest)
+            }
+        };
+        let served =
+            |revision: &Revision| revision.is_modern() && profile.revisions.contains(revision);
+        let capabilities = meta
+            .client_capabilities
+            .filter(|capabilities| capabilities.kind() == Kind::Object);
+        Ok(Arc::new(Peer {
+            revision: revision
+                .filter(served)
+                .ok_or("a custom notification of a revision that is not served")?,
+            info: meta.client_info,
+            capabilities: capabilities.unwrap_or(Raw::EMPTY_OBJECT),
+        }))
     }
 
     fn receive_cancelled(&mut self, params: Option<&Params>) -> Received<C, A> {

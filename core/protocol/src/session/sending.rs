@@ -144,7 +144,7 @@ impl<C, A> ServerSession<C, A> {
         let Some(peer) = self.peer() else {
             return Err((AskError::Closed, handle));
         };
-        let need = Need::of(ask.method, ask.params.as_ref());
+        let need = Need::of(&ask.method, ask.params.as_ref());
         if !peer.can(need) {
             return Err((AskError::Unsupported(need), handle));
         }
@@ -163,7 +163,7 @@ impl<C, A> ServerSession<C, A> {
             self.visits.remember(id, ask.related);
         }
         let related = ask.related;
-        let method = ask.method;
+        let method = ask.method.clone();
         let params = ask.params.clone();
         let key = self.asks.insert(ask, handle, now);
         let params = with_progress_token(params.as_ref(), key);
@@ -171,7 +171,7 @@ impl<C, A> ServerSession<C, A> {
         encode::request(
             &mut message,
             &RequestId::number(key.0 as i64),
-            method,
+            &method,
             Some(&params),
         );
         let outgoing = Outgoing { related, message };

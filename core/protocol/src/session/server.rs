@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::RpcError;
+use crate::revision::Revision;
 use crate::vocabulary::LoggingLevel;
 use crate::wire::{Method, Notification, Params, Raw, RequestId};
 
@@ -163,8 +164,13 @@ pub enum Received<C, A> {
     },
     /// The client's roots changed.
     RootsChanged,
-    /// A notification that the session has no use for.
-    Notification(Notification),
+    /// A custom notification that has a handler.
+    Notification {
+        /// The notification.
+        notification: Notification,
+        /// Who sent it.
+        peer: Arc<Peer>,
+    },
     /// Nothing to do; the text says why, for a log.
     Ignored(&'static str),
 }
@@ -231,6 +237,8 @@ pub struct ServerSession<C, A> {
     pub(super) next_ping: Option<Duration>,
     /// Requests are refused: the server shuts down.
     pub(super) shutting_down: bool,
+    /// The revision that the transport says the messages follow.
+    pub(super) named: Option<Revision>,
 }
 
 impl<C, A> ServerSession<C, A> {
@@ -253,7 +261,14 @@ impl<C, A> ServerSession<C, A> {
             pings_missed: 0,
             next_ping: None,
             shutting_down: false,
+            named: None,
         }
+    }
+
+    /// Says which revision the messages follow where they needn't say so themselves: a notification in an exchange
+    /// (2026-07-28, `basic/transports/streamable-http`, `MCP-Protocol-Version`).
+    pub fn name_revision(&mut self, revision: Revision) {
+        self.named = Some(revision);
     }
 
     /// The client, once the handshake told who it is.

@@ -4,11 +4,13 @@
 //! What a driver holds (handles to calls and questions) is not part of a session's state; whoever
 //! restores it supplies new ones. Times are on the driver's clock and only make sense where that goes on.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::methods::check_custom_request;
 use crate::revision::Revision;
 use crate::vocabulary::{LoggingLevel, SubscriptionFilter};
 use crate::wire::{Raw, RequestId};
@@ -184,7 +186,7 @@ impl<C, A> ServerSession<C, A> {
                 .iter()
                 .map(|(key, ask)| AskSnapshot {
                     key: key.0,
-                    method: ask.method.to_owned(),
+                    method: ask.method.clone().into_owned(),
                     related: place(ask.related),
                     idle: ask.timeouts.idle,
                     total: ask.timeouts.total,
@@ -250,11 +252,15 @@ impl<C, A> ServerSession<C, A> {
             |index: Option<usize>| index.and_then(|index| order.get(index).copied().flatten());
         session.asks = AskTable::new();
         for saved in &snapshot.asks {
-            let Some(method) = ASK_METHODS
+            let known = ASK_METHODS
                 .into_iter()
-                .find(|method| *method == saved.method)
-            else {
-                continue;
+                .find(|method| *method == saved.method);
+            let method = match known {
+                Some(known) => Cow::Borrowed(known),
+                None if check_custom_request(&saved.method).is_ok() => {
+                    Cow::Owned(saved.method.clone())
+                }
+                None => continue,
             };
             let key = AskKey(saved.key);
             let request = AskRequest {

@@ -82,6 +82,7 @@ impl Session {
             &client.handlers.capabilities,
             client.url_elicitations.clone(),
         );
+        conversation.serve_requests(client.handlers.requests.keys().map(|method| &**method));
         if let Some(interval) = client.settings.ping_interval {
             let timeout = client.settings.ping_timeout;
             conversation.start_pings(PingTimes { interval, timeout }, clock::now());

@@ -98,6 +98,8 @@ options! {
         elicit: bool,
         sample: bool,
         roots: bool,
+        /// The custom requests that are answered.
+        requests: Vec<String>,
         /// Whether `host/tool_call` is asked before each tool call.
         tool_call: bool,
         /// Whether `host/tool_outcome` is told how each tool call ended.
@@ -124,7 +126,7 @@ impl HostOptions {
     pub fn builder(
         self,
         settings: ClientSettings,
-        answerer: impl Fn(&'static str) -> Answerer,
+        answerer: impl Fn(&str) -> Answerer,
     ) -> Result<ClientBuilder, Error> {
         let mut builder = Client::builder(self.info.name.clone(), self.info.version.clone())
             .implementation(self.info)
@@ -137,6 +139,9 @@ impl HostOptions {
         }
         if self.roots {
             builder = builder.list_roots_with(answerer("roots/list"));
+        }
+        for method in &self.requests {
+            builder = builder.request_with(method, answerer(method));
         }
         if self.tool_call {
             builder = builder.tool_call_with(answerer("host/tool_call"));

@@ -3,9 +3,9 @@
 use mcpline_protocol::mrtr::{Answer, Asked};
 use mcpline_protocol::wire::Raw;
 
-use crate::server::reply::{AskMethod, InputRequest};
+use crate::server::reply::InputRequest;
 
-use super::AskSink;
+use super::{AskMethod, AskSink};
 
 /// What a call has asked, and what was answered.
 #[derive(Default)]
@@ -79,7 +79,7 @@ impl Pending {
     pub(super) fn request(&self) -> InputRequest {
         InputRequest {
             key: self.key.clone(),
-            method: self.method,
+            method: self.method.clone(),
             params: self.params.clone(),
         }
     }

@@ -4,21 +4,27 @@ use mcpline_protocol::adapt::{self, CannotAsk};
 use mcpline_protocol::checks::{self, Visit};
 use mcpline_protocol::session::{AskError, Need, Peer};
 use mcpline_protocol::vocabulary::JsonObject;
-use mcpline_protocol::wire::Raw;
+use mcpline_protocol::wire::{Kind, Raw};
 use serde_json::Value;
 
 use crate::clock;
-use crate::server::reply::AskMethod;
 use crate::server::visits;
+
+use super::AskMethod;
 
 /// Checks the parameters of a question, whomever it is put to.
 ///
 /// # Errors
 ///
 /// If no client could answer it.
-pub(super) fn check(method: AskMethod, params: Option<&Raw>) -> Result<(), AskError> {
+pub(super) fn check(method: &AskMethod, params: Option<&Raw>) -> Result<(), AskError> {
     let invalid =
         |reason: String| AskError::InvalidParams(format!("{}: {reason}", method.as_str()));
+    if matches!(method, AskMethod::Custom(_))
+        && params.is_some_and(|params| params.kind() != Kind::Object)
+    {
+        return Err(invalid("params must be a JSON object".to_owned()));
+    }
     let visit = checks::question(method.as_str(), params).map_err(invalid)?;
     if let Some(given) = params.and_then(|params| params.member("_meta"))
         && let Some(warning) = checks::meta(&given).map_err(invalid)?
@@ -39,7 +45,7 @@ pub(super) fn check(method: AskMethod, params: Option<&Raw>) -> Result<(), AskEr
 ///
 /// If the client's revision has no words for it.
 pub(super) fn fit(
-    method: AskMethod,
+    method: &AskMethod,
     params: Option<Raw>,
     peer: &Peer,
 ) -> Result<Option<Raw>, AskError> {
@@ -56,7 +62,7 @@ pub(super) fn fit(
         matches!(included, Some("\"thisServer\"" | "\"allServers\""))
     };
     let as_it_is = match method {
-        AskMethod::ListRoots => true,
+        AskMethod::ListRoots | AskMethod::Custom(_) => true,
         // The later revisions have all the words for a form, as long as each field says its type.
         AskMethod::Elicit => features.elicitation_enums && !is_url() && has_types(raw),
         AskMethod::Sample => {
@@ -69,7 +75,7 @@ pub(super) fn fit(
     let Ok(mut asked) = raw.decode::<JsonObject>() else {
         return Ok(params);
     };
-    if method == AskMethod::Sample {
+    if *method == AskMethod::Sample {
         if !peer.takes_context() && includes_context() {
             tracing::debug!("includeContext was left out: the client declares no sampling.context");
             asked.shift_remove("includeContext");

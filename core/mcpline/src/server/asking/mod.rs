@@ -6,6 +6,7 @@
 
 mod book;
 mod fitting;
+mod method;
 mod retry;
 mod returned;
 #[cfg(test)]
@@ -25,10 +26,11 @@ use crate::lane::{self, Status};
 use super::answers;
 use super::call::{CallState, Seat, Target};
 use super::completing::{respond, respond_error};
-use super::reply::{AskMethod, Envelope, InputRequest};
+use super::reply::{Envelope, InputRequest};
 
 pub(crate) use book::Book;
 use book::Pending;
+pub use method::{AskMethod, CustomMethod};
 pub(super) use retry::{Resumed, Retry, resume};
 pub(super) use returned::put_returned_questions;
 
@@ -67,7 +69,10 @@ pub(crate) type AskSink = Box<dyn FnOnce(Result<Raw, AskError>) + Send>;
 
 /// Puts a question to the client of `call`.
 pub(super) fn ask(call: &Arc<CallState>, ask: Ask, sink: AskSink) {
-    if matches!(call.target, Target::Completion) {
+    let is_outside_request = call.is_outside_request();
+    if matches!(call.target, Target::Completion)
+        || is_outside_request && call.seat().peer.revision.features().mrtr
+    {
         sink(Err(AskError::OutsideCall));
         return;
     }
@@ -76,7 +81,7 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, sink: AskSink) {
         return;
     }
     // First, so that its author hears of it whatever the client can be asked.
-    if let Err(error) = fitting::check(ask.method, ask.params.as_ref()) {
+    if let Err(error) = fitting::check(&ask.method, ask.params.as_ref()) {
         sink(Err(error));
         return;
     }
@@ -89,31 +94,30 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, sink: AskSink) {
     if seat.peer.revision.features().mrtr {
         ask_in_rounds(call, &seat, ask, sink);
     } else {
-        let is_outside_call = matches!(call.target, Target::Event(_));
         // A handler that never ends is an author's way to ask at any time.
-        if !is_outside_call && !call.may_ask_again() {
+        if !is_outside_request && !call.may_ask_again() {
             sink(Err(AskError::Limit(
                 "the call has asked the client too often (`call_asks`)",
             )));
             return;
         }
-        ask_on_stream(&seat, is_outside_call, ask.method, ask.params, sink);
+        ask_on_stream(&seat, is_outside_request, ask.method, ask.params, sink);
     }
 }
 
 /// Sends the question on the call's stream, or the session's own outside of a call (handshake era).
 fn ask_on_stream(
     seat: &Seat,
-    is_outside_call: bool,
+    is_outside_request: bool,
     method: AskMethod,
     params: Option<Raw>,
     sink: AskSink,
 ) {
-    if seat.key.is_none() && !is_outside_call {
+    if seat.key.is_none() && !is_outside_request {
         sink(Err(AskError::Cancelled));
         return;
     }
-    let params = match fitting::fit(method, params, &seat.peer) {
+    let params = match fitting::fit(&method, params, &seat.peer) {
         Ok(params) => params,
         Err(error) => {
             sink(Err(error));
@@ -121,14 +125,15 @@ fn ask_on_stream(
         }
     };
     let asked = params.clone();
+    let name = method.name();
     let checked: AskSink = Box::new(move |outcome| {
         sink(outcome.and_then(|answer| {
-            answers::check(method, asked.as_ref(), &answer).map_err(AskError::Invalid)?;
+            answers::check(&method, asked.as_ref(), &answer).map_err(AskError::Invalid)?;
             Ok(answer)
         }));
     });
     let request = AskRequest {
-        method: method.as_str(),
+        method: name,
         params,
         related: seat.key,
         timeouts: seat.connection.server().settings.ask_timeouts,
@@ -161,7 +166,7 @@ fn ask_in_rounds(call: &Arc<CallState>, seat: &Seat, ask: Ask, sink: AskSink) {
         if let Some(answer) = recorded {
             drop(book);
             sink(if answer.question == digest {
-                answers::check(ask.method, ask.params.as_ref(), &answer.answer)
+                answers::check(&ask.method, ask.params.as_ref(), &answer.answer)
                     .map(|()| answer.answer)
                     .map_err(AskError::Invalid)
             } else {
@@ -303,7 +308,7 @@ fn respond_input_required(seat: &Seat, requests: &[InputRequest], sealed: &str) 
                 out.extend_from_slice(request.method.as_str().as_bytes());
                 out.push(b'"');
                 // 2026-07-28 has words for every question.
-                let params = fitting::fit(request.method, request.params.clone(), &seat.peer);
+                let params = fitting::fit(&request.method, request.params.clone(), &seat.peer);
                 if let Ok(Some(params)) = &params {
                     out.extend_from_slice(b",\"params\":");
                     out.extend_from_slice(params.as_bytes());

@@ -8,10 +8,10 @@ use mcpline_protocol::mrtr::{
 };
 use mcpline_protocol::wire::{Kind, Params, Raw};
 
+use super::AskMethod;
 use crate::clock;
 use crate::server::answers;
 use crate::server::call::{AuthorInput, CallState, Seat, Target};
-use crate::server::reply::AskMethod;
 use crate::server::settings::STATE_SECRETS_VARIABLE;
 
 use super::book::Book;
@@ -108,7 +108,7 @@ pub(in crate::server) fn resume(
         let answer = retry.responses.as_ref().and_then(|r| r.member(&asked.key));
         if let Some(answer) = answer {
             let kind = AskMethod::parse(&asked.method).unwrap_or(AskMethod::Elicit);
-            answers::check_shape(kind, &answer).map_err(|reason| invalid(&asked.key, &reason))?;
+            answers::check_shape(&kind, &answer).map_err(|reason| invalid(&asked.key, &reason))?;
             given.push(Answer {
                 key: asked.key.clone(),
                 question: asked.question.clone(),
@@ -180,10 +180,10 @@ fn check_pending(call: &CallState, given: &[Answer]) -> Result<(), RpcError> {
             let book = call.lock_book();
             let mut pending = book.pending.iter();
             let question = pending.find(|question| question.key == answer.key);
-            question.map(|question| (question.method, question.params.clone()))
+            question.map(|question| (question.method.clone(), question.params.clone()))
         };
         if let Some((method, params)) = question {
-            answers::check_within(method, params.as_ref(), &answer.answer, &mut budget)
+            answers::check_within(&method, params.as_ref(), &answer.answer, &mut budget)
                 .map_err(|reason| invalid(&answer.key, &reason))?;
         }
     }

@@ -92,7 +92,7 @@ fn check(questions: &InputRequired) -> Result<(), HandlerError> {
         )));
     }
     for asked in &questions.requests {
-        fitting::check(asked.method, asked.params.as_ref())?;
+        fitting::check(&asked.method, asked.params.as_ref())?;
     }
     Ok(())
 }

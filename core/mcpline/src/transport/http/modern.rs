@@ -6,11 +6,11 @@ use http::request::Parts;
 use http::{HeaderMap, StatusCode};
 use mcpline_protocol::session::Scope;
 use mcpline_protocol::wire::header::{self, Field};
-use mcpline_protocol::wire::{Incoming, Message, Method, ReadError, Request, encode};
+use mcpline_protocol::wire::{Incoming, Message, Method, Notification, ReadError, Request, encode};
 use mcpline_protocol::{ErrorCode, Revision, RpcError};
 
 use crate::header::PROTOCOL_VERSION;
-use crate::lane::{Lane, Status};
+use crate::lane::{Encode, Kind, Lane, Status};
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
 use crate::server::connection::{Connection, Opening};
@@ -24,11 +24,13 @@ use super::stream::Stream;
 
 /// Whether the headers name a modern revision.
 pub(super) fn is_named(headers: &HeaderMap) -> bool {
-    headers
-        .get(PROTOCOL_VERSION)
-        .and_then(|value| value.to_str().ok())
-        .and_then(Revision::parse)
-        .is_some_and(Revision::is_modern)
+    revision(headers).is_some_and(Revision::is_modern)
+}
+
+/// The revision that the headers name.
+fn revision(headers: &HeaderMap) -> Option<Revision> {
+    let named = headers.get(PROTOCOL_VERSION)?.to_str().ok()?;
+    Revision::parse(named)
 }
 
 /// Hands the message of one POST on.
@@ -41,11 +43,7 @@ pub(super) fn begin<'a>(
     let request = match incoming {
         Ok(Incoming::Single(Message::Request(request))) => request,
         Ok(Incoming::Single(Message::Notification(notification))) => {
-            // None is defined over HTTP; closing the connection is how a client cancels.
-            tracing::debug!(
-                method = notification.method.as_str(),
-                "nobody's notification"
-            );
+            notify(shared, parts, notification, client);
             return accepted().into();
         }
         Ok(Incoming::Single(Message::Response(_))) => {
@@ -76,6 +74,68 @@ fn check_headers(headers: &HeaderMap, request: &Request) -> Result<(), RpcError>
     )
 }
 
+/// Hands a notification on. The revision defines none over HTTP (closing the connection is how a client cancels), so that
+/// only custom ones have an effect.
+fn notify(
+    shared: &Arc<Shared>,
+    parts: &mut Parts,
+    notification: Notification,
+    client: &Arc<ClientQuota>,
+) {
+    let inner = shared.server.inner();
+    if !inner
+        .profile()
+        .notifications
+        .contains(notification.method.as_str())
+    {
+        return;
+    }
+    inner.start(&tokio::runtime::Handle::current());
+    let lane: Arc<dyn Lane> = Arc::new(Nowhere);
+    let connection = connect(shared, parts, &lane, client);
+    if let Some(revision) = revision(&parts.headers) {
+        connection.lock_session().name_revision(revision);
+    }
+    let http = Arc::new(HttpInfo::of(parts));
+    connection.receive(
+        Ok(Incoming::Single(Message::Notification(notification))),
+        &lane,
+        Some(&http),
+    );
+    if !connection.has_handled_notifications() {
+        connection.hold_until_handled(shared.in_flight.add(&connection));
+    }
+}
+
+/// A connection for one exchange.
+fn connect(
+    shared: &Shared,
+    parts: &Parts,
+    lane: &Arc<dyn Lane>,
+    client: &Arc<ClientQuota>,
+) -> Arc<Connection> {
+    let inner = shared.server.inner();
+    Connection::unlisted(
+        inner,
+        Opening {
+            scope: Scope::Exchange,
+            limits: inner.settings.session,
+            general: lane.clone(),
+            session_id: None,
+            principal: principal(parts).to_owned(),
+            transport: shared.transport,
+            client: client.clone(),
+        },
+    )
+}
+
+/// Where the messages of a notification's handler go: the response has no body.
+struct Nowhere;
+
+impl Lane for Nowhere {
+    fn write(&self, _: Kind, _: usize, _: Encode<'_>) {}
+}
+
 fn serve(
     shared: &Arc<Shared>,
     parts: &mut Parts,
@@ -84,7 +144,6 @@ fn serve(
 ) -> Serving {
     let inner = shared.server.inner();
     inner.start(&tokio::runtime::Handle::current());
-    let principal = principal(parts).to_owned();
     let options = shared.options.clone();
     // A stream of changes goes on for as long as its token is good; a call was permitted when it began.
     let until = match request.method {
@@ -98,18 +157,7 @@ fn serve(
         stream
     });
     let lane: Arc<dyn Lane> = exchange.clone();
-    let connection = Connection::unlisted(
-        inner,
-        Opening {
-            scope: Scope::Exchange,
-            limits: inner.settings.session,
-            general: lane.clone(),
-            session_id: None,
-            principal,
-            transport: shared.transport,
-            client: client.clone(),
-        },
-    );
+    let connection = connect(shared, parts, &lane, client);
     let http = Arc::new(HttpInfo::of(parts));
     connection.receive(
         Ok(Incoming::Single(Message::Request(request))),

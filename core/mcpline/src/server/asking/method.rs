@@ -1,0 +1,79 @@
+//! The requests that a server sends to its clients.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use mcpline_protocol::methods::check_custom_request;
+
+use crate::error::Error;
+
+/// What a client can be asked.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum AskMethod {
+    /// `elicitation/create`: input from the user.
+    Elicit,
+    /// `sampling/createMessage`: a completion by the client's model.
+    Sample,
+    /// `roots/list`: the client's root directories.
+    ListRoots,
+    /// A custom request, of a method that no revision defines: [`AskMethod::custom`].
+    Custom(CustomMethod),
+}
+
+/// The name of a custom request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct CustomMethod(Arc<str>);
+
+impl AskMethod {
+    /// The method's name on the wire.
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Custom(CustomMethod(name)) => name,
+            known => known.known_name(),
+        }
+    }
+
+    pub(super) fn name(&self) -> Cow<'static, str> {
+        match self {
+            Self::Custom(CustomMethod(name)) => Cow::Owned(String::from(&**name)),
+            known => Cow::Borrowed(known.known_name()),
+        }
+    }
+
+    fn known_name(&self) -> &'static str {
+        match self {
+            Self::Elicit => "elicitation/create",
+            Self::Sample => "sampling/createMessage",
+            Self::ListRoots => "roots/list",
+            Self::Custom(_) => "",
+        }
+    }
+
+    /// A custom request.
+    ///
+    /// # Errors
+    ///
+    /// If the method is defined by the protocol, begins with `notifications/` or `rpc.`, or is not 1 to 1024 bytes of visible
+    /// ASCII.
+    pub fn custom(method: &str) -> Result<Self, Error> {
+        check_custom_request(method).map_err(|reason| {
+            Error::misuse(format!(
+                "method {method:?} can't be sent to a client: {reason}"
+            ))
+        })?;
+        Ok(Self::Custom(CustomMethod(method.into())))
+    }
+
+    /// The method with this name.
+    ///
+    /// # Errors
+    ///
+    /// If a client can't be asked with it: see [`AskMethod::custom`].
+    pub fn parse(name: &str) -> Result<Self, Error> {
+        [Self::Elicit, Self::Sample, Self::ListRoots]
+            .into_iter()
+            .find(|method| method.as_str() == name)
+            .map_or_else(|| Self::custom(name), Ok)
+    }
+}
