@@ -70,6 +70,7 @@ mod _native {
         module.add("PROMPT", crate::plan::Kind::Prompt as u8)?;
         module.add("COMPLETION", crate::plan::Kind::Completion as u8)?;
         module.add("REQUEST", crate::plan::Kind::Request as u8)?;
+        module.add("NOTIFICATION", crate::plan::Kind::Notification as u8)?;
         module.add("EVENT", crate::plan::Kind::Event as u8)
     }
 }

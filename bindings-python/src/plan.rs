@@ -24,6 +24,7 @@ pub(crate) enum Kind {
     Completion,
     Event,
     Request,
+    Notification,
 }
 
 impl Kind {
@@ -35,6 +36,7 @@ impl Kind {
             Self::Completion,
             Self::Event,
             Self::Request,
+            Self::Notification,
         ]
         .into_iter()
         .find(|kind| *kind as u8 == number)

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from mcpline import Client, Context, Error, Server, ServerError, SyncContext, UsageError
+from mcpline import (
+    Client,
+    Context,
+    Error,
+    QuestionUnanswered,
+    Server,
+    ServerError,
+    SyncClient,
+    SyncContext,
+    UsageError,
+)
 from support import LEGACY, MODERN, REVISIONS, run
 
 
@@ -115,3 +126,134 @@ def test_what_the_protocol_defines_is_not_served_by_functions() -> None:
     assert server.remove_request_handler("acme/search")
     assert not server.remove_request_handler("acme/search")
     server.on_request("acme/search")(make)
+
+
+@dataclass
+class Note:
+    number: int
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_functions_handle_custom_notifications_on_every_revision(revision: str) -> None:
+    async def check() -> None:
+        server = Server("acme", "1")
+        handled: asyncio.Queue[Any] = asyncio.Queue()
+
+        @server.on_notification("acme/note")
+        async def note(number: int, ctx: Context) -> str:
+            await handled.put((number, ctx.revision))
+            return "ignored"
+
+        @server.on_notification("acme/raw", params_schema={"type": "object", "required": ["a"]})
+        def raw(params: dict[str, Any]) -> None:
+            loop.call_soon_threadsafe(handled.put_nowait, params)
+
+        @server.on_notification("acme/broken")
+        async def broken() -> None:
+            raise ValueError("a detail")
+
+        loop = asyncio.get_running_loop()
+        async with Client.memory(server, revisions=[revision]) as client:
+            await client.notify("acme/note", Note(1))
+            assert await handled.get() == (1, revision)
+            for method, params in (("acme/note", {"number": "one"}), ("acme/broken", None), ("acme/none", {})):
+                await client.notify(method, params)
+            await client.notify("acme/raw", {"a": [1], "_meta": {"acme.example/a": 1}})
+            assert await handled.get() == {"a": [1]}
+            assert handled.empty()
+
+    run(check())
+
+
+def test_a_function_that_handles_a_notification_asks_where_there_is_a_session() -> None:
+    async def check(revision: str) -> Any:
+        server = Server("acme", "1")
+        answers: asyncio.Queue[Any] = asyncio.Queue()
+
+        @server.on_notification("acme/note")
+        async def note(ctx: Context) -> None:
+            try:
+                await answers.put((await ctx.list_roots())[0].uri)
+            except UsageError as error:
+                await answers.put(error)
+
+        async with Client.memory(server, revisions=[revision], roots=["/a"]) as client:
+            await client.notify("acme/note")
+            return await answers.get()
+
+    assert run(check(LEGACY)) == "file:///a"
+    assert isinstance(run(check(MODERN)), UsageError)
+
+
+def test_what_the_protocol_defines_is_not_handled_by_functions() -> None:
+    server = Server("acme", "1")
+    server.on_notification("notifications/acme/changed")(make)
+    for method in ("", "tools/call", "notifications/initialized", "notifications/acme/changed", "rpc.a"):
+        with pytest.raises(UsageError):
+            server.on_notification(method)(make)
+    assert server.remove_notification_handler("notifications/acme/changed")
+    assert not server.remove_notification_handler("notifications/acme/changed")
+
+
+def choosing() -> Server:
+    server = Server("acme", "1")
+
+    @server.tool
+    async def choose(ctx: Context, method: str = "acme/pick") -> str:
+        return str((await ctx.request(method, {"from": [1, 2, 3]}))["picked"])
+
+    @server.tool
+    def choose_in_a_thread(ctx: SyncContext) -> str:
+        return str(ctx.request("acme/pick", Found(["a"]))["picked"])
+
+    @server.tool
+    async def choose_with_a_text(ctx: Context) -> str:
+        with pytest.raises(UsageError):
+            await ctx.request("acme/pick", "text")
+        with pytest.raises(UsageError):
+            await ctx.request("tools/call")
+        return "refused"
+
+    return server
+
+
+async def pick(params: dict[str, Any]) -> dict[str, Any]:
+    return {"picked": next(iter(params.values()))[-1]}
+
+
+def refuse(params: dict[str, Any]) -> None:
+    raise Error(-7, "not now", data=params)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_clients_serve_custom_requests_on_every_revision(revision: str) -> None:
+    async def check() -> None:
+        served = {"acme/pick": pick, "acme/refuse": refuse, "acme/text": lambda _: "no object"}
+        async with Client.memory(choosing(), revisions=[revision], on_request=served) as client:
+            assert (await client.call_tool("choose")).text == "3"
+            assert (await client.call_tool("choose_in_a_thread")).text == "a"
+            assert (await client.call_tool("choose_with_a_text")).text == "refused"
+            for method in ("acme/none", "acme/refuse", "acme/text"):
+                try:
+                    failed = (await client.call_tool("choose", {"method": method})).is_error
+                except QuestionUnanswered:
+                    failed = revision == MODERN
+                assert failed, method
+
+    run(check())
+
+
+def test_a_client_serves_nothing_that_the_protocol_defines() -> None:
+    async def check() -> None:
+        for method in ("", "tools/call", "notifications/acme", "rpc.a"):
+            with pytest.raises(UsageError):
+                async with Client.memory(make(), on_request={method: pick}):
+                    raise AssertionError(method)
+
+    run(check())
+
+
+def test_a_sync_client_serves_custom_requests() -> None:
+    served = {"acme/pick": lambda params: {"picked": params["from"][0]}}
+    with SyncClient.memory(choosing(), on_request=served) as client:
+        assert client.call_tool("choose").text == "1"

@@ -11,7 +11,7 @@ from typing import Any
 
 from . import questions, results
 from ._callables import is_async
-from ._json import encode
+from ._json import encode, encode_object, read_object
 from .errors import Error, ToolCallRefused
 
 if typing.TYPE_CHECKING:
@@ -38,6 +38,7 @@ class Handlers:
         on_sample: Callable[[questions.SampleParams], Any] | None = None,
         on_log: Callable[[results.LogMessage], Any] | None = None,
         on_notification: Callable[[results.Notification], Any] | None = None,
+        on_request: Mapping[str, Callable[[dict[str, Any]], Any]] | None = None,
         on_stderr: Callable[[str], Any] | None = None,
         on_tool_call: Callable[[questions.ToolCall], Any] | None = None,
         on_tool_outcome: Callable[[questions.ToolOutcome], Any] | None = None,
@@ -47,6 +48,7 @@ class Handlers:
         self.on_sample = on_sample
         self.on_log = on_log
         self.on_notification = on_notification
+        self.on_request = None if on_request is None else dict(on_request)
         self.on_stderr = on_stderr
         self.on_tool_call = on_tool_call
         self.on_tool_outcome = on_tool_outcome
@@ -62,12 +64,13 @@ class Handlers:
         """Whether there is any handler."""
         return any(handler is not None for handler in vars(self).values())
 
-    def offer(self) -> dict[str, bool]:
+    def offer(self) -> dict[str, Any]:
         """Say which handlers there are."""
         return {
             "elicit": self.on_elicit is not None,
             "sample": self.on_sample is not None,
             "roots": self.roots is not None,
+            "requests": list(self.on_request or ()),
             "tool_call": self.on_tool_call is not None,
             "tool_outcome": self.on_tool_outcome is not None,
             "notifications": self.on_notification is not None,
@@ -93,6 +96,8 @@ class Handlers:
             return _bound(before, questions.read_tool_call(params or b"{}")), _nothing
         if method == "host/tool_outcome" and (after := self.on_tool_outcome) is not None:
             return _bound(after, questions.read_tool_outcome(params or b"{}")), _nothing
+        if self.on_request is not None and (serve := self.on_request.get(method)) is not None:
+            return _bound(serve, read_object(params or b"{}")), encode_object
         roots = self.roots
         if callable(roots):
             return roots, questions.write_roots
@@ -105,6 +110,7 @@ class Handlers:
         if method == "roots/list":
             return not callable(self.roots) or is_async(self.roots)
         handlers = {
+            **(self.on_request or {}),
             "elicitation/create": self.on_elicit,
             "host/tool_call": self.on_tool_call,
             "host/tool_outcome": self.on_tool_outcome,

@@ -10,7 +10,7 @@ import msgspec
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["encode", "encode_hook"]
+__all__ = ["encode", "encode_hook", "encode_object", "read_object"]
 
 
 def encode_hook(value: Any) -> Any:
@@ -32,3 +32,25 @@ ENCODER = msgspec.json.Encoder(enc_hook=encode_hook)
 """Writes whatever a handler gives to the protocol."""
 
 encode: Callable[[Any], bytes] = ENCODER.encode
+
+
+def encode_object(value: Any) -> bytes:
+    """Write the result of a custom request; nothing is an empty one.
+
+    Raises:
+        TypeError: it is not a JSON object.
+    """
+    written = b"{}" if value is None else encode(value)
+    if not written.startswith(b"{"):
+        raise TypeError(f"the handler of a custom request returns an object, not {type(value).__name__}")
+    return written
+
+
+def read_object(json: bytes) -> dict[str, Any]:
+    """Read a JSON object.
+
+    Raises:
+        ValueError: it is none.
+    """
+    value: dict[str, Any] = msgspec.json.decode(json, type=dict[str, Any])
+    return value

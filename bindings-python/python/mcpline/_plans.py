@@ -185,6 +185,28 @@ def request(
     server: Server, call: Callable[..., Any], method: str, *, params_schema: dict[str, Any] | None, inline: bool
 ) -> tuple[_native.Plan, dict[str, Any]]:
     """Plan the handler of a custom request. Return the plan and the schema of the parameters."""
+    return _method(
+        server, call, method, _native.REQUEST, _results.result_object, params_schema=params_schema, inline=inline
+    )
+
+
+def notification(
+    server: Server, call: Callable[..., Any], method: str, *, params_schema: dict[str, Any] | None, inline: bool
+) -> tuple[_native.Plan, dict[str, Any]]:
+    """Plan the handler of a custom notification. Return the plan and the schema of the parameters."""
+    return _method(server, call, method, _native.NOTIFICATION, _nothing, params_schema=params_schema, inline=inline)
+
+
+def _method(
+    server: Server,
+    call: Callable[..., Any],
+    method: str,
+    kind: int,
+    convert: Callable[[Any], Any],
+    *,
+    params_schema: dict[str, Any] | None,
+    inline: bool,
+) -> tuple[_native.Plan, dict[str, Any]]:
     function = _functions.read(call)
     if params_schema is not None and _takes_all(function, params_schema):
         fill = _fill_all(function)
@@ -194,10 +216,10 @@ def request(
         params_schema = arguments.schema if params_schema is None else params_schema
     plan = _plan(
         server,
-        _native.REQUEST,
+        kind,
         function,
         fill,
-        convert=_results.result_object,
+        convert=convert,
         encode=None,
         inline=inline,
         fail=_Failures(method).other,

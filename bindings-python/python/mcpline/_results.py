@@ -224,10 +224,7 @@ def result_object(value: Any) -> bytes | _native.Questions:
     """Write the result of a custom request."""
     if isinstance(value, InputRequired):
         return questions(value)
-    written = b"{}" if value is None else _encode(value)
-    if not written.startswith(b"{"):
-        raise TypeError(f"the handler of a custom request returns an object, not {type(value).__name__}")
-    return written
+    return _json.encode_object(value)
 
 
 def questions(value: InputRequired) -> _native.Questions:

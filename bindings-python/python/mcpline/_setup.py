@@ -44,6 +44,11 @@ class _Host(typing.TypedDict, total=False):
     """
     on_notification: Callable[..., Any]
     """Hears everything that the server tells: a `mcpline.results.Notification`."""
+    on_request: Mapping[str, Callable[[dict[str, Any]], Any]]
+    """Serves requests of the server that no revision of the protocol defines, by method. Each function is given the
+    request's `params` and returns the result: a mapping, a dataclass or a model. What it raises is answered as an
+    error: `Error` as it is, anything else as an internal one. Nothing is declared for it: declare the extension that
+    has the method in `capabilities`."""
     on_tool_call: Callable[..., Any]
     """Asked about each tool call before anything of it is sent, with a `mcpline.questions.ToolCall`: it returns to let
     the call pass, or raises `ToolCallRefused` with a reason, which the caller gets. Whatever else it raises refuses the
@@ -80,6 +85,7 @@ _HANDLERS = (
     "on_sample",
     "on_log",
     "on_notification",
+    "on_request",
     "on_stderr",
     "on_tool_call",
     "on_tool_outcome",

@@ -187,14 +187,15 @@ class _Base:
     def notify(self, method: str, params: Any = None) -> Awaitable[None]:
         """Send a notification that no revision of the protocol defines, on the stream of the call.
 
-        `params` is a mapping, a dataclass or a model. Nothing happens once the request has ended. The notification is
-        sent at once; awaiting it is allowed, and never waits. While too much waits to be read by the client,
-        notifications are dropped.
+        `params` is a mapping, a dataclass or a model. In a session with a handshake, the handlers of events and of
+        custom notifications send it on the session's own stream. Nothing happens once the request has ended, or where
+        there is none. The notification is sent at once; awaiting it is allowed, and never waits. While too much waits
+        to be read by the client, notifications are dropped.
 
         Raises:
             UsageError: the protocol defines the method, or `params` is not a JSON object.
         """
-        self._call.notify(method, None if params is None else _json.encode(params))
+        self._call.notify(method, _optional(params))
         return _SENT
 
     def debug(self, data: Any, *, logger: str | None = None) -> Awaitable[None]:
@@ -354,6 +355,10 @@ class _Base:
             return None
 
 
+def _optional(params: Any) -> bytes | None:
+    return None if params is None else _json.encode(params)
+
+
 def _read_roots(answer: bytes) -> list[Root]:
     return msgspec.json.decode(answer, type=_Roots).roots
 
@@ -427,6 +432,16 @@ class Context(_Base):
         params = _results.sample_params(messages, max_tokens, system_prompt, options)
         return SampleResult(await self._ask(_SAMPLE, params, key))
 
+    async def request(self, method: str, params: Any = None, *, key: str | None = None) -> dict[str, Any]:
+        """Send the client a request that no revision of the protocol defines, and return its result, a JSON object.
+
+        `params` is a mapping, a dataclass or a model. No capability says that a client serves the method. Toward a
+        client of 2026-07-28 the request is one of the result's `inputRequests`, and a client that does not know it
+        fails the whole call: so send it only to clients that declare an extension which has it. Raises as `elicit`
+        does.
+        """
+        return _json.read_object(await self._ask(method, _optional(params), key))
+
     async def list_roots(self, *, key: str | None = None) -> list[Root]:
         """Ask for the client's root directories. Raises as `elicit` does.
 
@@ -471,6 +486,10 @@ class SyncContext(_Base):
         """Ask the client's model and wait for the answer; see `Context.sample`."""
         params = _results.sample_params(messages, max_tokens, system_prompt, options)
         return SampleResult(self._call.ask(_SAMPLE, params, key))
+
+    def request(self, method: str, params: Any = None, *, key: str | None = None) -> dict[str, Any]:
+        """Send the client a custom request and wait for its result; see `Context.request`."""
+        return _json.read_object(self._call.ask(method, _optional(params), key))
 
     def list_roots(self, *, key: str | None = None) -> list[Root]:
         """Ask for the client's root directories and wait for the answer; see `Context.list_roots`."""

@@ -502,6 +502,67 @@ class Server:
         """Remove the handler of a custom request. Return whether there was one. Calls in flight go on."""
         return self._native.remove_request_handler(method)
 
+    def on_notification(
+        self,
+        method: str,
+        /,
+        *,
+        params_schema: dict[str, Any] | None = None,
+        inline: bool = False,
+        scopes: Iterable[str] = (),
+    ) -> Callable[[F], F]:
+        """Handle a notification that no revision of the protocol defines: `@server.on_notification("acme/note")`.
+
+        The function takes the members of the notification's `params` by name, and a `Context` if it wants one, as in
+        `on_request`. What it returns is ignored, because a notification has no answer; what it raises is logged. In a
+        session with a handshake the context logs and asks the client outside of any call, as in `on_initialized`; on
+        2026-07-28 asking raises `UsageError`. Functions are started in the order of arrival and run side by side. The
+        end of the session cancels them, and a server that shuts down waits for them as for calls. While too many of a
+        client's calls and notifications are in flight, its notifications are dropped, with a warning in the log.
+
+        Args:
+            method: The method, such as `acme/note`. One that the protocol defines can't be handled.
+            params_schema: See `on_request`. A notification whose `params` don't match is dropped, with a warning in the
+                log.
+            inline: See `tool`.
+            scopes: See `tool`. A notification of a client without them is dropped, with a warning in the log.
+
+        Raises:
+            TypeError: the signature can't be derived.
+            UsageError: the method has a handler, or can't have one.
+        """
+
+        def decorate(function: F) -> F:
+            self.add_notification_handler(method, function, params_schema=params_schema, inline=inline, scopes=scopes)
+            return function
+
+        return decorate
+
+    def add_notification_handler(
+        self,
+        method: str,
+        call: Callable[..., Any],
+        *,
+        params_schema: dict[str, Any] | None = None,
+        inline: bool = False,
+        scopes: Iterable[str] = (),
+    ) -> None:
+        """Handle a custom notification with a function; see `on_notification`.
+
+        Raises:
+            TypeError: the signature can't be derived.
+            UsageError: the method has a handler, or can't have one.
+        """
+        from . import _plans
+
+        plan, schema = _plans.notification(self, call, method, params_schema=params_schema, inline=inline)
+        self._native.add_notification_handler(method, _json(schema), plan, _scopes(scopes))
+        self._registered(plan)
+
+    def remove_notification_handler(self, method: str) -> bool:
+        """Remove the handler of a custom notification. Return whether there was one. Those that run go on."""
+        return self._native.remove_notification_handler(method)
+
     # What clients tell of their sessions
 
     def on_initialized(self, call: F, /) -> F:
