@@ -599,7 +599,7 @@ typedef struct {
     /**
      * What a caller over HTTP must be allowed, all of it: scopes with a space between each; `NULL` for nothing. Lists leave
      * out what a caller may not use, and asking for it all the same is refused with what it takes. Of tools, resources,
-     * templates and prompts, where the server has `auth` among its options of HTTP.
+     * templates, prompts and custom requests, where the server has `auth` among its options of HTTP.
      */
     const char *scopes;
 } mcpl_handler_options;
@@ -695,7 +695,7 @@ mcpl_status mcpl_call_reply_structured(mcpl_call *call,
 
 /**
  * Ends a call with a whole result, as JSON: `CallToolResult`, `ReadResourceResult`, `GetPromptResult` or
- * `CompleteResult` of the specification, by what is called.
+ * `CompleteResult` of the specification, by what is called; of a custom request any JSON object.
  *
  * `json` is `length` bytes. Returns `MCPL_INVALID_ARGUMENT` if it is none; the call stays open then.
  */
@@ -722,8 +722,8 @@ mcpl_status mcpl_call_reply_questions(mcpl_call *call,
                                       size_t length);
 
 /**
- * Ends a call with a failure that the model should read: a tool's result with `isError`. Resources, prompts and
- * completions have no such results; there it is an internal error with this text.
+ * Ends a call with a failure that the model should read: a tool's result with `isError`. Resources, prompts, completions
+ * and custom requests have no such results; there it is an internal error with this text.
  */
 mcpl_status mcpl_call_fail(mcpl_call *call,
                            const char *message,
@@ -767,15 +767,15 @@ mcpl_status mcpl_call_fail_visits(mcpl_call *call,
 
 /**
  * The arguments of a call: a JSON object. Of a resource template, its variables; of a completion, `ref`, `argument` and
- * `context`. Valid until the call ends; a zero byte follows.
+ * `context`; of a custom request, its parameters without `_meta`. Valid until the call ends; a zero byte follows.
  */
 mcpl_status mcpl_call_arguments(mcpl_call *call,
                                 const char **arguments,
                                 size_t *length);
 
 /**
- * The name of the tool or prompt that is called, or the URI of the resource; `""` for a completion. Release it with
- * `mcpl_string_free`.
+ * The name of the tool or prompt that is called, the URI of the resource, or the method of a custom request; `""` for a
+ * completion. Release it with `mcpl_string_free`.
  */
 mcpl_status mcpl_call_name(mcpl_call *call,
                            char **name);
@@ -838,6 +838,18 @@ mcpl_status mcpl_call_log_text(mcpl_call *call,
                                const char *logger,
                                const char *text,
                                size_t length);
+
+/**
+ * Sends a notification that no revision of the protocol defines, on the stream of the call. `params` is a JSON object of
+ * `length` bytes, or `NULL`.
+ *
+ * Does nothing if the request was cancelled. A client that does not read may lose notifications. Returns
+ * `MCPL_INVALID_ARGUMENT` if the protocol defines the method, or `params` is not a JSON object.
+ */
+mcpl_status mcpl_call_notify(mcpl_call *call,
+                             const char *method,
+                             const char *params,
+                             size_t length);
 
 /**
  * Closes the response stream of HTTP while the call goes on; the client comes back for the rest (2025-11-25,
@@ -1969,6 +1981,22 @@ mcpl_status mcpl_server_add_prompt_with(mcpl_server *server,
                                         mcpl_finalizer finalize);
 
 /**
+ * Serves requests of a method that no revision of the protocol defines, such as `"acme/search"`. `params_schema` is the JSON
+ * Schema of their parameters, `NULL` for any; requests that don't match it are refused with -32602. `options` may be `NULL`.
+ *
+ * The handler's arguments are the parameters, without `_meta`. It ends its call with `mcpl_call_reply_result`: any JSON object.
+ *
+ * Returns `MCPL_INVALID_ARGUMENT` if the method has a handler, the protocol defines it, or the schema is unusable.
+ */
+mcpl_status mcpl_server_on_request(mcpl_server *server,
+                                   const char *method,
+                                   const char *params_schema,
+                                   const mcpl_handler_options *options,
+                                   mcpl_handler handler,
+                                   void *user,
+                                   mcpl_finalizer finalize);
+
+/**
  * Completes an argument of a prompt, or a variable of a resource template, from a list of `count` candidates; those that
  * fit what was typed are sent, best first. `reference` is the prompt's name or the URI template.
  */
@@ -2033,6 +2061,13 @@ mcpl_status mcpl_server_remove_resource(mcpl_server *server, const char *uri);
  * Removes a prompt. Returns `MCPL_NOT_FOUND` if there is none.
  */
 mcpl_status mcpl_server_remove_prompt(mcpl_server *server, const char *name);
+
+/**
+ * Removes the handler of a custom request. Calls that are under way end as if it were there. Returns `MCPL_NOT_FOUND` if
+ * there is none.
+ */
+mcpl_status mcpl_server_remove_request_handler(mcpl_server *server,
+                                               const char *method);
 
 /**
  * Finds a value in a JSON text.

@@ -284,7 +284,7 @@ pub unsafe extern "C" fn mcpl_call_reply_structured(
 }
 
 /// Ends a call with a whole result, as JSON: `CallToolResult`, `ReadResourceResult`, `GetPromptResult` or
-/// `CompleteResult` of the specification, by what is called.
+/// `CompleteResult` of the specification, by what is called; of a custom request any JSON object.
 ///
 /// `json` is `length` bytes. Returns `MCPL_INVALID_ARGUMENT` if it is none; the call stays open then.
 #[unsafe(no_mangle)]
@@ -332,8 +332,8 @@ pub unsafe extern "C" fn mcpl_call_reply_questions(
     })
 }
 
-/// Ends a call with a failure that the model should read: a tool's result with `isError`. Resources, prompts and
-/// completions have no such results; there it is an internal error with this text.
+/// Ends a call with a failure that the model should read: a tool's result with `isError`. Resources, prompts, completions
+/// and custom requests have no such results; there it is an internal error with this text.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_fail(
     call: *mut mcpl_call,
@@ -437,7 +437,7 @@ pub unsafe extern "C" fn mcpl_call_fail_visits(
 }
 
 /// The arguments of a call: a JSON object. Of a resource template, its variables; of a completion, `ref`, `argument` and
-/// `context`. Valid until the call ends; a zero byte follows.
+/// `context`; of a custom request, its parameters without `_meta`. Valid until the call ends; a zero byte follows.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_arguments(
     call: *mut mcpl_call,
@@ -460,8 +460,8 @@ pub unsafe extern "C" fn mcpl_call_arguments(
     })
 }
 
-/// The name of the tool or prompt that is called, or the URI of the resource; `""` for a completion. Release it with
-/// `mcpl_string_free`.
+/// The name of the tool or prompt that is called, the URI of the resource, or the method of a custom request; `""` for a
+/// completion. Release it with `mcpl_string_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_name(
     call: *mut mcpl_call,
@@ -648,6 +648,34 @@ unsafe fn log(
         open.report(bytes, move |context| {
             context.log(level, logger.as_deref(), &data)
         });
+        Ok(())
+    })
+}
+
+/// Sends a notification that no revision of the protocol defines, on the stream of the call. `params` is a JSON object of
+/// `length` bytes, or `NULL`.
+///
+/// Does nothing if the request was cancelled. A client that does not read may lose notifications. Returns
+/// `MCPL_INVALID_ARGUMENT` if the protocol defines the method, or `params` is not a JSON object.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_call_notify(
+    call: *mut mcpl_call,
+    method: *const c_char,
+    params: *const c_char,
+    length: usize,
+) -> mcpl_status {
+    entry(|| {
+        let open = OpenCall::get(call)?;
+        // SAFETY: the header demands it.
+        let (method, params) = unsafe {
+            (
+                text::name("the method", method)?,
+                text::optional_json("the params", params, length)?,
+            )
+        };
+        if let Some(waiting) = foreign::notification(&open.context, method.to_owned(), params)? {
+            open.deliver(waiting);
+        }
         Ok(())
     })
 }

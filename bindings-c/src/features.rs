@@ -246,6 +246,41 @@ pub unsafe extern "C" fn mcpl_server_add_prompt_with(
     }
 }
 
+/// Serves requests of a method that no revision of the protocol defines, such as `"acme/search"`. `params_schema` is the JSON
+/// Schema of their parameters, `NULL` for any; requests that don't match it are refused with -32602. `options` may be `NULL`.
+///
+/// The handler's arguments are the parameters, without `_meta`. It ends its call with `mcpl_call_reply_result`: any JSON object.
+///
+/// Returns `MCPL_INVALID_ARGUMENT` if the method has a handler, the protocol defines it, or the schema is unusable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_on_request(
+    server: *mut mcpl_server,
+    method: *const c_char,
+    params_schema: *const c_char,
+    options: *const mcpl_handler_options,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let mut given = Given::new(handler, user, finalize);
+    entry(|| {
+        let server = Server::get(server)?;
+        // SAFETY: the header demands it.
+        let (method, schema, options) = unsafe {
+            (
+                text::name("the method", method)?,
+                text::optional_json("the schema", params_schema, text::MCPL_AUTO_LENGTH)?,
+                mcpl_handler_options::read(options)?,
+            )
+        };
+        let schema = schema.map(|schema| options::read("the schema", schema.as_bytes()));
+        given.inline = options.is_inline();
+        let handler = given.handler(&server, None)?;
+        let options = options.request(schema.transpose()?);
+        Ok(server.core.add_request_handler(method, options, handler)?)
+    })
+}
+
 /// Completes an argument of a prompt, or a variable of a resource template, from a list of `count` candidates; those that
 /// fit what was typed are sent, best first. `reference` is the prompt's name or the URI template.
 #[unsafe(no_mangle)]
@@ -387,6 +422,24 @@ pub unsafe extern "C" fn mcpl_server_remove_prompt(
 ) -> mcpl_status {
     // SAFETY: the header demands it.
     unsafe { remove(server, name, "prompt", mcpline::Server::remove_prompt) }
+}
+
+/// Removes the handler of a custom request. Calls that are under way end as if it were there. Returns `MCPL_NOT_FOUND` if
+/// there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_remove_request_handler(
+    server: *mut mcpl_server,
+    method: *const c_char,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        remove(
+            server,
+            method,
+            "request handler",
+            mcpline::Server::remove_request_handler,
+        )
+    }
 }
 
 /// Adds something by its definition.

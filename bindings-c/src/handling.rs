@@ -4,7 +4,8 @@ use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
 use mcpline::protocol::session::Rate;
-use mcpline::server::{PromptOptions, ResourceOptions, ToolOptions};
+use mcpline::server::{PromptOptions, RequestOptions, ResourceOptions, ToolOptions};
+use serde_json::Value;
 
 use crate::callback::{Queued, Registered, mcpl_handler};
 use crate::server::Server;
@@ -68,7 +69,7 @@ pub struct mcpl_handler_options {
     pub burst: u32,
     /// What a caller over HTTP must be allowed, all of it: scopes with a space between each; `NULL` for nothing. Lists leave
     /// out what a caller may not use, and asking for it all the same is refused with what it takes. Of tools, resources,
-    /// templates and prompts, where the server has `auth` among its options of HTTP.
+    /// templates, prompts and custom requests, where the server has `auth` among its options of HTTP.
     pub scopes: *const c_char,
 }
 
@@ -150,5 +151,12 @@ impl Treatment {
 
     pub(crate) fn prompt(self) -> PromptOptions {
         PromptOptions::default().with_scopes(self.scopes)
+    }
+    pub(crate) fn request(self, params_schema: Option<Value>) -> RequestOptions {
+        let options = RequestOptions::default().with_scopes(self.scopes);
+        match params_schema {
+            Some(schema) => options.with_params_schema(schema),
+            None => options,
+        }
     }
 }

@@ -117,6 +117,7 @@ pub(crate) fn result(called: &Called<'_>, json: &Raw) -> Done<Reply> {
             let completion = completion.ok_or_else(|| Fault::invalid("completion is missing"))?;
             results::completion(completion.as_bytes())?
         }
+        CallKind::Request => Reply::Result(json.clone()),
         _ => return Err(misfit(called, "a whole result")),
     })
 }
@@ -155,6 +156,7 @@ fn misfit(called: &Called<'_>, given: &str) -> Fault {
         CallKind::Prompt => "a prompt",
         CallKind::Completion => "a completion",
         CallKind::Event => "an event",
+        CallKind::Request => "a custom request",
         _ => "this",
     };
     Fault::invalid(format!("{kind} is not answered with {given}"))

@@ -138,6 +138,79 @@ void handlers_return_what_they_like() {
   CHECK(pair.client.list_prompts().elements().at(0).string("/name") == "ask");
 }
 
+void custom_requests_are_served() {
+  Pair pair;
+  const Json schema = object({{"type", "object"},
+                              {"properties", object({{"query", object({{"type", "string"}})}})},
+                              {"required", array({"query"})}});
+  HandlerOptions inline_;
+  inline_.on_io_thread = true;
+  pair.server.on_request("acme/search", schema, [](Call &call, const Json &params) {
+    call.notify("acme/searching", params);
+    if (params.string("/query").empty()) {
+      throw RpcError(-1, "empty");
+    }
+    return object({{"hits", array({params.string("/query")})}});
+  });
+  pair.server.on_request(
+      "acme/name", nullptr, [](Call &call) { return Result{object({{"name", call.name()}})}; }, inline_);
+  pair.server.on_request("acme/later", nullptr, [](Call call) {
+    std::thread([call = std::move(call)]() mutable { call.reply(Result{object({{"later", true}})}); }).detach();
+  });
+  pair.server.on_request("acme/ask", nullptr, [](Call &call) {
+    call.ask_then(MCPL_ASK_ELICIT, Call::elicitation("Who?", form),
+                  [](Call &, const Outcome &answer) { return Result{answer.value().at("/content")}; });
+  });
+  pair.server.on_request("acme/text", nullptr, [] { return "text"; });
+  pair.server.on_request("acme/list", nullptr, [] { return array({1}); });
+  pair.server.on_request("acme/notify", nullptr, [](Call &call) {
+    THROWS(MCPL_INVALID_ARGUMENT, (call.notify("tools/call"), 0));
+    THROWS(MCPL_INVALID_ARGUMENT, (call.notify("acme/note", array({1})), 0));
+    call.notify("acme/note");
+    return object({});
+  });
+  Box<std::string> searching, note;
+  pair.client.on_notification([&](std::string_view method, const Json &params) {
+    if (method == "acme/searching") {
+      searching.put(params.string("/query"));
+    } else if (method == "acme/note") {
+      note.put(std::string(params.text()));
+    }
+  });
+  pair.client.on_elicit(
+      [](const Json &) { return object({{"action", "accept"}, {"content", object({{"name", "Ada"}})}}); });
+  pair.joined();
+  CHECK(pair.client.request("acme/search", R"({"query":"tea"})").string("/hits/0") == "tea");
+  CHECK(searching.take() == "tea");
+  CHECK(pair.client.request("acme/name", nullptr).string("/name") == "acme/name");
+  CHECK(pair.client.request("acme/later", nullptr).boolean("/later"));
+  CHECK(pair.client.request("acme/ask", nullptr).string("/name") == "Ada");
+  CHECK(pair.client.request("acme/notify", nullptr).kind() == MCPL_JSON_OBJECT);
+  note.take();
+  const std::tuple<const char *, const char *, std::int64_t> refused[] = {
+      {"acme/search", R"({"query":""})", -1},
+      {"acme/search", R"({"query":7})", -32602},
+      {"acme/text", "{}", -32603},
+      {"acme/list", "{}", -32603},
+      {"acme/none", "{}", -32601},
+  };
+  for (const auto &[method, params, code] : refused) {
+    CHECK(THROWS(MCPL_SERVER_ERROR, pair.client.request(method, params)).rpc_code() == code);
+  }
+  THROWS(MCPL_INVALID_ARGUMENT,
+         (pair.server.on_request("tools/call", nullptr, [counted = Counted()] { return object({}); }), 0));
+  CHECK(Counted::alive == 0);
+  pair.server.remove_request_handler("acme/name");
+  THROWS(MCPL_NOT_FOUND, (pair.server.remove_request_handler("acme/name"), 0));
+  CHECK(THROWS(MCPL_SERVER_ERROR, pair.client.request("acme/name", nullptr)).rpc_code() == -32601);
+#if MCPLINE_NLOHMANN_JSON
+  pair.server.on_request("acme/sum", nlohmann::json{{"type", "object"}}, [](const nlohmann::json &params) {
+    return nlohmann::json{{"sum", params.at("a").get<int>() + params.at("b").get<int>()}};
+  });
+  CHECK(pair.client.request("acme/sum", R"({"a":1,"b":2})").int64("/sum") == 3);
+#endif
+}
+
 void exceptions_fail_the_call_and_go_no_further() {
   Pair pair;
   pair.server.add_tool("tool", "d", nullptr, [] { throw ToolError("try again"); });
@@ -400,6 +473,7 @@ void a_callable_says_whose_token_it_is_and_scopes_who_sees_what() {
   needs.scopes = "edit";
   pair.server.add_tool("look", "d", nullptr, [](Call &call) { return call.info().string("/auth/subject"); });
   pair.server.add_tool(R"({"name":"edit","inputSchema":{"type":"object"}})", [] { return "edited"; }, needs);
+  pair.server.on_request("acme/edit", nullptr, [] { return object({{"edited", true}}); }, needs);
   pair.server.on_verify([](const Json &params) {
     const std::string token = params.string("/token");
     if (token != "sesame" && token != "editor") {
@@ -421,8 +495,10 @@ void a_callable_says_whose_token_it_is_and_scopes_who_sees_what() {
     CHECK(contains(client.list_tools().text(), "\"edit\"") == edits);
     if (edits) {
       CHECK(text_of(client.call_tool("edit", nullptr)) == "edited");
+      CHECK(client.request("acme/edit", nullptr).boolean("/edited"));
     } else {
       THROWS(MCPL_SERVER_ERROR, client.call_tool("edit", nullptr));
+      THROWS(MCPL_SERVER_ERROR, client.request("acme/edit", nullptr));
     }
   }
   Client stranger("client", "1");
@@ -518,21 +594,14 @@ void misuse_is_an_exception() {
 int main() {
   const std::pair<const char *, void (*)()> tests[] = {
 #define TEST(name) {#name, name}
-      TEST(handlers_take_what_they_want),
-      TEST(handlers_return_what_they_like),
-      TEST(exceptions_fail_the_call_and_go_no_further),
-      TEST(a_call_that_is_dropped_fails),
-      TEST(a_call_is_answered_once),
-      TEST(asking_waits_or_continues),
-      TEST(a_server_asks_outside_of_calls),
-      TEST(tool_calls_are_asked_about),
-      TEST(requests_are_futures_or_call_back),
-      TEST(what_lambdas_hold_is_destroyed),
-      TEST(exceptions_of_callbacks_that_answer_nobody_are_told),
-      TEST(transports_are_classes),
-      TEST(a_callable_says_whose_token_it_is_and_scopes_who_sees_what),
-      TEST(a_loop_runs_callbacks_here),
-      TEST(json_is_read_and_written),
+      TEST(handlers_take_what_they_want),   TEST(handlers_return_what_they_like),
+      TEST(custom_requests_are_served),     TEST(exceptions_fail_the_call_and_go_no_further),
+      TEST(a_call_that_is_dropped_fails),   TEST(a_call_is_answered_once),
+      TEST(asking_waits_or_continues),      TEST(a_server_asks_outside_of_calls),
+      TEST(tool_calls_are_asked_about),     TEST(requests_are_futures_or_call_back),
+      TEST(what_lambdas_hold_is_destroyed), TEST(exceptions_of_callbacks_that_answer_nobody_are_told),
+      TEST(transports_are_classes),         TEST(a_callable_says_whose_token_it_is_and_scopes_who_sees_what),
+      TEST(a_loop_runs_callbacks_here),     TEST(json_is_read_and_written),
       TEST(misuse_is_an_exception),
   };
   int passed = 0;

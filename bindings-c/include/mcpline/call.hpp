@@ -34,7 +34,7 @@ struct Structured {
 
 /// A whole result as the protocol has it.
 struct Result {
-  /// A CallToolResult, ReadResourceResult, GetPromptResult or CompleteResult.
+  /// A CallToolResult, ReadResourceResult, GetPromptResult or CompleteResult, or a custom request's result.
   Json json;
 };
 
@@ -69,7 +69,7 @@ public:
   /// Fails the call if nobody has answered it.
   ~Call() { drop(); }
 
-  /// The tool's or prompt's name, or the resource's URI.
+  /// The tool's or prompt's name, the resource's URI, or the custom request's method.
   std::string name() const {
     char *name = nullptr;
     detail::check(mcpl_call_name(call_, &name));
@@ -117,6 +117,11 @@ public:
   /// Logs words to the client.
   void log_text(mcpl_log_level level, std::string_view text, std::string_view logger = {}) {
     detail::check(mcpl_call_log_text(call_, level, detail::Short(logger).or_null(), text.data(), text.size()));
+  }
+
+  /// Sends a notification that no revision of the protocol defines, on the stream of the call. `params` is an object.
+  void notify(std::string_view method, const JsonText &params = nullptr) {
+    detail::check(mcpl_call_notify(call_, detail::Short(method).get(), params.data(), params.size()));
   }
 
   /// Ends the response's stream for now, where the transport has that; the client comes back for the rest.
@@ -236,7 +241,7 @@ private:
 namespace detail {
 
 /// What a handler is for: it decides what its result means.
-enum class Feature { tool, resource, prompt, completion };
+enum class Feature { tool, resource, prompt, completion, request };
 
 /// Answers with what a handler has returned.
 template <Feature feature, class R> void answer(Call &call, R &&result) {
@@ -249,7 +254,7 @@ template <Feature feature, class R> void answer(Call &call, R &&result) {
       if constexpr (std::is_same_v<T, Json>) {
     if constexpr (feature == Feature::tool) {
       call.reply(Structured{std::forward<R>(result)});
-    } else if constexpr (feature == Feature::completion) {
+    } else if constexpr (feature == Feature::completion || feature == Feature::request) {
       call.reply(Result{std::forward<R>(result)});
     } else {
       call.reply(result.text());

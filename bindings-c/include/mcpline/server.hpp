@@ -49,9 +49,9 @@ enum class Signals {
 /// the handlers. Any thread.
 ///
 /// A handler takes `(Call &, const Json &arguments)` or fewer of these, and returns its answer: a string, Bytes,
-/// Content, Structured, Result or Questions; a Json or nlohmann::json, which a tool gives as structured content and
-/// others as text. Or it takes `(Call, …)`, keeps the call and answers later. The arguments fit the schema already;
-/// they are valid until the handler returns, longer after Json::owned.
+/// Content, Structured, Result or Questions; a Json or nlohmann::json, which a tool gives as structured content, a
+/// custom request as its result and others as text. Or it takes `(Call, …)`, keeps the call and answers later. The
+/// arguments fit the schema already; they are valid until the handler returns, longer after Json::owned.
 class Server {
 public:
   /// A server that offers nothing yet.
@@ -135,6 +135,20 @@ public:
     add_with<detail::Feature::prompt>(&mcpl_server_add_prompt_with, definition, options, std::forward<F>(handler));
   }
 
+  /// Serves requests of a method that no revision of the protocol defines; `params_schema` is the JSON Schema of their
+  /// parameters, nullptr for any. The handler's arguments are the parameters; it returns the result, an object, as
+  /// Json, nlohmann::json or Result.
+  template <class F>
+  void on_request(std::string_view method, const JsonText &params_schema, F &&handler,
+                  const HandlerOptions &options = {}) {
+    const std::string schema = params_schema.text();
+    const mcpl_handler_options table = options.table();
+    detail::check(mcpl_server_on_request(
+        server_.get(), detail::Short(method).get(), params_schema.data() == nullptr ? nullptr : schema.c_str(), &table,
+        &detail::handle<detail::Feature::request, std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
+        &detail::destroy<std::decay_t<F>>));
+  }
+
   /// Completes an argument of a prompt (by name) or a variable of a template (by its URI template) from a list.
   void add_candidates(std::string_view reference, std::string_view argument,
                       const std::vector<std::string> &candidates) {
@@ -191,6 +205,11 @@ public:
   /// Takes a prompt away.
   void remove_prompt(std::string_view name) {
     detail::check(mcpl_server_remove_prompt(server_.get(), detail::Short(name).get()));
+  }
+
+  /// Takes the handler of a custom request away.
+  void remove_request_handler(std::string_view method) {
+    detail::check(mcpl_server_remove_request_handler(server_.get(), detail::Short(method).get()));
   }
 
   /// Tells those who have subscribed that a resource is another now.

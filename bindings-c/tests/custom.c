@@ -1,0 +1,300 @@
+/* Requests that no revision of the protocol defines: served on every revision, in this process and over HTTP. */
+
+#include "check.h"
+
+static const char *const REVISIONS[] = {"2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"};
+static const char LEGACY[] = "2025-11-25";
+static const char MODERN[] = "2026-07-28";
+static const char SEARCH[] = "{\"type\": \"object\", \"properties\": {\"query\": {\"type\": \"string\"}}, "
+                             "\"required\": [\"query\"], \"additionalProperties\": false}";
+static const char FORM[] = "{\"message\": \"Who?\", \"requestedSchema\": {\"type\": \"object\", \"properties\": "
+                           "{\"name\": {\"type\": \"string\"}}}}";
+
+/* ---- the server's side */
+
+static void search(mcpl_call *call, const char *params, size_t length, void *user) {
+  char *query = NULL;
+  char *name = NULL;
+  char result[256];
+  (void)user;
+  OK(mcpl_call_name(call, &name));
+  CHECK(strcmp(name, "acme/search") == 0);
+  mcpl_string_free(name);
+  OK(mcpl_json_string(params, length, "/query", &query, NULL));
+  OK(mcpl_call_progress(call, 1, 2, NULL));
+  OK(mcpl_call_notify(call, "acme/searching", params, length));
+  if (query[0] == '\0') {
+    OK(mcpl_call_fail_rpc(call, -1, "empty", "{\"place\":\"query\"}", MCPL_AUTO_LENGTH));
+  } else {
+    snprintf(result, sizeof result, "{\"hits\":[\"%s\"]}", query);
+    OK(mcpl_call_reply_result(call, result, MCPL_AUTO_LENGTH));
+  }
+  mcpl_string_free(query);
+}
+
+static void echo(mcpl_call *call, const char *params, size_t length, void *user) {
+  (void)user;
+  OK(mcpl_call_reply_result(call, params, length));
+}
+
+static void ask(mcpl_call *call, const char *params, size_t length, void *user) {
+  char *answer = NULL;
+  (void)params, (void)length, (void)user;
+  OK(mcpl_call_ask_wait(call, NULL, MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, &answer, NULL));
+  OK(mcpl_call_reply_result(call, answer, MCPL_AUTO_LENGTH));
+  mcpl_string_free(answer);
+}
+
+static void ask_by_returning(mcpl_call *call, const char *params, size_t length, void *user) {
+  char *info = NULL;
+  size_t info_length = 0;
+  const char *answer = NULL;
+  char questions[512];
+  (void)params, (void)length, (void)user;
+  OK(mcpl_call_info(call, &info, &info_length));
+  if (mcpl_json_find(info, info_length, "/inputResponses/who", &answer, &info_length) == MCPL_OK) {
+    OK(mcpl_call_reply_result(call, answer, info_length));
+  } else {
+    snprintf(questions, sizeof questions, "{\"requests\": [[\"who\", \"elicitation/create\", %s]]}", FORM);
+    OK(mcpl_call_reply_questions(call, questions, MCPL_AUTO_LENGTH));
+  }
+  mcpl_string_free(info);
+}
+
+/* What is no object leaves the call open. */
+static void reply_with_other_things(mcpl_call *call, const char *params, size_t length, void *user) {
+  const char *values[] = {"a"};
+  (void)params, (void)length, (void)user;
+  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_call_reply_result(call, "[1]", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_call_reply_text(call, "a", MCPL_AUTO_LENGTH));
+  CONTAINS(mcpl_error_message(mcpl_last_error()), "a custom request");
+  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_call_reply_bytes(call, "a", 1, NULL));
+  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_call_reply_content(call, "[]", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_call_reply_structured(call, "{}", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_call_reply_values(call, values, 1));
+  OK(mcpl_call_fail_internal(call, "a secret"));
+}
+
+static mcpl_server *acme(void) {
+  const mcpl_handler_options at_once = {.size = sizeof at_once, .flags = MCPL_HANDLER_INLINE};
+  mcpl_server *server = mcpl_server_new("acme", "1");
+  OK(mcpl_server_on_request(server, "acme/search", SEARCH, NULL, search, NULL, NULL));
+  OK(mcpl_server_on_request(server, "acme/echo", NULL, &at_once, echo, NULL, NULL));
+  OK(mcpl_server_on_request(server, "acme/ask", NULL, NULL, ask, NULL, NULL));
+  OK(mcpl_server_on_request(server, "acme/returned", NULL, NULL, ask_by_returning, NULL, NULL));
+  OK(mcpl_server_on_request(server, "acme/other", NULL, NULL, reply_with_other_things, NULL, NULL));
+  return server;
+}
+
+/* ---- the client's side */
+
+static void count_searching(mcpl_client *client, const char *method, const char *params, size_t length, void *user) {
+  (void)client;
+  if (strcmp(method, "acme/searching") == 0) {
+    CHECK(params[length] == '\0');
+    if (strstr(params, "\"tea\"") != NULL) {
+      tally_add(user);
+    }
+  }
+}
+
+static void count_progress(mcpl_request *request, double progress, double total, const char *message, void *user) {
+  (void)request, (void)message;
+  CHECK(progress == 1 && total == 2);
+  tally_add(user);
+}
+
+static void answer_form(mcpl_question *question, const char *params, size_t length, void *user) {
+  (void)params, (void)length, (void)user;
+  OK(mcpl_question_answer(question, "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}", MCPL_AUTO_LENGTH));
+}
+
+static mcpl_client *client_of(const char *revision) {
+  char options[64];
+  mcpl_client *client = mcpl_client_new("test", "1");
+  CHECK(client != NULL);
+  snprintf(options, sizeof options, "{\"revisions\":[\"%s\"]}", revision);
+  OK(mcpl_client_set_options(client, options, MCPL_AUTO_LENGTH));
+  return client;
+}
+
+#define REQUESTS(client, method, params, part)                                                                         \
+  do {                                                                                                                 \
+    char *answered = NULL;                                                                                             \
+    OK(mcpl_client_request((client), (method), (params), MCPL_AUTO_LENGTH, NULL, &answered, NULL));                    \
+    CONTAINS(answered, part);                                                                                          \
+    mcpl_string_free(answered);                                                                                        \
+  } while (0)
+
+#define FAILS(code, client, method, params)                                                                            \
+  do {                                                                                                                 \
+    EXPECT(MCPL_SERVER_ERROR, mcpl_client_request((client), (method), (params), MCPL_AUTO_LENGTH, NULL, NULL, NULL));  \
+    CHECK(mcpl_error_rpc_code(mcpl_last_error()) == (code));                                                           \
+  } while (0)
+
+static void are_served(mcpl_client *client, struct tally *searching) {
+  struct tally progressed = TALLY;
+  const mcpl_request_options options = {.size = sizeof options, .progress = count_progress, .user = &progressed};
+  char *found = NULL;
+  OK(mcpl_client_request(client, "acme/search", "{\"query\": \"tea\"}", MCPL_AUTO_LENGTH, &options, &found, NULL));
+  CONTAINS(found, "\"hits\":[\"tea\"]");
+  mcpl_string_free(found);
+  CHECK(tally_count(&progressed) == 1);
+  tally_wait(searching, 1);
+  REQUESTS(client, "acme/echo", "{\"a\":[1,2.50]}", "\"a\":[1,2.50]");
+  FAILS(-1, client, "acme/search", "{\"query\": \"\"}");
+  CONTAINS(mcpl_error_details(mcpl_last_error()), "\"place\":\"query\"");
+  FAILS(-32602, client, "acme/search", "{\"query\": 7}");
+  FAILS(-32602, client, "acme/search", "{\"query\": \"tea\", \"more\": 1}");
+  FAILS(-32602, client, "acme/search", NULL);
+  FAILS(-32603, client, "acme/other", NULL);
+  CHECK(strstr(mcpl_error_details(mcpl_last_error()), "secret") == NULL);
+  FAILS(-32601, client, "acme/none", NULL);
+}
+
+static void custom_requests_are_served_on_every_revision(void) {
+  uint16_t port = 0;
+  char url[64];
+  mcpl_server *server = acme();
+  OK(mcpl_server_start_http(server, "127.0.0.1", 0, NULL, &port));
+  snprintf(url, sizeof url, "http://127.0.0.1:%u/mcp", (unsigned)port);
+  for (size_t index = 0; index < 2 * sizeof REVISIONS / sizeof *REVISIONS; index++) {
+    struct tally searching = TALLY;
+    mcpl_client *client = client_of(REVISIONS[index / 2]);
+    OK(mcpl_client_on_notification(client, count_searching, &searching, NULL));
+    if (index % 2 == 0) {
+      OK(mcpl_client_set_server(client, server));
+      OK(mcpl_client_open(client));
+    } else {
+      OK(mcpl_client_connect(client, url));
+    }
+    are_served(client, &searching);
+    mcpl_client_free(client);
+  }
+  mcpl_server_free(server);
+}
+
+static void handlers_of_custom_requests_ask_the_client(void) {
+  const char *const both[] = {LEGACY, MODERN};
+  mcpl_server *server = acme();
+  for (size_t index = 0; index < 2; index++) {
+    mcpl_client *client = client_of(both[index]);
+    OK(mcpl_client_on_elicit(client, answer_form, NULL, NULL));
+    OK(mcpl_client_set_server(client, server));
+    OK(mcpl_client_open(client));
+    REQUESTS(client, "acme/ask", NULL, "Ada");
+    REQUESTS(client, "acme/returned", NULL, "Ada");
+    mcpl_client_free(client);
+  }
+  mcpl_server_free(server);
+}
+
+struct kept {
+  struct tally arrived;
+  struct tally cancelled;
+  mcpl_call *call;
+};
+
+static void cancelled(mcpl_call *call, void *user) {
+  CHECK(mcpl_call_is_cancelled(call));
+  tally_add(user);
+}
+
+static void keep(mcpl_call *call, const char *params, size_t length, void *user) {
+  struct kept *kept = user;
+  (void)params, (void)length;
+  kept->call = call;
+  OK(mcpl_call_on_cancel(call, cancelled, &kept->cancelled, NULL));
+  tally_add(&kept->arrived);
+}
+
+static void a_cancelled_custom_request_is_told_to_its_handler(void) {
+  struct kept kept = {TALLY, TALLY, NULL};
+  struct pending pending = PENDING;
+  mcpl_request *request = NULL;
+  mcpl_server *server = mcpl_server_new("acme", "1");
+  OK(mcpl_server_on_request(server, "acme/keep", NULL, NULL, keep, &kept, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  OK(mcpl_client_request_async(client, "acme/keep", NULL, 0, NULL, completed, &pending, &request));
+  tally_wait(&kept.arrived, 1);
+  OK(mcpl_request_cancel(request));
+  tally_wait(&pending.done, 1);
+  CHECK(pending.status == MCPL_CANCELLED);
+  tally_wait(&kept.cancelled, 1);
+  OK(mcpl_call_notify(kept.call, "acme/late", NULL, 0));
+  OK(mcpl_call_reply_result(kept.call, "{}", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_ENDED, mcpl_call_notify(kept.call, "acme/late", NULL, 0));
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
+static void notify_badly(mcpl_call *call, const char *params, size_t length, void *user) {
+  const char *const methods[] = {"", "notifications/message", "tools/call", "rpc.note", "acme/s\xc3\xbc\xc3\x9f"};
+  (void)params, (void)length, (void)user;
+  for (size_t index = 0; index < sizeof methods / sizeof *methods; index++) {
+    EXPECT(MCPL_INVALID_ARGUMENT, mcpl_call_notify(call, methods[index], "{}", MCPL_AUTO_LENGTH));
+  }
+  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_call_notify(call, "acme/note", "[1]", MCPL_AUTO_LENGTH));
+  CONTAINS(mcpl_error_message(mcpl_last_error()), "object");
+  OK(mcpl_call_reply_result(call, "{}", MCPL_AUTO_LENGTH));
+}
+
+static void only_custom_notifications_are_sent_by_name(void) {
+  mcpl_server *server = mcpl_server_new("acme", "1");
+  OK(mcpl_server_on_request(server, "acme/notify", NULL, NULL, notify_badly, NULL, NULL));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  REQUESTS(client, "acme/notify", NULL, "{");
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
+static void what_the_protocol_defines_is_not_served_by_handlers(void) {
+  struct tally refused = TALLY;
+  struct tally removed = TALLY;
+  const mcpl_handler_options scopes = {.size = sizeof scopes, .scopes = "a\"b"};
+  const struct {
+    const char *method, *schema;
+    const mcpl_handler_options *options;
+    const char *words;
+  } cases[] = {
+      {"", NULL, NULL, "1 to 1024"},
+      {"tools/call", NULL, NULL, "protocol defines it"},
+      {"tasks/get", NULL, NULL, "protocol defines it"},
+      {"sampling/createMessage", NULL, NULL, "protocol defines it"},
+      {"notifications/acme", NULL, NULL, "notifications"},
+      {"rpc.discover", NULL, NULL, "JSON-RPC"},
+      {"acme/echo", NULL, NULL, "handler already"},
+      {"acme/new", "{\"type\": 7}", NULL, "unusable params schema"},
+      {"acme/new", NULL, &scopes, "scope"},
+  };
+  const int count = sizeof cases / sizeof *cases;
+  mcpl_server *server = acme();
+  for (int index = 0; index < count; index++) {
+    EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_on_request(server, cases[index].method, cases[index].schema,
+                                                         cases[index].options, echo, &refused, finalized));
+    CONTAINS(mcpl_error_message(mcpl_last_error()), cases[index].words);
+    CHECK(tally_count(&refused) == index + 1);
+  }
+  OK(mcpl_server_on_request(server, "acme/new", NULL, NULL, echo, &removed, finalized));
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  REQUESTS(client, "acme/new", "{\"a\":1}", "\"a\":1");
+  OK(mcpl_server_remove_request_handler(server, "acme/new"));
+  EXPECT(MCPL_NOT_FOUND, mcpl_server_remove_request_handler(server, "acme/new"));
+  tally_wait(&removed, 1);
+  FAILS(-32601, client, "acme/new", NULL);
+  OK(mcpl_server_on_request(server, "acme/new", NULL, NULL, echo, &removed, finalized));
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  CHECK(tally_count(&removed) == 2);
+}
+
+static const struct test tests[] = {
+    TEST(custom_requests_are_served_on_every_revision),        TEST(handlers_of_custom_requests_ask_the_client),
+    TEST(a_cancelled_custom_request_is_told_to_its_handler),   TEST(only_custom_notifications_are_sent_by_name),
+    TEST(what_the_protocol_defines_is_not_served_by_handlers),
+};
+
+MAIN(tests)
