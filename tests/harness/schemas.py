@@ -26,6 +26,8 @@ UNNEGOTIATED = "2025-11-25"
 # The first revision's schema doesn't mention them, but its JSON-RPC has them.
 LAST_WITH_BATCHES = "2025-03-26"
 VERSION = "io.modelcontextprotocol/protocolVersion"
+# What the methods begin with that no schema has: those of the author of a server or client.
+CUSTOM = "acme/"
 
 
 class Schemas:
@@ -125,6 +127,8 @@ class _Definitions:
         if "method" in message:
             kind, known = ("request", self._asked) if "id" in message else ("notification", self._notifications)
             name = known[side].get(message["method"])
+            if name is None and message["method"].startswith(CUSTOM):
+                return [f"JSONRPC{kind.title()}"], None
             if name is None:
                 raise LookupError(f"this revision has no {kind} {message['method']} of a {side.lower()}")
             return [f"JSONRPC{kind.title()}", name], None
@@ -137,6 +141,8 @@ class _Definitions:
         if method is None:
             return [envelope], None
         request = self._requests.get(method)
+        if request is None and method.startswith(CUSTOM):
+            return [envelope], "Result"
         if request is None:
             raise LookupError(f"a result for {method}, which this revision doesn't have")
         result = request.removesuffix("Request") + "Result"

@@ -12,6 +12,8 @@ from transports import MAIN, MODERN, Answer, Arrived, Broken, Channel, Http, Sse
 from vector import Vector, verb
 
 META = "io.modelcontextprotocol/"
+# What the everything-servers call themselves.
+EVERYTHING = "mcpline-everything"
 CLIENT = {"name": "vectors", "version": "1.0.0"}
 
 
@@ -22,8 +24,9 @@ class Mismatch(Exception):
 class Player:
     """Plays the steps of one vector over one transport."""
 
-    def __init__(self, vector: Vector, transport: Transport, schemas: Schemas | None):
+    def __init__(self, vector: Vector, transport: Transport, schemas: Schemas | None, name: str = EVERYTHING):
         self.vector = vector
+        self.name = name
         self.transport = transport
         self.modern = vector.revision == MODERN
         over_http = vector.transport != "stdio"
@@ -389,7 +392,7 @@ class Player:
             meta = dict(result["_meta"])
             if META + "serverInfo" not in spoken.get("_meta", {}):
                 info = meta.pop(META + "serverInfo", None)
-                self._match({"$has": {"name": "mcpline-everything", "version": "1.0.0"}}, info)
+                self._match({"$has": {"name": self.name, "version": "1.0.0"}}, info)
             result["_meta"] = meta
             if not meta and "_meta" not in spoken:
                 del result["_meta"]

@@ -162,6 +162,19 @@ class SchemasFindWhatIsWrong(unittest.TestCase):
         self.assertNotEqual(self.answered("2025-03-26", "ping", 1), [])
         self.assertNotEqual(self.answered("2025-03-26", "server/discover", {}), [])
 
+    def test_custom_messages_are_held_against_what_every_message_is(self) -> None:
+        self.assertEqual(self.answered("2025-03-26", "acme/echo", {"any": 1}), [])
+        self.assertNotEqual(self.answered("2025-03-26", "acme/echo", {"_meta": 1}), [])
+        self.assertNotEqual(self.answered("2025-03-26", "other/echo", {"any": 1}), [])
+        modern = {"jsonrpc": "2.0", "id": 1, "result": {"any": 1}}
+        self.assertNotEqual(self.checker.violations("2026-07-28", modern, "acme/echo"), [])
+        modern["result"] = {"any": 1, "resultType": "complete"}
+        self.assertEqual(self.checker.violations("2026-07-28", modern, "acme/echo"), [])
+        told = {"jsonrpc": "2.0", "method": "acme/echoing", "params": {}}
+        self.assertEqual(self.checker.violations("2025-03-26", told), [])
+        self.assertNotEqual(self.checker.violations("2025-03-26", told | {"params": [1]}), [])
+        self.assertNotEqual(self.checker.violations("2025-03-26", told | {"method": "other/echoing"}), [])
+
     def test_content_is_held_against_the_revision(self) -> None:
         audio = {"content": [{"type": "audio", "data": "", "mimeType": "audio/wav"}]}
         self.assertNotEqual(self.answered("2024-11-05", "tools/call", audio), [])

@@ -50,6 +50,7 @@ void everything_make(everything *everything, const arguments *given) {
     add_changing_tools(everything);
     add_prompts(everything);
     add_resources(everything);
+    add_custom_requests(everything);
     if (given->more != 0) {
         add_more(everything);
     }

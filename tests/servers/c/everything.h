@@ -39,6 +39,9 @@ void everything_free(everything *everything);
 void add_simple_tool(everything *everything);
 void add_simple_prompt(everything *everything);
 
+/* The handler that waits until its call is cancelled, and records its label. */
+void wait_until_cancelled(mcpl_call *call, const char *arguments, size_t length, void *user);
+
 void add_content_tools(everything *everything);
 void add_schema_tools(everything *everything);
 void add_failure_tools(everything *everything);
@@ -50,6 +53,7 @@ void add_caller_tools(everything *everything);
 void add_changing_tools(everything *everything);
 void add_prompts(everything *everything);
 void add_resources(everything *everything);
+void add_custom_requests(everything *everything);
 void add_more(everything *everything);
 void add_extras(everything *everything);
 

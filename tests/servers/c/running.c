@@ -109,7 +109,7 @@ static void cancellable_free(void *user) {
     free(cancellable);
 }
 
-static void cancellation(mcpl_call *call, const char *arguments, size_t length, void *user) {
+void wait_until_cancelled(mcpl_call *call, const char *arguments, size_t length, void *user) {
     char *label = text_argument(call, arguments, length, "/label");
     if (label == NULL) {
         return;
@@ -142,7 +142,7 @@ static const tool TOOLS[] = {
     {.name = "test_cancellation",
      .description = "Waits until it is cancelled",
      .input = LABELLED,
-     .handler = cancellation},
+     .handler = wait_until_cancelled},
     {.name = "test_cancellation_status",
      .description = "Waits until another tool was cancelled",
      .input = LABELLED,

@@ -5,6 +5,7 @@ import { addAskingTools } from "./asking.mjs";
 import { addCallerTools } from "./caller.mjs";
 import { addChangingTools } from "./changing.mjs";
 import { addContentTools } from "./content.mjs";
+import { addCustomRequests } from "./custom.mjs";
 import { addExtras } from "./extras.mjs";
 import { addFailureTools } from "./failures.mjs";
 import { addMore } from "./more.mjs";
@@ -42,6 +43,7 @@ export function everything(settings, parts) {
   addChangingTools(server);
   addPrompts(server);
   addResources(server);
+  addCustomRequests(server);
   if (parts.includes("more")) {
     addMore(server);
   }

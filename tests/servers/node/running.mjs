@@ -34,6 +34,16 @@ class Doors {
 const gates = new Doors();
 const cancellations = new Doors();
 
+/** Waits until the call is cancelled, and records its label. */
+export async function untilCancelled({ label }, ctx) {
+  ctx.progress(0, 1, "waiting");
+  if (!ctx.signal.aborted) {
+    await once(ctx.signal, "abort");
+  }
+  cancellations.open(label);
+  throw ctx.signal.reason;
+}
+
 export function addRunningTools(server) {
   server.tool("test_tool_with_logging", { description: "Logs while it runs" }, async (_, ctx) => {
     ctx.info("Tool execution started");
@@ -92,14 +102,7 @@ export function addRunningTools(server) {
   server.tool(
     "test_cancellation",
     { description: "Waits until it is cancelled", input: object({ label: string }) },
-    async ({ label }, ctx) => {
-      ctx.progress(0, 1, "waiting");
-      if (!ctx.signal.aborted) {
-        await once(ctx.signal, "abort");
-      }
-      cancellations.open(label);
-      throw ctx.signal.reason;
-    },
+    untilCancelled,
   );
 
   server.tool(

@@ -703,6 +703,47 @@ async def test_trigger_resource_change() -> str:
     return "added"
 
 
+# Custom requests
+
+
+@server.on_request("acme/echo")
+async def acme_echo(text: str, ctx: Context) -> dict[str, str]:
+    await ctx.progress(1, 2)
+    await ctx.notify("acme/echoing", {"text": text})
+    return {"text": text}
+
+
+@server.on_request("acme/params", params_schema={"type": "object"})
+async def acme_params(params: dict[str, Any]) -> dict[str, Any]:
+    return {"params": params}
+
+
+@server.on_request("acme/ask")
+async def acme_ask(ctx: Context) -> dict[str, str]:
+    answer = await ctx.elicit("Who?", Name, key="user")
+    return {} if answer.data is None else {"name": answer.data.name}
+
+
+@server.on_request("acme/wait")
+async def acme_wait(label: str, ctx: Context) -> None:
+    await test_cancellation(label, ctx)
+
+
+@server.on_request("acme/fail")
+async def acme_fail() -> None:
+    await test_protocol_error()
+
+
+@server.on_request("acme/exception")
+async def acme_exception() -> None:
+    await test_exception()
+
+
+@server.on_request("acme/list")
+async def acme_list() -> list[int]:
+    return [1]
+
+
 # Prompts
 
 

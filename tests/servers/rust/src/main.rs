@@ -3,6 +3,7 @@
 
 mod asking;
 mod content;
+mod custom;
 mod extras;
 mod failures;
 mod info;
@@ -85,6 +86,7 @@ fn build(arguments: &Arguments) -> Result<Server, Error> {
     info::add(&server, &state)?;
     others::add(&server, &state)?;
     returned::add_prompt(&server);
+    custom::add(&server, &state);
     if arguments.has_more {
         more::add(&server)?;
     }

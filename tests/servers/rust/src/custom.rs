@@ -1,0 +1,81 @@
+//! Requests that no revision of the protocol defines.
+
+use std::sync::Arc;
+
+use mcpline::protocol::wire::Raw;
+use mcpline::protocol::{ErrorCode, RpcError};
+use mcpline::{Ask, AskMethod, Context, HandlerError, Server};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::asking::{form, raw};
+use crate::failures::SECRET;
+use crate::state::State;
+
+#[derive(Deserialize, JsonSchema)]
+struct Text {
+    text: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Label {
+    label: String,
+}
+
+/// Adds these requests.
+pub(crate) fn add(server: &Server, state: &Arc<State>) {
+    let cancelled = state.clone();
+    let _ = server
+        .clone()
+        .on_request("acme/echo", |params: Text, ctx: Context| async move {
+            ctx.progress(1.0, Some(2.0), None);
+            let text = json!({"text": params.text});
+            ctx.notify("acme/echoing", raw(&text).as_ref())
+                .map_err(|error| HandlerError::Internal(error.to_string()))?;
+            Ok::<_, HandlerError>(text)
+        })
+        .on_request("acme/params", |params: Value, _: Context| async move {
+            Ok::<_, HandlerError>(json!({"params": params}))
+        })
+        .on_request("acme/ask", |_: Value, ctx: Context| async move {
+            ask(ctx).await
+        })
+        .on_request("acme/wait", move |params: Label, ctx: Context| {
+            let recorded = cancelled.clone();
+            ctx.on_cancel(move || recorded.cancelled.set(&params.label));
+            async move {
+                ctx.progress(0.0, Some(1.0), Some("waiting"));
+                std::future::pending::<Result<Value, HandlerError>>().await
+            }
+        })
+        .on_request("acme/fail", |_: Value, _: Context| async {
+            let error = RpcError::new(ErrorCode(-31_050), "deliberate protocol error")
+                .with_data(&json!({"reason": "fixture"}));
+            Err::<Value, _>(HandlerError::Rpc(error))
+        })
+        .on_request("acme/exception", |_: Value, _: Context| async {
+            fail(SECRET)
+        })
+        .on_request("acme/list", |_: Value, _: Context| async {
+            Ok::<_, HandlerError>([1])
+        });
+}
+
+async fn ask(ctx: Context) -> Result<Value, HandlerError> {
+    let params = form("Who?", json!({"name": {"type": "string"}}), &["name"]);
+    let mut question = Ask::new(AskMethod::Elicit, raw(&params));
+    question.key = Some("user".to_owned());
+    let answer: Raw = ctx.ask(question).await?;
+    let answer: Value = answer
+        .decode()
+        .map_err(|error| HandlerError::Internal(error.to_string()))?;
+    Ok(match answer["action"].as_str() {
+        Some("accept") => json!({"name": answer["content"]["name"]}),
+        _ => json!({}),
+    })
+}
+
+fn fail(detail: &str) -> Result<Value, HandlerError> {
+    panic!("{detail}")
+}
