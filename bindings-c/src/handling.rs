@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
 use mcpline::protocol::session::Rate;
-use mcpline::server::{PromptOptions, RequestOptions, ResourceOptions, ToolOptions};
+use mcpline::server::{MethodOptions, PromptOptions, ResourceOptions, ToolOptions};
 use serde_json::Value;
 
 use crate::callback::{Queued, Registered, mcpl_handler};
@@ -152,8 +152,8 @@ impl Treatment {
     pub(crate) fn prompt(self) -> PromptOptions {
         PromptOptions::default().with_scopes(self.scopes)
     }
-    pub(crate) fn request(self, params_schema: Option<Value>) -> RequestOptions {
-        let options = RequestOptions::default().with_scopes(self.scopes);
+    pub(crate) fn request(self, params_schema: Option<Value>) -> MethodOptions {
+        let options = MethodOptions::default().with_scopes(self.scopes);
         match params_schema {
             Some(schema) => options.with_params_schema(schema),
             None => options,
