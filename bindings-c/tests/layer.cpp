@@ -139,6 +139,8 @@ void handlers_return_what_they_like() {
 }
 
 void custom_requests_are_served() {
+  // Before the client, which may tell of notifications until it is closed.
+  Box<std::string> searching, note;
   Pair pair;
   const Json schema = object({{"type", "object"},
                               {"properties", object({{"query", object({{"type", "string"}})}})},
@@ -169,7 +171,6 @@ void custom_requests_are_served() {
     call.notify("acme/note");
     return object({});
   });
-  Box<std::string> searching, note;
   pair.client.on_notification([&](std::string_view method, const Json &params) {
     if (method == "acme/searching") {
       searching.put(params.string("/query"));
