@@ -80,6 +80,10 @@ def make() -> Server:
     def audit() -> str:
         return "audit"
 
+    @server.on_request("acme/erase", scopes=["files:write"])
+    def erase(path: str) -> dict[str, str]:
+        return {"erased": path}
+
     return server
 
 
@@ -204,6 +208,7 @@ def test_scopes_decide_what_is_listed_and_what_may_be_asked_for():
                 call("save"),
                 {"method": "resources/read", "params": {"uri": "file:///secret"}},
                 {"method": "prompts/get", "params": {"name": "audit"}},
+                {"method": "acme/erase", "params": {"path": "a"}},
             ):
                 refused = await ask(app, "/mcp", READER, message)
                 assert refused.status == 403

@@ -1,4 +1,4 @@
-//! Scopes of tools, resources, templates and prompts: what a caller may not use it isn't told of, and asking for it all the
+//! Scopes of tools, resources, templates, prompts and custom requests: what a caller may not use it isn't told of, and asking for it all the
 //! same is answered with what it takes. On every revision, over real sockets.
 
 mod support;
@@ -7,7 +7,8 @@ use mcpline::protocol::vocabulary::{
     CacheHints, CacheScope, Prompt, Resource, ResourceTemplate, Tool,
 };
 use mcpline::server::{
-    Completer, Handler, PromptOptions, PromptReply, ResourceOptions, ResourceReply, ToolOptions,
+    Completer, Handler, MethodOptions, PromptOptions, PromptReply, ResourceOptions, ResourceReply,
+    ToolOptions,
 };
 use mcpline::{Call, Context, Reply, Server, Settings};
 use serde_json::{Value, json};
@@ -29,7 +30,7 @@ fn says(reply: fn() -> Reply) -> Arc<dyn Handler> {
 }
 
 /// Six tools of which every second wants `files:write`; a resource, a template and a prompt for everybody and one for
-/// readers each.
+/// readers each; a custom request for writers.
 fn server() -> Server {
     let mut settings = Settings::default();
     settings.page_size = 2;
@@ -84,6 +85,13 @@ fn server() -> Server {
             PromptOptions::default().with_scopes(["audit"]),
             says(prompt),
         )
+        .expect("added");
+    let options = MethodOptions::default()
+        .with_params_schema(json!({"required": ["path"]}))
+        .with_scopes(["files:write"]);
+    let done = says(|| Reply::Result(mcpline::protocol::Raw::EMPTY_OBJECT));
+    server
+        .add_request_handler("acme/erase", options, done)
         .expect("added");
     server.add_completer(
         "audit",
@@ -276,6 +284,9 @@ async fn what_is_hidden_is_refused_with_all_that_it_takes_in_one_challenge() {
             &caller.ask("completion/complete", complete).await,
             "mcp files:read",
         );
+        for params in [json!({"path": "a"}), json!({})] {
+            assert_step_up(&caller.ask("acme/erase", params).await, "mcp files:write");
+        }
         let half = Caller::new(&rig, revision, "mcp files:read").await;
         assert_step_up(
             &half.ask("tools/call", call).await,
@@ -294,6 +305,7 @@ async fn a_request_with_the_scopes_of_its_target_is_served() {
             ("resources/read", json!({"uri": "file:///secret"})),
             ("resources/read", json!({"uri": "letter:///home"})),
             ("prompts/get", json!({"name": "audit"})),
+            ("acme/erase", json!({"path": "a"})),
             (
                 "completion/complete",
                 json!({"ref": {"type": "ref/prompt", "name": "audit"},
