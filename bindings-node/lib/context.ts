@@ -140,9 +140,10 @@ export class Context {
   }
 
   /**
-   * Sends a notification that no revision of the protocol defines, on the stream of the call.
+   * Sends a notification that no revision of the protocol defines, on the stream of the call. In a session with a handshake,
+   * the handlers of events and of custom notifications send it on the session's own stream.
    *
-   * Does nothing once the request has ended. A client that does not read may lose notifications.
+   * Does nothing once the request has ended, or where there is none. A client that does not read may lose notifications.
    *
    * @param method Its method, such as `acme/searching`.
    * @param params Its parameters: a JSON object.
@@ -215,6 +216,22 @@ export class Context {
    */
   async listRoots(options?: AskOptions): Promise<Root[]> {
     return ((await this.#ask(listRoots(), options)) as { roots: Root[] }).roots;
+  }
+
+  /**
+   * Sends the client a request that no revision of the protocol defines, and resolves to its result, a JSON object. Fails as
+   * {@link elicit} does.
+   *
+   * No capability says that a client serves the method. Toward a client of 2026-07-28 the request is one of the result's
+   * `inputRequests`, and a client that does not know it fails the whole call: so send it only to clients that declare an
+   * extension which has it.
+   *
+   * @param method Its method, such as `acme/pick`.
+   * @param params Its parameters: a JSON object.
+   * @throws UsageError if the protocol defines the method, or `params` is not a JSON object.
+   */
+  async sendRequest(method: string, params?: object, options?: AskOptions): Promise<Record<string, unknown>> {
+    return (await this.#ask({ method, params }, options)) as Record<string, unknown>;
   }
 
   /**

@@ -67,6 +67,13 @@ export interface NativeServer {
   removePrompt(name: string): boolean;
   addRequestHandler(method: string, paramsSchema: string | undefined, plan: number, scopes?: readonly string[]): void;
   removeRequestHandler(method: string): boolean;
+  addNotificationHandler(
+    method: string,
+    paramsSchema: string | undefined,
+    plan: number,
+    scopes?: readonly string[],
+  ): void;
+  removeNotificationHandler(method: string): boolean;
   addCandidates(reference: string, argument: string, candidates: string[]): void;
   addCompleter(reference: string, argument: string, plan: number): void;
   setCompletion(plan: number): void;

@@ -5,8 +5,8 @@ import type { CreateMessageParams, JsonSchema } from "./protocol.js";
 
 /** A question: a method of the protocol that a server may ask with, and its parameters. */
 export interface Question {
-  readonly method: "elicitation/create" | "sampling/createMessage" | "roots/list";
-  readonly params?: object;
+  readonly method: string;
+  readonly params?: object | undefined;
 }
 
 /**

@@ -156,11 +156,11 @@ export interface PromptOptions<
   arguments?: A;
 }
 
-/** How a custom request is served. */
-export interface RequestHandlerOptions<P extends Schema | undefined = Schema> {
+/** How a custom request is served, or a custom notification handled. */
+export interface MethodOptions<P extends Schema | undefined = Schema> {
   /**
-   * The request's `params`, which are an object. Requests that don't match are refused with -32602; without a schema all are
-   * taken.
+   * The `params`, which are an object. A request that doesn't match is refused with -32602, a notification dropped with a
+   * warning; without a schema all are taken.
    */
   params?: P;
   /**
@@ -420,21 +420,12 @@ export class Server {
    */
   onRequest<const P extends Schema | undefined = undefined>(
     method: string,
-    options: RequestHandlerOptions<P>,
+    options: MethodOptions<P>,
     handler: (params: ParamsOf<P>, ctx: Context) => Awaitable<RequestReturn>,
   ): this {
-    const { params, scopes } = options;
-    const schema = params === undefined ? undefined : jsonSchemaOf(params, "input", `the params of ${method}`);
-    const validate = params === undefined ? undefined : validatorOf(params, invalidParams);
-    const run = handler as (params: unknown, ctx: Context) => unknown;
-    const plan = this.#planned((call, text) => {
-      const ctx = new Context(call, this);
-      const given: unknown = JSON.parse(text);
-      const valid = validate === undefined ? given : validate(given);
-      this.#end(call, isPromise(valid) ? valid.then((params) => run(params, ctx)) : run(valid, ctx), finishRequest);
-    });
+    const { schema, plan } = this.#methodPlan(method, options.params, handler, finishRequest);
     attempt(() => {
-      this.#native.addRequestHandler(method, schema && JSON.stringify(schema), plan, scopes);
+      this.#native.addRequestHandler(method, schema, plan, options.scopes);
     });
     this.#names.set(`request ${method}`, plan);
     return this;
@@ -444,6 +435,55 @@ export class Server {
   removeRequestHandler(method: string): boolean {
     this.#forget(`request ${method}`);
     return this.#native.removeRequestHandler(method);
+  }
+
+  /**
+   * Handles a notification that no revision of the protocol defines.
+   *
+   * Handlers are started in the order of arrival and run side by side. The end of the session aborts `ctx.signal`, and a server
+   * that shuts down waits for them as for calls. A notification has no answer: one whose `params` don't match the schema, or whose
+   * client lacks a scope or has too many calls and notifications in flight, is dropped with a warning.
+   *
+   * @param method The method, such as `acme/note`.
+   * @param handler Is given the notification's `params`, checked and typed by the schema. In a session with a handshake its
+   *   context logs and asks the client, as in {@link onInitialized}; on 2026-07-28 asking throws `UsageError`.
+   * @throws UsageError if the method has a handler, the protocol defines it, or the schema is unusable.
+   */
+  onNotification<const P extends Schema | undefined = undefined>(
+    method: string,
+    options: MethodOptions<P>,
+    handler: (params: ParamsOf<P>, ctx: Context) => Awaitable<void>,
+  ): this {
+    const { schema, plan } = this.#methodPlan(method, options.params, handler, finishEvent);
+    attempt(() => {
+      this.#native.addNotificationHandler(method, schema, plan, options.scopes);
+    });
+    this.#names.set(`notification ${method}`, plan);
+    return this;
+  }
+
+  /** Removes the handler of a custom notification; `false` if there was none. Those that run go on. */
+  removeNotificationHandler(method: string): boolean {
+    this.#forget(`notification ${method}`);
+    return this.#native.removeNotificationHandler(method);
+  }
+
+  #methodPlan(
+    method: string,
+    params: Schema | undefined,
+    handler: unknown,
+    finish: (call: number, value: unknown) => void,
+  ): { schema: string | undefined; plan: number } {
+    const schema = params === undefined ? undefined : jsonSchemaOf(params, "input", `the params of ${method}`);
+    const validate = params === undefined ? undefined : validatorOf(params, invalidParams);
+    const run = handler as (params: unknown, ctx: Context) => unknown;
+    const plan = this.#planned((call, text) => {
+      const ctx = new Context(call, this);
+      const given: unknown = JSON.parse(text);
+      const valid = validate === undefined ? given : validate(given);
+      this.#end(call, isPromise(valid) ? valid.then((params) => run(params, ctx)) : run(valid, ctx), finish);
+    });
+    return { schema: schema && JSON.stringify(schema), plan };
   }
 
   /**

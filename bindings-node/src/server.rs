@@ -163,10 +163,7 @@ impl Server {
         plan: u32,
         scopes: Option<Vec<String>>,
     ) -> Result<()> {
-        let mut options = MethodOptions::default().with_scopes(scopes.unwrap_or_default());
-        if let Some(schema) = params_schema {
-            options = options.with_params_schema(read("the schema of the parameters", &schema)?);
-        }
+        let options = method_options(params_schema, scopes)?;
         let handler = self.handler(plan);
         done(self.core.add_request_handler(&method, options, handler))
     }
@@ -175,6 +172,29 @@ impl Server {
     #[napi(catch_unwind)]
     pub fn remove_request_handler(&self, method: String) -> bool {
         self.core.remove_request_handler(&method)
+    }
+
+    /// Handles notifications of a method that no revision defines. `params_schema` is a JSON Schema of their parameters.
+    #[napi(catch_unwind)]
+    pub fn add_notification_handler(
+        &self,
+        method: String,
+        params_schema: Option<String>,
+        plan: u32,
+        scopes: Option<Vec<String>>,
+    ) -> Result<()> {
+        let options = method_options(params_schema, scopes)?;
+        let handler = self.handler(plan);
+        done(
+            self.core
+                .add_notification_handler(&method, options, handler),
+        )
+    }
+
+    /// Removes the handler of a custom notification; `false` if there was none.
+    #[napi(catch_unwind)]
+    pub fn remove_notification_handler(&self, method: String) -> bool {
+        self.core.remove_notification_handler(&method)
     }
 
     /// Completes one argument from a list of candidates.
@@ -296,6 +316,18 @@ fn serving_options(options: &str, verifier: Option<&Verifier>) -> Result<HttpOpt
         None => options.options(),
     };
     options.map_err(|error| Failure::core(&error).into())
+}
+
+/// The options of a custom method.
+fn method_options(
+    params_schema: Option<String>,
+    scopes: Option<Vec<String>>,
+) -> Result<MethodOptions> {
+    let options = MethodOptions::default().with_scopes(scopes.unwrap_or_default());
+    Ok(match params_schema {
+        Some(schema) => options.with_params_schema(read("the schema of the parameters", &schema)?),
+        None => options,
+    })
 }
 
 fn done(added: std::result::Result<(), mcpline::Error>) -> Result<()> {

@@ -13,6 +13,7 @@ export const About = {
   Send: 8,
   HangUp: 9,
   Auth: 10,
+  Request: 11,
 } as const;
 
 /** Flags of a request; as in `src/client/handle.rs`. */

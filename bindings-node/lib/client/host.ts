@@ -1,5 +1,6 @@
 /** A host's handlers: where what a server asks and tells is answered and heard. */
 
+import { jsonOf } from "../content.js";
 import { attempt, RpcError } from "../errors.js";
 import { native } from "../native.js";
 import type { Authorization } from "./auth.js";
@@ -101,6 +102,14 @@ export interface Handlers {
   onPromptsChanged?: () => unknown;
   /** Hears that a resource that was subscribed to has changed. */
   onResourceUpdated?: (uri: string) => unknown;
+  /**
+   * Serves requests of the server that no revision of the protocol defines, by method. Each handler is given the request's
+   * `params` and returns the result, a JSON object. Nothing is declared for it: declare the extension that has the method in
+   * `capabilities`.
+   */
+  onRequest?: Readonly<
+    Record<string, (params: Record<string, unknown>, asked: Asked) => Awaitable<object | undefined>>
+  >;
   /** Hears everything that the server tells. */
   onNotification?: (notification: Notification) => unknown;
 }
@@ -162,6 +171,7 @@ export class Host {
       elicit: elicit !== undefined,
       sample: sample !== undefined,
       roots: roots !== undefined,
+      requests: Object.keys(others.onRequest ?? {}),
       tool_call: others.onToolCall !== undefined,
       tool_outcome: others.onToolOutcome !== undefined,
       logs: onLog !== undefined,
@@ -192,6 +202,9 @@ export class Host {
         break;
       case About.Auth:
         this.#own(number, json);
+        break;
+      case About.Request:
+        void this.#answer(number, (asked) => this.#serve(json, asked));
         break;
       case About.Withdrawn:
         this.#answering.get(number)?.abort();
@@ -293,6 +306,11 @@ export class Host {
       throw new TypeError("a question to the model is answered with text, or with a result");
     }
     return JSON.stringify(answer);
+  }
+
+  async #serve(json: string, asked: Asked): Promise<string> {
+    const [method, params] = JSON.parse(json) as [string, Record<string, unknown>];
+    return jsonOf((await this.#handlers.onRequest?.[method]?.(params, asked)) ?? {});
   }
 
   async #listRoots(): Promise<string> {

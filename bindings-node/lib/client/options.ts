@@ -221,6 +221,7 @@ const HOST = [
   "onToolOutcome",
   "onLog",
   "onNotification",
+  "onRequest",
   "onToolsChanged",
   "onResourcesChanged",
   "onPromptsChanged",

@@ -66,7 +66,8 @@ pub(super) fn answerer(outlet: &Outlet, questions: &Arc<Questions>, method: &str
         "elicitation/create" => About::Elicit,
         "sampling/createMessage" => About::Sample,
         "roots/list" => About::Roots,
-        _ => About::Auth,
+        own if own.starts_with("host/") || own.starts_with("auth/") => About::Auth,
+        _ => About::Request,
     };
     let method = Raw::string(method);
     let (outlet, questions) = (outlet.clone(), questions.clone());
@@ -77,7 +78,7 @@ pub(super) fn answerer(outlet: &Outlet, questions: &Arc<Questions>, method: &str
             return answering;
         };
         let params = match about {
-            About::Auth => {
+            About::Auth | About::Request => {
                 let params = params.as_ref().map_or("{}", Raw::as_str);
                 let named = format!("[{},{params}]", method.as_str());
                 Some(Raw::from_trusted(named))

@@ -44,6 +44,8 @@ enum About {
     HangUp = 9,
     /// The core asks about authorization, under this number: `[method, params]`.
     Auth = 10,
+    /// The server sends a custom request, under this number: `[method, params]`.
+    Request = 11,
 }
 
 /// Where a client's events go.

@@ -103,3 +103,20 @@ server.onRequest("acme/text", {}, () => "text");
 // @ts-expect-error -- there is no such option
 server.onRequest("acme/options", { input: {} }, () => ({}));
 exactly<boolean>()(server.removeRequestHandler("acme/any"));
+
+server.onNotification("acme/note", { params: z.object({ number: z.int() }) }, async ({ number }, ctx) => {
+  exactly<number>()(number);
+  exactly<Record<string, unknown>>()(await ctx.sendRequest("acme/pick", { from: [number] }));
+  // @ts-expect-error -- params are an object
+  await ctx.sendRequest("acme/pick", "tea");
+});
+server.onNotification("acme/any", {}, (params) => {
+  exactly<Record<string, unknown>>()(params);
+});
+exactly<boolean>()(server.removeNotificationHandler("acme/any"));
+
+void Client.memory(server, {
+  onRequest: { "acme/pick": ({ from }, { signal }) => ({ picked: signal.aborted ? undefined : from }) },
+});
+// @ts-expect-error -- a result is an object
+void Client.memory(server, { onRequest: { "acme/pick": () => "text" } });
