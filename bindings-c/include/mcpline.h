@@ -637,6 +637,26 @@ mcpl_status mcpl_call_ask(mcpl_call *call,
                           mcpl_finalizer finalize);
 
 /**
+ * Sends the client a request of a method that no revision of the protocol defines, such as `"acme/pick"`, and has `answer`
+ * called with its result, a JSON object, as `mcpl_call_ask` does. `params` is a JSON object of `length` bytes, or `NULL`.
+ *
+ * No capability says that a client serves the method. Toward a client of 2026-07-28 the request is one of the result's
+ * `inputRequests`, and a client that does not know it fails the whole call: so send it only to clients that declare an
+ * extension which has it.
+ *
+ * Returns `MCPL_INVALID_ARGUMENT` if the protocol defines the method or `params` is no JSON, `MCPL_ENDED` if the call has
+ * ended; `answer` is not called then.
+ */
+mcpl_status mcpl_call_send_request(mcpl_call *call,
+                                   const char *key,
+                                   const char *method,
+                                   const char *params,
+                                   size_t length,
+                                   mcpl_answer answer,
+                                   void *user,
+                                   mcpl_finalizer finalize);
+
+/**
  * As `mcpl_call_ask`, and waits for the answer, which is to be released with `mcpl_string_free`.
  *
  * Allowed on worker threads, of which another then takes the place of this one, and on threads of the host's. Returns
@@ -651,6 +671,17 @@ mcpl_status mcpl_call_ask_wait(mcpl_call *call,
                                size_t length,
                                char **result,
                                size_t *result_length);
+
+/**
+ * As `mcpl_call_send_request`, and waits for the result, as `mcpl_call_ask_wait` does.
+ */
+mcpl_status mcpl_call_send_request_wait(mcpl_call *call,
+                                        const char *key,
+                                        const char *method,
+                                        const char *params,
+                                        size_t length,
+                                        char **result,
+                                        size_t *result_length);
 
 /**
  * Ends a call with a text of `length` bytes: a tool's result of one text, a prompt of one message of the user's, or a
@@ -1186,6 +1217,22 @@ mcpl_status mcpl_client_on_list_roots(mcpl_client *client,
                                       mcpl_question_handler handler,
                                       void *user,
                                       mcpl_finalizer finalize);
+
+/**
+ * Has `handler` serve requests of the server of a method that no revision of the protocol defines, such as `"acme/pick"`. It
+ * answers with a JSON object. Nothing is declared for it: declare the extension that has the method among the client's
+ * `capabilities` (`mcpl_client_set_options`). Before connecting.
+ *
+ * For the other parameters see `mcpl_client_on_elicit`. A further call for the same method replaces its handler.
+ *
+ * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the protocol defines the method, it begins with `notifications/` or `rpc.`,
+ * the handler is `NULL` or the client connects already.
+ */
+mcpl_status mcpl_client_on_request(mcpl_client *client,
+                                   const char *method,
+                                   mcpl_question_handler handler,
+                                   void *user,
+                                   mcpl_finalizer finalize);
 
 /**
  * Has `handler` be asked about each tool call before anything of it is sent, whichever function begins it: for the user's
@@ -1997,6 +2044,26 @@ mcpl_status mcpl_server_on_request(mcpl_server *server,
                                    mcpl_finalizer finalize);
 
 /**
+ * Handles notifications of a method that no revision of the protocol defines, such as `"acme/note"`. `params_schema` is the
+ * JSON Schema of their parameters, `NULL` for any. `options` may be `NULL`.
+ *
+ * The handler's arguments are the parameters, without `_meta`. It ends its call with `mcpl_call_reply_text` and any text,
+ * which nobody gets, because a notification has no answer. Handlers are started in the order of arrival and run side by side;
+ * the end of the session cancels them. In a session with a handshake they ask the client and log, as those of
+ * `mcpl_server_on_initialized` do; on 2026-07-28 asking fails. A notification whose parameters don't match the schema, or
+ * whose client lacks a scope or has too many calls in flight, is dropped with a warning in the log.
+ *
+ * Returns `MCPL_INVALID_ARGUMENT` if the method has a handler, the protocol defines it, or the schema is unusable.
+ */
+mcpl_status mcpl_server_on_notification(mcpl_server *server,
+                                        const char *method,
+                                        const char *params_schema,
+                                        const mcpl_handler_options *options,
+                                        mcpl_handler handler,
+                                        void *user,
+                                        mcpl_finalizer finalize);
+
+/**
  * Completes an argument of a prompt, or a variable of a resource template, from a list of `count` candidates; those that
  * fit what was typed are sent, best first. `reference` is the prompt's name or the URI template.
  */
@@ -2068,6 +2135,12 @@ mcpl_status mcpl_server_remove_prompt(mcpl_server *server, const char *name);
  */
 mcpl_status mcpl_server_remove_request_handler(mcpl_server *server,
                                                const char *method);
+
+/**
+ * Removes the handler of a custom notification. Those that run go on. Returns `MCPL_NOT_FOUND` if there is none.
+ */
+mcpl_status mcpl_server_remove_notification_handler(mcpl_server *server,
+                                                    const char *method);
 
 /**
  * Finds a value in a JSON text.

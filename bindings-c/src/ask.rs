@@ -62,11 +62,38 @@ unsafe fn question(
         other => return Err(Fault::invalid(format!("{other} is no question"))),
     };
     // SAFETY: as the caller promises.
+    unsafe { question_of(key, method, params, length) }
+}
+
+/// # Safety
+///
+/// As for [`text::bytes`].
+unsafe fn custom_request(
+    key: *const c_char,
+    method: *const c_char,
+    params: *const c_char,
+    length: usize,
+) -> Done<Ask> {
+    // SAFETY: as the caller promises.
     unsafe {
-        let mut question = Ask::new(
-            method,
-            text::optional_json("the parameters", params, length)?,
-        );
+        let method = AskMethod::custom(text::name("the method", method)?)?;
+        question_of(key, method, params, length)
+    }
+}
+
+/// # Safety
+///
+/// As for [`text::bytes`].
+unsafe fn question_of(
+    key: *const c_char,
+    method: AskMethod,
+    params: *const c_char,
+    length: usize,
+) -> Done<Ask> {
+    // SAFETY: as the caller promises.
+    unsafe {
+        let params = text::optional_json("the parameters", params, length)?;
+        let mut question = Ask::new(method, params);
         question.key = text::optional("the key", key)?.map(str::to_owned);
         Ok(question)
     }
@@ -95,12 +122,54 @@ pub unsafe extern "C" fn mcpl_call_ask(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
+    // SAFETY: the header demands it.
+    put(
+        call,
+        || unsafe { question(key, ask, params, length) },
+        answer,
+        user,
+        finalize,
+    )
+}
+
+/// Sends the client a request of a method that no revision of the protocol defines, such as `"acme/pick"`, and has `answer`
+/// called with its result, a JSON object, as `mcpl_call_ask` does. `params` is a JSON object of `length` bytes, or `NULL`.
+///
+/// No capability says that a client serves the method. Toward a client of 2026-07-28 the request is one of the result's
+/// `inputRequests`, and a client that does not know it fails the whole call: so send it only to clients that declare an
+/// extension which has it.
+///
+/// Returns `MCPL_INVALID_ARGUMENT` if the protocol defines the method or `params` is no JSON, `MCPL_ENDED` if the call has
+/// ended; `answer` is not called then.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_call_send_request(
+    call: *mut mcpl_call,
+    key: *const c_char,
+    method: *const c_char,
+    params: *const c_char,
+    length: usize,
+    answer: mcpl_answer,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    let read = || unsafe { custom_request(key, method, params, length) };
+    put(call, read, answer, user, finalize)
+}
+
+/// Puts a question whose answer goes to a callback.
+fn put(
+    call: *mut mcpl_call,
+    read: impl FnOnce() -> Done<Ask>,
+    answer: mcpl_answer,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
     let data = UserData::new(user, finalize);
     entry(|| {
         let answer = answer.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
         let open = OpenCall::get(call)?;
-        // SAFETY: the header demands it.
-        let question = unsafe { question(key, ask, params, length)? };
+        let question = read()?;
         open.owner().keep(&data);
         let pending = open
             .owner()
@@ -177,12 +246,36 @@ pub unsafe extern "C" fn mcpl_call_ask_wait(
     result_length: *mut usize,
 ) -> mcpl_status {
     // SAFETY: the header demands it.
-    let out = unsafe { Out::new(result, result_length) };
+    unsafe {
+        let out = Out::new(result, result_length);
+        put_and_wait(call, || question(key, ask, params, length), out)
+    }
+}
+
+/// As `mcpl_call_send_request`, and waits for the result, as `mcpl_call_ask_wait` does.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_call_send_request_wait(
+    call: *mut mcpl_call,
+    key: *const c_char,
+    method: *const c_char,
+    params: *const c_char,
+    length: usize,
+    result: *mut *mut c_char,
+    result_length: *mut usize,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        let out = Out::new(result, result_length);
+        put_and_wait(call, || custom_request(key, method, params, length), out)
+    }
+}
+
+/// Puts a question and waits for its answer.
+fn put_and_wait(call: *mut mcpl_call, read: impl FnOnce() -> Done<Ask>, out: Out) -> mcpl_status {
     entry(|| {
         place::may_wait()?;
         let open = OpenCall::get(call)?;
-        // SAFETY: the header demands it.
-        let question = unsafe { question(key, ask, params, length)? };
+        let question = read()?;
         let latch = Latch::<Answer>::new();
         let giving = Giving(Some(latch.clone()));
         let sink = Box::new(move |given| giving.give(given));

@@ -1,11 +1,12 @@
 //! What a server offers: tools, resources, prompts and completions, each with its handler.
 
+use std::sync::Arc;
 use std::ffi::{c_char, c_void};
 
 use mcpline::foreign::options;
 use mcpline::protocol::vocabulary::{Prompt, Resource, ResourceTemplate, Tool};
 use mcpline::protocol::wire::Raw;
-use mcpline::server::{Completer, SessionEvent, ToolOptions};
+use mcpline::server::{Completer, MethodOptions, SessionEvent, ToolOptions};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
@@ -262,10 +263,69 @@ pub unsafe extern "C" fn mcpl_server_on_request(
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> mcpl_status {
-    let mut given = Given::new(handler, user, finalize);
+    let given = Given::new(handler, user, finalize);
+    // SAFETY: the header demands it.
+    unsafe {
+        serve(
+            server,
+            (method, params_schema, options),
+            given,
+            mcpline::Server::add_request_handler,
+        )
+    }
+}
+
+/// Handles notifications of a method that no revision of the protocol defines, such as `"acme/note"`. `params_schema` is the
+/// JSON Schema of their parameters, `NULL` for any. `options` may be `NULL`.
+///
+/// The handler's arguments are the parameters, without `_meta`. It ends its call with `mcpl_call_reply_text` and any text,
+/// which nobody gets, because a notification has no answer. Handlers are started in the order of arrival and run side by side;
+/// the end of the session cancels them. In a session with a handshake they ask the client and log, as those of
+/// `mcpl_server_on_initialized` do; on 2026-07-28 asking fails. A notification whose parameters don't match the schema, or
+/// whose client lacks a scope or has too many calls in flight, is dropped with a warning in the log.
+///
+/// Returns `MCPL_INVALID_ARGUMENT` if the method has a handler, the protocol defines it, or the schema is unusable.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_on_notification(
+    server: *mut mcpl_server,
+    method: *const c_char,
+    params_schema: *const c_char,
+    options: *const mcpl_handler_options,
+    handler: mcpl_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    let given = Given::new(handler, user, finalize);
+    // SAFETY: the header demands it.
+    unsafe {
+        serve(
+            server,
+            (method, params_schema, options),
+            given,
+            mcpline::Server::add_notification_handler,
+        )
+    }
+}
+
+/// Adds the handler of a custom method.
+///
+/// # Safety
+///
+/// As the header demands of the server and its texts.
+unsafe fn serve(
+    server: *mut mcpl_server,
+    (method, params_schema, options): (*const c_char, *const c_char, *const mcpl_handler_options),
+    mut given: Given,
+    add: impl FnOnce(
+        &mcpline::Server,
+        &str,
+        MethodOptions,
+        Arc<dyn mcpline::Handler>,
+    ) -> Result<(), mcpline::Error>,
+) -> mcpl_status {
     entry(|| {
         let server = Server::get(server)?;
-        // SAFETY: the header demands it.
+        // SAFETY: as the caller promises.
         let (method, schema, options) = unsafe {
             (
                 text::name("the method", method)?,
@@ -276,8 +336,8 @@ pub unsafe extern "C" fn mcpl_server_on_request(
         let schema = schema.map(|schema| options::read("the schema", schema.as_bytes()));
         given.inline = options.is_inline();
         let handler = given.handler(&server, None)?;
-        let options = options.request(schema.transpose()?);
-        Ok(server.core.add_request_handler(method, options, handler)?)
+        let options = options.method(schema.transpose()?);
+        Ok(add(&server.core, method, options, handler)?)
     })
 }
 
@@ -438,6 +498,23 @@ pub unsafe extern "C" fn mcpl_server_remove_request_handler(
             method,
             "request handler",
             mcpline::Server::remove_request_handler,
+        )
+    }
+}
+
+/// Removes the handler of a custom notification. Those that run go on. Returns `MCPL_NOT_FOUND` if there is none.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_server_remove_notification_handler(
+    server: *mut mcpl_server,
+    method: *const c_char,
+) -> mcpl_status {
+    // SAFETY: the header demands it.
+    unsafe {
+        remove(
+            server,
+            method,
+            "notification handler",
+            mcpline::Server::remove_notification_handler,
         )
     }
 }

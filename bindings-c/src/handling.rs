@@ -152,7 +152,7 @@ impl Treatment {
     pub(crate) fn prompt(self) -> PromptOptions {
         PromptOptions::default().with_scopes(self.scopes)
     }
-    pub(crate) fn request(self, params_schema: Option<Value>) -> MethodOptions {
+    pub(crate) fn method(self, params_schema: Option<Value>) -> MethodOptions {
         let options = MethodOptions::default().with_scopes(self.scopes);
         match params_schema {
             Some(schema) => options.with_params_schema(schema),

@@ -23,7 +23,7 @@ pub(crate) fn text(called: &Called<'_>, text: &str) -> Done<Reply> {
     match called.kind {
         CallKind::Tool => Ok(Reply::Tool(ToolReply::text(text))),
         // Nobody waits for it.
-        CallKind::Event => Ok(Reply::Tool(ToolReply::default())),
+        CallKind::Event | CallKind::Notification => Ok(Reply::Tool(ToolReply::default())),
         CallKind::Resource => {
             let mime_type = called.mime_type.unwrap_or("text/plain");
             Ok(contents(
@@ -157,6 +157,7 @@ fn misfit(called: &Called<'_>, given: &str) -> Fault {
         CallKind::Completion => "a completion",
         CallKind::Event => "an event",
         CallKind::Request => "a custom request",
+        CallKind::Notification => "a custom notification",
         _ => "this",
     };
     Fault::invalid(format!("{kind} is not answered with {given}"))

@@ -291,10 +291,151 @@ static void what_the_protocol_defines_is_not_served_by_handlers(void) {
   CHECK(tally_count(&removed) == 2);
 }
 
+/* ---- notifications of clients */
+
+struct notes {
+  struct tally handled;
+  struct tally numbers;
+};
+
+static void note(mcpl_call *call, const char *params, size_t length, void *user) {
+  struct notes *notes = user;
+  int64_t number = 0;
+  char *name = NULL;
+  OK(mcpl_call_name(call, &name));
+  CHECK(strcmp(name, "acme/note") == 0);
+  mcpl_string_free(name);
+  OK(mcpl_json_int64(params, length, "/number", &number));
+  CHECK(strstr(params, "_meta") == NULL);
+  for (int64_t count = 0; count < number; count++) {
+    tally_add(&notes->numbers);
+  }
+  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_call_reply_content(call, "[]", MCPL_AUTO_LENGTH));
+  OK(mcpl_call_reply_text(call, "", 0));
+  tally_add(&notes->handled);
+}
+
+static void custom_notifications_are_handled_on_every_revision(void) {
+  static const char NUMBER[] = "{\"type\": \"object\", \"properties\": {\"number\": {\"type\": \"number\"}}, "
+                               "\"required\": [\"number\"]}";
+  uint16_t port = 0;
+  char url[64];
+  struct notes notes = {TALLY, TALLY};
+  mcpl_server *server = acme();
+  OK(mcpl_server_on_notification(server, "acme/note", NUMBER, NULL, note, &notes, NULL));
+  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_on_notification(server, "acme/note", NULL, NULL, note, NULL, NULL));
+  CONTAINS(mcpl_error_message(mcpl_last_error()), "handler already");
+  OK(mcpl_server_start_http(server, "127.0.0.1", 0, NULL, &port));
+  snprintf(url, sizeof url, "http://127.0.0.1:%u/mcp", (unsigned)port);
+  int handled = 0;
+  for (size_t index = 0; index < 2 * sizeof REVISIONS / sizeof *REVISIONS; index++) {
+    mcpl_client *client = client_of(REVISIONS[index / 2]);
+    if (index % 2 == 0) {
+      OK(mcpl_client_set_server(client, server));
+      OK(mcpl_client_open(client));
+    } else {
+      OK(mcpl_client_connect(client, url));
+    }
+    OK(mcpl_client_notify(client, "acme/note", "{\"number\": 2, \"_meta\": {\"acme.example/a\": 1}}",
+                          MCPL_AUTO_LENGTH));
+    tally_wait(&notes.handled, ++handled);
+    OK(mcpl_client_notify(client, "acme/note", "{\"number\": \"two\"}", MCPL_AUTO_LENGTH));
+    OK(mcpl_client_notify(client, "acme/none", NULL, 0));
+    OK(mcpl_client_notify(client, "acme/note", "{\"number\": 1}", MCPL_AUTO_LENGTH));
+    tally_wait(&notes.handled, ++handled);
+    CHECK(tally_count(&notes.numbers) == 3 * (int)(index + 1));
+    mcpl_client_free(client);
+  }
+  OK(mcpl_server_remove_notification_handler(server, "acme/note"));
+  EXPECT(MCPL_NOT_FOUND, mcpl_server_remove_notification_handler(server, "acme/note"));
+  mcpl_server_free(server);
+}
+
+static void forget(mcpl_call *call, const char *params, size_t length, void *user) {
+  struct kept *kept = user;
+  (void)params, (void)length;
+  OK(mcpl_call_on_cancel(call, cancelled, &kept->cancelled, NULL));
+  kept->call = call;
+  tally_add(&kept->arrived);
+}
+
+static void the_end_of_its_session_cancels_the_handler_of_a_notification(void) {
+  struct kept kept = {TALLY, TALLY, NULL};
+  mcpl_server *server = mcpl_server_new("acme", "1");
+  OK(mcpl_server_on_notification(server, "acme/wait", NULL, NULL, forget, &kept, NULL));
+  mcpl_client *client = client_of(LEGACY);
+  OK(mcpl_client_set_server(client, server));
+  OK(mcpl_client_open(client));
+  OK(mcpl_client_notify(client, "acme/wait", NULL, 0));
+  tally_wait(&kept.arrived, 1);
+  mcpl_client_free(client);
+  tally_wait(&kept.cancelled, 1);
+  OK(mcpl_call_reply_text(kept.call, "", 0));
+  mcpl_server_free(server);
+}
+
+/* ---- requests of servers */
+
+static void picked(mcpl_call *call, const mcpl_error *error, const char *result, size_t length, void *user) {
+  (void)user;
+  CHECK(error == NULL);
+  OK(mcpl_call_reply_result(call, result, length));
+}
+
+static void choose(mcpl_call *call, const char *params, size_t length, void *user) {
+  static const char FROM[] = "{\"from\": [1, 2]}";
+  char *result = NULL;
+  char *method = NULL;
+  (void)user;
+  if (mcpl_json_string(params, length, "/method", &method, NULL) != MCPL_OK) {
+    OK(mcpl_call_send_request(call, NULL, "acme/pick", FROM, MCPL_AUTO_LENGTH, picked, NULL, NULL));
+    return;
+  }
+  if (mcpl_call_send_request_wait(call, NULL, method, FROM, MCPL_AUTO_LENGTH, &result, NULL) == MCPL_OK) {
+    OK(mcpl_call_reply_result(call, result, MCPL_AUTO_LENGTH));
+  } else {
+    OK(mcpl_call_fail_rpc(call, -9, "no answer", NULL, 0));
+  }
+  mcpl_string_free(method);
+  mcpl_string_free(result);
+}
+
+static void pick(mcpl_question *question, const char *params, size_t length, void *user) {
+  (void)length, (void)user;
+  CHECK(strcmp(params, "{\"from\": [1, 2]}") == 0 || strcmp(params, "{\"from\":[1, 2]}") == 0);
+  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_question_answer(question, "[1]", MCPL_AUTO_LENGTH));
+  OK(mcpl_question_answer(question, "{\"picked\": 2}", MCPL_AUTO_LENGTH));
+}
+
+static void clients_serve_custom_requests_on_every_revision(void) {
+  mcpl_server *server = mcpl_server_new("acme", "1");
+  OK(mcpl_server_on_request(server, "acme/choose", NULL, NULL, choose, NULL, NULL));
+  for (size_t index = 0; index < sizeof REVISIONS / sizeof *REVISIONS; index++) {
+    struct tally replaced = TALLY;
+    mcpl_client *client = client_of(REVISIONS[index]);
+    OK(mcpl_client_on_request(client, "acme/pick", answer_form, &replaced, finalized));
+    OK(mcpl_client_on_request(client, "acme/pick", pick, NULL, NULL));
+    tally_wait(&replaced, 1);
+    OK(mcpl_client_set_server(client, server));
+    OK(mcpl_client_open(client));
+    REQUESTS(client, "acme/choose", NULL, "\"picked\":");
+    REQUESTS(client, "acme/choose", "{\"method\": \"acme/pick\"}", "\"picked\":");
+    CHECK(mcpl_client_request(client, "acme/choose", "{\"method\": \"acme/none\"}", MCPL_AUTO_LENGTH, NULL, NULL,
+                              NULL) != MCPL_OK);
+    mcpl_client_free(client);
+  }
+  mcpl_server_free(server);
+}
+
 static const struct test tests[] = {
-    TEST(custom_requests_are_served_on_every_revision),        TEST(handlers_of_custom_requests_ask_the_client),
-    TEST(a_cancelled_custom_request_is_told_to_its_handler),   TEST(only_custom_notifications_are_sent_by_name),
+    TEST(custom_requests_are_served_on_every_revision),
+    TEST(handlers_of_custom_requests_ask_the_client),
+    TEST(a_cancelled_custom_request_is_told_to_its_handler),
+    TEST(only_custom_notifications_are_sent_by_name),
     TEST(what_the_protocol_defines_is_not_served_by_handlers),
+    TEST(custom_notifications_are_handled_on_every_revision),
+    TEST(the_end_of_its_session_cancels_the_handler_of_a_notification),
+    TEST(clients_serve_custom_requests_on_every_revision),
 };
 
 MAIN(tests)

@@ -212,6 +212,35 @@ void custom_requests_are_served() {
 #endif
 }
 
+void custom_notifications_are_handled_and_clients_serve_custom_requests() {
+  Box<std::string> notes;
+  Pair pair;
+  pair.server.on_notification("acme/note", R"({"type": "object", "required": ["text"]})",
+                              [&](Call &call, const Json &params) {
+                                CHECK(call.name() == "acme/note");
+                                notes.put(params.string("/text"));
+                              });
+  pair.server.on_notification("acme/throw", nullptr,
+                              [](Call &, const Json &) { throw std::runtime_error("a detail"); });
+  THROWS(MCPL_INVALID_ARGUMENT,
+         (pair.server.on_notification("tools/call", nullptr, [counted = Counted()](Call &, const Json &) {}), 0));
+  CHECK(Counted::alive == 0);
+  pair.server.on_request("acme/choose", nullptr, [](Call &call, const Json &params) {
+    THROWS(MCPL_INVALID_ARGUMENT, (call.send_request("tools/call"), 0));
+    return call.send_request("acme/pick", params);
+  });
+  pair.client.on_request("acme/pick", [](const Json &params) { return object({{"picked", params.at("/from/0")}}); });
+  THROWS(MCPL_INVALID_ARGUMENT, (pair.client.on_request("tools/call", [](const Json &) { return object({}); }), 0));
+  pair.joined();
+  pair.client.notify("acme/throw", nullptr);
+  pair.client.notify("acme/note", R"({"number": 1})");
+  pair.client.notify("acme/note", R"({"text": "a"})");
+  CHECK(notes.take() == "a");
+  CHECK(pair.client.request("acme/choose", R"({"from": [7]})").int64("/picked") == 7);
+  pair.server.remove_notification_handler("acme/note");
+  THROWS(MCPL_NOT_FOUND, (pair.server.remove_notification_handler("acme/note"), 0));
+}
+
 void exceptions_fail_the_call_and_go_no_further() {
   Pair pair;
   pair.server.add_tool("tool", "d", nullptr, [] { throw ToolError("try again"); });
@@ -595,14 +624,23 @@ void misuse_is_an_exception() {
 int main() {
   const std::pair<const char *, void (*)()> tests[] = {
 #define TEST(name) {#name, name}
-      TEST(handlers_take_what_they_want),   TEST(handlers_return_what_they_like),
-      TEST(custom_requests_are_served),     TEST(exceptions_fail_the_call_and_go_no_further),
-      TEST(a_call_that_is_dropped_fails),   TEST(a_call_is_answered_once),
-      TEST(asking_waits_or_continues),      TEST(a_server_asks_outside_of_calls),
-      TEST(tool_calls_are_asked_about),     TEST(requests_are_futures_or_call_back),
-      TEST(what_lambdas_hold_is_destroyed), TEST(exceptions_of_callbacks_that_answer_nobody_are_told),
-      TEST(transports_are_classes),         TEST(a_callable_says_whose_token_it_is_and_scopes_who_sees_what),
-      TEST(a_loop_runs_callbacks_here),     TEST(json_is_read_and_written),
+      TEST(handlers_take_what_they_want),
+      TEST(handlers_return_what_they_like),
+      TEST(custom_notifications_are_handled_and_clients_serve_custom_requests),
+      TEST(custom_requests_are_served),
+      TEST(exceptions_fail_the_call_and_go_no_further),
+      TEST(a_call_that_is_dropped_fails),
+      TEST(a_call_is_answered_once),
+      TEST(asking_waits_or_continues),
+      TEST(a_server_asks_outside_of_calls),
+      TEST(tool_calls_are_asked_about),
+      TEST(requests_are_futures_or_call_back),
+      TEST(what_lambdas_hold_is_destroyed),
+      TEST(exceptions_of_callbacks_that_answer_nobody_are_told),
+      TEST(transports_are_classes),
+      TEST(a_callable_says_whose_token_it_is_and_scopes_who_sees_what),
+      TEST(a_loop_runs_callbacks_here),
+      TEST(json_is_read_and_written),
       TEST(misuse_is_an_exception),
   };
   int passed = 0;

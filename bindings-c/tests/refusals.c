@@ -306,10 +306,12 @@ static void servers_refuse_handles(void) {
   HANDLE(mcpl_server_on_initialized, ended, handler, NULL, NULL);
   HANDLE(mcpl_server_on_roots_changed, ended, handler, NULL, NULL);
   HANDLE(mcpl_server_on_request, ended, "acme/a", NULL, NULL, handler, NULL, NULL);
+  HANDLE(mcpl_server_on_notification, ended, "acme/a", NULL, NULL, handler, NULL, NULL);
   HANDLE(mcpl_server_remove_tool, ended, "a");
   HANDLE(mcpl_server_remove_resource, ended, "a");
   HANDLE(mcpl_server_remove_prompt, ended, "a");
   HANDLE(mcpl_server_remove_request_handler, ended, "acme/a");
+  HANDLE(mcpl_server_remove_notification_handler, ended, "acme/a");
   HANDLE(mcpl_server_notify_resource_updated, ended, "a://b");
   HANDLE(mcpl_server_notify_elicitation_complete, ended, "a");
   HANDLE_ALONE(mcpl_server_run_stdio, ended);
@@ -384,10 +386,15 @@ static void servers_refuse_arguments(void) {
   REFUSES(mcpl_server_on_request, server, "acme/a", NULL, &no_size, handler, NULL, NULL);
   REFUSES(mcpl_server_on_request, server, "acme/a", NULL, &unknown, handler, NULL, NULL);
   REFUSES(mcpl_server_on_request, server, "acme/a", NULL, NULL, NULL, NULL, NULL);
+  REFUSES(mcpl_server_on_notification, server, NULL, NULL, NULL, handler, NULL, NULL);
+  REFUSES(mcpl_server_on_notification, server, "notifications/message", NULL, NULL, handler, NULL, NULL);
+  REFUSES(mcpl_server_on_notification, server, "acme/a", BAD_JSON, NULL, handler, NULL, NULL);
+  REFUSES(mcpl_server_on_notification, server, "acme/a", NULL, NULL, NULL, NULL, NULL);
   REFUSES(mcpl_server_remove_tool, server, NULL);
   REFUSES(mcpl_server_remove_resource, server, BAD_TEXT);
   REFUSES(mcpl_server_remove_prompt, server, NULL);
   REFUSES(mcpl_server_remove_request_handler, server, NULL);
+  REFUSES(mcpl_server_remove_notification_handler, server, NULL);
   REFUSES(mcpl_server_notify_resource_updated, server, NULL);
   REFUSES(mcpl_server_notify_elicitation_complete, server, BAD_TEXT);
   REFUSES(mcpl_server_run_http, server, NULL, 0, NULL);
@@ -417,6 +424,8 @@ static void calls_refuse(mcpl_call *live, mcpl_call *ended) {
   HANDLE_ALONE(mcpl_call_close_stream, ended);
   HANDLE(mcpl_call_ask, ended, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, on_answer, NULL, NULL);
   HANDLE(mcpl_call_ask_wait, ended, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, &text, &length);
+  HANDLE(mcpl_call_send_request, ended, NULL, "acme/a", NULL, 0, on_answer, NULL, NULL);
+  HANDLE(mcpl_call_send_request_wait, ended, NULL, "acme/a", NULL, 0, &text, &length);
   HANDLE(mcpl_call_reply_text, ended, JSON("a"));
   HANDLE(mcpl_call_reply_bytes, ended, "a", 1, "image/png");
   HANDLE(mcpl_call_reply_content, ended, JSON("[]"));
@@ -450,6 +459,12 @@ static void calls_refuse(mcpl_call *live, mcpl_call *ended) {
   REFUSES(mcpl_call_ask, live, NULL, MCPL_ASK_ELICIT, JSON(BAD_JSON), on_answer, NULL, NULL);
   REFUSES(mcpl_call_ask, live, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, NULL, NULL, NULL);
   REFUSES(mcpl_call_ask_wait, live, BAD_TEXT, MCPL_ASK_LIST_ROOTS, NULL, 0, &text, &length);
+  REFUSES(mcpl_call_send_request, live, NULL, NULL, NULL, 0, on_answer, NULL, NULL);
+  REFUSES(mcpl_call_send_request, live, NULL, "tools/call", NULL, 0, on_answer, NULL, NULL);
+  REFUSES(mcpl_call_send_request, live, NULL, "acme/a", JSON(BAD_JSON), on_answer, NULL, NULL);
+  REFUSES(mcpl_call_send_request, live, NULL, "acme/a", NULL, 0, NULL, NULL, NULL);
+  REFUSES(mcpl_call_send_request_wait, live, BAD_TEXT, "acme/a", NULL, 0, &text, &length);
+  REFUSES(mcpl_call_send_request_wait, live, NULL, "notifications/a", NULL, 0, &text, &length);
   REFUSES(mcpl_call_reply_text, live, NULL, 1);
   REFUSES(mcpl_call_reply_text, live, JSON(BAD_TEXT));
   REFUSES(mcpl_call_reply_bytes, live, NULL, 1, NULL);
@@ -561,6 +576,7 @@ static void clients_refuse_handles(void) {
   HANDLE(mcpl_client_set_options, ended, JSON("{}"));
   HANDLE(mcpl_client_use_loop, ended, loop);
   HANDLE(mcpl_client_on_elicit, ended, keep_question, NULL, NULL);
+  HANDLE(mcpl_client_on_request, ended, "acme/a", keep_question, NULL, NULL);
   HANDLE(mcpl_client_on_sample, ended, keep_question, NULL, NULL);
   HANDLE(mcpl_client_on_list_roots, ended, keep_question, NULL, NULL);
   HANDLE(mcpl_client_on_authorize, ended, keep_question, NULL, NULL);
@@ -634,6 +650,9 @@ static void clients_refuse_arguments(void) {
   REFUSES(mcpl_client_set_options, client, JSON("{\"nonsense\": 1}"));
   REFUSES(mcpl_client_set_options, client, JSON(BAD_JSON));
   REFUSES(mcpl_client_on_elicit, client, NULL, NULL, NULL);
+  REFUSES(mcpl_client_on_request, client, NULL, keep_question, NULL, NULL);
+  REFUSES(mcpl_client_on_request, client, "tools/call", keep_question, NULL, NULL);
+  REFUSES(mcpl_client_on_request, client, "acme/a", NULL, NULL, NULL);
   REFUSES(mcpl_client_on_sample, client, NULL, NULL, NULL);
   REFUSES(mcpl_client_on_list_roots, client, NULL, NULL, NULL);
   REFUSES(mcpl_client_on_authorize, client, NULL, NULL, NULL);

@@ -151,6 +151,16 @@ public:
   /// Revision 2026-07-28 deprecates roots: use tool arguments, resource URIs or configuration instead.
   Json list_roots() { return ask(MCPL_ASK_LIST_ROOTS); }
 
+  /// Sends the client a request of a method that no revision of the protocol defines, and waits for its result, an
+  /// object; see mcpl_call_send_request. It waits as `ask` does.
+  Json send_request(std::string_view method, const JsonText &params = nullptr, std::string_view key = {}) {
+    char *result = nullptr;
+    std::size_t length = 0;
+    detail::check(mcpl_call_send_request_wait(call_, detail::Short(key).or_null(), detail::Short(method).get(),
+                                              params.data(), params.size(), &result, &length));
+    return Json(detail::taken(result, length));
+  }
+
   /// The parameters of a question by form, for `ask_then`.
   static Json elicitation(std::string_view message, const JsonText &schema) {
     Writer writer;
@@ -347,6 +357,19 @@ template <class F> void handle_event(mcpl_call *handle, const char *, std::size_
   Call call(handle);
   attend<Feature::tool>(call, nullptr, [&] {
     (*static_cast<F *>(user))(call);
+    if (call.get() != nullptr) {
+      call.reply("");
+    }
+  });
+}
+
+/// A handler of a custom notification: `(Call &, const Json &params)`. Nobody waits for what it returns.
+template <class F>
+void handle_notification(mcpl_call *handle, const char *params, std::size_t length, void *user) noexcept {
+  Call call(handle);
+  const Json given = Json::view(std::string_view(params, length));
+  attend<Feature::tool>(call, nullptr, [&] {
+    (*static_cast<F *>(user))(call, given);
     if (call.get() != nullptr) {
       call.reply("");
     }

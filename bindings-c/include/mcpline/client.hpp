@@ -47,6 +47,14 @@ public:
     on_question(&mcpl_client_on_list_roots, std::forward<F>(handler));
   }
 
+  /// Serves requests of a method that no revision of the protocol defines (`mcpl_client_on_request`): a handler is as
+  /// in `on_elicit`, and its result an object.
+  template <class F> void on_request(std::string_view method, F &&handler) {
+    using Kept = std::decay_t<F>;
+    detail::check(mcpl_client_on_request(client_.get(), detail::Short(method).get(), &detail::question<Kept>,
+                                         new Kept(std::forward<F>(handler)), &detail::destroy<Kept>));
+  }
+
   /// Asked about each tool call before anything of it is sent (`mcpl_client_on_tool_call`): a handler returns `"{}"` to
   /// let it pass, or throws an RpcError whose message is the reason of the refusal.
   template <class F> void on_tool_call(F &&handler) {

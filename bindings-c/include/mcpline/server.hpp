@@ -149,6 +149,19 @@ public:
         &detail::destroy<std::decay_t<F>>));
   }
 
+  /// Handles notifications of a method that no revision of the protocol defines; `params_schema` is the JSON Schema of
+  /// their parameters, nullptr for any. A handler takes `(Call &, const Json &params)`; nobody gets what it returns.
+  template <class F>
+  void on_notification(std::string_view method, const JsonText &params_schema, F &&handler,
+                       const HandlerOptions &options = {}) {
+    const std::string schema = params_schema.text();
+    const mcpl_handler_options table = options.table();
+    detail::check(mcpl_server_on_notification(
+        server_.get(), detail::Short(method).get(), params_schema.data() == nullptr ? nullptr : schema.c_str(), &table,
+        &detail::handle_notification<std::decay_t<F>>, new std::decay_t<F>(std::forward<F>(handler)),
+        &detail::destroy<std::decay_t<F>>));
+  }
+
   /// Completes an argument of a prompt (by name) or a variable of a template (by its URI template) from a list.
   void add_candidates(std::string_view reference, std::string_view argument,
                       const std::vector<std::string> &candidates) {
@@ -210,6 +223,11 @@ public:
   /// Takes the handler of a custom request away.
   void remove_request_handler(std::string_view method) {
     detail::check(mcpl_server_remove_request_handler(server_.get(), detail::Short(method).get()));
+  }
+
+  /// Removes the handler of a custom notification. Those that run go on.
+  void remove_notification_handler(std::string_view method) {
+    detail::check(mcpl_server_remove_notification_handler(server_.get(), detail::Short(method).get()));
   }
 
   /// Tells those who have subscribed that a resource is another now.

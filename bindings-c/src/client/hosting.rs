@@ -1,13 +1,16 @@
 //! What C calls, before connecting, to have its callbacks hear and answer what a server says.
 
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use mcpline::protocol::client::fit_answer;
+use mcpline::protocol::methods::check_custom_request;
+use mcpline::protocol::wire::Kind;
 use mcpline::protocol::{Raw, fitted_roots};
 
 use crate::status::{Fault, entry, mcpl_status};
+use crate::text;
 use crate::user::{UserData, mcpl_finalizer};
 
 use super::handle::{Client, mcpl_client};
@@ -125,6 +128,50 @@ pub unsafe extern "C" fn mcpl_client_on_list_roots(
     let fit: Fit = |_, answer| fitted_roots(answer).map_err(|error| error.to_string());
     answer_with(client, handler, given, fit, |answerers| {
         &mut answerers.list_roots
+    })
+}
+
+/// Has `handler` serve requests of the server of a method that no revision of the protocol defines, such as `"acme/pick"`. It
+/// answers with a JSON object. Nothing is declared for it: declare the extension that has the method among the client's
+/// `capabilities` (`mcpl_client_set_options`). Before connecting.
+///
+/// For the other parameters see `mcpl_client_on_elicit`. A further call for the same method replaces its handler.
+///
+/// Any thread. Returns `MCPL_INVALID_ARGUMENT` if the protocol defines the method, it begins with `notifications/` or `rpc.`,
+/// the handler is `NULL` or the client connects already.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_on_request(
+    client: *mut mcpl_client,
+    method: *const c_char,
+    handler: mcpl_question_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    // First of all: it is released however this ends.
+    let data = UserData::new(user, finalize);
+    entry(|| {
+        let ask = handler.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
+        let client = Client::get(client)?;
+        // SAFETY: the header demands it.
+        let method = unsafe { text::name("the method", method)? };
+        check_custom_request(method).map_err(|reason| {
+            Fault::invalid(format!("method {method:?} can't have a handler: {reason}"))
+        })?;
+        client.owner().keep(&data);
+        let asked = Asked {
+            ask,
+            data,
+            owner: client.owner().clone(),
+            fit: |_, answer| match answer.kind() {
+                Kind::Object => Ok(answer),
+                _ => Err("must be an object".to_owned()),
+            },
+        };
+        let replaced = client.plan(|plan| {
+            let requests = &mut plan.answerers.requests;
+            Ok(requests.insert(method.to_owned(), Arc::new(asked)))
+        });
+        replaced.map(drop)
     })
 }
 

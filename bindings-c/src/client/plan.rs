@@ -114,6 +114,7 @@ impl Plan {
             "elicit": self.answerers.elicit.is_some(),
             "sample": self.answerers.sample.is_some(),
             "roots": self.answerers.list_roots.is_some(),
+            "requests": self.answerers.requests.keys().collect::<Vec<_>>(),
             "tool_call": self.answerers.tool_call.is_some(),
             "tool_outcome": self.answerers.tool_outcome.is_some(),
             "notifications": false,

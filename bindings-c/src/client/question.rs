@@ -1,6 +1,7 @@
 //! What a host is asked: by a server of its client, or by this library about authorization. Each question is answered once,
 //! from any thread, unless nobody waits any more.
 
+use std::collections::BTreeMap;
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -58,6 +59,8 @@ pub(super) struct Answerers {
     pub(super) authorize: Option<Arc<Asked>>,
     pub(super) tool_call: Option<Arc<Asked>>,
     pub(super) tool_outcome: Option<Arc<Asked>>,
+    /// Custom requests, by method.
+    pub(super) requests: BTreeMap<String, Arc<Asked>>,
 }
 
 /// A handler of questions.
@@ -79,10 +82,11 @@ impl Answerers {
         let asked = match method {
             "elicitation/create" => &self.elicit,
             "sampling/createMessage" => &self.sample,
+            "roots/list" => &self.list_roots,
             "host/tool_call" => &self.tool_call,
             "host/tool_outcome" => &self.tool_outcome,
             _ if is_own => &self.authorize,
-            _ => &self.list_roots,
+            custom => &self.requests.get(custom).cloned(),
         };
         let (asked, method) = (asked.clone(), method.to_owned());
         Arc::new(move |params| match &asked {
