@@ -200,18 +200,18 @@ def choosing() -> Server:
 
     @server.tool
     async def choose(ctx: Context, method: str = "acme/pick") -> str:
-        return str((await ctx.request(method, {"from": [1, 2, 3]}))["picked"])
+        return str((await ctx.send_request(method, {"from": [1, 2, 3]}))["picked"])
 
     @server.tool
     def choose_in_a_thread(ctx: SyncContext) -> str:
-        return str(ctx.request("acme/pick", Found(["a"]))["picked"])
+        return str(ctx.send_request("acme/pick", Found(["a"]))["picked"])
 
     @server.tool
     async def choose_with_a_text(ctx: Context) -> str:
         with pytest.raises(UsageError):
-            await ctx.request("acme/pick", "text")
+            await ctx.send_request("acme/pick", "text")
         with pytest.raises(UsageError):
-            await ctx.request("tools/call")
+            await ctx.send_request("tools/call")
         return "refused"
 
     return server

@@ -432,7 +432,7 @@ class Context(_Base):
         params = _results.sample_params(messages, max_tokens, system_prompt, options)
         return SampleResult(await self._ask(_SAMPLE, params, key))
 
-    async def request(self, method: str, params: Any = None, *, key: str | None = None) -> dict[str, Any]:
+    async def send_request(self, method: str, params: Any = None, *, key: str | None = None) -> dict[str, Any]:
         """Send the client a request that no revision of the protocol defines, and return its result, a JSON object.
 
         `params` is a mapping, a dataclass or a model. No capability says that a client serves the method. Toward a
@@ -487,8 +487,8 @@ class SyncContext(_Base):
         params = _results.sample_params(messages, max_tokens, system_prompt, options)
         return SampleResult(self._call.ask(_SAMPLE, params, key))
 
-    def request(self, method: str, params: Any = None, *, key: str | None = None) -> dict[str, Any]:
-        """Send the client a custom request and wait for its result; see `Context.request`."""
+    def send_request(self, method: str, params: Any = None, *, key: str | None = None) -> dict[str, Any]:
+        """Send the client a custom request and wait for its result; see `Context.send_request`."""
         return _json.read_object(self._call.ask(method, _optional(params), key))
 
     def list_roots(self, *, key: str | None = None) -> list[Root]:

@@ -158,7 +158,7 @@ fn choosing() -> Server {
     Server::new("acme", "1").on_request("acme/choose", |params: Value, ctx: Context| async move {
         let method = params["method"].as_str().unwrap_or("acme/pick").to_owned();
         let from = Raw::from_serialize(&json!({"from": [1, 2, 3]})).expect("JSON");
-        let picked = ctx.request(&method, Some(&from)).await?;
+        let picked = ctx.send_request(&method, Some(&from)).await?;
         Ok::<_, HandlerError>(json!({"picked": as_json(&picked)["picked"]}))
     })
 }

@@ -31,7 +31,7 @@ impl Ask {
         Self::new(AskMethod::ListRoots, None)
     }
 
-    /// A custom request: see [`Context::request`].
+    /// A custom request: see [`Context::send_request`].
     ///
     /// # Errors
     ///
@@ -99,7 +99,7 @@ impl Context {
     /// # Errors
     ///
     /// As for [`Context::elicit`]; also when a client can't be asked with the method ([`AskMethod::custom`]).
-    pub async fn request(&self, method: &str, params: Option<&Raw>) -> Result<Raw, AskError> {
+    pub async fn send_request(&self, method: &str, params: Option<&Raw>) -> Result<Raw, AskError> {
         let ask = Ask::custom(method, params.cloned());
         self.ask(ask.map_err(|error| AskError::InvalidParams(error.to_string()))?)
             .await
