@@ -1,7 +1,7 @@
 //! What a server offers: tools, resources, prompts and completions, each with its handler.
 
-use std::sync::Arc;
 use std::ffi::{c_char, c_void};
+use std::sync::Arc;
 
 use mcpline::foreign::options;
 use mcpline::protocol::vocabulary::{Prompt, Resource, ResourceTemplate, Tool};
