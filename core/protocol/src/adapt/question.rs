@@ -26,8 +26,9 @@ pub enum CannotAsk {
 
 /// Rewrites the parameters of `elicitation/create` as a client of `revision` reads them.
 ///
-/// A choice of strings gets its type, where its author left it out. Before 2025-11-25 the mode is left out, titled choices are written with `enumNames`, and default
-/// values of all but booleans are left out. What isn't of a question's shape stays as it is.
+/// A choice of strings gets its type, where its author left it out, and a constant becomes a choice of one: forms have no
+/// `const`, and a client would show a field for any text. Before 2025-11-25 the mode is left out, titled
+/// choices are written with `enumNames`, and default values of all but booleans are left out. What isn't of a question's shape stays as it is.
 ///
 /// # Errors
 /// When the revision cannot express the question.
@@ -60,6 +61,10 @@ pub fn elicit_params(params: &mut JsonObject, revision: Revision) -> Result<(), 
 
 fn field(field: &mut JsonObject, features: &Features) -> Result<(), CannotAsk> {
     add_type(field);
+    if field.get("const").is_some_and(Value::is_string) && !field.contains_key("oneOf") {
+        let constant = field.shift_remove("const").into_iter().collect();
+        field.insert("enum".to_owned(), constant);
+    }
     if let Some(Value::Object(items)) = field.get_mut("items") {
         add_type(items);
     }
@@ -196,19 +201,21 @@ mod tests {
     }
 
     #[test]
-    fn choices_of_strings_get_their_type() {
+    fn choices_of_strings_get_their_type_and_constants_become_choices() {
         let form = |fields: Value| json!({"requestedSchema": {"properties": fields}});
         let asked = |fields: Value| elicit(&form(fields), Revision::V2025_11_25);
         assert_eq!(
             asked(json!({
                 "a": {"enum": ["x"], "description": "A"},
                 "b": {"const": "x"},
+                "e": {"type": "string", "const": "x", "title": "E"},
                 "c": {"oneOf": [{"const": "x", "title": "X"}]},
                 "d": {"type": "array", "items": {"enum": ["x"]}},
             })),
             Ok(form(json!({
                 "a": {"type": "string", "enum": ["x"], "description": "A"},
-                "b": {"type": "string", "const": "x"},
+                "b": {"type": "string", "enum": ["x"]},
+                "e": {"type": "string", "title": "E", "enum": ["x"]},
                 "c": {"type": "string", "oneOf": [{"const": "x", "title": "X"}]},
                 "d": {"type": "array", "items": {"type": "string", "enum": ["x"]}},
             })))

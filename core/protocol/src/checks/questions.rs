@@ -105,6 +105,11 @@ fn is_titled(of: Option<&Value>) -> bool {
     choices.is_some_and(|of| of.iter().all(|choice| choice["const"].is_string()))
 }
 
+/// Whether these are choices, and there are none.
+fn is_empty(of: Option<&Value>) -> bool {
+    of.and_then(Value::as_array).is_some_and(Vec::is_empty)
+}
+
 /// Whether a schema without a type allows certain strings and nothing else. A form needs the type all the same
 /// (2025-06-18, `schema`, EnumSchema), which some generators of schemas leave out.
 pub(crate) fn implies_strings(schema: &JsonObject) -> bool {
@@ -119,20 +124,32 @@ fn field(schema: &Value) -> Result<(), &'static str> {
     let implied = schema.as_object().filter(|schema| implies_strings(schema));
     match implied.map_or(schema["type"].as_str(), |_| Some("string")) {
         Some("string") => {
-            if schema.get("enum").is_some_and(|of| !is_choice(Some(of))) {
+            let (choice, titled) = (schema.get("enum"), schema.get("oneOf"));
+            if choice.is_some() && !is_choice(choice) {
                 return Err("`enum` must be an array of strings");
             }
-            if schema.get("oneOf").is_some_and(|of| !is_titled(Some(of))) {
+            if titled.is_some() && !is_titled(titled) {
                 return Err("`oneOf` must be an array of choices with `const` and `title`");
             }
-            Ok(())
+            if schema.get("const").is_some_and(|of| !of.is_string()) {
+                return Err("`const` must be a string");
+            }
+            match (is_empty(choice), is_empty(titled)) {
+                (true, _) => Err("`enum` must have at least one value"),
+                (_, true) => Err("`oneOf` must have at least one choice"),
+                _ => Ok(()),
+            }
         }
         Some("number" | "integer" | "boolean") => Ok(()),
         Some("array") => {
             let items = &schema["items"];
-            match is_choice(items.get("enum")) || is_titled(items.get("anyOf")) {
-                true => Ok(()),
-                false => Err("the `items` of a multiple choice must have `enum` or `anyOf`"),
+            let (choice, titled) = (items.get("enum"), items.get("anyOf"));
+            if !is_choice(choice) && !is_titled(titled) {
+                return Err("the `items` of a multiple choice must have `enum` or `anyOf`");
+            }
+            match is_empty(choice) || is_empty(titled) {
+                true => Err("the `enum` or `anyOf` of `items` must have at least one choice"),
+                false => Ok(()),
             }
         }
         Some("object") => Err("a form is flat: its fields can't be objects"),
@@ -266,6 +283,13 @@ mod tests {
             json!({"type": null, "enum": ["a"]}),
             json!({"type": "string", "oneOf": [{"type": "string"}]}),
             json!({"type": "null"}),
+            json!({"type": "string", "const": 1}),
+            json!({"enum": []}),
+            json!({"type": "string", "enum": []}),
+            json!({"oneOf": []}),
+            json!({"type": "string", "oneOf": []}),
+            json!({"type": "array", "items": {"type": "string", "enum": []}}),
+            json!({"type": "array", "items": {"anyOf": []}}),
             json!({}),
             json!(true),
         ] {

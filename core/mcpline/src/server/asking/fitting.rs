@@ -63,8 +63,8 @@ pub(super) fn fit(
     };
     let as_it_is = match method {
         AskMethod::ListRoots | AskMethod::Custom(_) => true,
-        // The later revisions have all the words for a form, as long as each field says its type.
-        AskMethod::Elicit => features.elicitation_enums && !is_url() && has_types(raw),
+        // The later revisions have all the words for a form.
+        AskMethod::Elicit => features.elicitation_enums && !is_url() && is_complete(raw),
         AskMethod::Sample => {
             features.sampling_tools && (peer.takes_context() || !includes_context())
         }
@@ -94,14 +94,17 @@ pub(super) fn fit(
     Ok(Raw::from_serialize(&asked).ok().or(params))
 }
 
-/// Whether all fields of a form have a type, and those of multiple choices.
-fn has_types(params: &Raw) -> bool {
+/// Whether a form is written as its schema has it: all fields have a type, and none is a constant. Titled multiple choices
+/// have no type of their own.
+fn is_complete(params: &Raw) -> bool {
     let schema = params.member("requestedSchema");
     let fields = schema.and_then(|schema| schema.member("properties"));
     let mut fields = fields.iter().filter_map(Raw::members).flatten();
+    let has = |schema: &Raw, name| schema.member(name).is_some();
     fields.all(|(_, field)| {
         let items = field.member("items");
-        field.member("type").is_some() && items.is_none_or(|items| items.member("type").is_some())
+        let has_choices = items.is_none_or(|items| has(&items, "type") || has(&items, "anyOf"));
+        has(&field, "type") && !has(&field, "const") && has_choices
     })
 }
 
@@ -111,5 +114,59 @@ fn cannot(reason: CannotAsk) -> AskError {
         CannotAsk::Url => AskError::Unsupported(Need::ElicitUrl),
         CannotAsk::SamplingTools => AskError::Unsupported(Need::SamplingTools),
         CannotAsk::MultipleChoice => AskError::Inexpressible(reason),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpline_protocol::Revision;
+
+    use super::*;
+
+    fn asked(field: &str) -> (String, String) {
+        let form = format!(
+            r#"{{ "message": "?", "requestedSchema": {{"type": "object", "properties": {{"f": {field}}}}} }}"#
+        );
+        let peer = Peer {
+            revision: Revision::V2026_07_28,
+            info: None,
+            capabilities: Raw::from_trusted("{}"),
+        };
+        let params = Some(Raw::from_trusted(form.clone()));
+        check(&AskMethod::Elicit, params.as_ref()).expect("a form");
+        let params = fit(&AskMethod::Elicit, params, &peer).expect("it has the words");
+        (form, params.expect("it has some").as_str().to_owned())
+    }
+
+    #[test]
+    fn complete_forms_go_out_as_they_were_written() {
+        for field in [
+            r#"{ "type": "string" }"#,
+            r#"{ "type": "string", "oneOf": [{"const": "x", "title": "X"}] }"#,
+            r#"{ "type": "array", "items": {"type": "string", "enum": ["x"]} }"#,
+            r#"{ "type": "array", "items": {"anyOf": [{"const": "x", "title": "X"}]} }"#,
+        ] {
+            let (form, asked) = asked(field);
+            assert_eq!(form, asked);
+        }
+    }
+
+    #[test]
+    fn what_a_form_lacks_is_added() {
+        for (field, fitted) in [
+            (r#"{"const": "x"}"#, r#"{"type":"string","enum":["x"]}"#),
+            (
+                r#"{"type": "string", "const": "x"}"#,
+                r#"{"type":"string","enum":["x"]}"#,
+            ),
+            (r#"{"enum": ["x"]}"#, r#"{"type":"string","enum":["x"]}"#),
+            (
+                r#"{"type": "array", "items": {"enum": ["x"]}}"#,
+                r#"{"type":"array","items":{"type":"string","enum":["x"]}}"#,
+            ),
+        ] {
+            let (_, asked) = asked(field);
+            assert!(asked.contains(fitted), "{asked}");
+        }
     }
 }
