@@ -1,6 +1,9 @@
 //! A client at servers that break the rules: it fails at once, with what the server really said. What they do over
 //! each transport in every revision is in `tests/misbehaving`.
 
+#[path = "support/tasks.rs"]
+mod tasks;
+
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -11,6 +14,7 @@ use mcpline::client::{
 use mcpline::protocol::client::OpenError;
 use mcpline::{Revision, RpcError};
 use serde_json::{Value, json};
+use tasks::Tasks;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::tcp::OwnedWriteHalf;
 use tokio::net::{TcpListener, TcpStream};
@@ -93,15 +97,19 @@ enum Reply {
     Event(Value),
 }
 
-async fn served(serve: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static) -> String {
+async fn served(
+    tasks: &Tasks,
+    serve: impl Fn(&str, &Value) -> Reply + Send + Sync + 'static,
+) -> String {
     let serve: Arc<Serve> = Arc::new(serve);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let port = listener.local_addr().expect("an address").port();
     let stream: Arc<Mutex<Option<OwnedWriteHalf>>> = Arc::default();
-    tokio::spawn(async move {
+    let connections = tasks.clone();
+    tasks.spawn(async move {
         while let Ok((connection, _)) = listener.accept().await {
             let (stream, serve) = (stream.clone(), serve.clone());
-            tokio::spawn(async move {
+            connections.spawn(async move {
                 // The client may leave at any time.
                 let _ = one(connection, &*serve, &stream).await;
             });
@@ -177,7 +185,8 @@ async fn one(
 
 #[runtimes::test]
 async fn what_an_endpoint_says_is_told_rather_than_that_it_has_no_stream() {
-    let url = served(|what, _| match what {
+    let tasks = Tasks::default();
+    let url = served(&tasks, |what, _| match what {
         "POST /mcp" => Reply::Whole(
             "HTTP/1.1 400 Bad Request\r\ncontent-length: 14\r\nconnection: close\r\n\r\nno such tenant",
         ),
@@ -201,14 +210,15 @@ async fn an_old_server_is_reached_whatever_status_answers_the_probe() {
         "500 Internal Server Error",
         "503 Service Unavailable\r\nretry-after: 60",
     ] {
-        let url = served(
-            move |what, message| match (what, message["method"].as_str()) {
+        let tasks = Tasks::default();
+        let url = served(&tasks, move |what, message| {
+            match (what, message["method"].as_str()) {
                 ("POST /mcp", Some("initialize")) => Reply::Json(shaken(&message["id"])),
                 ("POST /mcp", Some("notifications/initialized")) => Reply::Status("202 Accepted"),
                 ("POST /mcp", _) => Reply::Status(status),
                 _ => Reply::Status("405 Method Not Allowed"),
-            },
-        );
+            }
+        });
         let client = Client::builder("host", "1")
             .connect(url.await)
             .await
@@ -221,7 +231,8 @@ async fn an_old_server_is_reached_whatever_status_answers_the_probe() {
 #[runtimes::test]
 async fn a_server_of_http_sse_is_reached_whatever_4xx_answers_initialize() {
     for status in ["403 Forbidden", "422 Unprocessable Content"] {
-        let url = served(move |what, message| match what {
+        let tasks = Tasks::default();
+        let url = served(&tasks, move |what, message| match what {
             "GET /mcp" => Reply::Stream(
                 "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: endpoint\ndata: /messages\n\n",
             ),
@@ -242,15 +253,18 @@ async fn a_server_of_http_sse_is_reached_whatever_4xx_answers_initialize() {
 
 #[runtimes::test]
 async fn the_error_tells_what_each_way_was_answered() {
-    let url = served(|what, message| match (what, message["method"].as_str()) {
-        ("POST /mcp", Some("initialize")) => Reply::Whole(
-            "HTTP/1.1 403 Forbidden\r\ncontent-length: 14\r\nconnection: close\r\n\r\nno such tenant",
-        ),
-        ("POST /mcp", _) => Reply::Status("500 Internal Server Error"),
-        // A page for people.
-        _ => Reply::Whole(
-            "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\nconnection: close\r\n\r\n<html>",
-        ),
+    let tasks = Tasks::default();
+    let url = served(&tasks, |what, message| {
+        match (what, message["method"].as_str()) {
+            ("POST /mcp", Some("initialize")) => Reply::Whole(
+                "HTTP/1.1 403 Forbidden\r\ncontent-length: 14\r\nconnection: close\r\n\r\nno such tenant",
+            ),
+            ("POST /mcp", _) => Reply::Status("500 Internal Server Error"),
+            // A page for people.
+            _ => Reply::Whole(
+                "HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 6\r\nconnection: close\r\n\r\n<html>",
+            ),
+        }
     });
     let error = Client::builder("host", "1")
         .connect(url.await)
@@ -267,7 +281,8 @@ async fn the_error_tells_what_each_way_was_answered() {
 
 #[runtimes::test]
 async fn a_refused_handshake_over_http_sse_is_told_and_not_what_was_tried_before() {
-    let url = served(|what, message| match what {
+    let tasks = Tasks::default();
+    let url = served(&tasks, |what, message| match what {
         "GET /mcp" => Reply::Stream(
             "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\nevent: endpoint\ndata: /messages\n\n",
         ),
@@ -348,7 +363,8 @@ async fn a_list_whose_pages_are_too_large_together_is_given_up() {
 async fn a_request_by_a_server_of_2026_gets_no_answer_over_http() {
     let sent = Arc::new(std::sync::Mutex::new(Vec::new()));
     let seen = sent.clone();
-    let url = served(move |_, message| {
+    let tasks = Tasks::default();
+    let url = served(&tasks, move |_, message| {
         let what = message["method"].as_str().unwrap_or("a response");
         seen.lock().expect("not poisoned").push(what.to_owned());
         let result = json!({"resultType": "complete", "supportedVersions": ["2026-07-28"], "capabilities": {"tools": {}},

@@ -1,6 +1,9 @@
 //! A client and servers that are scripted line by line: eras, cursors, lost connections, questions without end; and what
 //! the client keeps.
 
+#[path = "support/tasks.rs"]
+mod tasks;
+
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,6 +21,7 @@ use mcpline::transport::http::HttpOptions;
 use mcpline::transport::{self, Stop};
 use mcpline::{Call, Context, Handler, Reply, Revision, Server, Settings, ToolReply};
 use serde_json::{Value, json};
+use tasks::Tasks;
 use tokio::sync::mpsc;
 
 /// What a scripted server does with a message.
@@ -31,22 +35,25 @@ enum Act {
 type Script = dyn Fn(usize, &Value) -> Vec<Act> + Send + Sync;
 
 /// A server that a closure plays: it gets the number of the connection and the message.
+#[derive(Clone)]
 struct Scripted {
     script: Arc<Script>,
-    dialled: AtomicUsize,
+    dialled: Arc<AtomicUsize>,
     /// The methods that it was asked for.
-    asked: Mutex<Vec<String>>,
+    asked: Arc<Mutex<Vec<String>>>,
+    tasks: Tasks,
 }
 
-fn scripted(script: impl Fn(usize, &Value) -> Vec<Act> + Send + Sync + 'static) -> Arc<Scripted> {
-    Arc::new(Scripted {
+fn scripted(script: impl Fn(usize, &Value) -> Vec<Act> + Send + Sync + 'static) -> Scripted {
+    Scripted {
         script: Arc::new(script),
-        dialled: AtomicUsize::new(0),
-        asked: Mutex::default(),
-    })
+        dialled: Arc::default(),
+        asked: Arc::default(),
+        tasks: Tasks::default(),
+    }
 }
 
-struct To(Arc<Scripted>);
+struct To(Scripted);
 
 impl Dial for To {
     fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
@@ -54,7 +61,7 @@ impl Dial for To {
         let (to_server, mut sent) = mpsc::unbounded_channel::<Bytes>();
         let (answers, from_server) = mpsc::channel(100);
         let server = self.0.clone();
-        tokio::spawn(async move {
+        self.0.tasks.spawn(async move {
             while let Some(message) = sent.recv().await {
                 let message: Value = serde_json::from_slice(&message).expect("JSON");
                 if let Some(method) = message["method"].as_str() {
@@ -87,7 +94,7 @@ impl Dial for To {
 }
 
 impl Scripted {
-    fn address(self: &Arc<Self>) -> Address {
+    fn address(&self) -> Address {
         Address::Custom(Arc::new(To(self.clone())))
     }
 
@@ -137,7 +144,7 @@ fn discovered(to: &Value) -> Vec<Act> {
 fn legacy(
     probe: impl Fn(&Value) -> Vec<Act> + Send + Sync + 'static,
     others: impl Fn(usize, &Value) -> Vec<Act> + Send + Sync + 'static,
-) -> Arc<Scripted> {
+) -> Scripted {
     scripted(
         move |connection, message| match message["method"].as_str() {
             Some("server/discover") => probe(message),
@@ -395,7 +402,7 @@ async fn meta_may_be_given_in_the_parameters_or_beside_them() {
 }
 
 /// A server that leaves in the middle of the first call it gets, and answers the second.
-fn leaving() -> Arc<Scripted> {
+fn leaving() -> Scripted {
     let calls = AtomicUsize::new(0);
     legacy(
         |to| error(to, -32601),
@@ -528,7 +535,7 @@ async fn subscriptions_and_the_log_level_are_told_to_the_next_connection() {
     assert_eq!(server.count("logging/setLevel"), 2);
 }
 
-fn asking() -> Arc<Scripted> {
+fn asking() -> Scripted {
     scripted(|_, to| match to["method"].as_str() {
         Some("server/discover") => discovered(to),
         _ => result(

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use scripted::{Act, Scripted, result};
 
 /// A first page, after which the first connection ends; whole lists on the second.
-fn leaving(revision: Revision) -> std::sync::Arc<Scripted> {
+fn leaving(revision: Revision) -> Scripted {
     Scripted::new(revision, |connection, to| {
         let page = |rest: Value| {
             let mut page =
@@ -27,6 +27,16 @@ fn leaving(revision: Revision) -> std::sync::Arc<Scripted> {
             _ => vec![],
         }
     })
+}
+
+#[tokio::test]
+#[should_panic(expected = "a task of a server that the test plays has panicked")]
+async fn a_panic_of_the_server_that_a_test_plays_fails_the_test() {
+    let server = Scripted::new(Revision::V2026_07_28, |_, _| panic!("as it should"));
+    let client = Client::connect(server.address()).await.expect("connects");
+    let error = client.list_tools().await.expect_err("the server is gone");
+    assert!(error.to_string().contains("connection"), "{error}");
+    client.close().await;
 }
 
 #[runtimes::test]

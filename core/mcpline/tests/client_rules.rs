@@ -18,6 +18,16 @@ use peer::{Peer, acknowledge, host, notification, result, soon};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
+#[tokio::test]
+#[should_panic(expected = "a task of a server that the test plays has panicked")]
+async fn a_panic_of_the_server_that_a_test_plays_fails_the_test() {
+    let peer = Peer::new(Revision::V2026_07_28, |_, _| panic!("as it should"));
+    let client = peer.connect(host()).await;
+    let error = client.list_tools().await.expect_err("the server is gone");
+    assert!(error.to_string().contains("connection"), "{error}");
+    client.close().await;
+}
+
 #[runtimes::test]
 async fn a_result_of_an_unknown_type_is_invalid_since_2026() {
     let answer = |kind: Value| {

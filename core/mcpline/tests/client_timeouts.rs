@@ -224,7 +224,7 @@ async fn the_timeout_of_a_list_holds_for_each_page_and_it_can_be_asked_for_anew(
 fn answering(
     revision: Revision,
     pings: impl Fn(usize) -> bool + Send + Sync + 'static,
-) -> std::sync::Arc<Scripted> {
+) -> Scripted {
     Scripted::new(revision, move |connection, to| {
         match to["method"].as_str() {
             Some("ping") if !pings(connection) => vec![],
@@ -237,7 +237,7 @@ fn answering(
     })
 }
 
-async fn pinging(server: &std::sync::Arc<Scripted>) -> Client {
+async fn pinging(server: &Scripted) -> Client {
     Client::builder("host", "1")
         .configure(|settings| {
             settings.ping_interval = Some(10 * SECOND);
@@ -331,7 +331,7 @@ async fn an_error_answers_a_ping_and_a_server_that_leaves_has_left() {
     client.close().await;
 }
 
-async fn pinging_often(server: &std::sync::Arc<Scripted>, timeout: Duration) -> Client {
+async fn pinging_often(server: &Scripted, timeout: Duration) -> Client {
     Client::builder("host", "1")
         .configure(|settings| {
             settings.ping_interval = Some(2 * SECOND);

@@ -19,6 +19,7 @@ use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::{
     CompleteParams, CreateMessageParams, ElicitAction, ElicitResult, LogMessage,
 };
+use peer::tasks::Tasks;
 use peer::{LEAVE, Peer, acknowledge, host, notification, result, soon};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
@@ -722,7 +723,8 @@ async fn indented_json_of_a_host_stays_on_one_line() {
         let _ = std::fs::remove_file(&path);
         let listener = UnixListener::bind(&path).expect("a socket");
         let (tell, mut told) = mpsc::unbounded_channel();
-        tokio::spawn(async move {
+        let tasks = Tasks::default();
+        tasks.spawn(async move {
             let (socket, _) = listener.accept().await.expect("a client");
             let (reader, mut writer) = socket.into_split();
             let mut lines = BufReader::new(reader).lines();
@@ -818,14 +820,18 @@ fn events(messages: &[Value], stays_open: bool) -> Answer {
 }
 
 /// Serves one request a connection: its method and message.
-async fn served(serve: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static) -> String {
+async fn served(
+    tasks: &Tasks,
+    serve: impl Fn(&str, &Value) -> Answer + Send + Sync + 'static,
+) -> String {
     let serve = Arc::new(serve);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address");
-    tokio::spawn(async move {
+    let connections = tasks.clone();
+    tasks.spawn(async move {
         while let Ok((connection, _)) = listener.accept().await {
             let serve = serve.clone();
-            tokio::spawn(async move {
+            connections.spawn(async move {
                 // The client may leave at any time.
                 let _ = one(connection, &*serve).await;
             });
@@ -867,7 +873,8 @@ async fn one(
 async fn a_listen_stream_that_is_lost_is_opened_again_over_http() {
     let asked = Arc::new(Mutex::new(Vec::new()));
     let seen = asked.clone();
-    let url = served(move |_, message| match message["method"].as_str() {
+    let tasks = Tasks::default();
+    let url = served(&tasks, move |_, message| match message["method"].as_str() {
         Some("subscriptions/listen") => {
             let mut seen = seen.lock().expect("not poisoned");
             seen.push(message["params"]["notifications"].clone());
@@ -904,7 +911,8 @@ async fn the_id_of_a_session_is_in_no_error_and_no_log() {
     let log = Log::all();
     let _guard = tracing::subscriber::set_default(log.clone());
     let calls = Mutex::new(0);
-    let url = served(move |method, message| {
+    let tasks = Tasks::default();
+    let url = served(&tasks, move |method, message| {
         match (method, message["method"].as_str()) {
             (_, Some("initialize")) => json_answer(
                 &result(

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+#[path = "tasks.rs"]
+pub(crate) mod tasks;
+
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,6 +16,8 @@ use mcpline::client::{Address, Channel, Client, ClientBuilder, Dial};
 use schema_check::Conversation;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+
+use tasks::Tasks;
 
 type Script = dyn Fn(&Value, &dyn Fn(Value)) + Send + Sync;
 
@@ -29,6 +34,7 @@ pub(crate) struct Peer {
     arrived: Option<mpsc::UnboundedSender<Value>>,
     is_checked: bool,
     dialled: Arc<AtomicUsize>,
+    tasks: Tasks,
 }
 
 /// The messages of an opening, which the peer answers by itself.
@@ -47,15 +53,14 @@ impl Peer {
             arrived: None,
             is_checked: false,
             dialled: Arc::default(),
+            tasks: Tasks::default(),
         }
     }
 
     /// The same peer, whose messages and those of its client must fit the schema of the revision.
-    pub(crate) fn checked(self) -> Self {
-        Self {
-            is_checked: true,
-            ..self
-        }
+    pub(crate) fn checked(mut self) -> Self {
+        self.is_checked = true;
+        self
     }
 
     /// What arrives after the opening of connections from now on, message by message.
@@ -173,7 +178,7 @@ impl Dial for Peer {
         let (answers, from_server) = mpsc::channel(100);
         let peer = self.clone();
         peer.dialled.fetch_add(1, Ordering::Relaxed);
-        tokio::spawn(async move {
+        self.tasks.spawn(async move {
             let mut talk = peer
                 .is_checked
                 .then(|| Conversation::of_client(peer.revision.as_str()));

@@ -2,6 +2,10 @@
 
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+#[path = "tasks.rs"]
+mod tasks;
+
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
@@ -12,6 +16,8 @@ use mcpline::Revision;
 use mcpline::client::{Address, Channel, Dial};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+
+use tasks::Tasks;
 
 /// What a scripted server does.
 pub(crate) enum Act {
@@ -25,6 +31,20 @@ type Script = dyn Fn(usize, &Value) -> Vec<Act> + Send + Sync;
 
 /// A server. Its closure gets the number of the connection and each message after the opening, which it does itself.
 pub(crate) struct Scripted {
+    server: Arc<Server>,
+    tasks: Tasks,
+}
+
+impl Deref for Scripted {
+    type Target = Server;
+
+    fn deref(&self) -> &Server {
+        &self.server
+    }
+}
+
+/// What a scripted server has seen.
+pub(crate) struct Server {
     revision: Revision,
     script: Box<Script>,
     dialled: AtomicUsize,
@@ -40,21 +60,26 @@ impl Scripted {
     pub(crate) fn new(
         revision: Revision,
         script: impl Fn(usize, &Value) -> Vec<Act> + Send + Sync + 'static,
-    ) -> Arc<Self> {
-        Arc::new(Self {
-            revision,
-            script: Box::new(script),
-            dialled: AtomicUsize::new(0),
-            closed: AtomicUsize::new(0),
-            refusing: OnceLock::new(),
-            sent: Mutex::default(),
-        })
+    ) -> Self {
+        Self {
+            server: Arc::new(Server {
+                revision,
+                script: Box::new(script),
+                dialled: AtomicUsize::new(0),
+                closed: AtomicUsize::new(0),
+                refusing: OnceLock::new(),
+                sent: Mutex::default(),
+            }),
+            tasks: Tasks::default(),
+        }
     }
 
-    pub(crate) fn address(self: &Arc<Self>) -> Address {
-        Address::Custom(Arc::new(To(self.clone())))
+    pub(crate) fn address(&self) -> Address {
+        Address::Custom(Arc::new(To(self.server.clone(), self.tasks.clone())))
     }
+}
 
+impl Server {
     /// Leaves `server/discover` to the script from when this is set.
     pub(crate) fn refuse_openings_when(&self, refusing: Arc<AtomicBool>) {
         assert!(self.refusing.set(refusing).is_ok(), "it is set once");
@@ -114,7 +139,7 @@ pub(crate) fn error(to: &Value, code: i64) -> Act {
     Act::Say(json!({"jsonrpc": "2.0", "id": to["id"], "error": {"code": code, "message": "no"}}))
 }
 
-struct To(Arc<Scripted>);
+struct To(Arc<Server>, Tasks);
 
 impl Dial for To {
     fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
@@ -122,7 +147,7 @@ impl Dial for To {
         let (to_server, mut messages) = mpsc::unbounded_channel::<Bytes>();
         let (answers, from_server) = mpsc::channel(100);
         let server = self.0.clone();
-        tokio::spawn(async move {
+        self.1.spawn(async move {
             while let Some(message) = messages.recv().await {
                 let message = serde_json::from_slice(&message).expect("JSON");
                 for act in server.hear(connection, message) {

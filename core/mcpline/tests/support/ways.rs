@@ -1,5 +1,8 @@
 //! Every way between a client and a server of ours.
 
+#[path = "tasks.rs"]
+mod tasks;
+
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -11,11 +14,14 @@ use mcpline::{Revision, Server};
 use schema_check::Conversation;
 use tokio::sync::mpsc;
 
+use tasks::Tasks;
+
 /// A way to a server, and what keeps it open.
 pub(crate) struct Way {
     pub(crate) name: &'static str,
     pub(crate) address: Box<dyn Fn() -> Address>,
     stop: Stop,
+    _tasks: Tasks,
 }
 
 impl Drop for Way {
@@ -32,33 +38,39 @@ pub(crate) async fn ways(server: &Server, revision: Revision) -> Vec<Way> {
         name: "in memory",
         address: Box::new(move || Address::from(&memory)),
         stop: Stop::new(),
+        _tasks: Tasks::default(),
     });
     let http = transport::http::http("127.0.0.1:0", HttpOptions::default());
     let http = http.await.expect("a port");
     let port = http.address().port();
     let stop = Stop::new();
     let (serving, stopped) = (server.clone(), stop.clone());
-    tokio::spawn(async move { serving.serve_until(http, stopped).await });
+    let tasks = Tasks::default();
+    tasks.spawn(async move { serving.serve_until(http, stopped).await.expect("serves") });
     if revision == Revision::V2024_11_05 {
         ways.push(Way {
             name: "HTTP+SSE",
             address: Box::new(move || Address::from(format!("http://127.0.0.1:{port}/sse"))),
             // The same server serves the next way.
             stop: Stop::new(),
+            _tasks: Tasks::default(),
         });
     }
     ways.push(Way {
         name: "Streamable HTTP",
         address: Box::new(move || Address::from(format!("http://127.0.0.1:{port}/mcp"))),
         stop,
+        _tasks: tasks,
     });
     #[cfg(unix)]
     ways.push(socket(server, revision));
-    let dialled = Arc::new(Dialled(server.clone(), revision));
+    let tasks = Tasks::default();
+    let dialled = Arc::new(Dialled(server.clone(), revision, tasks.clone()));
     ways.push(Way {
         name: "a channel",
         address: Box::new(move || Address::Custom(dialled.clone())),
         stop: Stop::new(),
+        _tasks: tasks,
     });
     ways
 }
@@ -73,18 +85,20 @@ fn socket(server: &Server, revision: Revision) -> Way {
     let listener = tokio::net::UnixListener::bind(&path).expect("a socket");
     let stop = Stop::new();
     let (serving, stopped, bound) = (server.clone(), stop.clone(), path.clone());
-    tokio::spawn(async move {
+    let tasks = Tasks::default();
+    tasks.spawn(async move {
         let (socket, _) = listener.accept().await.expect("a client");
         // One connection is enough, and the path is to be gone with the test.
         std::fs::remove_file(&bound).expect("it is there");
         let (reader, writer) = socket.into_split();
         let lines = transport::lines(reader, writer);
-        serving.serve_until(lines, stopped).await
+        serving.serve_until(lines, stopped).await.expect("serves");
     });
     Way {
         name: "a Unix socket",
         address: Box::new(move || Address::Socket(path.clone())),
         stop,
+        _tasks: tasks,
     }
 }
 
@@ -93,7 +107,7 @@ fn read(message: &[u8]) -> serde_json::Value {
 }
 
 /// A channel of one's own: two queues. What goes through it is held against the schema of the revision.
-struct Dialled(Server, Revision);
+struct Dialled(Server, Revision, Tasks);
 
 impl Dial for Dialled {
     fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
@@ -104,7 +118,7 @@ impl Dial for Dialled {
         // The client is judged with the sides exchanged.
         let talk = Arc::new(Mutex::new(Conversation::of_client(self.1.as_str())));
         let heard = talk.clone();
-        tokio::spawn(async move {
+        self.2.spawn(async move {
             while let Some(message) = receiving.receive().await {
                 heard.lock().expect("it fits").client(&read(&message));
                 if answers.send(message).await.is_err() {
@@ -112,7 +126,7 @@ impl Dial for Dialled {
                 }
             }
         });
-        tokio::spawn(async move {
+        self.2.spawn(async move {
             while let Some(message) = sent.recv().await {
                 talk.lock().expect("it fits").server(&read(&message));
                 memory.send(message);
