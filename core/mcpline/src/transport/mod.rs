@@ -2,6 +2,8 @@
 
 pub mod http;
 mod memory;
+#[cfg(all(test, mcpline_models))]
+mod models;
 pub(crate) mod outbox;
 mod pipe;
 pub(crate) mod pump;
