@@ -36,9 +36,9 @@ SLOWER = {"rust": 2.0, "c": 2.0}
 
 # What one client may have held for it: `client_share` of `max_peer_bytes`, a quarter of 512 MiB by default.
 CLIENT_SHARE = 128 * MIB
-# What is not held but worked with. Each of two workers has one message at a time in its hands before it is charged, or while
-# its charge is passed on: a handler's value, the message made of it, and the copy for the connection, of 4 MiB at most (`LARGE`
-# in `readers.py`). The rest is what the allocator keeps of what it got back.
+# What is not held but worked with. Each of two workers has one message at a time in its hands before it is charged, or
+# while its charge is passed on: a handler's value, the message made of it, and the copy for the connection, of 4 MiB at
+# most (`LARGE` in `readers.py`). The rest is what the allocator keeps of what it got back.
 WORKING_MEMORY = 2 * 3 * 4 * MIB + 8 * MIB
 
 

@@ -37,8 +37,8 @@ class ClientBounds:
     descriptors: int = 64
     """How many more may be open at any time."""
     neighbour_cpu: float = 4.0
-    """Processor time of the client's process between a job with an honest server and its end, in seconds, as `WorkMeter`
-    counts it: the honest server runs in the event loop of the hostile one."""
+    """Processor time of the client's process between a job with an honest server and its end, in seconds, as
+    `WorkMeter` counts it: the honest server runs in the event loop of the hostile one."""
 
 
 Play = Callable[["ClientAttack"], Awaitable[None]]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import messages
 from attack import Attack, Bounds, case
 from http1 import Gone
-from meter import MIB
 
 EXTRAS = ("--extras", "1")
 

@@ -20,7 +20,8 @@ class Meter:
 
     def __init__(self, pid: int):
         self._process = Path("/proc") / str(pid)
-        # The clock that counts the processor time of all threads of another process, as Linux numbers it (`MAKE_PROCESS_CPUCLOCK`).
+        # The clock of the processor time of all threads of another process, as Linux numbers it
+        # (`MAKE_PROCESS_CPUCLOCK`).
         self._cpu_clock = (~pid << 3) | 2
 
     def memory(self) -> int:
@@ -59,9 +60,10 @@ class Meter:
 class WorkMeter:
     """Counts what a process works while this one could have seen an answer of it.
 
-    The attacker, its neighbour and this meter take turns in one event loop. While the attacker makes a large body, or others
-    have the processors, an answer that has long been sent waits to be read, and the process goes on with the attack: that is
-    no delay of its own making. What it works during a turn that comes late counts by the part of the turn that is not late.
+    The attacker, its neighbour and this meter take turns in one event loop. While the attacker makes a large body, or
+    others have the processors, an answer that was sent long ago waits to be read, and the process goes on with the
+    attack: that is no delay of its own making. What it works during a turn that comes late counts by the part of the
+    turn that is not late.
     """
 
     def __init__(self, meter: Meter):
