@@ -1,10 +1,11 @@
-/* Requests that no revision of the protocol defines. */
+/* Requests and notifications that no revision of the protocol defines. */
 #include <stdlib.h>
 
 #include "fixtures.h"
 #include "questions.h"
 
 #define LABELLED JSON({"type": "object", "properties": {"label": {"type": "string"}}, "required": ["label"]})
+#define NAMED JSON({"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]})
 #define TEXT JSON({"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]})
 
 static void echo(mcpl_call *call, const char *params, size_t length, void *user) {
@@ -64,6 +65,36 @@ static void list(mcpl_call *call, const char *params, size_t length, void *user)
     }
 }
 
+static void reply_picked(mcpl_call *call, const mcpl_error *error, const char *answer, size_t length, void *user) {
+    (void)user;
+    const char *picked = NULL;
+    size_t size = 0;
+    if (error != NULL) {
+        mcpl_call_fail_with(call, error);
+        return;
+    }
+    mcpl_json_find(answer, length, "/picked", &picked, &size);
+    char *result = formatted("{\"picked\":%.*s}", (int)size, picked);
+    mcpl_call_reply_result(call, result, MCPL_AUTO_LENGTH);
+    free(result);
+}
+
+static void choose(mcpl_call *call, const char *params, size_t length, void *user) {
+    (void)params, (void)length, (void)user;
+    mcpl_call_send_request(call, "pick", "acme/pick", JSON({"from": [1, 2, 3]}), MCPL_AUTO_LENGTH, reply_picked, NULL,
+                           NULL);
+}
+
+static void note(mcpl_call *call, const char *params, size_t length, void *user) {
+    everything *everything = user;
+    char *name = text_argument(call, params, length, "/name");
+    if (name != NULL) {
+        doors_open(&everything->gates, name);
+        mcpl_call_reply_text(call, "", 0);
+    }
+    mcpl_string_free(name);
+}
+
 void add_custom_requests(everything *everything) {
     static const struct {
         const char *method;
@@ -77,10 +108,12 @@ void add_custom_requests(everything *everything) {
         {"acme/fail", NULL, fail},
         {"acme/exception", NULL, exception},
         {"acme/list", NULL, list},
+        {"acme/choose", NULL, choose},
     };
     for (size_t index = 0; index < COUNT(REQUESTS); index++) {
         must(mcpl_server_on_request(everything->server, REQUESTS[index].method, REQUESTS[index].schema, NULL,
                                     REQUESTS[index].handler, everything, NULL),
              REQUESTS[index].method);
     }
+    must(mcpl_server_on_notification(everything->server, "acme/note", NAMED, NULL, note, everything, NULL), "acme/note");
 }

@@ -1,8 +1,8 @@
-// Requests that no revision of the protocol defines.
+// Requests and notifications that no revision of the protocol defines.
 import { RpcError } from "mcpline";
 
 import { object, string } from "./fixtures.mjs";
-import { untilCancelled } from "./running.mjs";
+import { gates, untilCancelled } from "./running.mjs";
 
 export function addCustomRequests(server) {
   server.onRequest("acme/echo", { params: object({ text: string }) }, ({ text }, ctx) => {
@@ -29,4 +29,13 @@ export function addCustomRequests(server) {
   });
 
   server.onRequest("acme/list", {}, () => [1]);
+
+  server.onRequest("acme/choose", {}, async (_, ctx) => {
+    const { picked } = await ctx.sendRequest("acme/pick", { from: [1, 2, 3] }, { key: "pick" });
+    return { picked };
+  });
+
+  server.onNotification("acme/note", { params: object({ name: string }) }, ({ name }) => {
+    gates.open(name);
+  });
 }

@@ -31,7 +31,7 @@ class Doors {
   }
 }
 
-const gates = new Doors();
+export const gates = new Doors();
 const cancellations = new Doors();
 
 /** Waits until the call is cancelled, and records its label. */

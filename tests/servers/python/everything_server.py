@@ -744,6 +744,17 @@ async def acme_list() -> list[int]:
     return [1]
 
 
+@server.on_request("acme/choose")
+async def acme_choose(ctx: Context) -> dict[str, Any]:
+    result = await ctx.send_request("acme/pick", {"from": [1, 2, 3]}, key="pick")
+    return {"picked": result["picked"]}
+
+
+@server.on_notification("acme/note")
+async def acme_note(name: str) -> None:
+    gates.setdefault(name, asyncio.Event()).set()
+
+
 # Prompts
 
 

@@ -1,4 +1,4 @@
-//! Requests that no revision of the protocol defines.
+//! Requests and notifications that no revision of the protocol defines.
 
 use std::sync::Arc;
 
@@ -19,13 +19,18 @@ struct Text {
 }
 
 #[derive(Deserialize, JsonSchema)]
+struct Note {
+    name: String,
+}
+
+#[derive(Deserialize, JsonSchema)]
 struct Label {
     label: String,
 }
 
 /// Adds these requests.
 pub(crate) fn add(server: &Server, state: &Arc<State>) {
-    let cancelled = state.clone();
+    let (cancelled, gates) = (state.clone(), state.clone());
     let _ = server
         .clone()
         .on_request("acme/echo", |params: Text, ctx: Context| async move {
@@ -59,7 +64,24 @@ pub(crate) fn add(server: &Server, state: &Arc<State>) {
         })
         .on_request("acme/list", |_: Value, _: Context| async {
             Ok::<_, HandlerError>([1])
+        })
+        .on_request("acme/choose", |_: Value, ctx: Context| async move {
+            choose(ctx).await
+        })
+        .on_notification("acme/note", move |note: Note, _: Context| {
+            gates.gates.set(&note.name);
+            async {}
         });
+}
+
+async fn choose(ctx: Context) -> Result<Value, HandlerError> {
+    let request = Ask::custom("acme/pick", raw(&json!({"from": [1, 2, 3]})));
+    let request = request.map_err(|error| HandlerError::Internal(error.to_string()))?;
+    let result: Raw = ctx.ask(request.with_key("pick")).await?;
+    let result: Value = result
+        .decode()
+        .map_err(|error| HandlerError::Internal(error.to_string()))?;
+    Ok(json!({"picked": result["picked"]}))
 }
 
 async fn ask(ctx: Context) -> Result<Value, HandlerError> {
