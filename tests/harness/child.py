@@ -11,10 +11,12 @@ from typing import Any
 
 # A server that has written and read nothing for so long hangs. Nothing is timed.
 PATIENCE = 60
+# A server that goes on writing for so long never ends.
+LIFETIME = 600
 
 
 class Child:
-    """A server on pipes, killed with its group when the context ends, or when it hangs."""
+    """A server on pipes, killed with its group when the context ends, when it hangs, or when it never ends."""
 
     def __init__(self, command: list[str], stderr: int = subprocess.DEVNULL):
         self.command = command
@@ -26,6 +28,7 @@ class Child:
         )
         self._left = threading.Event()
         self._moved = time.monotonic()
+        self._ends_at = self._moved + LIFETIME
         threading.Thread(target=self._watch, daemon=True).start()
         return self
 
@@ -47,11 +50,14 @@ class Child:
             pass
 
     def _watch(self) -> None:
-        """Kills a server that hangs, so that who waits for it goes on."""
-        while not self._left.wait(max(0.0, self._moved + PATIENCE - time.monotonic())):
-            if time.monotonic() >= self._moved + PATIENCE:
+        """Kills a server that hangs or never ends, so that who waits for it goes on."""
+        while not self._left.wait(max(0.0, self._deadline() - time.monotonic())):
+            if time.monotonic() >= self._deadline():
                 self.kill()
                 return
+
+    def _deadline(self) -> float:
+        return min(self._moved + PATIENCE, self._ends_at)
 
     def raw(self, data: bytes) -> None:
         self.process.stdin.write(data)
@@ -59,7 +65,7 @@ class Child:
         self._moved = time.monotonic()
 
     def line(self) -> bytes:
-        """The server's next line; nothing when it closed its output, or was killed because it hung."""
+        """The server's next line; nothing when it closed its output, or was killed."""
         line = self.process.stdout.readline()
         self._moved = time.monotonic()
         return line
