@@ -73,13 +73,19 @@ impl std::fmt::Debug for Reclaimable {
 /// At which length of the queue what can be reclaimed is first looked through for what is gone.
 const FIRST_SWEEP: usize = 64;
 
+/// How many entries with nothing to give back one charge looks at. A client may have tens of thousands, and each short
+/// event past its limit would look at all of them under one lock. The queue rotates: the next charge goes on behind them.
+const MAX_FRUITLESS_LOOKS: usize = 64;
+
 impl ClientQuota {
-    /// Charges bytes that are held for the client. Gives up what can be reclaimed, if there is no room otherwise.
+    /// Charges bytes that are held for the client. Gives up what can be reclaimed, as far as it looks
+    /// ([`MAX_FRUITLESS_LOOKS`]), if there is no room otherwise.
     pub(crate) fn hold_bytes(&self, bytes: usize) -> Result<Charge, Exceeded> {
+        let mut looks = MAX_FRUITLESS_LOOKS;
         loop {
             match self.bytes.charge(bytes) {
                 Ok(charge) => return Ok(charge),
-                Err(exceeded) if !self.reclaim_one() => return Err(exceeded),
+                Err(exceeded) if !self.reclaim_one(&mut looks) => return Err(exceeded),
                 Err(_) => {}
             }
         }
@@ -112,13 +118,17 @@ impl ClientQuota {
         held.queue.push_back(reclaimable);
     }
 
-    /// Reclaims the oldest that has something to give back.
-    fn reclaim_one(&self) -> bool {
+    /// Reclaims the oldest that has something to give back, if it is among the next `looks` of those that exist. What is
+    /// gone is removed and doesn't count. Reduces `looks` by those that had nothing.
+    fn reclaim_one(&self, looks: &mut usize) -> bool {
         // Dropped after the lock: the last reference to a stream may hold a session.
         let mut looked_at = Vec::new();
         let mut held = self.lock_reclaimable();
         let mut reclaimed = false;
         for _ in 0..held.queue.len() {
+            if *looks == 0 {
+                break;
+            }
             let Some(oldest) = held.queue.pop_front() else {
                 break;
             };
@@ -132,6 +142,7 @@ impl ClientQuota {
             if reclaimed {
                 break;
             }
+            *looks -= 1;
         }
         drop(held);
         reclaimed
@@ -341,5 +352,35 @@ mod tests {
         assert!(client.hold_bytes(200).is_err());
         drop((held, kept));
         assert_eq!(client.bytes.used(), 0);
+    }
+
+    #[test]
+    fn a_charge_looks_at_few_entries_and_the_next_one_goes_on_behind_them() {
+        struct Entry {
+            looks: Arc<AtomicUsize>,
+            charge: Mutex<Option<Charge>>,
+        }
+        impl Reclaim for Entry {
+            fn reclaim(&self) -> bool {
+                self.looks.fetch_add(1, Ordering::Relaxed);
+                self.charge.lock().expect("no panic").take().is_some()
+            }
+        }
+        let table = table();
+        let client = table.client(at("192.0.2.1"));
+        let looks = Arc::new(AtomicUsize::new(0));
+        let add = |charge| {
+            let (looks, charge) = (looks.clone(), Mutex::new(charge));
+            let entry: Arc<dyn Reclaim> = Arc::new(Entry { looks, charge });
+            client.add_reclaimable(Arc::downgrade(&entry));
+            entry
+        };
+        let mut entries: Vec<_> = (0..MAX_FRUITLESS_LOOKS + 10).map(|_| add(None)).collect();
+        let charge = client.hold_bytes(250).expect("all of its share");
+        entries.push(add(Some(charge)));
+        assert!(client.hold_bytes(1).is_err());
+        assert_eq!(looks.load(Ordering::Relaxed), MAX_FRUITLESS_LOOKS);
+        assert!(client.hold_bytes(1).is_ok(), "the last entry makes room");
+        assert_eq!(looks.load(Ordering::Relaxed), MAX_FRUITLESS_LOOKS + 11);
     }
 }
