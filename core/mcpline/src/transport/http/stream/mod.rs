@@ -215,8 +215,7 @@ impl Stream {
     fn overflow(&self) {
         let waker = {
             let mut state = self.lock();
-            state.events.clear();
-            state.bytes = 0;
+            state.forget_all();
             state.ended = true;
             state.overflowed = true;
             state.wakers()

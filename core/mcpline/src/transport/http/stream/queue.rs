@@ -12,6 +12,9 @@ use crate::quota::Charge;
 /// allocator add. Most messages are shorter than that.
 pub(super) const EVENT_MEMORY_BYTES: usize = 128;
 
+/// How many slots the queue keeps however few events it has.
+const SPARE_SLOTS: usize = 64;
+
 /// What a stream keeps for a client that comes back.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Keeping {
@@ -162,6 +165,7 @@ impl State {
         let before = self.events.len();
         self.events.retain(|kept| !kept.event.is_notification());
         self.bytes = self.events.iter().map(|kept| kept.event.memory()).sum();
+        self.shrink_queue();
         match fits(self) {
             true => Admission::Kept {
                 dropped: (before - self.events.len()) as u64,
@@ -197,6 +201,22 @@ impl State {
         if let Some(kept) = self.events.pop_front() {
             self.bytes -= kept.event.memory();
             self.first += 1;
+            self.shrink_queue();
+        }
+    }
+
+    /// Forgets all events of a stream that nothing more is read of.
+    pub(super) fn forget_all(&mut self) {
+        self.events = VecDeque::new();
+        self.bytes = 0;
+    }
+
+    /// Gives back the memory of most empty slots: what events are charged with covers only their own. Half of the slots
+    /// stay at least as long as events leave one by one, so that moving the others costs little.
+    fn shrink_queue(&mut self) {
+        let length = self.events.len();
+        if self.events.capacity() > SPARE_SLOTS && length <= self.events.capacity() / 4 {
+            self.events.shrink_to((2 * length).max(SPARE_SLOTS));
         }
     }
 }

@@ -106,6 +106,28 @@ fn limits_of_a_stream_hold_for_the_memory_of_its_events() {
     assert!(!kept.is_ended(), "it keeps the latest");
 }
 
+#[test]
+fn the_queue_of_a_stream_shrinks_with_its_events() {
+    let stream = stream();
+    let slots = || stream.lock().events.capacity();
+    let fill = || {
+        for _ in 0..10_000 {
+            crate::lane::send(&stream, Kind::Request, b"{}");
+        }
+        assert!(slots() >= 10_000);
+    };
+    fill();
+    let mut reader = stream.read(None).expect("a reader");
+    while let Poll::Ready(Some(_)) = polled(&mut reader) {
+        let events = stream.lock().events.len();
+        assert!(slots() <= (4 * events).max(64), "{} slots", slots());
+    }
+    assert_eq!(stream.lock().events.len(), 0);
+    fill();
+    stream.overflow();
+    assert_eq!(slots(), 0);
+}
+
 fn polled(reader: &mut Reader) -> Poll<Option<String>> {
     let cx = std::task::Context::from_waker(std::task::Waker::noop());
     let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).expect("text");
