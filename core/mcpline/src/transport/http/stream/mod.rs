@@ -378,7 +378,8 @@ impl Stream {
 }
 
 impl Reclaim for Stream {
-    /// Forgets everything that was kept for a client that may come back, unless it is there.
+    /// Forgets what was kept for a client that may come back, unless it is there. Requests that were never read stay
+    /// while the stream goes on: what asked them waits.
     fn reclaim(&self) -> bool {
         let mut state = self.lock();
         if state.connected || state.events.is_empty() {
@@ -387,11 +388,17 @@ impl Reclaim for Stream {
         if !state.ended && !self.name.is_general() {
             return false;
         }
-        while !state.events.is_empty() {
-            state.forget_first();
-            state.dropped += 1;
+        let keeps_requests = !state.ended;
+        let (forgotten, unread) = state.forget_kept(keeps_requests);
+        if unread > 0 && state.dropped == 0 {
+            tracing::warn!(
+                stream = %self.name,
+                "no client reads this stream and its client is at its limit: dropping unread events (`max_peer_bytes`, \
+                 `client_share`)"
+            );
         }
-        true
+        state.dropped += unread;
+        forgotten > 0
     }
 }
 

@@ -52,6 +52,8 @@ pub(super) struct State {
     pub(super) close_reader: bool,
     pub(super) waker: Option<Waker>,
     pub(super) dropped: u64,
+    /// Of the events before this number, requests were all that stayed.
+    pub(super) reclaimed_before: u64,
     /// When the token of whoever reads it has expired, in seconds since 1970.
     pub(super) until: Option<u64>,
 }
@@ -209,6 +211,34 @@ impl State {
     pub(super) fn forget_all(&mut self) {
         self.events = VecDeque::new();
         self.bytes = 0;
+    }
+
+    /// Forgets what is kept for a client that comes back: all of it, or all but the requests that were never read. How
+    /// many events, and how many of them were never read.
+    ///
+    /// What stays takes the last numbers: a client that comes back behind an event that is gone is refused, as it would
+    /// miss some. No client knows the numbers of events that were never read.
+    pub(super) fn forget_kept(&mut self, keeps_requests: bool) -> (u64, u64) {
+        let next = self.first + self.events.len() as u64;
+        let read = self.unread.saturating_sub(self.first);
+        if keeps_requests && read == 0 && self.reclaimed_before == next {
+            return (0, 0);
+        }
+        self.reclaimed_before = next;
+        let (mut number, mut forgotten, mut unread) = (0, 0, 0);
+        self.events.retain(|kept| {
+            let is_unread = number >= read;
+            number += 1;
+            let is_request = matches!(kept.event, Event::Message(Kind::Request, _));
+            let stays = keeps_requests && is_unread && is_request;
+            forgotten += u64::from(!stays);
+            unread += u64::from(!stays && is_unread);
+            stays
+        });
+        self.first = next - self.events.len() as u64;
+        self.bytes = self.events.iter().map(|kept| kept.event.memory()).sum();
+        self.shrink_queue();
+        (forgotten, unread)
     }
 
     /// Gives back the memory of most empty slots: what events are charged with covers only their own. Half of the slots

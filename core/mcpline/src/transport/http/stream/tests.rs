@@ -128,6 +128,47 @@ fn the_queue_of_a_stream_shrinks_with_its_events() {
     assert_eq!(slots(), 0);
 }
 
+#[test]
+fn a_reclaimed_stream_keeps_the_requests_that_were_never_read() {
+    let client = ClientTable::new(1.0, 100_000, 8).sole_client();
+    let name = StreamName {
+        number: 0,
+        process: None,
+    };
+    let stream = Stream::resumable(name, None, &HttpOptions::default(), &client);
+    let send = |kind, text: &str| crate::lane::send(&stream, kind, text.as_bytes());
+    send(Kind::Request, "read request");
+    let mut reader = stream.read(None).expect("a reader");
+    assert!(is_given(&mut reader, "read request"));
+    drop(reader);
+    for _ in 0..200 {
+        send(Kind::Notification, "notification");
+    }
+    send(Kind::Request, "unread request");
+    send(Kind::Notification, "notification");
+    assert!(stream.reclaim(), "there is something to give back");
+    assert_eq!(client.held_bytes(), "unread request".len() + 128);
+    assert_eq!(stream.kept_bytes().0, client.held_bytes());
+    assert!(stream.lock().events.capacity() <= 64);
+    assert!(!stream.reclaim(), "a request that was never read stays");
+    assert!(stream.read(Some(0)).is_none(), "it would miss some");
+    send(Kind::Request, "next request");
+    let mut reader = stream.read(None).expect("a reader");
+    let Poll::Ready(Some(text)) = polled(&mut reader) else {
+        panic!("the requests are there");
+    };
+    assert_eq!(text.matches("data:").count(), 2);
+    // After 203 events that were numbered before them.
+    assert!(
+        text.contains("id: 0-202\n") && text.contains("id: 0-203\n"),
+        "{text}"
+    );
+    drop(reader);
+    stream.end();
+    assert!(stream.reclaim());
+    assert_eq!(client.held_bytes(), 0);
+}
+
 fn polled(reader: &mut Reader) -> Poll<Option<String>> {
     let cx = std::task::Context::from_waker(std::task::Waker::noop());
     let text = |bytes: Bytes| String::from_utf8(bytes.to_vec()).expect("text");
