@@ -293,8 +293,23 @@ async fn short_answers_on_unread_streams_are_bounded_by_what_their_client_may_us
     // What ends something is taken all the same.
     let cancelled =
         json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}});
-    let status = post_to(&service, GREEDY, &streams[0].1, cancelled).await;
-    assert_eq!(status, StatusCode::ACCEPTED);
+    let answer = json!({"jsonrpc": "2.0", "id": 1, "result": {}});
+    let passing = [
+        cancelled.clone(),
+        json!([cancelled]),
+        json!([cancelled, answer]),
+    ];
+    for body in passing {
+        let status = post_to(&service, GREEDY, &streams[0].1, body.clone()).await;
+        assert_eq!(status, StatusCode::ACCEPTED, "{body}");
+    }
+    for body in [
+        json!([cancelled, call(0, "short")]),
+        json!([cancelled, {"jsonrpc": "2.0", "id": 0}]),
+    ] {
+        let status = post_to(&service, GREEDY, &streams[0].1, body.clone()).await;
+        assert_eq!(status, StatusCode::TOO_MANY_REQUESTS, "{body}");
+    }
     let (_unread, target) = open_sse(&service, HONEST).await;
     let opening = initialize("2024-11-05");
     let status = post_to(&service, HONEST, &target, opening).await;

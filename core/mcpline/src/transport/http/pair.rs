@@ -84,11 +84,14 @@ pub(super) fn post(shared: &Arc<Shared>, parts: &mut Parts, body: Bytes) -> Resp
     };
     // Short answers are put on the stream however much is held for the client, so it can't ask for more. Its answers and
     // cancellations give memory back. Bodies as short are not charged.
-    if matches!(
-        incoming,
-        Err(_) | Ok(Incoming::Single(Message::Request(_)) | Incoming::Batch(_))
-    ) && let Err(exceeded) = session.connection.client().hold_bytes(0)
-    {
+    let is_answered =
+        |entry: &Result<Message, _>| matches!(entry, Err(_) | Ok(Message::Request(_)));
+    let awaits_answers = match &incoming {
+        Ok(Incoming::Single(message)) => matches!(message, Message::Request(_)),
+        Ok(Incoming::Batch(entries)) => entries.iter().any(is_answered),
+        Err(_) => true,
+    };
+    if awaits_answers && let Err(exceeded) = session.connection.client().hold_bytes(0) {
         return Refusal::from(exceeded).response();
     }
     let lane: Arc<dyn Lane> = Arc::new(session.general.clone());
