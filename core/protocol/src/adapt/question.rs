@@ -64,6 +64,8 @@ fn field(field: &mut JsonObject, features: &Features) -> Result<(), CannotAsk> {
     if field.get("const").is_some_and(Value::is_string) && !field.contains_key("oneOf") {
         let constant = field.shift_remove("const").into_iter().collect();
         field.insert("enum".to_owned(), constant);
+        // They named the choices that the constant replaces.
+        field.shift_remove("enumNames");
     }
     if let Some(Value::Object(items)) = field.get_mut("items") {
         add_type(items);
@@ -209,6 +211,7 @@ mod tests {
                 "a": {"enum": ["x"], "description": "A"},
                 "b": {"const": "x"},
                 "e": {"type": "string", "const": "x", "title": "E"},
+                "f": {"type": "string", "const": "x", "enum": ["x", "y"], "enumNames": ["X", "Y"]},
                 "c": {"oneOf": [{"const": "x", "title": "X"}]},
                 "d": {"type": "array", "items": {"enum": ["x"]}},
             })),
@@ -216,6 +219,7 @@ mod tests {
                 "a": {"type": "string", "enum": ["x"], "description": "A"},
                 "b": {"type": "string", "enum": ["x"]},
                 "e": {"type": "string", "title": "E", "enum": ["x"]},
+                "f": {"type": "string", "enum": ["x"]},
                 "c": {"type": "string", "oneOf": [{"const": "x", "title": "X"}]},
                 "d": {"type": "array", "items": {"type": "string", "enum": ["x"]}},
             })))
