@@ -153,10 +153,10 @@ class HttpSettings(TypedDict, total=False):
     kept_events: int
     """Events that a resumable stream keeps for a client that comes back. 1,024 by default."""
     kept_bytes: int
-    """The same in bytes. 4 MiB by default."""
+    """The same in bytes; each counts as 128 bytes more than its message, the memory that it takes. 4 MiB by default."""
     max_unread_bytes: int
-    """Bytes of one event stream that its client has not read yet, beside one message. 16 MiB by default; beyond it
-    notifications are dropped, and a stream whose responses alone exceed it ends."""
+    """Bytes of one event stream that its client has not read yet, counted as for `kept_bytes`, beside one message.
+    16 MiB by default; beyond it notifications are dropped, and a stream whose responses alone exceed it ends."""
     client_address_header: str
     """The header in which a reverse proxy in front names the address of the client, `X-Forwarded-For` for instance; the
     last address in it counts. Tells clients apart where requests are anonymous (`client_share`). None by default:

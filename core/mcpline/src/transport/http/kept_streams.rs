@@ -18,8 +18,8 @@ pub(super) struct KeptStreams {
 struct KeptStream {
     number: u64,
     stream: Arc<Stream>,
-    /// What it kept when it ended: nothing is added afterwards. Known as soon as it was looked at, so that opening a stream
-    /// doesn't lock all the others.
+    /// What its events took when it ended: nothing is added afterwards. Known as soon as it was looked at, so that opening
+    /// a stream doesn't lock all the others.
     bytes_at_end: Option<usize>,
 }
 
@@ -83,7 +83,7 @@ impl KeptStreams {
 }
 
 impl KeptStream {
-    /// How many bytes of messages it keeps. At most, once it has ended: its events may have been reclaimed since.
+    /// How many bytes of memory its events take. At most, once it has ended: its events may have been reclaimed since.
     fn bytes(&mut self) -> usize {
         match self.bytes_at_end {
             Some(bytes) => bytes,
