@@ -13,6 +13,9 @@ MIB = 1024 * 1024
 TICK_SECONDS = 0.01
 # A look that comes by so much later than it should is on time: any machine is a little busy.
 LATE_SECONDS = 0.01
+# How many times its bound the same may be with late turns counted whole. A busy machine makes them several times as
+# long; a process that stalls others makes them late as well, so what they hide is bounded, too.
+LATE_FACTOR = 10.0
 
 
 class Meter:
@@ -70,6 +73,8 @@ class WorkMeter:
         self._meter = meter
         self.seconds = 0.0
         """Processor time, in seconds, so far."""
+        self.all_seconds = 0.0
+        """The same with turns that come late counted whole."""
 
     async def run(self) -> None:
         """Counts until it is cancelled or the process ends."""
@@ -78,9 +83,23 @@ class WorkMeter:
                 looked, cpu = time.monotonic(), self._meter.cpu_seconds()
                 await asyncio.sleep(TICK_SECONDS)
                 worked, elapsed = self._meter.cpu_seconds() - cpu, time.monotonic() - looked
+                self.all_seconds += worked
                 self.seconds += worked * min(1.0, (TICK_SECONDS + LATE_SECONDS) / elapsed)
         except OSError:
             return
+
+
+def too_costly(who: str, what: str, seconds: float, in_all: float, bound: float) -> list[str]:
+    """What is wrong with what `who` worked before `what`: in seconds as `WorkMeter` counts them, and with late turns."""
+    problems = []
+    if seconds > bound:
+        problems.append(f"{who} worked for {seconds:.2f} s before {what}, not at most {bound:.2f} s")
+    if in_all > LATE_FACTOR * bound:
+        problems.append(
+            f"{who} worked for {in_all:.2f} s before {what}, late turns counted whole, "
+            f"not at most {LATE_FACTOR * bound:.2f} s"
+        )
+    return problems
 
 
 def mib(size: int) -> str:

@@ -26,6 +26,8 @@ class Neighbour:
         self.served = 0
         self.costliest = 0.0
         """The most that the server worked between a call and its answer, in seconds of processor time."""
+        self.costliest_in_all = 0.0
+        """The same with late turns of this process counted whole (`WorkMeter`)."""
         self.problem: str | None = None
         self.stopped = False
 
@@ -40,7 +42,7 @@ class Neighbour:
 
     async def _call(self) -> None:
         number = self.served
-        begun = self._work.seconds
+        begun, begun_in_all = self._work.seconds, self._work.all_seconds
         try:
             try:
                 answer = await self._answer(number)
@@ -57,6 +59,7 @@ class Neighbour:
             self.problem = f"the neighbour's call {number} lost its connection: {error}"
             return
         self.costliest = max(self.costliest, self._work.seconds - begun)
+        self.costliest_in_all = max(self.costliest_in_all, self._work.all_seconds - begun_in_all)
         if answer.status != 200 or f"neighbour {number}".encode() not in answer.body:
             self.problem = f"the neighbour's call {number} was answered {answer.status}: {answer.body[:300]!r}"
         self.served += 1
