@@ -210,7 +210,7 @@ impl Shared {
         if done.closed {
             // What is dropped may hand over something in turn.
             drop(done);
-            completions.into_iter().for_each(drop);
+            completions.into_iter().for_each(Completion::discard);
             return false;
         }
         let first = done.waiting.is_empty();
@@ -224,7 +224,9 @@ impl Shared {
         done.closed = true;
         let waiting = std::mem::take(&mut done.waiting);
         drop(done);
-        drop(waiting);
+        for Waiting { completion, .. } in waiting {
+            completion.discard();
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Done> {
@@ -239,6 +241,13 @@ impl Completion {
             Self::Reply(call, outcome) => call.reply(outcome),
             Self::Ask(context, ask, sink) => context.ask_with(ask, sink),
             Self::Run(run) => run(),
+        }
+    }
+
+    /// Lets go of it: the runtime has ended. A call that has its result ends with that: its handler did not drop it.
+    fn discard(self) {
+        if let Self::Reply(call, outcome) = self {
+            call.reply(outcome);
         }
     }
 }
