@@ -70,13 +70,15 @@ impl Server {
 
     fn keep(&self, plan: &Plan, name: &str) {
         let key = (plan.planned.kind as u8, name.to_owned());
-        lock(&self.plans).insert(key, plan.planned.clone());
+        // Dropped once the plans are unlocked: what a handler holds may use the server.
+        let replaced = lock(&self.plans).insert(key, plan.planned.clone());
+        drop(replaced);
     }
 
     fn forget(&self, kinds: &[Kind], name: &str) {
-        let mut plans = lock(&self.plans);
         for kind in kinds {
-            plans.remove(&(*kind as u8, name.to_owned()));
+            let removed = lock(&self.plans).remove(&(*kind as u8, name.to_owned()));
+            drop(removed);
         }
     }
 }

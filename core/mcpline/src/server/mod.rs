@@ -218,7 +218,7 @@ impl Server {
             .map_err(|error| schema_error("x-mcp-header", &error))?;
         let wrapped = tool.output_schema.as_ref().is_some_and(adapt::wraps_output);
         let rate = options.rate.or(self.inner.settings.tool_rate);
-        let entry = ToolEntry {
+        let mut entry = Some(ToolEntry {
             input: Some(input),
             output,
             wrapped,
@@ -227,17 +227,17 @@ impl Server {
             tool,
             options,
             handler,
-        };
+        });
         self.inner
-            .register(Change::Tools, |registry| registry.tools.add(&name, entry))
+            .register(Change::Tools, |registry| {
+                registry.tools.add(&name, &mut entry)
+            })
             .ok_or_else(|| Error::misuse(format!("there is a tool named {name} already")))
     }
 
     /// Removes a tool; `false` if there was none. Calls in flight go on.
     pub fn remove_tool(&self, name: &str) -> bool {
-        self.inner
-            .register(Change::Tools, |registry| registry.tools.remove(name))
-            .is_some()
+        self.take_out(Change::Tools, |registry| registry.tools.remove(name))
     }
 
     /// Adds a resource of a closure.
@@ -290,24 +290,22 @@ impl Server {
             &format_args!("resource {uri:?}"),
             checks::resource(&resource),
         )?;
-        let entry = ResourceEntry {
+        let mut entry = Some(ResourceEntry {
             resource,
             options,
             cache: None,
             handler,
-        };
+        });
         self.inner
             .register(Change::Resources, |registry| {
-                registry.resources.add(&uri, entry)
+                registry.resources.add(&uri, &mut entry)
             })
             .ok_or_else(|| Error::misuse(format!("there is a resource at {uri} already")))
     }
 
     /// Removes a resource; `false` if there was none.
     pub fn remove_resource(&self, uri: &str) -> bool {
-        self.inner
-            .register(Change::Resources, |registry| registry.resources.remove(uri))
-            .is_some()
+        self.take_out(Change::Resources, |registry| registry.resources.remove(uri))
     }
 
     /// Adds a resource template of a closure over its variables.
@@ -366,27 +364,25 @@ impl Server {
             &format_args!("resource template {text:?}"),
             checks::resource_template(&template),
         )?;
-        let entry = TemplateEntry {
+        let mut entry = Some(TemplateEntry {
             template,
             pattern,
             options,
             cache: None,
             handler,
-        };
+        });
         self.inner
             .register(Change::Resources, |registry| {
-                registry.templates.add(&text, entry)
+                registry.templates.add(&text, &mut entry)
             })
             .ok_or_else(|| Error::misuse(format!("there is a template {text} already")))
     }
 
     /// Removes a resource template; `false` if there was none.
     pub fn remove_resource_template(&self, template: &str) -> bool {
-        self.inner
-            .register(Change::Resources, |registry| {
-                registry.templates.remove(template)
-            })
-            .is_some()
+        self.take_out(Change::Resources, |registry| {
+            registry.templates.remove(template)
+        })
     }
 
     /// Adds a prompt of a typed closure.
@@ -431,31 +427,30 @@ impl Server {
         options.check()?;
         let name = prompt.name.clone();
         checked(&format_args!("prompt {name:?}"), checks::prompt(&prompt))?;
-        let entry = PromptEntry {
+        let mut entry = Some(PromptEntry {
             prompt,
             options,
             handler,
-        };
+        });
         self.inner
             .register(Change::Prompts, |registry| {
-                registry.prompts.add(&name, entry)
+                registry.prompts.add(&name, &mut entry)
             })
             .ok_or_else(|| Error::misuse(format!("there is a prompt named {name} already")))
     }
 
     /// Removes a prompt; `false` if there was none.
     pub fn remove_prompt(&self, name: &str) -> bool {
-        self.inner
-            .register(Change::Prompts, |registry| registry.prompts.remove(name))
-            .is_some()
+        self.take_out(Change::Prompts, |registry| registry.prompts.remove(name))
     }
 
     /// Completes one argument of a prompt (by its name) or one variable of a resource template (by the
     /// template).
     pub fn add_completer(&self, reference: &str, argument: &str, completer: Completer) {
         let key = (reference.to_owned(), argument.to_owned());
+        let mut replaced = None;
         self.inner.change_registry(|registry| {
-            registry.completers.insert(key, Arc::new(completer));
+            replaced = registry.completers.insert(key, Arc::new(completer));
             true
         });
         self.inner.refresh_profile();
@@ -475,8 +470,9 @@ impl Server {
 
     /// Sets the handler of completions that have no completer of their own.
     pub fn set_completion(&self, handler: Arc<dyn Handler>) {
+        let mut replaced = None;
         self.inner.change_registry(|registry| {
-            registry.completion = Some(handler);
+            replaced = registry.completion.replace(handler);
             true
         });
         self.inner.refresh_profile();
@@ -510,8 +506,9 @@ impl Server {
 
     /// Sets the handler of what clients tell of their sessions, in place of the one before.
     pub fn set_event_handler(&self, event: SessionEvent, handler: Arc<dyn Handler>) {
+        let mut replaced = None;
         self.inner.change_registry(|registry| {
-            registry.events[event as usize] = Some(handler);
+            replaced = registry.events[event as usize].replace(handler);
             true
         });
     }
@@ -560,8 +557,7 @@ impl Server {
 
     /// Removes the handler of a custom request; `false` if there was none. Calls in flight go on.
     pub fn remove_request_handler(&self, method: &str) -> bool {
-        self.inner
-            .register_method(|registry| registry.requests.remove(method).is_some())
+        self.remove_method(|registry| registry.requests.remove(method))
     }
 
     /// Handles notifications of a method that no revision of the protocol defines with a typed closure, on every revision
@@ -591,9 +587,11 @@ impl Server {
     /// Handles notifications of a method that no revision of the protocol defines. Whatever ends the handler's call is
     /// ignored, but for the log, because a notification has no answer.
     ///
-    /// Handlers are started in the order of arrival and run side by side. They count among their client's calls in flight:
-    /// where there are too many, a notification is dropped, with a warning in the log. In the handshake era, the context asks
-    /// the client and logs like that of [`Server::on_initialized`], and the end of the session cancels the handler. On
+    /// Handlers are started in the order of arrival, but for parameters that take long to check, and run side by side. They
+    /// count among their client's calls in flight: where there are too many, a notification is dropped. So is one whose
+    /// parameters don't match or whose client lacks a scope; over HTTP it was accepted (202) all the same. The log has a warning
+    /// of each, or of some where there are many. In the handshake era, the context asks the client and logs like that of
+    /// [`Server::on_initialized`], and the end of the session cancels the handler, which does not keep the session. On
     /// 2026-07-28 it can do neither, because there is no request to do it in.
     ///
     /// # Errors
@@ -612,8 +610,28 @@ impl Server {
 
     /// Removes the handler of a custom notification; `false` if there was none. Those that run go on.
     pub fn remove_notification_handler(&self, method: &str) -> bool {
-        self.inner
-            .register_method(|registry| registry.notifications.remove(method).is_some())
+        self.remove_method(|registry| registry.notifications.remove(method))
+    }
+
+    /// Removes an item. It is dropped once the registry is unlocked, because what a handler holds may use the server.
+    fn take_out<T>(&self, change: Change, remove: impl FnOnce(&mut Registry) -> Option<T>) -> bool {
+        let mut removed = None;
+        let outcome = self.inner.register(change, |registry| {
+            removed = remove(registry);
+            removed.is_some()
+        });
+        outcome.is_some()
+    }
+
+    fn remove_method(
+        &self,
+        remove: impl FnOnce(&mut Registry) -> Option<Arc<MethodEntry>>,
+    ) -> bool {
+        let mut removed = None;
+        self.inner.register_method(|registry| {
+            removed = remove(registry);
+            removed.is_some()
+        })
     }
 
     fn add_method(
@@ -622,12 +640,14 @@ impl Server {
         methods: impl FnOnce(&mut Registry) -> &mut Methods,
     ) -> Result<(), Error> {
         let name = entry.method.clone();
+        // Dropped once the registry is unlocked, if it is refused.
+        let entry = Arc::new(entry);
         let is_added =
             self.inner
                 .register_method(|registry| match methods(registry).entry(name.clone()) {
                     Entry::Occupied(_) => false,
                     Entry::Vacant(vacant) => {
-                        vacant.insert(Arc::new(entry));
+                        vacant.insert(entry.clone());
                         true
                     }
                 });

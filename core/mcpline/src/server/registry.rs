@@ -203,11 +203,14 @@ impl<T> Default for Shelf<T> {
 }
 
 impl<T> Shelf<T> {
-    /// Adds an item; `false` if the name is taken.
-    pub(crate) fn add(&mut self, name: &str, item: T) -> bool {
+    /// Takes an item in; `false`, and the item stays where it is, if the name is taken.
+    pub(crate) fn add(&mut self, name: &str, item: &mut Option<T>) -> bool {
         if self.by_name.contains_key(name) {
             return false;
         }
+        let Some(item) = item.take() else {
+            return false;
+        };
         let item = Arc::new(item);
         self.by_name.insert(name.to_owned(), item.clone());
         self.items.push((self.next, item));
@@ -215,12 +218,10 @@ impl<T> Shelf<T> {
         true
     }
 
-    pub(crate) fn remove(&mut self, name: &str) -> bool {
-        let Some(item) = self.by_name.remove(name) else {
-            return false;
-        };
+    pub(crate) fn remove(&mut self, name: &str) -> Option<Arc<T>> {
+        let item = self.by_name.remove(name)?;
         self.items.retain(|(_, other)| !Arc::ptr_eq(other, &item));
-        true
+        Some(item)
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&Arc<T>> {
