@@ -599,7 +599,7 @@ typedef struct {
     /**
      * What a caller over HTTP must be allowed, all of it: scopes with a space between each; `NULL` for nothing. Lists leave
      * out what a caller may not use, and asking for it all the same is refused with what it takes. Of tools, resources,
-     * templates, prompts and custom requests, where the server has `auth` among its options of HTTP.
+     * templates, prompts and custom methods, where the server has `auth` among its options of HTTP.
      */
     const char *scopes;
 } mcpl_handler_options;
@@ -798,14 +798,14 @@ mcpl_status mcpl_call_fail_visits(mcpl_call *call,
 
 /**
  * The arguments of a call: a JSON object. Of a resource template, its variables; of a completion, `ref`, `argument` and
- * `context`; of a custom request, its parameters without `_meta`. Valid until the call ends; a zero byte follows.
+ * `context`; of a custom request or notification, its parameters without `_meta`. Valid until the call ends; a zero byte follows.
  */
 mcpl_status mcpl_call_arguments(mcpl_call *call,
                                 const char **arguments,
                                 size_t *length);
 
 /**
- * The name of the tool or prompt that is called, the URI of the resource, or the method of a custom request; `""` for a
+ * The name of the tool or prompt that is called, the URI of the resource, or the method of a custom request or notification; `""` for a
  * completion. Release it with `mcpl_string_free`.
  */
 mcpl_status mcpl_call_name(mcpl_call *call,
@@ -874,7 +874,7 @@ mcpl_status mcpl_call_log_text(mcpl_call *call,
  * Sends a notification that no revision of the protocol defines, on the stream of the call. `params` is a JSON object of
  * `length` bytes, or `NULL`.
  *
- * Does nothing if the request was cancelled. A client that does not read may lose notifications. Returns
+ * Does nothing if the request was cancelled, or in the handler of a notification on 2026-07-28. A client that does not read may lose notifications. Returns
  * `MCPL_INVALID_ARGUMENT` if the protocol defines the method, or `params` is not a JSON object.
  */
 mcpl_status mcpl_call_notify(mcpl_call *call,
@@ -1225,7 +1225,8 @@ mcpl_status mcpl_client_on_list_roots(mcpl_client *client,
  *
  * For the other parameters see `mcpl_client_on_elicit`. A further call for the same method replaces its handler.
  *
- * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the protocol defines the method, it begins with `notifications/` or `rpc.`,
+ * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the protocol defines the method, it begins with `notifications/`, `rpc.`,
+ * `auth/` or `host/` (which this library asks with),
  * the handler is `NULL` or the client connects already.
  */
 mcpl_status mcpl_client_on_request(mcpl_client *client,
@@ -2048,8 +2049,8 @@ mcpl_status mcpl_server_on_request(mcpl_server *server,
  * JSON Schema of their parameters, `NULL` for any. `options` may be `NULL`.
  *
  * The handler's arguments are the parameters, without `_meta`. It ends its call with `mcpl_call_reply_text` and any text,
- * which nobody gets, because a notification has no answer. Handlers are started in the order of arrival and run side by side;
- * the end of the session cancels them. In a session with a handshake they ask the client and log, as those of
+ * which nobody gets, because a notification has no answer. Handlers are started in the order of arrival, but for parameters
+ * that take long to check, and run side by side; the end of the session cancels them. In a session with a handshake they ask the client and log, as those of
  * `mcpl_server_on_initialized` do; on 2026-07-28 asking fails. A notification whose parameters don't match the schema, or
  * whose client lacks a scope or has too many calls in flight, is dropped with a warning in the log.
  *

@@ -437,7 +437,7 @@ pub unsafe extern "C" fn mcpl_call_fail_visits(
 }
 
 /// The arguments of a call: a JSON object. Of a resource template, its variables; of a completion, `ref`, `argument` and
-/// `context`; of a custom request, its parameters without `_meta`. Valid until the call ends; a zero byte follows.
+/// `context`; of a custom request or notification, its parameters without `_meta`. Valid until the call ends; a zero byte follows.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_arguments(
     call: *mut mcpl_call,
@@ -460,7 +460,7 @@ pub unsafe extern "C" fn mcpl_call_arguments(
     })
 }
 
-/// The name of the tool or prompt that is called, the URI of the resource, or the method of a custom request; `""` for a
+/// The name of the tool or prompt that is called, the URI of the resource, or the method of a custom request or notification; `""` for a
 /// completion. Release it with `mcpl_string_free`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_name(
@@ -655,7 +655,7 @@ unsafe fn log(
 /// Sends a notification that no revision of the protocol defines, on the stream of the call. `params` is a JSON object of
 /// `length` bytes, or `NULL`.
 ///
-/// Does nothing if the request was cancelled. A client that does not read may lose notifications. Returns
+/// Does nothing if the request was cancelled, or in the handler of a notification on 2026-07-28. A client that does not read may lose notifications. Returns
 /// `MCPL_INVALID_ARGUMENT` if the protocol defines the method, or `params` is not a JSON object.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_notify(

@@ -69,7 +69,7 @@ pub struct mcpl_handler_options {
     pub burst: u32,
     /// What a caller over HTTP must be allowed, all of it: scopes with a space between each; `NULL` for nothing. Lists leave
     /// out what a caller may not use, and asking for it all the same is refused with what it takes. Of tools, resources,
-    /// templates, prompts and custom requests, where the server has `auth` among its options of HTTP.
+    /// templates, prompts and custom methods, where the server has `auth` among its options of HTTP.
     pub scopes: *const c_char,
 }
 

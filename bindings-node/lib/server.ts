@@ -440,8 +440,8 @@ export class Server {
   /**
    * Handles a notification that no revision of the protocol defines.
    *
-   * Handlers are started in the order of arrival and run side by side. The end of the session aborts `ctx.signal`, and a server
-   * that shuts down waits for them as for calls. A notification has no answer: one whose `params` don't match the schema, or whose
+   * Handlers are started in the order of arrival, but for `params` that take long to check, and run side by side. The end of
+   * the session aborts `ctx.signal`, and a server that shuts down waits for them as for calls. A notification has no answer: one whose `params` don't match the schema, or whose
    * client lacks a scope or has too many calls and notifications in flight, is dropped with a warning.
    *
    * @param method The method, such as `acme/note`.
@@ -462,7 +462,7 @@ export class Server {
     return this;
   }
 
-  /** Removes the handler of a custom notification; `false` if there was none. Those that run go on. */
+  /** Removes the handler of a custom notification; `false` if there was none. Those that have begun go on. */
   removeNotificationHandler(method: string): boolean {
     this.#forget(`notification ${method}`);
     return this.#native.removeNotificationHandler(method);

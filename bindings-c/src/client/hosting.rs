@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use mcpline::foreign::options::check_host_request;
 use mcpline::protocol::client::fit_answer;
 use mcpline::protocol::methods::check_custom_request;
 use mcpline::protocol::wire::Kind;
@@ -137,7 +138,8 @@ pub unsafe extern "C" fn mcpl_client_on_list_roots(
 ///
 /// For the other parameters see `mcpl_client_on_elicit`. A further call for the same method replaces its handler.
 ///
-/// Any thread. Returns `MCPL_INVALID_ARGUMENT` if the protocol defines the method, it begins with `notifications/` or `rpc.`,
+/// Any thread. Returns `MCPL_INVALID_ARGUMENT` if the protocol defines the method, it begins with `notifications/`, `rpc.`,
+/// `auth/` or `host/` (which this library asks with),
 /// the handler is `NULL` or the client connects already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_request(
@@ -157,6 +159,7 @@ pub unsafe extern "C" fn mcpl_client_on_request(
         check_custom_request(method).map_err(|reason| {
             Fault::invalid(format!("method {method:?} can't have a handler: {reason}"))
         })?;
+        check_host_request(method)?;
         client.owner().keep(&data);
         let asked = Asked {
             ask,

@@ -516,9 +516,10 @@ class Server:
         The function takes the members of the notification's `params` by name, and a `Context` if it wants one, as in
         `on_request`. What it returns is ignored, because a notification has no answer; what it raises is logged. In a
         session with a handshake the context logs and asks the client outside of any call, as in `on_initialized`; on
-        2026-07-28 asking raises `UsageError`. Functions are started in the order of arrival and run side by side. The
-        end of the session cancels them, and a server that shuts down waits for them as for calls. While too many of a
-        client's calls and notifications are in flight, its notifications are dropped, with a warning in the log.
+        2026-07-28 asking raises `UsageError`. Functions are started in the order of arrival, but for parameters that
+        take long to check, and run side by side. The end of the session cancels them, and a server that shuts down
+        waits for them as for calls. While too many of a client's calls and notifications are in flight, its
+        notifications are dropped, with a warning in the log.
 
         Args:
             method: The method, such as `acme/note`. One that the protocol defines can't be handled.

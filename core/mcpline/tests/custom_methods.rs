@@ -188,6 +188,7 @@ async fn clients_serve_custom_requests_on_every_revision_and_transport() {
             assert_eq!(as_json(&answer.expect(&place))["picked"], 3, "{place}");
             for (method, named) in [
                 ("acme/none", "-32601"),
+                ("acme/\"x\",\\", "-32601"),
                 ("acme/text", "must be an object"),
                 ("acme/refuse", "not now"),
                 ("tools/call", "acme/choose failed"),

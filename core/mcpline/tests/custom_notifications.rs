@@ -297,7 +297,8 @@ async fn a_server_that_ends_waits_for_the_handler_of_a_notification() {
         let (server, mut ended) = waiting(&started, &go_on);
         let http = http("127.0.0.1:0", HttpOptions::default()).await;
         let http = http.expect("a port");
-        let address = format!("http://{}/mcp", http.address());
+        let bound = http.address();
+        let address = format!("http://{bound}/mcp");
         let stop = Stop::new();
         let signal = stop.clone();
         let served = tokio::spawn(async move { server.serve_until(http, signal).await });
@@ -305,7 +306,11 @@ async fn a_server_that_ends_waits_for_the_handler_of_a_notification() {
         client.notify("acme/wait", None).await.expect("sent");
         started.notified().await;
         stop.stop();
-        tokio::task::yield_now().await;
+        // From then on nothing but the handler keeps the server.
+        while tokio::net::TcpStream::connect(bound).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+        assert!(!served.is_finished(), "{revision}");
         go_on.notify_one();
         assert_eq!(next(&mut ended).await, "handled", "{revision}");
         client.close().await;
@@ -337,4 +342,104 @@ async fn a_pipe_that_ends_waits_for_the_handler_of_a_notification() {
     answers.read_to_end(&mut rest).await.expect("a pipe");
     assert_eq!(rest, b"");
     served.await.expect("no panic").expect("served");
+}
+
+/// A schema that takes a million steps to check what [`long`] makes.
+fn slow_schema() -> Value {
+    json!({"type": "object", "properties": {"items": {"type": "array", "uniqueItems": true, "items": {
+        "anyOf": [{"type": "null"}, {"type": "object"}, {"type": "integer"}]}}}})
+}
+
+fn long() -> Value {
+    json!({"items": (0..20_000).collect::<Vec<_>>()})
+}
+
+#[runtimes::test]
+async fn large_notifications_are_handled_and_forgotten_with_their_session() {
+    let (sender, mut handled) = unbounded_channel();
+    let kept = Arc::new(());
+    let held = kept.clone();
+    let server = Server::new("acme", "1");
+    let options = MethodOptions::default().with_params_schema(slow_schema());
+    struct Counts {
+        sender: UnboundedSender<usize>,
+        _held: Arc<()>,
+    }
+    impl mcpline::Handler for Counts {
+        fn call(&self, call: mcpline::Call) {
+            // The test may have ended.
+            let _ = self.sender.send(call.arguments().as_bytes().len());
+            call.reply(Ok(mcpline::Reply::Result(Raw::EMPTY_OBJECT)));
+        }
+    }
+    let counts = Arc::new(Counts {
+        sender,
+        _held: held,
+    });
+    let added = server.add_notification_handler("acme/long", options, counts);
+    added.expect("a method of the author's");
+    let message = json!({"jsonrpc": "2.0", "method": "acme/long", "params": long()});
+    let client = Client::legacy(&server, "2025-11-25").await;
+    client.send(message.clone());
+    assert!(next(&mut handled).await > 100_000);
+    // Whether the check has ended or not when the session does: nothing holds the handler afterwards.
+    for pause in 0..20 {
+        let client = Client::legacy(&server, "2025-11-25").await;
+        client.send(message.clone());
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        drop(client);
+    }
+    assert!(server.remove_notification_handler("acme/long"));
+    let gone = async {
+        while Arc::strong_count(&kept) > 1 {
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    };
+    let gone = tokio::time::timeout(PATIENCE, gone).await;
+    gone.expect("no call holds the handler");
+}
+
+#[runtimes::test]
+async fn names_of_a_later_revision_are_a_notifications_own() {
+    let (sender, mut handled) = unbounded_channel();
+    let server = Server::new("acme", "1").on_notification("acme/any", move |params: Value, _| {
+        let sender = sender.clone();
+        async move { sender.send(params).expect("the test goes on") }
+    });
+    let params = json!({"requestState": "mine", "inputResponses": 7});
+    for client in [
+        Client::modern(&server),
+        Client::legacy(&server, "2025-11-25").await,
+    ] {
+        client.send(json!({"jsonrpc": "2.0", "method": "acme/any", "params": params}));
+        assert_eq!(next(&mut handled).await, params);
+    }
+}
+
+#[test]
+fn a_handler_that_is_refused_or_removed_may_use_the_server() {
+    struct Uses(Server);
+    impl mcpline::Handler for Uses {
+        fn call(&self, _: mcpline::Call) {}
+    }
+    impl Drop for Uses {
+        fn drop(&mut self) {
+            self.0.remove_tool("none");
+        }
+    }
+    let server = Server::new("acme", "1");
+    let add = || {
+        let handler = Arc::new(Uses(server.clone()));
+        server.add_notification_handler("acme/a", MethodOptions::default(), handler)
+    };
+    add().expect("free");
+    add().expect_err("taken");
+    assert!(server.remove_notification_handler("acme/a"));
+    let add_prompt = || {
+        let prompt = mcpline::protocol::vocabulary::Prompt::new("a");
+        server.add_prompt(prompt, Arc::new(Uses(server.clone())))
+    };
+    add_prompt().expect("free");
+    add_prompt().expect_err("taken");
+    assert!(server.remove_prompt("a"));
 }

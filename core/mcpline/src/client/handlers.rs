@@ -96,6 +96,15 @@ impl Handlers {
             "elicitation/create" => self.elicit.as_ref(),
             "roots/list" => self.list_roots.as_ref(),
             custom => {
+                params = params.filter(|params| !params.is_null());
+                if params
+                    .as_ref()
+                    .is_some_and(|params| params.kind() != Kind::Object)
+                {
+                    let error = RpcError::invalid_params("params must be an object");
+                    let error = refused(custom, error);
+                    return Box::pin(async move { Err(error) });
+                }
                 params = params.map(|params| match params.member("_meta") {
                     Some(_) => without_meta(&params),
                     None => params,

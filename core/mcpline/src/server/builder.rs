@@ -166,6 +166,7 @@ impl ServerBuilder {
             timers: Arc::new(Timers::new()),
             alarm: Alarm::default(),
             completions: Mutex::default(),
+            warnings: Mutex::default(),
             this: this.clone(),
         });
         inner.refresh_profile();

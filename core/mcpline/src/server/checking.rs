@@ -35,7 +35,8 @@ pub(super) fn refused_params(violation: &Violation) -> RpcError {
 pub(super) fn start_checked(call: Arc<CallState>, schema: CompiledSchema) {
     let arguments = call.arguments.clone();
     check(call, schema, arguments, |call, outcome| match outcome {
-        Some(Ok(())) if call.is_cancelled() => {}
+        // Nothing else ends the call of a notification.
+        Some(Ok(())) if call.is_cancelled() => drop(Call::new(call.clone())),
         Some(Ok(())) => call.start(),
         Some(Err(violation)) => {
             let outcome = match call.kind() {

@@ -255,8 +255,7 @@ impl Connection {
         let receive = |message, in_batch| match message {
             Message::Request(request) => refuse(&**lane, &request.id, &error),
             Message::Notification(custom) if custom.method.spec().is_none() => {
-                let method = custom.method.as_str();
-                tracing::warn!(method, %error, "a notification was dropped");
+                self.server.warn_of_drop(custom.method.as_str(), &error);
             }
             message => self.receive_one(message, in_batch, lane, None),
         };
@@ -717,10 +716,14 @@ impl Connection {
 
     /// Whether nothing is in flight, every answer has been written and every custom notification handled.
     pub(crate) fn is_idle(&self) -> bool {
+        self.has_answered() && self.events.are_handled()
+    }
+
+    /// Whether nothing is in flight, and every answer has been written. A handler of notifications may go on for as long as
+    /// the session, so it doesn't keep one.
+    pub(crate) fn has_answered(&self) -> bool {
         // In this order: an answer is counted before its request leaves the session.
-        self.lock_session().in_flight() == 0
-            && self.answering.load(Ordering::Acquire) == 0
-            && self.events.are_handled()
+        self.lock_session().in_flight() == 0 && self.answering.load(Ordering::Acquire) == 0
     }
 
     /// Whether every custom notification has been handled.

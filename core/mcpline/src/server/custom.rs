@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use mcpline_protocol::Revision;
 use mcpline_protocol::auth::Scopes;
 use mcpline_protocol::methods::{check_custom_method, check_custom_request};
 use mcpline_protocol::schema::CompiledSchema;
@@ -121,21 +120,20 @@ pub(crate) fn check_notification(method: &str, params: Option<&Raw>) -> Result<(
         .map_err(|reason| Error::misuse(format!("notification {method:?} was not sent: {reason}")))
 }
 
-/// The parameters as the author defined them: without what the revision adds to every request. A copy is charged to the
-/// client.
+/// The parameters as the author defined them: without `_meta`, and without what a retry adds to a request if there are
+/// `retries`. A copy is charged to the client.
 ///
 /// # Errors
 ///
 /// The memory that may be held for the client is used up.
 pub(super) fn own_params(
     params: Option<&Params>,
-    revision: Revision,
+    retries: bool,
     client: &ClientQuota,
 ) -> Result<Raw, Exceeded> {
     let Some(params) = params.map(Params::raw) else {
         return Ok(Raw::EMPTY_OBJECT);
     };
-    let retries = revision.features().mrtr;
     let is_added = |name: &str| {
         name == "_meta" || (retries && matches!(name, "inputResponses" | "requestState"))
     };

@@ -156,7 +156,8 @@ fn custom_request(
     };
     permit(seat, &entry.scopes)?;
     let client = seat.connection.client();
-    let own = custom::own_params(params.as_ref(), seat.peer.revision, client);
+    let retries = seat.peer.revision.features().mrtr;
+    let own = custom::own_params(params.as_ref(), retries, client);
     let own = own.map_err(|exceeded| Refusal::Request(exceeded.into()))?;
     begin(seat, method, params, Target::Request(entry.clone()), own)
 }

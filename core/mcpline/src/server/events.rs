@@ -9,9 +9,9 @@ use std::any::Any;
 use std::collections::HashMap;
 
 use foldhash::quality::RandomState;
-use mcpline_protocol::RequestId;
 use mcpline_protocol::session::{Need, Peer};
 use mcpline_protocol::wire::{Method, Notification, Params, Raw};
+use mcpline_protocol::{RequestId, RpcError};
 
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -133,15 +133,18 @@ impl Events {
 
     /// Cancels what runs, and begins nothing more: the session is over.
     pub(super) fn close(&self) {
-        let (running, notified) = {
+        let (running, notified, held) = {
             let mut slots = self.lock();
             slots.is_closed = true;
-            let notified: Vec<_> = slots.notified.values().cloned().collect();
-            (std::mem::take(&mut slots.running), notified)
+            // Let go of, because a handler may ignore that it was cancelled.
+            let notified = std::mem::take(&mut slots.notified);
+            let running = std::mem::take(&mut slots.running);
+            (running, notified, slots.until_handled.take())
         };
-        for call in running.into_iter().flatten().chain(notified) {
+        for call in running.into_iter().flatten().chain(notified.into_values()) {
             call.cancel();
         }
+        drop(held);
     }
 }
 
@@ -154,30 +157,24 @@ pub(super) fn notified(
 ) {
     let Notification { method, params, .. } = notification;
     let name = method.as_str();
-    let registry = connection.server().registry();
+    let server = connection.server();
+    let registry = server.registry();
     let Some(entry) = registry.notifications.get(name) else {
         // Removed since the session let it through.
         return;
     };
     let lane = connection.general().clone();
-    if permission::check(http.map(|http| &**http), &*lane, &entry.scopes).is_err() {
-        tracing::warn!(
-            method = name,
-            "a notification was dropped: its client lacks a scope"
-        );
-        return;
+    if !permission::has(http.map(|http| &**http), &entry.scopes) {
+        return server.warn_of_drop(name, &"its client lacks a scope");
     }
     let client = connection.client();
     let own = client.begin_call().and_then(|in_flight| {
-        let own = custom::own_params(params.as_ref(), peer.revision, client)?;
+        let own = custom::own_params(params.as_ref(), false, client)?;
         Ok((in_flight, own))
     });
     let (in_flight, own) = match own {
         Ok(own) => own,
-        Err(exceeded) => {
-            tracing::warn!(method = name, %exceeded, "a notification was dropped");
-            return;
-        }
+        Err(exceeded) => return server.warn_of_drop(name, &RpcError::from(exceeded)),
     };
     let unchecked = match entry
         .params
@@ -185,10 +182,7 @@ pub(super) fn notified(
         .map(|schema| schema.validate_inline(&own))
     {
         None | Some(Some(Ok(()))) => None,
-        Some(Some(Err(violation))) => {
-            tracing::warn!(method = name, %violation, "a notification was dropped");
-            return;
-        }
+        Some(Some(Err(violation))) => return server.warn_of_drop(name, &violation),
         Some(None) => entry.params.clone(),
     };
     let seat = Seat {
@@ -212,9 +206,8 @@ pub(super) fn notified(
     );
     let most = connection.server().settings.session.in_flight;
     if !connection.events().begin_notified(&call, most) {
-        let method = call.method.as_str();
-        tracing::warn!(method, "a notification was dropped: too many are in flight");
-        return;
+        let reason = "the session is over, or too many are in flight";
+        return server.warn_of_drop(call.method.as_str(), &reason);
     }
     match unchecked {
         None => call.start(),
@@ -226,9 +219,7 @@ pub(super) fn notified(
 pub(super) fn handled(call: &CallState, outcome: &Result<Reply, HandlerError>) {
     let method = call.method.as_str();
     match outcome {
-        Err(HandlerError::Rpc(error)) => {
-            tracing::warn!(method, %error, "a notification was refused");
-        }
+        Err(HandlerError::Rpc(error)) => call.server.warn_of_drop(method, error),
         Err(error) if !call.is_cancelled() => {
             tracing::error!(method, ?error, "the handler of a notification failed");
         }

@@ -14,7 +14,7 @@ use super::call::Call;
 use super::context::Context;
 use super::reply::{HandlerError, Reply};
 
-/// Code behind a tool, resource, prompt or completion.
+/// Code behind a tool, resource, prompt, completion or custom method.
 ///
 /// Implemented by bindings, which queue the call for their own event loop; Rust authors use closures (see
 /// [`Server`](super::Server)).

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use mcpline_protocol::mrtr::{Holder, KeyRing, Resumption, Suspended};
-use mcpline_protocol::session::{Bucket, Change, ServerProfile};
+use mcpline_protocol::session::{Bucket, Change, Rate, ServerProfile};
 use mcpline_protocol::vocabulary::{
     Implementation, JsonObject, ListCapability, ResourcesCapability, ServerCapabilities,
 };
@@ -25,6 +25,12 @@ use super::handler::{self, Handler};
 use super::registry::{Completer, Registry};
 use super::settings::Settings;
 use super::suspended_call::SuspendedCall;
+
+/// Warnings of what clients send in vain: enough to see a mistake, and not so many that a client fills the log.
+const WARNINGS: Rate = Rate {
+    burst: 16,
+    per_second: 1,
+};
 
 /// The server that handlers, connections and transports share.
 pub(crate) struct Inner {
@@ -49,6 +55,8 @@ pub(crate) struct Inner {
     pub(super) others: Option<Exchange>,
     /// How often completions were asked for lately.
     pub(super) completions: Mutex<Bucket>,
+    /// How often the log was warned lately of what a client sent in vain.
+    pub(super) warnings: Mutex<Bucket>,
     pub(super) this: Weak<Inner>,
 }
 
@@ -81,6 +89,17 @@ impl Inner {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         bucket.take(rate, now)
+    }
+
+    /// Says in the log that a notification of a client was dropped: as a warning, unless there were many lately.
+    pub(super) fn warn_of_drop(&self, method: &str, reason: &dyn std::fmt::Display) {
+        let mut bucket = self.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_warning = bucket.take(WARNINGS, clock::now());
+        drop(bucket);
+        match is_warning {
+            true => tracing::warn!(method, %reason, "a notification was dropped"),
+            false => tracing::debug!(method, %reason, "a notification was dropped"),
+        }
     }
 
     pub(crate) fn key_ring(&self) -> &KeyRing {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::message::{Params, Request};
+use super::message::{Notification, Params, Request};
 use crate::error::RpcError;
 use crate::methods::Method;
 use crate::vocabulary::meta;
@@ -168,6 +168,25 @@ pub fn check_standard<'h>(
         }
     }
     Ok(())
+}
+
+/// Checks a notification against the standard headers that are there: the revision leaves open which are (2026-07-28,
+/// `basic/transports/streamable-http`), but a gateway may have gone by them ("Server Validation").
+///
+/// # Errors
+/// As [`check_standard`] does.
+pub fn check_notification<'h>(
+    headers: impl Fn(&str) -> Field<'h>,
+    notification: &Notification,
+) -> Result<(), RpcError> {
+    match headers(METHOD) {
+        Field::Absent => Ok(()),
+        _ => agree(
+            METHOD,
+            value_of(&headers, METHOD)?,
+            notification.method.as_str(),
+        ),
+    }
 }
 
 fn value_of<'h>(headers: impl Fn(&str) -> Field<'h>, name: &str) -> Result<&'h str, RpcError> {

@@ -116,13 +116,27 @@ options! {
     needs info, elicit, sample, roots, notifications, logs, stderr;
 }
 
+/// Checks that a host may serve this custom request: what this library asks of a host in foreign code comes as a request too.
+///
+/// # Errors
+///
+/// Misuse: it begins with `auth/` or `host/`.
+pub fn check_host_request(method: &str) -> Result<(), Error> {
+    match ["auth/", "host/"].iter().any(|own| method.starts_with(own)) {
+        true => Err(Error::misuse(format!(
+            "method {method:?} can't have a handler: names that begin with `auth/` and `host/` are this library's own"
+        ))),
+        false => Ok(()),
+    }
+}
+
 impl HostOptions {
     /// A builder whose handlers answer with what `answerer` gives for a method. Who hears notifications is added by the
     /// caller.
     ///
     /// # Errors
     ///
-    /// Misuse: the capabilities are not the protocol's.
+    /// Misuse: the capabilities are not the protocol's, or a custom request has a name of the library's own.
     pub fn builder(
         self,
         settings: ClientSettings,
@@ -141,6 +155,7 @@ impl HostOptions {
             builder = builder.list_roots_with(answerer("roots/list"));
         }
         for method in &self.requests {
+            check_host_request(method)?;
             builder = builder.request_with(method, answerer(method));
         }
         if self.tool_call {

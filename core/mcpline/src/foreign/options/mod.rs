@@ -28,7 +28,7 @@ pub use auth::{AuthorizedOptions, ResourceServerOptions};
 pub use call::{CallOptions, log_level};
 #[cfg(unix)]
 pub use client::ProgramOptions;
-pub use client::{ClientOptions, HostOptions, HttpClientOptions};
+pub use client::{ClientOptions, HostOptions, HttpClientOptions, check_host_request};
 pub use client_auth::{AuthOptions, OAuthOptions};
 pub use http::HttpServingOptions;
 pub use server::ServerOptions;

@@ -304,9 +304,8 @@ fn respond_input_required(seat: &Seat, requests: &[InputRequest], sealed: &str) 
                     out.push(b',');
                 }
                 json_string(out, &request.key);
-                out.extend_from_slice(b":{\"method\":\"");
-                out.extend_from_slice(request.method.as_str().as_bytes());
-                out.push(b'"');
+                out.extend_from_slice(b":{\"method\":");
+                json_string(out, request.method.as_str());
                 // 2026-07-28 has words for every question.
                 let params = fitting::fit(&request.method, request.params.clone(), &seat.peer);
                 if let Ok(Some(params)) = &params {

@@ -7,8 +7,9 @@ use foldhash::quality::RandomState;
 use crate::server::connection::Connection;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The requests of one service that weren't answered at once. There are no more than the HTTP server in front reads at
-/// the same time: the option `connections` bounds that of the standalone one.
+/// The requests of one service that weren't answered at once, and notifications whose handlers run. There are no more requests
+/// than the HTTP server in front reads at the same time: the option `connections` bounds that of the standalone one. Handlers of
+/// notifications count among their client's calls in flight.
 #[derive(Default)]
 pub(super) struct RequestsInFlight {
     state: Mutex<State>,

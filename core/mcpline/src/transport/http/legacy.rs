@@ -147,11 +147,17 @@ fn hand_on(
         let admitted = session.connection.lock_session().admit_batch();
         admitted.map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.message))?;
     }
-    let has_request = match &incoming {
-        Incoming::Single(message) => is_request_after_handshake(message),
-        Incoming::Batch(entries) => entries.iter().flatten().any(is_request_after_handshake),
+    let notifications = &shared.server.inner().profile().notifications;
+    let uses = |message: &Message| match message {
+        Message::Request(request) => request.method != Method::Initialize,
+        Message::Notification(custom) => notifications.contains(custom.method.as_str()),
+        Message::Response(_) => false,
     };
-    if has_request {
+    let is_used = match &incoming {
+        Incoming::Single(message) => uses(message),
+        Incoming::Batch(entries) => entries.iter().flatten().any(uses),
+    };
+    if is_used {
         session.note_use();
     }
     let awaits = match &incoming {
@@ -178,10 +184,6 @@ fn hand_on(
     let http = Arc::new(HttpInfo::of(parts));
     session.connection.receive(Ok(incoming), &lane, Some(&http));
     Ok(awaits.then_some(exchange))
-}
-
-fn is_request_after_handshake(message: &Message) -> bool {
-    matches!(message, Message::Request(request) if request.method != Method::Initialize)
 }
 
 /// A stream for the answer to one POST. It is opened where the connection's session may be locked, so it must not lock it.

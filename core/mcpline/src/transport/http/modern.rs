@@ -43,6 +43,12 @@ pub(super) fn begin<'a>(
     let request = match incoming {
         Ok(Incoming::Single(Message::Request(request))) => request,
         Ok(Incoming::Single(Message::Notification(notification))) => {
+            let checked = header::check_notification(field_of(&parts.headers), &notification);
+            if let Err(error) = checked {
+                let mut body = Vec::new();
+                encode::error_without_id(&mut body, &error);
+                return json(StatusCode::BAD_REQUEST, body).into();
+            }
             notify(shared, parts, notification, client);
             return accepted().into();
         }
@@ -65,13 +71,14 @@ pub(super) fn begin<'a>(
 }
 
 fn check_headers(headers: &HeaderMap, request: &Request) -> Result<(), RpcError> {
-    header::check_standard(
-        |name| {
-            let values = headers.get_all(name);
-            Field::from_values(values.iter().map(|value| value.as_bytes().trim_ascii()))
-        },
-        request,
-    )
+    header::check_standard(field_of(headers), request)
+}
+
+fn field_of<'h>(headers: &'h HeaderMap) -> impl Fn(&str) -> Field<'h> {
+    |name| {
+        let values = headers.get_all(name);
+        Field::from_values(values.iter().map(|value| value.as_bytes().trim_ascii()))
+    }
 }
 
 /// Hands a notification on. The revision defines none over HTTP (closing the connection is how a client cancels), so that

@@ -472,7 +472,7 @@ impl Session {
 
     /// Whether it has a stream or a request.
     pub(super) fn is_in_use(&self) -> bool {
-        self.general.is_connected() || !self.connection.is_idle()
+        self.general.is_connected() || !self.connection.has_answered()
     }
 }
 
