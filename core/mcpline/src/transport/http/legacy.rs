@@ -147,10 +147,13 @@ fn hand_on(
         let admitted = session.connection.lock_session().admit_batch();
         admitted.map_err(|error| Refusal::new(StatusCode::BAD_REQUEST, error.message))?;
     }
-    let notifications = &shared.server.inner().profile().notifications;
     let uses = |message: &Message| match message {
         Message::Request(request) => request.method != Method::Initialize,
-        Message::Notification(custom) => notifications.contains(custom.method.as_str()),
+        Message::Notification(notification) => {
+            let profile = shared.server.inner().profile();
+            let method = notification.method.as_str();
+            profile.notifications.contains(method)
+        }
         Message::Response(_) => false,
     };
     let is_used = match &incoming {
