@@ -24,13 +24,28 @@ async function reach(t, way, server, options) {
   return client;
 }
 
-/** A queue that one side fills and the other awaits. */
+/** A queue that one side fills and the other awaits. Awaiting keeps the process: a server within it does not. */
 function queue() {
   const waiting = [];
   const given = [];
   return {
-    put: (value) => (waiting.shift() ?? ((value) => given.push(value)))(value),
-    next: () => (given.length > 0 ? given.shift() : new Promise((resolve) => waiting.push(resolve))),
+    put(value) {
+      const take = waiting.shift();
+      if (take === undefined) {
+        given.push(value);
+      } else {
+        take(value);
+      }
+    },
+    async next() {
+      if (given.length > 0) {
+        return given.shift();
+      }
+      const awake = setInterval(() => {}, 60_000);
+      const value = await new Promise((resolve) => waiting.push(resolve));
+      clearInterval(awake);
+      return value;
+    },
     get length() {
       return given.length;
     },

@@ -1,7 +1,7 @@
 // What the compiler knows of handlers' arguments, answers and results. Nothing of this runs: `types.test.mjs` compiles it.
 import { toStandardJsonSchema } from "@valibot/to-json-schema";
 import { type } from "arktype";
-import { Server } from "mcpline";
+import { Client, Server } from "mcpline";
 import * as v from "valibot";
 import * as z from "zod";
 
