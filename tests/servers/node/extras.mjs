@@ -35,6 +35,9 @@ const MISTAKES = {
   context: (ctx, options) => ctx.sample(hi({ includeContext: "thisServer" }), options),
 };
 
+/** What `test_flood` logs. */
+let flood = "";
+
 export function addExtras(server) {
   server.tool(
     "test_flood",
@@ -43,9 +46,13 @@ export function addExtras(server) {
       input: object({ count: integer, size: integer }),
     },
     async ({ count, size }, ctx) => {
+      // One text for all calls: what handlers keep, and leave to the garbage collector, is not the server's memory.
+      if (flood.length !== size) {
+        flood = "x".repeat(size);
+      }
+      const text = flood;
       for (let sent = 0; sent < count; sent += 1) {
-        // Kept by no handler while others run: their memory is not the server's.
-        ctx.info("x".repeat(size));
+        ctx.info(text);
         // As a handler does that works meanwhile: the stream is open, and read if anybody reads.
         await nextTurn();
       }
