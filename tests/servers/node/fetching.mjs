@@ -7,18 +7,20 @@ export function fetching(server) {
   return async (incoming, outgoing) => {
     const gone = new AbortController();
     outgoing.once("close", () => gone.abort());
-    const url = `http://${incoming.headers.host}${incoming.url}`;
-    if (!URL.canParse(url)) {
+    let request;
+    try {
+      request = new Request(`http://${incoming.headers.host}${incoming.url}`, {
+        method: incoming.method,
+        headers: Object.entries(incoming.headers),
+        body: incoming.method === "POST" ? Readable.toWeb(incoming) : null,
+        duplex: "half",
+        signal: gone.signal,
+      });
+    } catch {
+      // No URL, or one with credentials.
       outgoing.writeHead(400, { connection: "close" }).end();
       return;
     }
-    const request = new Request(url, {
-      method: incoming.method,
-      headers: Object.entries(incoming.headers),
-      body: incoming.method === "POST" ? Readable.toWeb(incoming) : null,
-      duplex: "half",
-      signal: gone.signal,
-    });
     let response;
     try {
       response = await server.fetch(request);
