@@ -2049,7 +2049,7 @@ mcpl_status mcpl_server_on_request(mcpl_server *server,
  * JSON Schema of their parameters, `NULL` for any. `options` may be `NULL`.
  *
  * The handler's arguments are the parameters, without `_meta`. It ends its call with `mcpl_call_reply_text` and any text,
- * which nobody gets, because a notification has no answer. Handlers are started in the order of arrival, but for parameters
+ * which is ignored, because a notification has no answer. Handlers are started in the order of arrival, but for parameters
  * that take long to check, and run side by side; the end of the session cancels them. In a session with a handshake they ask the client and log, as those of
  * `mcpl_server_on_initialized` do; on 2026-07-28 asking fails. A notification whose parameters don't match the schema, or
  * whose client lacks a scope or has too many calls in flight, is dropped with a warning in the log.

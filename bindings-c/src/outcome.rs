@@ -118,7 +118,7 @@ pub(crate) fn result(called: &Called<'_>, json: &Raw) -> Done<Reply> {
             results::completion(completion.as_bytes())?
         }
         CallKind::Request => Reply::Result(json.clone()),
-        // Nobody waits for it.
+        // The result is ignored.
         CallKind::Event | CallKind::Notification => Reply::Tool(ToolReply::default()),
         _ => return Err(misfit(called, "a whole result")),
     })

@@ -363,7 +363,7 @@ template <class F> void handle_event(mcpl_call *handle, const char *, std::size_
   });
 }
 
-/// A handler of a custom notification: `(Call &, const Json &params)`. Nobody waits for what it returns.
+/// A handler of a custom notification: `(Call &, const Json &params)`. What it returns is ignored.
 template <class F>
 void handle_notification(mcpl_call *handle, const char *params, std::size_t length, void *user) noexcept {
   Call call(handle);

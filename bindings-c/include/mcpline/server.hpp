@@ -150,7 +150,7 @@ public:
   }
 
   /// Handles notifications of a method that no revision of the protocol defines; `params_schema` is the JSON Schema of
-  /// their parameters, nullptr for any. A handler takes `(Call &, const Json &params)`; nobody gets what it returns.
+  /// their parameters, nullptr for any. A handler takes `(Call &, const Json &params)`; its result is ignored.
   template <class F>
   void on_notification(std::string_view method, const JsonText &params_schema, F &&handler,
                        const HandlerOptions &options = {}) {

@@ -215,7 +215,7 @@ pub(super) fn notified(
     }
 }
 
-/// The handler of a custom notification has ended. Nobody waits for what it returned.
+/// The handler of a custom notification has ended. Its result is ignored.
 pub(super) fn handled(call: &CallState, outcome: &Result<Reply, HandlerError>) {
     let method = call.method.as_str();
     match outcome {
