@@ -1,4 +1,4 @@
-//! Scopes of tools, resources, templates, prompts and custom requests: what a caller may not use it isn't told of, and asking for it all the
+//! Scopes of tools, resources, templates, prompts, custom requests and notifications: what a caller may not use it isn't told of, and asking for it all the
 //! same is answered with what it takes. On every revision, over real sockets.
 
 mod support;
@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use support::Nothing;
 use support::authorized::{Answer, Rig};
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 const HANDSHAKES: [&str; 3] = ["2025-03-26", "2025-06-18", "2025-11-25"];
 
@@ -141,6 +142,21 @@ impl<'r> Caller<'r> {
             }
             None => self.rig.modern(&self.token, method, params).await,
         }
+    }
+
+    /// Sends a notification.
+    async fn notify(&self, method: &str, mut params: Value) -> Answer {
+        let mut headers = Vec::new();
+        match &self.session {
+            Some(session) => headers.push(("Mcp-Session-Id", session.as_str())),
+            None => {
+                headers.push(("MCP-Protocol-Version", "2026-07-28"));
+                headers.push(("Mcp-Method", method));
+                params["_meta"]["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
+            }
+        }
+        let body = json!({"jsonrpc": "2.0", "method": method, "params": params});
+        self.rig.post(&self.token, &headers, &body).await
     }
 
     /// All pages of a list.
@@ -573,4 +589,38 @@ async fn whoever_runs_the_server_may_do_what_the_server_may() {
     let listed = client.response(&id).await.expect("a list");
     assert_eq!(listed["tools"][1]["name"], "tool2");
     assert!(client.call_modern("tool2", json!({})).await.is_ok());
+}
+
+#[runtimes::test]
+async fn a_custom_notification_is_handled_for_callers_with_its_scopes_alone() {
+    struct Passes(UnboundedSender<Value>);
+    impl Handler for Passes {
+        fn call(&self, call: Call) {
+            let params = serde_json::from_slice(call.arguments().as_bytes()).expect("JSON");
+            // The test may have failed.
+            let _ = self.0.send(params);
+            call.reply(Ok(Reply::Result(mcpline::protocol::Raw::EMPTY_OBJECT)));
+        }
+    }
+    let (sender, mut handled) = unbounded_channel();
+    let server = Server::new("scoped", "1");
+    let options = MethodOptions::default().with_scopes(["files:read", "files:write"]);
+    server
+        .add_notification_handler("acme/changed", options, Arc::new(Passes(sender)))
+        .expect("a custom method");
+    let rig = Rig::start(server, |builder, issuer| builder.issuer(issuer.issuer())).await;
+    for revision in revisions() {
+        for scope in ["mcp", "mcp files:read", "mcp files:read files:write"] {
+            let caller = Caller::new(&rig, revision, scope).await;
+            let answer = caller
+                .notify("acme/changed", json!({"by": scope, "on": revision}))
+                .await;
+            // The decision on single notifications that are dropped: they are accepted all the same.
+            assert_eq!(answer.status, 202, "{revision}, {scope}: {answer:?}");
+        }
+        let first = handled.recv().await.expect("a handler");
+        let writer = json!({"by": "mcp files:read files:write", "on": revision});
+        assert_eq!(first, writer);
+        assert!(handled.try_recv().is_err(), "{revision}");
+    }
 }

@@ -561,6 +561,48 @@ async fn an_idle_session_is_closed() {
     assert_eq!(gone.status(), StatusCode::NOT_FOUND);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_custom_notification_uses_its_session_and_its_handler_does_not_keep_it() {
+    let (started, dropped) = (Arc::new(Notify::new()), Arc::new(AtomicBool::new(false)));
+    let (begun, flag) = (started.clone(), dropped.clone());
+    struct OnDrop(Arc<AtomicBool>);
+    impl Drop for OnDrop {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::SeqCst);
+        }
+    }
+    let server = Server::new("http", "1")
+        .on_notification("acme/wait", move |_: Nothing, _: Context| {
+            let (begun, guard) = (begun.clone(), OnDrop(flag.clone()));
+            async move {
+                let _guard = guard;
+                begun.notify_one();
+                std::future::pending::<()>().await;
+            }
+        })
+        .on_notification("acme/note", |_: Nothing, _: Context| async {});
+    let mut options = HttpOptions::default();
+    options.session_idle = Duration::from_secs(100);
+    let rig = Rig {
+        service: server.http_service(options),
+        go_on: Arc::default(),
+        cancelled: Arc::default(),
+    };
+    let id = rig.session("2025-11-25").await;
+    let headers = [("mcp-session-id", id.as_str())];
+    let notify = |method: &str| rig.post(&headers, json!({"jsonrpc": "2.0", "method": method}));
+    assert_eq!(notify("acme/wait").await.status(), StatusCode::ACCEPTED);
+    started.notified().await;
+    for _ in 0..3 {
+        tokio::time::sleep(Duration::from_secs(60)).await;
+        assert!(!dropped.load(Ordering::SeqCst), "the session is in use");
+        assert_eq!(notify("acme/note").await.status(), StatusCode::ACCEPTED);
+    }
+    tokio::time::sleep(Duration::from_secs(101)).await;
+    assert!(dropped.load(Ordering::SeqCst), "the session has been idle");
+    assert_eq!(notify("acme/note").await.status(), StatusCode::NOT_FOUND);
+}
+
 #[runtimes::test]
 async fn a_listen_stream_tells_changes_and_is_ended_with_a_result() {
     let server = Server::new("http", "1").tool("a", "A", |_: Nothing, _: Context| async { "a" });

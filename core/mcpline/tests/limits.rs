@@ -2,9 +2,12 @@
 
 mod support;
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Prompt, Tool};
-use mcpline::server::{Completer, ToolOptions};
+use mcpline::server::{Completer, MethodOptions, ToolOptions};
 use mcpline::transport::lines;
 use mcpline::{Context, Json, Server, Settings};
 use serde_json::{Value, json};
@@ -270,4 +273,43 @@ async fn a_server_of_2026_alone_names_its_revision_to_who_shakes_hands() {
     let answer: Value = serde_json::from_str(&text).expect("one message");
     assert_eq!(answer["error"]["code"], -32022, "{answer}");
     assert_eq!(answer["error"]["data"]["supported"], json!(["2026-07-28"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn warnings_of_dropped_notifications_are_bounded() {
+    let log = Log::new(tracing::Level::WARN);
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let warnings = || {
+        let lines = log.lines();
+        let is_drop = |line: &&String| line.contains("a notification was dropped");
+        lines.iter().filter(is_drop).count()
+    };
+    let options = MethodOptions::default()
+        .with_params_schema(json!({"type": "object", "required": ["number"]}));
+    struct Never;
+    impl mcpline::Handler for Never {
+        fn call(&self, _: mcpline::Call) {
+            unreachable!("no notification matches the schema");
+        }
+    }
+    let server = Server::new("limits", "1");
+    server
+        .add_notification_handler("acme/note", options, Arc::new(Never))
+        .expect("a custom method");
+    // The server's clock begins at the real time, which is later than the time at which the test has paused it.
+    tokio::time::advance(Duration::from_secs(3_600)).await;
+    // The limit is that of the server: clients don't add to it.
+    for revision in ["2024-11-05", "2025-11-25"] {
+        let client = Client::legacy(&server, revision).await;
+        for _ in 0..AT_ONCE {
+            client.send(json!({"jsonrpc": "2.0", "method": "acme/note"}));
+        }
+        assert_eq!(warnings(), 16, "{revision}");
+    }
+    tokio::time::advance(Duration::from_secs(3)).await;
+    let client = Client::legacy(&server, "2025-11-25").await;
+    for _ in 0..AT_ONCE {
+        client.send(json!({"jsonrpc": "2.0", "method": "acme/note"}));
+    }
+    assert_eq!(warnings(), 16 + 3, "one more with each second");
 }

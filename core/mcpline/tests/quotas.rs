@@ -120,6 +120,41 @@ async fn a_flood_of_sessions_takes_none_that_is_used_even_behind_one_address() {
 }
 
 #[runtimes::test]
+async fn a_flood_of_sessions_takes_none_that_sends_custom_notifications() {
+    let mut options = HttpOptions::default();
+    options.sessions = 40;
+    let server = Server::new("quotas", "1");
+    let server = server.on_notification("acme/note", |_: Nothing, _: Context| async {});
+    let service = server.http_service(options);
+    let mut ids = Vec::new();
+    // What no handler wants costs its client nothing, so it is no use of the session.
+    for method in ["acme/note", "acme/other"] {
+        let id = session_id(&begin(&service, GREEDY).await);
+        let headers = [("mcp-session-id", id.as_str())];
+        for method in ["notifications/initialized", method] {
+            let message = json!({"jsonrpc": "2.0", "method": method});
+            let accepted = post(&service, GREEDY, &headers, message).await;
+            assert_eq!(accepted.status(), StatusCode::ACCEPTED);
+        }
+        ids.push(id);
+    }
+    for _ in 0..200 {
+        assert_eq!(begin(&service, GREEDY).await.status(), StatusCode::OK);
+    }
+    for (id, status) in ids
+        .iter()
+        .zip([StatusCode::ACCEPTED, StatusCode::NOT_FOUND])
+    {
+        let headers = [("mcp-session-id", id.as_str())];
+        let message = json!({"jsonrpc": "2.0", "method": "acme/note"});
+        assert_eq!(
+            post(&service, GREEDY, &headers, message).await.status(),
+            status
+        );
+    }
+}
+
+#[runtimes::test]
 async fn a_client_whose_sessions_are_all_in_use_is_refused_alone() {
     let mut options = HttpOptions::default();
     options.sessions = 8;
