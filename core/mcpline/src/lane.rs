@@ -1,6 +1,6 @@
 //! Where the messages of one exchange go: a pipe's outbox, an HTTP response, a queue in memory.
 
-use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::Scopes;
 
 use crate::sync::{Arc, Mutex, PoisonError};
 

@@ -31,19 +31,25 @@
 //! vocabulary of the protocol itself, [`jose`] signed tokens and their keys.
 
 pub mod auth;
+mod authorized;
 mod background;
 pub mod client;
+mod client_error;
+mod client_tasks;
 mod clock;
 mod error;
 pub mod foreign;
 mod header;
+mod http_client;
 mod lane;
+mod line_io;
 #[cfg(all(test, mcpline_models))]
 mod models;
 mod offload;
 mod quota;
 pub mod server;
 pub mod sharing;
+mod stop;
 mod sync;
 mod timers;
 pub mod transport;

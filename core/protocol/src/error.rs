@@ -7,7 +7,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::auth::Scopes;
 use crate::printable::Printable;
 use crate::revision::Revision;
 use crate::vocabulary::ClientCapabilities;
@@ -143,22 +142,6 @@ impl RpcError {
     pub fn shutting_down() -> Self {
         Self::new(ErrorCode::SHUTTING_DOWN, "the server is shutting down")
             .with_data(&serde_json::json!({ "retryable": true }))
-    }
-
-    /// An [`INSUFFICIENT_SCOPE`](ErrorCode::INSUFFICIENT_SCOPE), with the scopes that are needed as data.
-    pub fn insufficient_scope(needed: &Scopes) -> Self {
-        Self::new(
-            ErrorCode::INSUFFICIENT_SCOPE,
-            format!("Insufficient scope: this needs {needed}"),
-        )
-        .with_data(&serde_json::json!({ "requiredScopes": needed.iter().collect::<Vec<_>>() }))
-    }
-
-    /// The scopes that an [`insufficient_scope`](Self::insufficient_scope) names.
-    pub fn required_scopes(&self) -> Option<Scopes> {
-        let named = self.data.as_ref()?.member("requiredScopes")?;
-        let named: Vec<String> = named.decode().ok()?;
-        Some(named.iter().collect())
     }
 
     /// A [`HEADER_MISMATCH`](ErrorCode::HEADER_MISMATCH).

@@ -60,6 +60,7 @@
 
 pub mod adapt;
 pub mod auth;
+mod challenge;
 pub mod checks;
 pub mod client;
 pub mod error;
@@ -73,6 +74,7 @@ pub mod rank;
 pub mod revision;
 mod root_uri;
 pub mod schema;
+mod scopes;
 pub mod session;
 #[cfg(fuzzing)]
 pub mod steps;
@@ -80,8 +82,10 @@ pub mod uri_template;
 pub mod vocabulary;
 pub mod wire;
 
+pub use challenge::Challenge;
 pub use error::{ErrorCode, RpcError};
 pub use printable::Printable;
 pub use revision::{Era, Features, Revision};
 pub use root_uri::{InvalidRoot, fitted_roots, root_uri};
+pub use scopes::Scopes;
 pub use wire::{Message, Raw, RequestId};

@@ -18,17 +18,15 @@ mod server;
 mod store;
 mod user_agent;
 
-pub(crate) use crate::client::Fetcher;
+pub use crate::authorized::Authorized;
+pub use crate::http_client::Auth;
 pub use client::{
-    Auth, BearerToken, Credentials, Enterprise, OAuth, OAuthBuilder, TokenSource, TokenWanted,
-    WordSource,
+    BearerToken, Credentials, Enterprise, OAuth, OAuthBuilder, TokenSource, TokenWanted, WordSource,
 };
 pub use mcpline_protocol::auth::registration::{ClientAuth, ClientMetadata};
 pub use mcpline_protocol::auth::{AuthError, Scopes, Secret};
 pub(crate) use server::{AuthorizationEndpoint, EndpointAnswer, Refused};
-pub use server::{
-    Authorized, Introspection, Keys, ResourceServer, ResourceServerBuilder, VerifyError,
-};
+pub use server::{Introspection, Keys, ResourceServer, ResourceServerBuilder, VerifyError};
 #[cfg(feature = "keyring")]
 pub use store::KeyringStore;
 pub use store::{FileStore, MemoryStore, StoreError, TokenStore};

@@ -9,12 +9,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tokio::sync::mpsc;
 
+use crate::client_error::ClientError;
+use crate::http_client::{HttpClient, HttpSettings, is_loopback, without_credentials};
 use crate::server::Server;
 
 use super::connect::{Dialler, Dialling};
 use super::eras::KnownServer;
-use super::error::ClientError;
-use super::http::{HttpClient, HttpLink, HttpSettings, PairLink, is_loopback, without_credentials};
+use super::http::{HttpLink, PairLink};
 use super::link::{Ending, Link, Sink};
 use super::memory::MemoryLink;
 use super::pipe::{self, PipeLink};

@@ -15,9 +15,10 @@ use mcpline_protocol::wire::Notification;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::client_error::ClientError;
+
 use super::Client;
 use super::address::Address;
-use super::error::ClientError;
 use super::handlers::{self, Answerer, Handlers};
 use super::inner::Inner;
 use super::settings::ClientSettings;

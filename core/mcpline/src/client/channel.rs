@@ -7,10 +7,10 @@ use mcpline_protocol::Revision;
 use tokio::sync::mpsc;
 
 use crate::background;
+use crate::client_error::ClientError;
 
 use super::address::Channel;
 use super::closing::{Closing, closing};
-use super::error::ClientError;
 use super::link::{Ending, Link, Outgoing, Sink};
 
 /// A link over a [`Channel`].

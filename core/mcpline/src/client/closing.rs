@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-use crate::transport::Stop;
+use crate::stop::Stop;
 
 use super::link::Ending;
 

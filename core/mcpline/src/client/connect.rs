@@ -8,10 +8,10 @@ use mcpline_protocol::wire::{Incoming, Message, Method, RequestId, encode};
 use mcpline_protocol::{Era, ErrorCode, RpcError};
 use tokio::sync::mpsc;
 
+use crate::client_error::{ClientError, ClientErrorKind, ConnectAttempt};
 use crate::clock;
 
 use super::eras::KnownServer;
-use super::error::{ClientError, ClientErrorKind, ConnectAttempt};
 use super::http::NO_EVENT_STREAM;
 use super::inner::Inner;
 use super::link::{Ending, Link, Outgoing, Purpose, RequestHead, Sink};

@@ -1,6 +1,6 @@
 //! Following the cursors of a list without going round in circles.
 
-use super::error::ClientError;
+use crate::client_error::ClientError;
 
 /// Most pages of one list that are fetched: a server whose cursors never end is broken.
 const MAX_PAGES: usize = 10_000;

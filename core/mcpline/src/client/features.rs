@@ -14,10 +14,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+use crate::client_error::ClientError;
+
 use super::Client;
 use super::cursors::Cursors;
 use super::decoding::decode_elsewhere;
-use super::error::ClientError;
 use super::settings::RequestOptions;
 
 macro_rules! list {

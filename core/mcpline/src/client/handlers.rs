@@ -20,11 +20,11 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::background;
+use crate::client_error::ClientError;
+use crate::client_tasks::Tasks;
 use crate::offload::{self, Peer};
 
-use super::alive::Tasks;
 use super::decoding::decode_elsewhere;
-use super::error::ClientError;
 use super::tool_calls::ToolCallHooks;
 use super::without_meta;
 

@@ -9,16 +9,16 @@ use mcpline_protocol::vocabulary::{Implementation, LoggingLevel};
 use mcpline_protocol::wire::{Method, Notification, Raw};
 
 use crate::background;
+use crate::client_error::ClientError;
+use crate::client_tasks::Tasks;
 use crate::clock;
 use crate::offload::Peer;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::timers::Timers;
 
-use super::alive::Tasks;
 use super::connect::{self, Dialler};
 use super::eras::KnownServer;
-use super::error::ClientError;
 use super::handlers::Handlers;
 use super::link::Link;
 use super::list_sizes::ListSizes;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mcpline_protocol::Revision;
 
-use super::error::ClientError;
+use crate::client_error::ClientError;
 
 /// A future that a link hands out.
 pub(crate) type Ending = Pin<Box<dyn Future<Output = ()> + Send>>;

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, RandomState};
 
-use super::error::ClientError;
+use crate::client_error::ClientError;
 
 /// Most cursors that are remembered: a host follows a few lists at once, and each needs its latest cursor alone.
 const MAX_CURSORS: usize = 64;

@@ -15,12 +15,12 @@ use mcpline_protocol::wire::{Method, Notification, Raw};
 use tokio::sync::{Notify, mpsc, watch};
 
 use crate::background;
+use crate::client_error::ClientError;
 use crate::clock;
 use crate::offload::Peer;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::decoding::decode_elsewhere;
-use super::error::ClientError;
 use super::handlers::Listener;
 use super::inner::Inner;
 use super::session::{Pending, Session};

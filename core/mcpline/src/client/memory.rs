@@ -6,11 +6,11 @@ use bytes::Bytes;
 use mcpline_protocol::Revision;
 
 use crate::background;
+use crate::client_error::ClientError;
 use crate::server::Server;
 use crate::transport::Memory;
 
 use super::closing::{Closing, closing};
-use super::error::ClientError;
 use super::link::{Ending, Link, Outgoing, Sink};
 
 /// A link to a server in memory.

@@ -7,7 +7,6 @@
 //! lost) → `Session::ask` (one conversation) → a `Link` (one transport), and back through the link's `Reports`.
 
 mod address;
-mod alive;
 mod builder;
 mod channel;
 #[cfg(unix)]
@@ -17,7 +16,6 @@ mod connect;
 mod cursors;
 mod decoding;
 mod eras;
-mod error;
 mod features;
 mod handlers;
 mod http;
@@ -45,15 +43,14 @@ use inner::Inner;
 
 use crate::background;
 
+pub use crate::client_error::{ClientError, ClientErrorKind, ConnectAttempt, MAX_KEPT_BODY};
+pub use crate::http_client::{HttpSettings, Proxy};
 pub use address::{Address, Channel, Dial};
 pub use builder::ClientBuilder;
 #[cfg(unix)]
 pub use child::{Command, Stderr};
 pub use cursors::Cursors;
-pub use error::{ClientError, ClientErrorKind, ConnectAttempt, MAX_KEPT_BODY};
 pub use handlers::{Answer, Answerer, Handlers, Listener, sampling_refused};
-pub(crate) use http::{Fetcher, is_public, without_credentials};
-pub use http::{HttpSettings, Proxy};
 pub use settings::{ClientSettings, ProgressListener, Reconnect, Reissue, RequestOptions};
 pub use tool_calls::{ToolCall, ToolCallError, ToolOutcome};
 

@@ -16,12 +16,12 @@ use mcpline_protocol::{Raw, Revision};
 use serde_json::{Value, json};
 use shuttle::future::block_on;
 
+use crate::client_error::ClientError;
 use crate::models::{Record, check, settle};
 use crate::server::models::Threads;
 use crate::sync::Arc;
 
 use super::connect::{Dialler, Dialling};
-use super::error::ClientError;
 use super::handlers::Handlers;
 use super::inner::Inner;
 use super::link::{Ending, Link, Outgoing, Reports, Sink};

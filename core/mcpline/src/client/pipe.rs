@@ -11,13 +11,13 @@ use mcpline_protocol::limits::MAX_LINE;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use crate::background;
+use crate::client_error::ClientError;
 use crate::lane;
-use crate::transport::Stop;
-use crate::transport::outbox::Outbox;
-use crate::transport::pump::{Writing, pump, write_out};
+use crate::line_io::outbox::Outbox;
+use crate::line_io::pump::{Writing, pump, write_out};
+use crate::stop::Stop;
 
 use super::closing::{Closing, closing};
-use super::error::ClientError;
 use super::link::{Ending, Link, Outgoing, Sink};
 
 /// How long what still waits to be written may take when the client closes: a last cancellation, not a backlog that

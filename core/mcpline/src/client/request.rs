@@ -15,12 +15,12 @@ use mcpline_protocol::wire::{Kind, Method, Params, Raw};
 use mcpline_protocol::{ErrorCode, Printable};
 
 use crate::background;
+use crate::client_error::ClientError;
 use crate::clock;
 use crate::offload;
 use crate::sync::{Arc, PoisonError};
 
 use super::cursors::Cursors;
-use super::error::ClientError;
 use super::inner::{Inner, jitter};
 use super::session::Session;
 use super::settings::{ClientSettings, Reissue, RequestOptions};

@@ -10,9 +10,9 @@ use mcpline_protocol::vocabulary::{JsonObject, ToolAnnotations};
 use serde::Deserialize;
 
 use crate::background;
+use crate::client_error::ClientError;
+use crate::client_tasks::{Alive, Tasks};
 
-use super::alive::{Alive, Tasks};
-use super::error::ClientError;
 use super::handlers::{Answerer, asked};
 use super::inner::Inner;
 use super::settings::RequestOptions;

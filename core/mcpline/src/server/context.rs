@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::Scopes;
 use mcpline_protocol::session::{AskError, Outgoing, Peer};
 use mcpline_protocol::vocabulary::LoggingLevel;
 use mcpline_protocol::wire::{Raw, encode};
 use mcpline_protocol::{Revision, RpcError};
 
-use crate::auth::Authorized;
+use crate::authorized::Authorized;
 use crate::clock;
 use crate::error::Error;
 use crate::lane::{self, Lane};

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::Scopes;
 use mcpline_protocol::methods::{check_custom_method, check_custom_request};
 use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::wire::{Kind, Params, Raw, json_string};

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use mcpline_protocol::RpcError;
-use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::Scopes;
 use mcpline_protocol::checks;
 use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::Admitted;

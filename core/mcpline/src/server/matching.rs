@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use mcpline_protocol::RpcError;
-use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::Scopes;
 use mcpline_protocol::limits::{MATCH_STEPS_PER_BYTE, MAX_INLINE_MATCH_STEPS, MAX_MATCH_STEPS};
 use mcpline_protocol::schema::Budget;
 use mcpline_protocol::session::{SessionLimits, subscribed_uris};

@@ -67,7 +67,7 @@ pub use reply::{
     CompletionReply, HandlerError, InputRequest, InputRequired, PromptReply, Reply, ResourceReply,
     ToolReply,
 };
-pub use request_info::HttpInfo;
+pub use request_info::{HttpInfo, Principal};
 pub use settings::{STATE_SECRETS_VARIABLE, Settings};
 pub use state_keys::state_keys;
 pub use typed::{IntoPromptReply, IntoResourceReply, IntoToolReply, Json, ToolError};

@@ -6,7 +6,7 @@
 //! that is served without authorization serves these tools to nobody.
 
 use mcpline_protocol::RpcError;
-use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::Scopes;
 
 use crate::lane::Lane;
 

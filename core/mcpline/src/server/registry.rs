@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use foldhash::quality::RandomState;
+use mcpline_protocol::Scopes;
 use mcpline_protocol::adapt;
-use mcpline_protocol::auth::Scopes;
 use mcpline_protocol::revision::Revision;
 use mcpline_protocol::schema::{Budget, CompiledSchema};
 use mcpline_protocol::session::{Bucket, Rate};

@@ -3,8 +3,12 @@
 use http::request::Parts;
 use http::{Extensions, HeaderMap};
 
-use crate::auth::Authorized;
-use crate::transport::http::Principal;
+use crate::authorized::Authorized;
+
+/// Who was authenticated, for a layer in front of [`HttpService`](crate::transport::http::HttpService) to put among a request's extensions.
+/// Sessions and sealed request states are bound to it. [`Authorized`](crate::auth::Authorized) says more.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal(pub String);
 
 /// The HTTP side of a request, where there is one.
 #[derive(Debug, Clone, Default)]

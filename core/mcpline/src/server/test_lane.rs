@@ -1,6 +1,6 @@
 //! For tests: a lane that records what is written to it, and does something at a moment that only another thread would hit.
 
-use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::Scopes;
 use mcpline_protocol::session::{Scope, SessionLimits};
 use serde_json::{Value, json};
 

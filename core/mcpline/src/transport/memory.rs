@@ -14,7 +14,7 @@ use crate::server::Server;
 use crate::server::connection::{Connection, Opening};
 use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
-use super::outbox::OUTBOX_LIMIT;
+use crate::line_io::outbox::OUTBOX_LIMIT;
 
 /// What a connection in memory holds beside each message.
 const ENTRY_BYTES: usize = 64;

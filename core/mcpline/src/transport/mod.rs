@@ -4,12 +4,9 @@ pub mod http;
 mod memory;
 #[cfg(all(test, mcpline_models))]
 mod models;
-pub(crate) mod outbox;
 mod pipe;
-pub(crate) mod pump;
 #[cfg(unix)]
 mod stdio;
-mod stop;
 
 use std::future::Future;
 use std::time::Duration;
@@ -21,11 +18,11 @@ use crate::server::Server;
 /// the process is to end within a second of the grace period.
 const LAST_ANSWERS: Duration = Duration::from_millis(750);
 
+pub use crate::stop::Stop;
 pub use memory::Memory;
 pub use pipe::{Lines, lines};
 #[cfg(unix)]
 pub use stdio::{Stdio, stdio};
-pub use stop::Stop;
 
 /// A way to serve.
 ///

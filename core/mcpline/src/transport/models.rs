@@ -14,8 +14,8 @@ use crate::models::{Record, check, spawn};
 use crate::server::models::Threads;
 use crate::sync::Arc;
 
-use super::outbox::Outbox;
-use super::pump::{Writing, pump};
+use crate::line_io::outbox::Outbox;
+use crate::line_io::pump::{Writing, pump};
 
 /// How much the writer takes at once.
 const WRITTEN_AT_ONCE: usize = 5;

@@ -11,12 +11,12 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use crate::error::Error;
 use crate::lane::Lane;
+use crate::line_io::outbox::Outbox;
+use crate::line_io::pump::{Writing, pump, write_out};
 use crate::quota::{self, UNCHARGED_BYTES};
 use crate::server::Server;
 use crate::server::connection::{Connection, Opening};
 
-use super::outbox::Outbox;
-use super::pump::{Writing, pump, write_out};
 use super::{LAST_ANSWERS, Stop, Transport};
 
 /// After the input ended, how long calls in flight may still take: nobody waits for long behind a closed

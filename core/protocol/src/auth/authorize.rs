@@ -7,9 +7,9 @@ use sha2::{Digest as _, Sha256};
 use super::error::{AuthError, cut};
 use super::metadata::ServerMetadata;
 use super::registration::Registration;
-use super::scopes::Scopes;
 use super::secret::Secret;
 use super::url::Url;
+use crate::scopes::Scopes;
 
 /// The scope that asks for a refresh token (OpenID Connect, section 11).
 pub const OFFLINE_ACCESS: &str = "offline_access";

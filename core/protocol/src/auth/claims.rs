@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::vocabulary::JsonObject;
 
-use super::scopes::Scopes;
+use crate::scopes::Scopes;
 
 /// What tokens must say to be accepted.
 #[derive(Debug, Clone, Copy)]

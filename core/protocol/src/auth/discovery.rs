@@ -6,12 +6,12 @@
 
 use std::collections::VecDeque;
 
-use super::challenge::Challenge;
 use super::error::{AuthError, cut};
 use super::fetch::{FetchRequest, FetchResponse};
 use super::metadata::{ResourceMetadata, ServerMetadata};
 use super::url::Url;
 use super::well_known;
+use crate::challenge::Challenge;
 
 /// What to do next.
 #[derive(Debug, PartialEq)]

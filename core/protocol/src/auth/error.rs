@@ -2,7 +2,7 @@
 
 use crate::printable::Printable;
 
-use super::scopes::Scopes;
+use crate::scopes::Scopes;
 
 /// Why a client has no token to show. No variant holds a secret: what a server says is cut short, codes and tokens are
 /// never repeated.

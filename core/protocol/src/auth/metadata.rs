@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde::de::MapAccess;
 
-use super::scopes::Scopes;
 use crate::members;
+use crate::scopes::Scopes;
 
 /// The most entries that any list of a document is read with.
 const MAX_LIST: usize = 1_000;

@@ -6,10 +6,10 @@ use serde_json::json;
 use super::error::{AuthError, cut};
 use super::fetch::{FetchRequest, FetchResponse};
 use super::metadata::ServerMetadata;
-use super::scopes::Scopes;
 use super::secret::Secret;
 use super::url::Url;
 use crate::members;
+use crate::scopes::Scopes;
 
 /// How a client proves at the token endpoint who it is (RFC 7591, section 2; OpenID Connect, section 9).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

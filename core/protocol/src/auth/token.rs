@@ -11,9 +11,9 @@ use super::error::{AuthError, cut};
 use super::fetch::{FetchRequest, FetchResponse};
 use super::metadata::ServerMetadata;
 use super::registration::{ClientAuth, Registration};
-use super::scopes::Scopes;
 use super::secret::Secret;
 use crate::members;
+use crate::scopes::Scopes;
 
 /// The longest token that is taken: it goes into the head of every request, and servers read 8 to 64 KiB of that.
 pub const MAX_TOKEN: usize = 16 * 1024;

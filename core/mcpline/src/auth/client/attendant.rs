@@ -18,12 +18,15 @@ use std::sync::{Mutex, PoisonError};
 use tokio::runtime::Handle;
 use tokio::sync::OnceCell;
 
-use crate::client::{Fetcher, HttpSettings, is_public};
+use crate::client_error::ClientError;
 use crate::clock;
+use crate::http_client::{
+    AttemptOutcome, Attempts, Authorizer, Fetcher, HttpSettings, RequestTimer, is_public,
+};
 
 use super::account::{Account, Did, Want};
 use super::bearer::Sourced;
-use super::{Auth, Kind};
+use super::{BoxFuture, Kind};
 
 /// How often one request may be refused and sent again. A refresh, a consent, and what others did in between.
 const MAX_RENEWALS: u32 = 4;
@@ -58,6 +61,7 @@ enum From {
 }
 
 /// What a request was sent with.
+#[derive(Default)]
 pub(crate) struct Shown {
     number: u64,
     token: Option<(TokenType, Secret)>,
@@ -77,35 +81,74 @@ pub(crate) struct Rounds {
     authorized: bool,
 }
 
-/// What is to be done with an answer.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Judgement {
-    /// It is the answer.
-    Keep,
-    /// Send the request again.
-    Again,
+/// An [`Attendant`] as HTTP uses it.
+pub(crate) struct Requests(pub(crate) Arc<Attendant>);
+
+impl Authorizer for Requests {
+    fn authorization(&self) -> u64 {
+        self.0.authorization()
+    }
+
+    fn attempts(&self) -> Box<dyn Attempts> {
+        Box::new(RequestAttempts {
+            attendant: self.0.clone(),
+            rounds: Rounds::default(),
+            shown: Shown::default(),
+        })
+    }
+
+    fn close(&self) {
+        self.0.close();
+    }
 }
 
-/// Whoever waits for a request, and has to be told that somebody else than the server is waited for.
-pub(crate) trait Patience: Send + Sync {
-    /// From now on, or no longer.
-    fn hold(&self, held: bool);
+/// The attempts of one request, and what the latest was sent with.
+struct RequestAttempts {
+    attendant: Arc<Attendant>,
+    rounds: Rounds,
+    shown: Shown,
 }
 
-impl Patience for () {
-    fn hold(&self, _: bool) {}
+impl Attempts for RequestAttempts {
+    fn prepare<'a>(
+        &'a mut self,
+        timer: &'a dyn RequestTimer,
+    ) -> BoxFuture<'a, Result<(), ClientError>> {
+        Box::pin(async move {
+            let shown = self.attendant.show(timer).await;
+            self.shown = shown.map_err(ClientError::Authorization)?;
+            Ok(())
+        })
+    }
+
+    fn put(&self, headers: &mut HeaderMap, method: &Method, url: &str) {
+        self.shown.put(headers, method, url);
+    }
+
+    fn judge<'a>(
+        &'a mut self,
+        head: &'a Parts,
+        peer: Option<IpAddr>,
+        timer: &'a dyn RequestTimer,
+    ) -> BoxFuture<'a, Result<AttemptOutcome, ClientError>> {
+        Box::pin(async move {
+            let (shown, rounds) = (&self.shown, &mut self.rounds);
+            let judged = self.attendant.judge(head, peer, shown, rounds, timer);
+            judged.await.map_err(ClientError::Authorization)
+        })
+    }
 }
 
 impl Attendant {
     /// `server` is the URL that is connected to, without credentials.
     pub(crate) fn new(
-        auth: &Auth,
+        kind: &Kind,
         server: &str,
         settings: &HttpSettings,
         handle: Handle,
     ) -> Arc<Self> {
         Arc::new(Self {
-            tokens: match &auth.0 {
+            tokens: match kind {
                 Kind::Fixed(token) => From::Fixed(token.clone()),
                 Kind::Source(source) => From::Source(source.clone()),
                 Kind::OAuth(oauth) => From::Account(oauth.account(server)),
@@ -171,18 +214,13 @@ impl Attendant {
     /// What to send a request with.
     pub(crate) async fn show(
         self: &Arc<Self>,
-        patience: &dyn Patience,
+        timer: &dyn RequestTimer,
     ) -> Result<Shown, AuthError> {
-        let mut shown = Shown {
-            number: 0,
-            token: None,
-            key: None,
-            nonce: None,
-        };
+        let mut shown = Shown::default();
         match &self.tokens {
             From::Fixed(token) => shown.token = Some((TokenType::Bearer, token.clone())),
             From::Source(source) => {
-                let _held = Held::new(patience);
+                let _held = Held::new(timer);
                 let (token, number) = source.token(&self.server).await?;
                 (shown.token, shown.number) = (Some((TokenType::Bearer, token)), number);
             }
@@ -190,7 +228,7 @@ impl Attendant {
                 let tokens = match account.ready() {
                     Some(tokens) => tokens,
                     None => {
-                        let _held = Held::new(patience);
+                        let _held = Held::new(timer);
                         account.tokens(self).await?
                     }
                 };
@@ -214,14 +252,14 @@ impl Attendant {
         peer: Option<IpAddr>,
         shown: &Shown,
         rounds: &mut Rounds,
-        patience: &dyn Patience,
-    ) -> Result<Judgement, AuthError> {
+        timer: &dyn RequestTimer,
+    ) -> Result<AttemptOutcome, AuthError> {
         let other_nonce = self.note_nonce(head);
         if !matches!(
             head.status,
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN
         ) {
-            return Ok(Judgement::Keep);
+            return Ok(AttemptOutcome::Done);
         }
         self.note_peer(peer);
         let challenges = challenges(&head.headers);
@@ -233,9 +271,9 @@ impl Attendant {
             rounds.nonces += 1;
             let again = other_nonce && rounds.nonces <= MAX_NONCES;
             return Ok(if again {
-                Judgement::Again
+                AttemptOutcome::Retry
             } else {
-                Judgement::Keep
+                AttemptOutcome::Done
             });
         }
         let challenge = challenges
@@ -246,10 +284,10 @@ impl Attendant {
                 challenge.filter(|one| error(one).as_deref() == Some("insufficient_scope"));
             return match (lacking, &self.tokens) {
                 (Some(challenge), From::Account(account)) => {
-                    let _held = Held::new(patience);
+                    let _held = Held::new(timer);
                     self.step_up(account, challenge, shown, rounds).await
                 }
-                _ => Ok(Judgement::Keep),
+                _ => Ok(AttemptOutcome::Done),
             };
         }
         rounds.renewals += 1;
@@ -262,9 +300,9 @@ impl Attendant {
                 description: description(),
             });
         }
-        let _held = Held::new(patience);
+        let _held = Held::new(timer);
         match &self.tokens {
-            From::Fixed(_) => return Ok(Judgement::Keep),
+            From::Fixed(_) => return Ok(AttemptOutcome::Done),
             From::Source(source) => {
                 // Once: a source that has nothing better would go on for ever.
                 rounds.authorized = true;
@@ -281,7 +319,7 @@ impl Attendant {
                 rounds.authorized = did == Did::Authorized;
             }
         }
-        Ok(Judgement::Again)
+        Ok(AttemptOutcome::Retry)
     }
 
     async fn step_up(
@@ -290,7 +328,7 @@ impl Attendant {
         challenge: &Challenge,
         shown: &Shown,
         rounds: &mut Rounds,
-    ) -> Result<Judgement, AuthError> {
+    ) -> Result<AttemptOutcome, AuthError> {
         let needed = challenge
             .get("scope")
             .map(Scopes::parse)
@@ -307,7 +345,7 @@ impl Attendant {
             needed,
         };
         account.renew(self, want).await?;
-        Ok(Judgement::Again)
+        Ok(AttemptOutcome::Retry)
     }
 
     /// Takes down where an answer came from; a proxy's address says nothing.
@@ -387,12 +425,12 @@ fn challenges(headers: &HeaderMap) -> Vec<Challenge> {
 }
 
 /// Holds a request's time for as long as it lives.
-struct Held<'p>(&'p dyn Patience);
+struct Held<'p>(&'p dyn RequestTimer);
 
 impl<'p> Held<'p> {
-    fn new(patience: &'p dyn Patience) -> Self {
-        patience.hold(true);
-        Self(patience)
+    fn new(timer: &'p dyn RequestTimer) -> Self {
+        timer.hold(true);
+        Self(timer)
     }
 }
 
@@ -423,7 +461,7 @@ mod tests {
             stream.write_all(answer).await.expect("sent");
         });
         let settings = HttpSettings::default();
-        let attendant = Attendant::new(&Auth::oauth(oauth), server, &settings, Handle::current());
+        let attendant = Attendant::new(&Kind::OAuth(oauth), server, &settings, Handle::current());
         let request = FetchRequest::get(format!("http://127.0.0.1:{port}/secret"));
         let outcome = attendant.fetcher(false).await?.fetch(request).await;
         answering.abort();
@@ -443,7 +481,7 @@ mod tests {
 
     #[runtimes::test]
     async fn what_a_server_may_name_depends_on_where_it_answers_and_not_on_what_its_name_says() {
-        let oauth = Auth::oauth(OAuth::builder("a test").build());
+        let oauth = Kind::OAuth(OAuth::builder("a test").build());
         let settings = HttpSettings::default();
         // A name of the test's own machine would resolve to a private address; this one is asked for nowhere.
         let server = "https://mcp.example.com/mcp";

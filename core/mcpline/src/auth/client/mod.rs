@@ -13,7 +13,6 @@ mod flow;
 mod oauth;
 mod record;
 
-pub(crate) use attendant::{Attendant, Judgement, Patience, Rounds};
 pub use bearer::{BearerToken, TokenSource, TokenWanted};
 pub use credentials::{Credentials, Enterprise, WordSource};
 pub use oauth::{OAuth, OAuthBuilder};
@@ -23,13 +22,15 @@ use std::future::Future;
 use std::sync::Arc;
 
 use mcpline_protocol::auth::{AuthError, Secret};
+use tokio::runtime::Handle;
+
+use crate::http_client::{Auth, AuthSource, Authorizer, HttpSettings};
 
 use super::BoxFuture;
 
-/// Where a client's tokens come from. Cheap to clone; clients with clones of one share their tokens.
-#[derive(Clone)]
-pub struct Auth(pub(crate) Kind);
+use attendant::Attendant;
 
+/// The sources of tokens that an [`Auth`] is made of.
 #[derive(Clone)]
 pub(crate) enum Kind {
     Fixed(Secret),
@@ -37,10 +38,23 @@ pub(crate) enum Kind {
     OAuth(OAuth),
 }
 
+impl AuthSource for Kind {
+    fn authorizer(
+        &self,
+        server: &str,
+        settings: &HttpSettings,
+        handle: Handle,
+    ) -> Arc<dyn Authorizer> {
+        Arc::new(attendant::Requests(Attendant::new(
+            self, server, settings, handle,
+        )))
+    }
+}
+
 impl Auth {
     /// This token, for every request.
     pub fn bearer(token: impl Into<String>) -> Self {
-        Self(Kind::Fixed(Secret::from(token.into())))
+        Self(Arc::new(Kind::Fixed(Secret::from(token.into()))))
     }
 
     /// Tokens of the host's own making: `source` is asked for one when there is none, when it lapses, and when the server
@@ -52,12 +66,14 @@ impl Auth {
     {
         let source: TokenSource =
             Arc::new(move |wanted| -> BoxFuture<'static, _> { Box::pin(source(wanted)) });
-        Self(Kind::Source(Arc::new(bearer::Sourced::new(source))))
+        Self(Arc::new(Kind::Source(Arc::new(bearer::Sourced::new(
+            source,
+        )))))
     }
 
     /// OAuth, as the protocol has it.
     pub fn oauth(oauth: OAuth) -> Self {
-        Self(Kind::OAuth(oauth))
+        Self(Arc::new(Kind::OAuth(oauth)))
     }
 }
 
@@ -68,9 +84,9 @@ impl From<OAuth> for Auth {
 }
 
 /// Without anything secret.
-impl fmt::Debug for Auth {
+impl fmt::Debug for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.0 {
+        match self {
             Kind::Fixed(_) => f.write_str("Bearer"),
             Kind::Source(_) => f.write_str("Source"),
             Kind::OAuth(oauth) => oauth.fmt(f),

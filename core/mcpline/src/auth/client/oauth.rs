@@ -10,9 +10,9 @@ use mcpline_protocol::auth::{AuthError, Scopes};
 
 use crate::auth::{MemoryStore, TokenStore, UserAgent};
 
-use crate::client::HttpSettings;
+use crate::http_client::{HttpSettings, without_credentials};
 
-use super::Auth;
+use super::Kind;
 use super::account::{Account, Known};
 use super::attendant::Attendant;
 use super::credentials::{Credentials, Enterprise, WordSource, word_source};
@@ -115,9 +115,7 @@ impl OAuth {
     ///
     /// [`AuthError::Store`] if the store fails.
     pub async fn forget(&self, server: &str) -> Result<(), AuthError> {
-        self.account(&crate::client::without_credentials(server))
-            .forget()
-            .await
+        self.account(&without_credentials(server)).forget().await
     }
 
     /// Signs the user out of the server with this URL: gives the tokens back to the authorization server, as far as that takes
@@ -131,10 +129,9 @@ impl OAuth {
     ///
     /// Outside of a tokio runtime.
     pub async fn sign_out(&self, server: &str, settings: &HttpSettings) -> Result<(), AuthError> {
-        let server = crate::client::without_credentials(server);
-        let auth = Auth::oauth(self.clone());
+        let server = without_credentials(server);
         let handle = tokio::runtime::Handle::current();
-        let attendant = Attendant::new(&auth, &server, settings, handle);
+        let attendant = Attendant::new(&Kind::OAuth(self.clone()), &server, settings, handle);
         self.account(&server).sign_out(&attendant).await
     }
 }

@@ -12,12 +12,12 @@ use mcpline_protocol::auth::url::Url;
 use mcpline_protocol::auth::{AuthError, Scopes, Secret, well_known};
 use tokio::runtime::{self, Handle};
 
-use crate::auth::{BoxFuture, Fetcher};
-use crate::client::HttpSettings;
+use crate::auth::BoxFuture;
+use crate::authorized::Authorized;
 use crate::error::Error;
+use crate::http_client::{Fetcher, HttpSettings};
 
 use super::authorization_endpoints::AuthorizationEndpoints;
-use super::authorized::Authorized;
 use super::introspection::{Introspection, Introspector};
 use super::keys::{KeyCache, Keys};
 use super::resource_server::{Issuer, Method, Policy, ResourceServer, of_resource};

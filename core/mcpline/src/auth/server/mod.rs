@@ -6,7 +6,6 @@
 //! [`Context::auth`](crate::Context::auth).
 
 mod authorization_endpoints;
-mod authorized;
 mod builder;
 mod document_cache;
 mod introspection;
@@ -28,7 +27,6 @@ use mcpline_protocol::auth::fetch::{FetchRequest, FetchResponse};
 use super::BoxFuture;
 
 pub(crate) use authorization_endpoints::{AuthorizationEndpoint, EndpointAnswer};
-pub use authorized::Authorized;
 pub use builder::{ResourceServerBuilder, VerifyError};
 pub use introspection::Introspection;
 pub use keys::Keys;

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use mcpline_jose::JwkSet;
 
-use super::authorized::Authorized;
+use crate::authorized::Authorized;
+
 use super::recent_tokens::{Digest, RecentTokens};
 
 /// Tokens that were checked lately. Some kilobytes each.

@@ -14,13 +14,13 @@ use mcpline_protocol::auth::url::Url;
 use mcpline_protocol::auth::{Challenge, Scopes};
 use sha2::{Digest as _, Sha256};
 
+use crate::authorized::Authorized;
 use crate::clock;
 use crate::quota::ClientQuota;
 
 use super::authorization_endpoints::{
     AuthorizationEndpoint, AuthorizationEndpoints, EndpointAnswer,
 };
-use super::authorized::Authorized;
 use super::builder::{Expand, ResourceServerBuilder, Verifier, VerifyError};
 use super::introspection::Introspector;
 use super::keys::KeyCache;

@@ -19,9 +19,9 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child as Process, ChildStdout};
 
 use crate::background;
+use crate::client_error::ClientError;
 
 use super::connect::{Dialler, Dialling};
-use super::error::ClientError;
 use super::link::{Link, Sink};
 use super::pipe::PipeLink;
 

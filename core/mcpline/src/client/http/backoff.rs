@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::http_client::HttpSettings;
+
 /// The least wait after a stream that ended at once, though its server demanded none. It doubles with each that does so in a
 /// row: a server must not have its clients come back as fast as they can.
 const LEAST: Duration = Duration::from_millis(25);
@@ -22,6 +24,13 @@ pub(super) struct Backoff {
 }
 
 impl Backoff {
+    pub(super) fn of(settings: &HttpSettings) -> Self {
+        Self {
+            first: settings.reconnect_first,
+            cap: settings.reconnect_cap,
+        }
+    }
+
     /// The wait after `failures` attempts in a row came to nothing; `random` is evenly distributed.
     ///
     /// What the server demanded is the least, exactly, as the standard of server-sent events and the transport's page

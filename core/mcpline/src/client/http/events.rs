@@ -8,7 +8,7 @@ use mcpline_protocol::wire::sse::{Event, EventDecoder};
 
 use crate::client::link::Sink;
 
-use super::answer::Answer;
+use crate::http_client::answer::Answer;
 
 /// Whose stream it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

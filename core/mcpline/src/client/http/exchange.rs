@@ -6,15 +6,15 @@ use bytes::Bytes;
 use http::Method;
 use mcpline_protocol::Revision;
 
-use crate::auth::client::Patience;
-use crate::client::error::ClientError;
 use crate::client::link::{RequestHead, Sink};
+use crate::client_error::ClientError;
 use crate::header::SESSION_ID;
+use crate::http_client::RequestTimer;
+use crate::http_client::answer::{Answer, BodyError, Media};
+use crate::http_client::refusal::refusal;
 
-use super::answer::{Answer, BodyError, Media};
 use super::events::{End, Memory, Owner, pump};
 use super::one_way::OneWayMessage;
-use super::refusal::refusal;
 use super::repeats::Repeats;
 use super::streamable::Conversation;
 
@@ -29,7 +29,7 @@ pub(super) async fn exchange(talk: Arc<Conversation>, message: Bytes, head: Requ
 /// request there is.
 pub(super) struct Waiting<'s>(pub(super) &'s Sink, pub(super) Option<u64>);
 
-impl Patience for Waiting<'_> {
+impl RequestTimer for Waiting<'_> {
     fn hold(&self, held: bool) {
         self.0.held(self.1, held);
     }

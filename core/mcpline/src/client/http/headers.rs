@@ -9,31 +9,15 @@ use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue};
 use mcpline_protocol::Revision;
 
-use crate::client::error::ClientError;
 use crate::client::link::RequestHead;
 use crate::header::{LAST_EVENT_ID, PROTOCOL_VERSION, SESSION_ID};
 
-use super::target::Target;
+use crate::http_client::USER_AGENT_VALUE;
+use crate::http_client::target::Target;
 
 const EITHER: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
-pub(super) const OURSELVES: HeaderValue =
-    HeaderValue::from_static(concat!("mcpline/", env!("CARGO_PKG_VERSION")));
-
-/// Headers that say how a message is sent, which only the transport knows.
-const RESERVED: &[&str] = &[
-    "accept",
-    "connection",
-    "content-length",
-    "content-type",
-    "host",
-    "last-event-id",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
 
 /// The heads of a conversation's requests, made ahead.
 #[derive(Debug, Clone)]
@@ -56,7 +40,7 @@ impl Heads {
         let named = revision.filter(|revision| revision.features().protocol_header);
         let mut get = own.clone();
         get.insert(HOST, target.host.clone());
-        get.entry(USER_AGENT).or_insert(OURSELVES);
+        get.entry(USER_AGENT).or_insert(USER_AGENT_VALUE);
         if let Some(credentials) = &target.credentials {
             get.entry(AUTHORIZATION).or_insert(credentials.clone());
         }
@@ -112,23 +96,4 @@ impl Heads {
 
 fn version(revision: Revision) -> HeaderValue {
     HeaderValue::from_static(revision.as_str())
-}
-
-/// The user's headers, checked once.
-pub(super) fn own_headers(given: &[(String, String)]) -> Result<HeaderMap, ClientError> {
-    let mut headers = HeaderMap::with_capacity(given.len());
-    for (name, value) in given {
-        let invalid = |why: &str| ClientError::Misuse(format!("the header {name:?} {why}"));
-        let parsed = HeaderName::from_bytes(name.as_bytes())
-            .map_err(|_| invalid("has a name that HTTP doesn't allow"))?;
-        if RESERVED.contains(&parsed.as_str()) || parsed.as_str().starts_with("mcp-") {
-            return Err(invalid("is written by the transport"));
-        }
-        // The value may be a secret: it is not repeated.
-        let mut value = HeaderValue::from_str(value)
-            .map_err(|_| invalid("has a value that HTTP doesn't allow"))?;
-        value.set_sensitive(true);
-        headers.append(parsed, value);
-    }
-    Ok(headers)
 }

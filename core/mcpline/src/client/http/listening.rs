@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use http::{Method, StatusCode};
 
-use crate::client::error::ClientError;
+use crate::client_error::ClientError;
 use crate::clock;
+use crate::http_client::answer::{Answer, Media};
+use crate::http_client::refusal::refusal;
 
-use super::answer::{Answer, Media};
 use super::backoff::{Backoff, HASTY};
 use super::events::{End, Memory, Owner, pump};
 use super::exchange::too_large;
 use super::gate::Opener;
-use super::refusal::refusal;
 use super::streamable::Conversation;
 
 /// What came of a GET.
@@ -144,7 +144,7 @@ impl Conversation {
 
     fn attempts(&self) -> Attempts {
         Attempts {
-            backoff: self.client.settings.backoff(),
+            backoff: Backoff::of(&self.client.settings),
             idle: 0,
             hasty: 0,
             vain: 0,

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 
-use crate::client::error::ClientError;
+use crate::client_error::ClientError;
 
 use super::repeats::Repeat;
 

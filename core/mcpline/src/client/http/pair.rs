@@ -7,21 +7,21 @@ use bytes::Bytes;
 use http::Method;
 use mcpline_protocol::Revision;
 
-use crate::auth::client::Patience;
 use crate::background;
-use crate::client::error::ClientError;
 use crate::client::link::{Ending, Link, Outgoing, Purpose, Sink};
+use crate::client_error::ClientError;
+use crate::http_client::RequestTimer;
+use crate::http_client::answer::Media;
+use crate::http_client::client::HttpClient;
+use crate::http_client::refusal::refusal;
+use crate::http_client::target::Target;
 
-use super::answer::Media;
 use super::events::{Events, Next, message};
 use super::exchange::{Waiting, too_large};
 use super::gate::Gate;
 use super::headers::Heads;
-use super::http_client::HttpClient;
 use super::one_way::{Admission, OneWay, OneWayMessage};
-use super::refusal::refusal;
 use super::repeats::{Repeat, Repeats};
-use super::target::Target;
 use super::tasks::Tasks;
 
 /// What is said of an endpoint that answers GET with something else than an event stream.
@@ -270,13 +270,13 @@ impl Pair {
         let heads = self.lock().heads.clone();
         let headers = || (*heads.post).clone();
         let waiting = number.map(|number| Waiting(&self.sink, Some(number)));
-        let patience: &dyn Patience = match &waiting {
+        let timer: &dyn RequestTimer = match &waiting {
             Some(waiting) => waiting,
             None => &(),
         };
         let answer = self
             .client
-            .request(Method::POST, &endpoint, &headers, message, patience)
+            .request(Method::POST, &endpoint, &headers, message, timer)
             .await?;
         if answer.head.status.is_success() {
             answer.drain().await;

@@ -2,11 +2,11 @@
 
 use std::time::Duration;
 
-use crate::client::error::ClientError;
+use crate::client_error::ClientError;
 use crate::clock;
+use crate::http_client::HttpSettings;
 
 use super::backoff::Backoff;
-use super::settings::HttpSettings;
 
 /// When a message is sent again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Repeats {
     pub(super) fn new(settings: &HttpSettings, repeat: Repeat) -> Self {
         Self {
             repeat,
-            backoff: settings.backoff(),
+            backoff: Backoff::of(settings),
             failed: 0,
             most: settings.reconnect_attempts,
         }

@@ -8,16 +8,16 @@ use bytes::Bytes;
 use http::{HeaderValue, Method};
 use mcpline_protocol::Revision;
 
-use crate::client::error::ClientError;
 use crate::client::link::{Ending, Link, Outgoing, Purpose, Sink};
+use crate::client_error::ClientError;
+use crate::http_client::client::HttpClient;
+use crate::http_client::target::Target;
 
 use super::exchange::{exchange, tell};
 use super::gate::Gate;
 use super::headers::Heads;
-use super::http_client::HttpClient;
 use super::one_way::{Admission, OneWay, OneWayMessage};
 use super::repeats::Repeat;
-use super::target::Target;
 use super::tasks::Tasks;
 
 /// How long the server may take to be told that a session ends. Nobody needs its answer.

@@ -15,11 +15,11 @@ use mcpline_protocol::{Raw, Revision};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::background;
+use crate::client_error::{ClientError, ClientErrorKind};
 use crate::clock;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::timers::{Alarm, Timed, Timers};
 
-use super::error::{ClientError, ClientErrorKind};
 use super::inner::Inner;
 use super::link::{Link, Outgoing, Purpose, RequestHead};
 use super::settings::{ClientSettings, ProgressListener};

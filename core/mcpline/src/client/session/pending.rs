@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use mcpline_protocol::client::CallKey;
 use tokio::sync::oneshot;
 
-use crate::client::error::ClientError;
+use crate::client_error::ClientError;
 use crate::sync::Arc;
 
 use super::{Outcome, Session};

@@ -5,8 +5,8 @@ use mcpline_protocol::client::{CallKey, Heard};
 use mcpline_protocol::vocabulary::Progress;
 use mcpline_protocol::wire::{Incoming, Message, ReadError, RequestId};
 
-use crate::client::error::ClientError;
 use crate::client::link::Purpose;
+use crate::client_error::ClientError;
 use crate::clock;
 use crate::sync::MutexGuard;
 

@@ -6,8 +6,8 @@ use mcpline_protocol::client::CallKey;
 use mcpline_protocol::wire::{self, Incoming, Message, ReadError};
 use tokio::sync::mpsc;
 
-use crate::client::error::ClientError;
 use crate::client::link::Reports;
+use crate::client_error::ClientError;
 use crate::sync::{self, Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use super::Session;

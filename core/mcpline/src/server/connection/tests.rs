@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::Scopes;
 use mcpline_protocol::vocabulary::Tool;
 use serde_json::{Value, json};
 

@@ -13,14 +13,16 @@ use http::header::{
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use mcpline_protocol::auth::well_known::PROTECTED_RESOURCE;
-use mcpline_protocol::auth::{Challenge, Scopes};
+use mcpline_protocol::{Challenge, Scopes};
 
-use crate::auth::{AuthorizationEndpoint, Authorized, EndpointAnswer, Refused, ResourceServer};
+use crate::auth::{AuthorizationEndpoint, EndpointAnswer, Refused, ResourceServer};
+use crate::authorized::Authorized;
 use crate::quota::ClientQuota;
+use crate::server::Principal;
 
 use super::body::Body;
 use super::options::HttpOptions;
-use super::service::{Principal, empty, json, refusal};
+use super::service::{empty, json, refusal};
 
 /// Finds out who calls, and notes it among the request's extensions. Without authorization that is what a layer in front
 /// put there.

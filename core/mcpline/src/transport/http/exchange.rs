@@ -4,7 +4,7 @@
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
-use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::Scopes;
 use mcpline_protocol::wire::encode;
 use mcpline_protocol::{RequestId, RpcError};
 

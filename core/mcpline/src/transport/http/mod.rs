@@ -29,8 +29,9 @@ mod silence;
 mod stream;
 mod watched;
 
+pub use crate::server::Principal;
 pub use authorization::WellKnown;
 pub use body::Body;
 pub use listener::{Http, http};
 pub use options::HttpOptions;
-pub use service::{HttpService, Principal, RemoteAddress};
+pub use service::{HttpService, RemoteAddress};

@@ -23,8 +23,8 @@ use mcpline_protocol::{ErrorCode, Revision, RpcError};
 
 use crate::auth::AuthorizationEndpoint;
 use crate::quota::{ClientKey, ClientQuota, Exceeded, Level};
-use crate::server::Server;
 use crate::server::connection::TransportId;
+use crate::server::{Principal, Server};
 
 use super::authorization::WellKnown;
 use super::body::Body;
@@ -454,11 +454,6 @@ impl Shared {
         (is_served && !is_mcp).then_some(endpoint)
     }
 }
-
-/// Who was authenticated, for a layer in front of [`HttpService`] to put among a request's extensions.
-/// Sessions and sealed request states are bound to it. [`Authorized`](crate::auth::Authorized) says more.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Principal(pub String);
 
 /// Where a request comes from, for a layer in front of [`HttpService`] to put among a request's extensions. Requests
 /// without authentication count for the client at this address

@@ -10,7 +10,8 @@ use mcpline_protocol::{ErrorCode, Revision};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use super::super::target::Target;
+use crate::http_client::target::Target;
+
 use super::peer::{Peer, Step, answer, json as json_answer};
 use super::*;
 

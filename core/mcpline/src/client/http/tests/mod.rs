@@ -20,9 +20,11 @@ use serde_json::{Value, json};
 use tokio::runtime::Handle;
 use tokio::sync::mpsc;
 
-use super::{HttpClient, HttpLink, HttpSettings, Proxy};
-use crate::client::error::ClientError;
 use crate::client::link::{Link, Outgoing, Purpose, Reports, RequestHead};
+use crate::client_error::ClientError;
+use crate::http_client::{HttpClient, HttpSettings, Proxy};
+
+use super::HttpLink;
 
 /// A guard against hanging; no test waits for it.
 const GUARD: Duration = Duration::from_secs(20);

@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 
 use serde_json::json;
 
-use super::super::PairLink;
-use super::*;
 use crate::transport::http::{HttpOptions, http};
 use crate::{Context, Server};
+
+use super::super::PairLink;
+use super::*;
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]
 struct Nothing {}

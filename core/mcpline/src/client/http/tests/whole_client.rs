@@ -7,11 +7,12 @@ use http::StatusCode;
 use mcpline_protocol::Era;
 use tokio::sync::Notify;
 
-use super::peer::{Peer, Reply, Seen, Step, answer, json as json_answer};
-use super::*;
 use crate::auth::{Auth, BearerToken};
 use crate::client::settings::ClientSettings;
 use crate::client::{Address, Client, ClientErrorKind};
+
+use super::peer::{Peer, Reply, Seen, Step, answer, json as json_answer};
+use super::*;
 
 fn message(seen: &Seen) -> Value {
     serde_json::from_str(&seen.body).unwrap_or_default()

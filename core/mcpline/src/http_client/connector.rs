@@ -3,7 +3,6 @@
 use std::error::Error as StdError;
 use std::fmt::Write as _;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -14,23 +13,17 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::connect::proxy::{SocksV5, Tunnel};
 use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
-use rustls_platform_verifier::Verifier;
 use tokio::net::TcpStream;
-use tokio::sync::OnceCell;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::crypto::ring;
-use tokio_rustls::rustls::pki_types::pem::PemObject as _;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use tower_service::Service as _;
 
 use crate::background;
-use crate::client::alive::Tasks;
-use crate::client::error::ClientError;
+use crate::client_error::ClientError;
+use crate::client_tasks::Tasks;
 
 use super::reach::{Reach, Resolver};
 use super::settings::{HttpSettings, Proxy};
 use super::target::Target;
+use super::tls::Tls;
 
 /// After how much silence the system asks whether the other end of a connection is still there. Event streams may be
 /// silent for hours, and nothing else would tell that their server is gone.
@@ -43,17 +36,14 @@ const KEEP_ALIVE_TRIES: (u32, Duration) = (4, Duration::from_secs(15));
 const MAX_HEAD: usize = 64 * 1024;
 
 /// Makes connections.
-pub(super) struct Connector {
+pub(crate) struct Connector {
     tcp: HttpConnector<Resolver>,
     to_proxy: HttpConnector<Resolver>,
     reach: Reach,
     proxies: Proxies,
-    roots: Vec<CertificateDer<'static>>,
-    only_these_roots: bool,
+    tls: Tls,
     timeout: Duration,
     tasks: Tasks,
-    /// Made when it is first needed: reading the system's roots takes milliseconds, and `http` needs none.
-    tls: OnceCell<TlsConnector>,
 }
 
 enum Proxies {
@@ -63,22 +53,22 @@ enum Proxies {
 }
 
 /// An open connection that requests can be sent on, one at a time.
-pub(super) struct Wire {
-    pub(super) sender: http1::SendRequest<Full<Bytes>>,
+pub(crate) struct Wire {
+    pub(crate) sender: http1::SendRequest<Full<Bytes>>,
     /// Set where an HTTP proxy reads the requests.
-    pub(super) proxied: Option<Proxied>,
+    pub(crate) proxied: Option<Proxied>,
     /// The server's address, unless a proxy is between.
-    pub(super) peer: Option<IpAddr>,
+    pub(crate) peer: Option<IpAddr>,
 }
 
 /// What requests hold that an HTTP proxy passes on.
 #[derive(Clone)]
-pub(super) struct Proxied {
-    pub(super) authorization: Option<HeaderValue>,
+pub(crate) struct Proxied {
+    pub(crate) authorization: Option<HeaderValue>,
 }
 
 impl Connector {
-    pub(super) fn new(
+    pub(crate) fn new(
         settings: &HttpSettings,
         reach: Reach,
         tasks: &Tasks,
@@ -93,14 +83,6 @@ impl Connector {
             tcp.set_connect_timeout(Some(settings.connect_timeout));
             tcp
         };
-        let roots = CertificateDer::pem_slice_iter(&settings.tls_roots)
-            .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| ClientError::Misuse(format!("tls_roots is no PEM: {error}")))?;
-        if roots.is_empty() && (settings.only_these_roots || !settings.tls_roots.is_empty()) {
-            return Err(ClientError::Misuse(
-                "there is no certificate in tls_roots".to_owned(),
-            ));
-        }
         let proxies = match &settings.proxy {
             Proxy::Environment => Proxies::Environment(Matcher::from_env()),
             Proxy::Direct => Proxies::Direct,
@@ -112,11 +94,9 @@ impl Connector {
             to_proxy: tcp(Reach::Everywhere),
             reach,
             proxies,
-            roots,
-            only_these_roots: settings.only_these_roots,
+            tls: Tls::new(settings)?,
             timeout: settings.connect_timeout,
             tasks: tasks.clone(),
-            tls: OnceCell::new(),
         })
     }
 
@@ -125,7 +105,7 @@ impl Connector {
     /// # Errors
     ///
     /// Why it isn't possible; nothing of a request has been sent then.
-    pub(super) async fn connect(&self, target: &Target) -> Result<Wire, String> {
+    pub(crate) async fn connect(&self, target: &Target) -> Result<Wire, String> {
         match tokio::time::timeout(self.timeout, self.try_connect(target)).await {
             Ok(result) => result,
             Err(_) => Err(format!(
@@ -180,7 +160,7 @@ impl Connector {
             Some(_) => None,
         };
         let sender = if https {
-            let stream = self.encrypt(stream.into_inner(), target).await?;
+            let stream = self.tls.encrypt(stream.into_inner(), target).await?;
             handshake(Box::new(TokioIo::new(stream)), &self.tasks).await?
         } else {
             handshake(Box::new(stream), &self.tasks).await?
@@ -215,52 +195,6 @@ impl Connector {
         let stream = socks.call(with_port(target)?).await;
         stream.map_err(|error| via(proxy, &error))
     }
-
-    async fn encrypt(
-        &self,
-        stream: TcpStream,
-        target: &Target,
-    ) -> Result<tokio_rustls::client::TlsStream<TcpStream>, String> {
-        let name = ServerName::try_from(target.origin.host.clone())
-            .map_err(|error| format!("{} has no certificate: {error}", target.origin.host))?;
-        let connector = self.tls.get_or_try_init(|| self.tls_connector()).await?;
-        let stream = connector.connect(name, stream).await;
-        stream.map_err(|error| format!("TLS: {}", reason(&error)))
-    }
-
-    async fn tls_connector(&self) -> Result<TlsConnector, String> {
-        let (roots, only_these) = (self.roots.clone(), self.only_these_roots);
-        // Reads files or asks the system.
-        let config = background::blocking(move || tls_config(roots, only_these)).await;
-        let config = config.ok_or("TLS: the certificates could not be read")??;
-        Ok(TlsConnector::from(Arc::new(config)))
-    }
-}
-
-fn tls_config(
-    roots: Vec<CertificateDer<'static>>,
-    only_these: bool,
-) -> Result<ClientConfig, String> {
-    let provider = Arc::new(ring::default_provider());
-    let failed = |error: tokio_rustls::rustls::Error| format!("TLS: {error}");
-    let builder = ClientConfig::builder_with_provider(provider.clone())
-        .with_safe_default_protocol_versions()
-        .map_err(failed)?;
-    let mut config = if only_these {
-        let mut store = RootCertStore::empty();
-        for root in roots {
-            store.add(root).map_err(failed)?;
-        }
-        builder.with_root_certificates(store).with_no_client_auth()
-    } else {
-        let verifier = Verifier::new_with_extra_roots(roots, provider).map_err(failed)?;
-        builder
-            .dangerous()
-            .with_custom_certificate_verifier(Arc::new(verifier))
-            .with_no_client_auth()
-    };
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(config)
 }
 
 /// What HTTP is spoken on, encrypted or not: the machine that speaks it is compiled once for both.
@@ -312,7 +246,7 @@ fn via(proxy: &Intercept, error: &dyn StdError) -> String {
 }
 
 /// An error with all that it was caused by: the outermost alone says little.
-pub(super) fn reason(error: &dyn StdError) -> String {
+pub(crate) fn reason(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::error::{ErrorCode, RpcError};
+
 /// Scopes in the order in which they were named, each once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Scopes(Vec<String>);
@@ -104,6 +106,24 @@ impl serde::Serialize for Scopes {
 impl<'de> serde::Deserialize<'de> for Scopes {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Self::parse(&String::deserialize(deserializer)?))
+    }
+}
+
+impl RpcError {
+    /// An [`INSUFFICIENT_SCOPE`](ErrorCode::INSUFFICIENT_SCOPE), with the scopes that are needed as data.
+    pub fn insufficient_scope(needed: &Scopes) -> Self {
+        Self::new(
+            ErrorCode::INSUFFICIENT_SCOPE,
+            format!("Insufficient scope: this needs {needed}"),
+        )
+        .with_data(&serde_json::json!({ "requiredScopes": needed.iter().collect::<Vec<_>>() }))
+    }
+
+    /// The scopes that an [`insufficient_scope`](Self::insufficient_scope) names.
+    pub fn required_scopes(&self) -> Option<Scopes> {
+        let named = self.data.as_ref()?.member("requiredScopes")?;
+        let named: Vec<String> = named.decode().ok()?;
+        Some(named.iter().collect())
     }
 }
 

@@ -22,10 +22,10 @@ const DRAIN_TIME: Duration = Duration::from_millis(500);
 const DRAIN_BYTES: usize = 64 * 1024;
 
 /// An answer, its connection with it. Dropping it before its end closes the connection.
-pub(super) struct Answer {
-    pub(super) head: Parts,
+pub(crate) struct Answer {
+    pub(crate) head: Parts,
     /// Where it came from, unless by a proxy.
-    pub(super) peer: Option<IpAddr>,
+    pub(crate) peer: Option<IpAddr>,
     body: Incoming,
     /// Given back at the end of the body.
     lease: Option<(Wire, Arc<Origin>, Arc<Pool>)>,
@@ -33,7 +33,7 @@ pub(super) struct Answer {
 
 /// Why a body can't be had whole.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum BodyError {
+pub(crate) enum BodyError {
     /// It is longer than the limit.
     TooLong,
     /// It ended too soon, or the connection did.
@@ -42,7 +42,7 @@ pub(super) enum BodyError {
 
 /// What a body holds, by its `Content-Type`.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Media {
+pub(crate) enum Media {
     Json,
     EventStream,
     /// Anything else, as the header has it; none if there is no such header.
@@ -50,7 +50,7 @@ pub(super) enum Media {
 }
 
 impl Answer {
-    pub(super) fn new(
+    pub(crate) fn new(
         response: Response<Incoming>,
         wire: Wire,
         origin: Arc<Origin>,
@@ -67,7 +67,7 @@ impl Answer {
         answer
     }
 
-    pub(super) fn media(&self) -> Media {
+    pub(crate) fn media(&self) -> Media {
         let Some(value) = self.head.headers.get(header::CONTENT_TYPE) else {
             return Media::Other(None);
         };
@@ -83,7 +83,7 @@ impl Answer {
     }
 
     /// The next piece of the body; none at its end.
-    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
+    pub(crate) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         while let Some(frame) = self.body.frame().await {
             let frame = frame.map_err(|error| reason(&error))?;
             self.release_at_end();
@@ -96,7 +96,7 @@ impl Answer {
     }
 
     /// The whole body.
-    pub(super) async fn collect(&mut self, limit: usize) -> Result<Bytes, BodyError> {
+    pub(crate) async fn collect(&mut self, limit: usize) -> Result<Bytes, BodyError> {
         if self.body.size_hint().lower() > limit as u64 {
             return Err(BodyError::TooLong);
         }
@@ -123,7 +123,7 @@ impl Answer {
     }
 
     /// The beginning of the body, as far as it comes: for errors.
-    pub(super) async fn beginning(&mut self, limit: usize) -> Bytes {
+    pub(crate) async fn beginning(&mut self, limit: usize) -> Bytes {
         let mut all = BytesMut::new();
         while all.len() < limit {
             match self.chunk().await {
@@ -135,7 +135,7 @@ impl Answer {
     }
 
     /// Reads what is left, if that is little and soon there.
-    pub(super) async fn drain(mut self) {
+    pub(crate) async fn drain(mut self) {
         if self.lease.is_none() {
             return;
         }

@@ -7,7 +7,7 @@ use http::{HeaderMap, StatusCode, header};
 use mcpline_protocol::RpcError;
 use mcpline_protocol::wire::{Incoming, Message, read};
 
-use crate::client::error::{ClientError, MAX_KEPT_BODY};
+use crate::client_error::{ClientError, MAX_KEPT_BODY};
 
 use super::answer::Answer;
 
@@ -18,7 +18,7 @@ const MAX_READ_BODY: usize = 64 * 1024;
 const BODY_TIME: Duration = Duration::from_secs(5);
 
 /// The failure that an answer which is no success stands for. `in_session` tells whether the request named a session.
-pub(super) async fn refusal(mut answer: Answer, in_session: bool) -> ClientError {
+pub(crate) async fn refusal(mut answer: Answer, in_session: bool) -> ClientError {
     let status = answer.head.status;
     // Whatever the body says: the transport's page leaves nothing else to do (2025-11-25, session management).
     if status == StatusCode::NOT_FOUND && in_session {
@@ -37,7 +37,7 @@ pub(super) async fn refusal(mut answer: Answer, in_session: bool) -> ClientError
 }
 
 /// The failure that a redirect is which isn't followed.
-pub(super) fn not_followed(status: StatusCode, why: String) -> ClientError {
+pub(crate) fn not_followed(status: StatusCode, why: String) -> ClientError {
     ClientError::Http {
         status: status.as_u16(),
         body: why,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use crate::background::{self, AbortHandle};
-use crate::client::alive::Tasks;
+use crate::client_tasks::Tasks;
 
 use super::connector::Wire;
 use super::target::Origin;
@@ -19,7 +19,7 @@ const MAX_IDLE: usize = 128;
 const IDLE_FOR: Duration = Duration::from_secs(60);
 
 /// Connections that wait for the next request.
-pub(super) struct Pool {
+pub(crate) struct Pool {
     shared: Mutex<Shared>,
     tasks: Tasks,
 }
@@ -40,7 +40,7 @@ struct Idle {
 }
 
 impl Pool {
-    pub(super) fn new(tasks: &Tasks) -> Self {
+    pub(crate) fn new(tasks: &Tasks) -> Self {
         Self {
             shared: Mutex::default(),
             tasks: tasks.clone(),
@@ -48,7 +48,7 @@ impl Pool {
     }
 
     /// A connection to `origin` that a request can be sent on.
-    pub(super) fn take(&self, origin: &Origin) -> Option<Wire> {
+    pub(crate) fn take(&self, origin: &Origin) -> Option<Wire> {
         let mut shared = self.lock();
         let mut at = shared.idle.len();
         while at > 0 {
@@ -64,7 +64,7 @@ impl Pool {
     }
 
     /// Keeps a connection whose answer has been read to its end.
-    pub(super) fn put(self: &Arc<Self>, origin: Arc<Origin>, wire: Wire) {
+    pub(crate) fn put(self: &Arc<Self>, origin: Arc<Origin>, wire: Wire) {
         if wire.sender.is_closed() {
             return;
         }
@@ -87,7 +87,7 @@ impl Pool {
     }
 
     /// Closes all of them, and keeps none any more.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         let (idle, sweeper) = {
             let mut shared = self.lock();
             shared.closed = true;
@@ -101,7 +101,7 @@ impl Pool {
 
     /// How many idle connections are open.
     #[cfg(test)]
-    pub(super) fn open(&self) -> usize {
+    pub(crate) fn open(&self) -> usize {
         let shared = self.lock();
         let open = |idle: &&Idle| !idle.wire.sender.is_closed();
         shared.idle.iter().filter(open).count()

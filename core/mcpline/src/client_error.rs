@@ -83,7 +83,7 @@ pub enum ClientError {
         /// What was tried, in order, and how each failed.
         attempts: Vec<ConnectAttempt>,
     },
-    /// The server asked for input more often than [`max_rounds`](super::ClientSettings::max_rounds) allows.
+    /// The server asked for input more often than [`max_rounds`](crate::client::ClientSettings::max_rounds) allows.
     #[error("the server asked for input {rounds} times without giving a result")]
     TooManyRounds {
         /// How often it asked.

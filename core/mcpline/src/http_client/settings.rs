@@ -3,9 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::auth::Auth;
-
-use super::backoff::Backoff;
+use super::authorizer::Auth;
 use super::target::shown;
 
 /// How a client reaches servers over HTTP. Every field has a default that suits a server anywhere.
@@ -75,15 +73,6 @@ impl fmt::Debug for HttpSettings {
             .field("reconnect_cap", &self.reconnect_cap)
             .field("body_limit", &self.body_limit)
             .finish_non_exhaustive()
-    }
-}
-
-impl HttpSettings {
-    pub(super) fn backoff(&self) -> Backoff {
-        Backoff {
-            first: self.reconnect_first,
-            cap: self.reconnect_cap,
-        }
     }
 }
 

@@ -7,11 +7,11 @@ use http::{HeaderMap, Method, Request, StatusCode, Uri, header};
 use http_body_util::Full;
 use tokio::runtime::Handle;
 
-use crate::auth::client::{Attendant, Judgement, Patience, Rounds};
-use crate::client::alive::Tasks;
-use crate::client::error::ClientError;
+use crate::client_error::ClientError;
+use crate::client_tasks::Tasks;
 
 use super::answer::Answer;
+use super::authorizer::{AttemptOutcome, Authorizer, RequestTimer};
 use super::connector::{Connector, Proxied, reason};
 use super::headers::own_headers;
 use super::pool::Pool;
@@ -30,16 +30,16 @@ type Headers<'h> = &'h (dyn Fn() -> HeaderMap + Sync);
 
 /// What the conversations of one client share: settings, connections, and the runtime that they run on.
 pub(crate) struct HttpClient {
-    pub(super) settings: HttpSettings,
+    pub(crate) settings: HttpSettings,
     /// The user's own headers, checked.
-    pub(super) headers: HeaderMap,
-    pub(super) handle: Handle,
+    pub(crate) headers: HeaderMap,
+    pub(crate) handle: Handle,
     connector: Connector,
-    pub(super) pool: Arc<Pool>,
+    pub(crate) pool: Arc<Pool>,
     /// The tasks of the connections.
     pub(crate) tasks: Tasks,
-    /// Who sees to tokens, if anybody does.
-    attendant: Option<Arc<Attendant>>,
+    /// What gets tokens, where the settings name a source of them.
+    authorizer: Option<Arc<dyn Authorizer>>,
     /// Targets that have moved for good, and where to.
     moved: Mutex<Vec<(Uri, Target)>>,
 }
@@ -78,9 +78,9 @@ impl HttpClient {
             ));
         }
         let server = without_credentials(url);
-        let attendant = Attendant::new(&auth, &server, &settings, handle.clone());
-        let mut client = Self::unattended(settings, handle, Reach::Everywhere)?;
-        client.attendant = Some(attendant);
+        let authorizer = auth.0.authorizer(&server, &settings, handle.clone());
+        let mut client = Self::unauthorized(settings, handle, Reach::Everywhere)?;
+        client.authorizer = Some(authorizer);
         Ok(Arc::new(client))
     }
 
@@ -89,15 +89,15 @@ impl HttpClient {
     /// # Errors
     ///
     /// As [`new`](Self::new).
-    pub(super) fn reaching(
+    pub(crate) fn reaching(
         settings: HttpSettings,
         handle: Handle,
         reach: Reach,
     ) -> Result<Arc<Self>, ClientError> {
-        Self::unattended(settings, handle, reach).map(Arc::new)
+        Self::unauthorized(settings, handle, reach).map(Arc::new)
     }
 
-    fn unattended(
+    fn unauthorized(
         settings: HttpSettings,
         handle: Handle,
         reach: Reach,
@@ -108,7 +108,7 @@ impl HttpClient {
             connector: Connector::new(&settings, reach, &tasks)?,
             pool: Arc::new(Pool::new(&tasks)),
             tasks,
-            attendant: None,
+            authorizer: None,
             moved: Mutex::default(),
             settings,
             handle,
@@ -117,14 +117,14 @@ impl HttpClient {
 
     /// A number that changes with what requests are authorized by.
     pub(crate) fn authorization(&self) -> u64 {
-        let attendant = self.attendant.as_ref();
-        attendant.map_or(0, |attendant| attendant.authorization())
+        let authorizer = self.authorizer.as_ref();
+        authorizer.map_or(0, |authorizer| authorizer.authorization())
     }
 
     /// Closes the connections that are idle, and those that are in use as soon as they are not.
     pub(crate) fn close(&self) {
-        if let Some(attendant) = &self.attendant {
-            attendant.close();
+        if let Some(authorizer) = &self.authorizer {
+            authorizer.close();
         }
         self.pool.close();
     }
@@ -137,13 +137,13 @@ impl HttpClient {
     /// [`ClientError::Unreachable`] if nothing of it was sent, [`ClientError::ConnectionLost`] if something may have
     /// been, [`ClientError::Http`] for a redirect that isn't followed, [`ClientError::Authorization`] if there is no token
     /// that the server takes.
-    pub(super) async fn request(
+    pub(crate) async fn request(
         &self,
         method: Method,
         target: &Target,
         headers: Headers<'_>,
         body: &Bytes,
-        patience: &dyn Patience,
+        timer: &dyn RequestTimer,
     ) -> Result<Answer, ClientError> {
         let moved = self.moved(target);
         let target = moved.as_ref().unwrap_or(target);
@@ -155,40 +155,35 @@ impl HttpClient {
             headers
         };
         let headers: Headers<'_> = &with_host;
-        let Some(attendant) = &self.attendant else {
+        let Some(authorizer) = &self.authorizer else {
             return self.send(method, target, headers, body, true).await;
         };
-        let mut rounds = Rounds::default();
+        let mut attempts = authorizer.attempts();
         let url = target.uri.to_string();
         // What was idle while a user was asked may be just being closed by the server: then nobody could tell whether it took
         // the request.
         let mut reuse = true;
         loop {
-            let shown = attendant
-                .show(patience)
-                .await
-                .map_err(ClientError::Authorization)?;
+            attempts.prepare(timer).await?;
             let with_token = || {
                 let mut headers = headers();
-                shown.put(&mut headers, &method, &url);
+                attempts.put(&mut headers, &method, &url);
                 headers
             };
             let answer = self
                 .send(method.clone(), target, &with_token, body, reuse)
                 .await?;
-            let judged = attendant.judge(&answer.head, answer.peer, &shown, &mut rounds, patience);
-            match Box::pin(judged).await {
-                Ok(Judgement::Keep) => return Ok(answer),
-                Ok(Judgement::Again) => {
+            match attempts.judge(&answer.head, answer.peer, timer).await? {
+                AttemptOutcome::Done => return Ok(answer),
+                AttemptOutcome::Retry => {
                     answer.drain().await;
                     reuse = false;
                 }
-                Err(error) => return Err(ClientError::Authorization(error)),
             }
         }
     }
 
-    pub(super) async fn send(
+    pub(crate) async fn send(
         &self,
         method: Method,
         target: &Target,
@@ -321,8 +316,8 @@ impl HttpClient {
 impl Drop for HttpClient {
     /// Whoever asked a user for consent is gone.
     fn drop(&mut self) {
-        if let Some(attendant) = &self.attendant {
-            attendant.close();
+        if let Some(authorizer) = &self.authorizer {
+            authorizer.close();
         }
     }
 }

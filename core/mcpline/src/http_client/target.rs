@@ -7,20 +7,20 @@ use base64::engine::general_purpose::STANDARD;
 use fluent_uri::UriRef;
 use http::{HeaderValue, Uri};
 
-use crate::client::error::ClientError;
+use crate::client_error::ClientError;
 
 /// Scheme, host and port.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Origin {
-    pub(super) https: bool,
+pub(crate) struct Origin {
+    pub(crate) https: bool,
     /// In lower case; an IPv6 address without its brackets.
-    pub(super) host: String,
-    pub(super) port: u16,
+    pub(crate) host: String,
+    pub(crate) port: u16,
 }
 
 impl Origin {
     /// Whether the host is this machine.
-    pub(super) fn is_loopback(&self) -> bool {
+    pub(crate) fn is_loopback(&self) -> bool {
         self.host == "localhost"
             || self.host.ends_with(".localhost")
             || self
@@ -32,15 +32,15 @@ impl Origin {
 
 /// A URL to send requests to. Cheap to clone.
 #[derive(Debug, Clone)]
-pub(super) struct Target {
+pub(crate) struct Target {
     /// The URL without credentials and fragment.
-    pub(super) uri: Uri,
+    pub(crate) uri: Uri,
     /// Path and query alone: what the request line holds where no proxy is in between.
-    pub(super) path: Uri,
-    pub(super) host: HeaderValue,
-    pub(super) origin: Arc<Origin>,
+    pub(crate) path: Uri,
+    pub(crate) host: HeaderValue,
+    pub(crate) origin: Arc<Origin>,
     /// `Authorization` for the credentials that the URL held.
-    pub(super) credentials: Option<HeaderValue>,
+    pub(crate) credentials: Option<HeaderValue>,
 }
 
 impl Target {
@@ -49,7 +49,7 @@ impl Target {
     /// # Errors
     ///
     /// [`ClientError::Misuse`] if it is none, or neither `http` nor `https`.
-    pub(super) fn parse(url: &str) -> Result<Self, ClientError> {
+    pub(crate) fn parse(url: &str) -> Result<Self, ClientError> {
         Self::read(url).map_err(|reason| {
             ClientError::Misuse(format!("{:?} can't be connected to: {reason}", shown(url)))
         })
@@ -60,7 +60,7 @@ impl Target {
     /// # Errors
     ///
     /// What is wrong with it, for an error that names where it came from.
-    pub(super) fn resolve(&self, reference: &str) -> Result<Self, String> {
+    pub(crate) fn resolve(&self, reference: &str) -> Result<Self, String> {
         let base = self.uri.to_string();
         let base = fluent_uri::Uri::parse(base.as_str()).map_err(|error| error.to_string())?;
         let reference = UriRef::parse(reference).map_err(|error| error.to_string())?;
@@ -72,7 +72,7 @@ impl Target {
 
     /// Why a request may not be sent on to `other` when this target redirects there; none if it may. Its arguments
     /// and its credentials are meant for the host that the user named, and for no worse connection to it.
-    pub(super) fn forbids(&self, other: &Self) -> Option<&'static str> {
+    pub(crate) fn forbids(&self, other: &Self) -> Option<&'static str> {
         let (from, to) = (&*self.origin, &*other.origin);
         if from.https && !to.https {
             return Some("it leads from https to http");
@@ -181,7 +181,7 @@ pub(crate) fn without_credentials(url: &str) -> String {
 }
 
 /// The URL without what may be a password.
-pub(super) fn shown(url: &str) -> String {
+pub(crate) fn shown(url: &str) -> String {
     match url
         .split_once("://")
         .map(|(scheme, rest)| (scheme, rest.rsplit_once('@')))

@@ -3,14 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
-use mcpline_protocol::auth::Scopes;
+use mcpline_protocol::Scopes;
 use mcpline_protocol::auth::claims::Claims;
 use mcpline_protocol::vocabulary::JsonObject;
 use serde_json::{Value, json};
 
 /// A caller whose token was checked. Cheap to clone. It doesn't hold the token.
 ///
-/// [`ResourceServer`](super::ResourceServer) makes it of a token's claims. A layer in front of
+/// [`ResourceServer`](crate::auth::ResourceServer) makes it of a token's claims. A layer in front of
 /// [`HttpService`](crate::transport::http::HttpService) that checks tokens itself puts one among the request's
 /// extensions: then the scopes of tools, resources and prompts hold for it, sessions are bound to
 /// [its principal](Self::principal), and handlers find it in [`Context::auth`](crate::Context::auth).
@@ -50,7 +50,7 @@ impl Authorized {
         Self::default()
     }
 
-    pub(super) fn of(claims: Claims) -> Self {
+    pub(crate) fn of(claims: Claims) -> Self {
         Self {
             inner: Arc::new(Inner {
                 issuer: claims.issuer,
@@ -102,7 +102,7 @@ impl Authorized {
     }
 
     /// Sets the key that the token is bound to, by its thumbprint (RFC 7638): a
-    /// [`ResourceServer`](super::ResourceServer) then wants a proof that the caller has it (RFC 9449).
+    /// [`ResourceServer`](crate::auth::ResourceServer) then wants a proof that the caller has it (RFC 9449).
     #[must_use]
     pub fn with_key_thumbprint(self, thumbprint: impl Into<String>) -> Self {
         self.change(|inner| inner.key_thumbprint = Some(thumbprint.into()))
@@ -114,15 +114,15 @@ impl Authorized {
         self.change(|inner| inner.claims = claims)
     }
 
-    pub(super) fn with_implied(self, implied: Scopes) -> Self {
+    pub(crate) fn with_implied(self, implied: Scopes) -> Self {
         self.change(|inner| inner.implied = implied)
     }
 
-    pub(super) fn with_good_until(self, good_until: Option<u64>) -> Self {
+    pub(crate) fn with_good_until(self, good_until: Option<u64>) -> Self {
         self.change(|inner| inner.good_until = good_until)
     }
 
-    pub(super) fn with_digest(self, digest: String) -> Self {
+    pub(crate) fn with_digest(self, digest: String) -> Self {
         self.change(|inner| inner.digest = Some(digest))
     }
 
@@ -182,7 +182,7 @@ impl Authorized {
         json!([inner.issuer, kind, name]).to_string()
     }
 
-    pub(super) fn key_thumbprint(&self) -> Option<&str> {
+    pub(crate) fn key_thumbprint(&self) -> Option<&str> {
         self.inner.key_thumbprint.as_deref()
     }
 

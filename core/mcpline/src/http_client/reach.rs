@@ -16,7 +16,7 @@ use tower_service::Service;
 
 /// What may be connected to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reach {
+pub(crate) enum Reach {
     /// Whatever has an address.
     Everywhere,
     /// Public addresses.
@@ -25,7 +25,7 @@ pub(super) enum Reach {
 
 impl Reach {
     /// Refuses a host that is an address out of reach. Names are refused by the [`Resolver`].
-    pub(super) fn check_host(self, host: &str) -> Result<(), String> {
+    pub(crate) fn check_host(self, host: &str) -> Result<(), String> {
         match host.parse::<IpAddr>() {
             Ok(address) if !self.has(address) => Err(refusal(host)),
             _ => Ok(()),
@@ -45,13 +45,13 @@ fn refusal(host: &str) -> String {
 
 /// Resolves names as the system does, and leaves out what is out of reach.
 #[derive(Clone)]
-pub(super) struct Resolver {
+pub(crate) struct Resolver {
     system: GaiResolver,
     reach: Reach,
 }
 
 impl Resolver {
-    pub(super) fn new(reach: Reach) -> Self {
+    pub(crate) fn new(reach: Reach) -> Self {
         Self {
             system: GaiResolver::new(),
             reach,

@@ -10,11 +10,11 @@ use mcpline_protocol::auth::AuthError;
 use mcpline_protocol::auth::fetch::{FetchMethod, FetchRequest, FetchResponse};
 use tokio::runtime::Handle;
 
-use crate::client::error::ClientError;
+use crate::client_error::ClientError;
 
 use super::answer::BodyError;
-use super::headers::OURSELVES;
-use super::http_client::HttpClient;
+use super::client::HttpClient;
+use super::headers::USER_AGENT_VALUE;
 use super::reach::Reach;
 use super::settings::HttpSettings;
 use super::target::{Target, shown};
@@ -128,7 +128,7 @@ enum Problem {
 fn headers(request: &FetchRequest, target: &Target) -> Result<HeaderMap, Problem> {
     let mut headers = HeaderMap::new();
     headers.insert(HOST, target.host.clone());
-    headers.insert(USER_AGENT, OURSELVES);
+    headers.insert(USER_AGENT, USER_AGENT_VALUE);
     for (name, value) in &request.headers {
         let pair = (
             HeaderName::from_bytes(name.as_bytes()),

@@ -5,15 +5,15 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
+use crate::stop::Stop;
 use crate::sync::Arc;
-use crate::transport::Stop;
 
 /// How long closing waits for tasks that were told to end: they end when they are next polled.
 const ENDED_WITHIN: Duration = Duration::from_secs(1);
 
 /// The tasks of one client. Clones are the same.
 #[derive(Debug, Clone)]
-pub(super) struct Tasks {
+pub(crate) struct Tasks {
     count: Arc<watch::Sender<usize>>,
     stop: Stop,
 }
@@ -28,17 +28,17 @@ impl Default for Tasks {
 }
 
 /// A task that is alive until this is dropped.
-pub(super) struct Alive(Arc<watch::Sender<usize>>);
+pub(crate) struct Alive(Arc<watch::Sender<usize>>);
 
 impl Tasks {
     /// Counts a task, which has to end by itself when the client is closed.
-    pub(super) fn begin(&self) -> Alive {
+    pub(crate) fn begin(&self) -> Alive {
         self.count.send_modify(|count| *count += 1);
         Alive(self.count.clone())
     }
 
     /// Counts a task that is dropped when the client is closed; `None` if that was before its end.
-    pub(super) fn until_closed<F: Future>(
+    pub(crate) fn until_closed<F: Future>(
         &self,
         task: F,
     ) -> impl Future<Output = Option<F::Output>> + use<F> {
@@ -54,7 +54,7 @@ impl Tasks {
     }
 
     /// Ends the tasks, and waits until they are gone.
-    pub(super) async fn close(&self) {
+    pub(crate) async fn close(&self) {
         self.stop.stop();
         let mut count = self.count.subscribe();
         let gone = count.wait_for(|count| *count == 0);

@@ -1,0 +1,4 @@
+//! Newline-delimited messages over a pair of byte streams, for both sides: a server's stdio, a client's child process.
+
+pub(crate) mod outbox;
+pub(crate) mod pump;
