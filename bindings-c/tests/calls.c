@@ -348,6 +348,56 @@ static void user_data_is_given_back_exactly_once(void) {
   CHECK(tally_count(&replaced) == 1 && tally_count(&failed) == 4);
 }
 
+/* What a finalizer does with the server that it belonged to. */
+struct user_of_server {
+  mcpl_server *server;
+  struct tally finalized;
+};
+
+static void use_server(void *user) {
+  struct user_of_server *uses = user;
+  OK(mcpl_server_add_tool(uses->server, "left", "Nothing", NULL, nothing, NULL, NULL));
+  OK(mcpl_server_remove_tool(uses->server, "left"));
+  tally_add(&uses->finalized);
+}
+
+static void a_finalizer_may_use_the_server(void) {
+  mcpl_server *server = mcpl_server_new("server", "1");
+  struct user_of_server uses = {server, TALLY};
+  mcpl_client *client = joined(server);
+  OK(mcpl_client_open(client));
+  /* Refused, because the name is taken: finalized at once. */
+#define TAKEN(add, remove)                                                                                             \
+  do {                                                                                                                 \
+    const int before = tally_count(&uses.finalized);                                                                   \
+    OK(add);                                                                                                           \
+    EXPECT(MCPL_INVALID_ARGUMENT, add);                                                                                \
+    tally_wait(&uses.finalized, before + 1);                                                                           \
+    OK(remove);                                                                                                        \
+    tally_wait(&uses.finalized, before + 2);                                                                           \
+  } while (0)
+  TAKEN(mcpl_server_add_tool(server, "a", "Nothing", NULL, nothing, &uses, use_server),
+        mcpl_server_remove_tool(server, "a"));
+  TAKEN(mcpl_server_add_resource(server, "a://b", "b", NULL, nothing, &uses, use_server),
+        mcpl_server_remove_resource(server, "a://b"));
+  TAKEN(mcpl_server_add_resource_template(server, "a://{b}", "b", NULL, nothing, &uses, use_server),
+        mcpl_server_remove_resource(server, "a://{b}"));
+  TAKEN(mcpl_server_add_prompt(server, "a", "Nothing", NULL, nothing, &uses, use_server),
+        mcpl_server_remove_prompt(server, "a"));
+  TAKEN(mcpl_server_on_request(server, "acme/a", NULL, NULL, nothing, &uses, use_server),
+        mcpl_server_remove_request_handler(server, "acme/a"));
+  TAKEN(mcpl_server_on_notification(server, "acme/a", NULL, NULL, nothing, &uses, use_server),
+        mcpl_server_remove_notification_handler(server, "acme/a"));
+#undef TAKEN
+  const int before = tally_count(&uses.finalized);
+  OK(mcpl_server_set_completion(server, nothing, &uses, use_server));
+  OK(mcpl_server_set_completion(server, nothing, NULL, NULL));
+  tally_wait(&uses.finalized, before + 1);
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  CHECK(tally_count(&uses.finalized) == before + 1);
+}
+
 struct slow {
   struct tally entered;
   struct tally leave;
@@ -466,6 +516,7 @@ static const struct test tests[] = {
     TEST(a_cancelled_call_is_told_by_flag_and_callback),
     TEST(definitions_that_break_a_rule_are_refused_where_they_are_given),
     TEST(user_data_is_given_back_exactly_once),
+    TEST(a_finalizer_may_use_the_server),
     TEST(user_data_lasts_for_as_long_as_a_callback_runs),
     TEST(closing_lets_calls_end_and_waits_for_callbacks),
     TEST(closing_within_an_own_callback_would_block),

@@ -427,6 +427,19 @@ static void clients_serve_custom_requests_on_every_revision(void) {
   mcpl_server_free(server);
 }
 
+static void clients_serve_nothing_that_the_library_asks_its_host_for(void) {
+  const char *const methods[] = {"auth/", "auth/consent", "host/tool_call"};
+  struct tally refused = TALLY;
+  mcpl_client *client = client_of(MODERN);
+  for (int index = 0; index < 3; index++) {
+    EXPECT(MCPL_INVALID_ARGUMENT, mcpl_client_on_request(client, methods[index], pick, &refused, finalized));
+    CONTAINS(mcpl_error_message(mcpl_last_error()), "library's own");
+    CHECK(tally_count(&refused) == index + 1);
+  }
+  OK(mcpl_client_on_request(client, "authors/pick", pick, NULL, NULL));
+  mcpl_client_free(client);
+}
+
 static const struct test tests[] = {
     TEST(custom_requests_are_served_on_every_revision),
     TEST(handlers_of_custom_requests_ask_the_client),
@@ -436,6 +449,7 @@ static const struct test tests[] = {
     TEST(custom_notifications_are_handled_on_every_revision),
     TEST(the_end_of_its_session_cancels_the_handler_of_a_notification),
     TEST(clients_serve_custom_requests_on_every_revision),
+    TEST(clients_serve_nothing_that_the_library_asks_its_host_for),
 };
 
 MAIN(tests)

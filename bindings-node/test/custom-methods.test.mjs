@@ -164,6 +164,17 @@ test("what the protocol defines is not served by functions", async (t) => {
   assert.equal((await client.request("acme/any")).again, true);
 });
 
+test("a client serves nothing that the library itself asks its host for", async () => {
+  for (const method of ["auth/", "auth/consent", "host/toolCall", "host/tool_call"]) {
+    const made = Client.memory(makeServer(), { onRequest: { [method]: () => ({}) } });
+    await assert.rejects(
+      made,
+      (error) => error instanceof UsageError && error.message.includes("library's own"),
+      method,
+    );
+  }
+});
+
 function fields({ rpcCode, rpcMessage, data }) {
   return data === undefined ? [rpcCode, rpcMessage] : [rpcCode, rpcMessage, data];
 }

@@ -253,6 +253,18 @@ def test_a_client_serves_nothing_that_the_protocol_defines() -> None:
     run(check())
 
 
+@pytest.mark.parametrize("method", ["auth/", "auth/consent", "host/tool_call"])
+def test_a_client_serves_nothing_that_the_library_itself_asks_its_host_for(method: str) -> None:
+    async def check() -> None:
+        with pytest.raises(UsageError, match="library's own"):
+            async with Client.memory(make(), on_request={method: pick}):
+                raise AssertionError(method)
+
+    run(check())
+    with pytest.raises(UsageError, match="library's own"):
+        SyncClient.memory(make(), on_request={method: pick})
+
+
 def test_a_sync_client_serves_custom_requests() -> None:
     served = {"acme/pick": lambda params: {"picked": params["from"][0]}}
     with SyncClient.memory(choosing(), on_request=served) as client:

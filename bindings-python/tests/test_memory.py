@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import subprocess
+import sys
 import weakref
 from typing import Any
 
 from mcpline import Context, Server, SyncContext
-from support import run
+from support import PATIENCE, run
 
 
 class Argument:
@@ -155,3 +157,78 @@ def test_objects_do_not_add_up():
             assert after - before < 200
 
     run(main())
+
+
+USES_ITS_SERVER = """
+import faulthandler, gc
+from mcpline import Server, UsageError
+
+# A deadlock ends the program, with where it is.
+faulthandler.dump_traceback_later(PATIENCE, exit=True)
+server = Server("test")
+dropped = []
+
+class Uses:
+    def __init__(self, name):
+        self.name = name
+
+    def __del__(self):
+        assert not server.remove_tool("none")
+        server.add_tool(lambda: "", name=f"left-by-{self.name}", input_schema={"type": "object"})
+        dropped.append(self.name)
+
+def handler(name):
+    uses = Uses(name)
+    async def handle() -> str:
+        return str(uses)
+    return handle
+
+def expect(*names):
+    gc.collect()
+    assert dropped == list(names), dropped
+    dropped.clear()
+    for name in names:
+        assert server.remove_tool(f"left-by-{name}")
+
+def refused(add):
+    try:
+        add(handler("refused"))
+    except UsageError:
+        return
+    raise AssertionError("it is taken")
+
+ways = {
+    "tool": (lambda handle: server.add_tool(handle, name="a"), lambda: server.remove_tool("a")),
+    "resource": (
+        lambda handle: server.add_resource("memo:a", handle, name="a"),
+        lambda: server.remove_resource("memo:a"),
+    ),
+    "prompt": (lambda handle: server.add_prompt(handle, name="a"), lambda: server.remove_prompt("a")),
+    "request": (
+        lambda handle: server.add_request_handler("acme/a", handle),
+        lambda: server.remove_request_handler("acme/a"),
+    ),
+    "notification": (
+        lambda handle: server.add_notification_handler("acme/a", handle),
+        lambda: server.remove_notification_handler("acme/a"),
+    ),
+}
+for way, (add, remove) in ways.items():
+    add(handler(way))
+    refused(add)
+    expect("refused")
+    assert remove()
+    expect(way)
+server.add_completion(handler("first"))
+server.add_completion(handler("second"))
+expect("first")
+server.add_completion(lambda: [])
+expect("second")
+print("done")
+"""
+
+
+def test_an_object_of_a_handler_may_use_the_server_while_it_is_dropped():
+    source = USES_ITS_SERVER.replace("PATIENCE", str(PATIENCE))
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, timeout=2 * PATIENCE)
+    assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
