@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use mcpline_protocol::Scopes;
+#[cfg(feature = "auth")]
 use mcpline_protocol::auth::claims::Claims;
 use mcpline_protocol::vocabulary::JsonObject;
 use serde_json::{Value, json};
@@ -50,6 +51,7 @@ impl Authorized {
         Self::default()
     }
 
+    #[cfg(feature = "auth")]
     pub(crate) fn of(claims: Claims) -> Self {
         Self {
             inner: Arc::new(Inner {

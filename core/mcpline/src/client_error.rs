@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+#[cfg(feature = "auth")]
 use mcpline_protocol::auth::AuthError;
 use mcpline_protocol::client::{CallError, OpenError};
 use mcpline_protocol::{InvalidRoot, Printable, RpcError};
@@ -64,6 +65,7 @@ pub enum ClientError {
         unsent: bool,
     },
     /// There is no token that the server would take. The request had no effect.
+    #[cfg(feature = "auth")]
     #[error("{0}")]
     Authorization(AuthError),
     /// What came from the server is not what the protocol, or a schema of its own, demands.
@@ -83,7 +85,7 @@ pub enum ClientError {
         /// What was tried, in order, and how each failed.
         attempts: Vec<ConnectAttempt>,
     },
-    /// The server asked for input more often than [`max_rounds`](crate::client::ClientSettings::max_rounds) allows.
+    /// The server asked for input more often than `ClientSettings::max_rounds` allows.
     #[error("the server asked for input {rounds} times without giving a result")]
     TooManyRounds {
         /// How often it asked.
@@ -220,6 +222,7 @@ impl ClientError {
             | Self::Unreachable { .. }
             | Self::ConnectionLost { .. }
             | Self::Exited { .. } => ClientErrorKind::Connection,
+            #[cfg(feature = "auth")]
             Self::Authorization(_) => ClientErrorKind::Authorization,
             Self::Invalid { .. } | Self::TooManyRounds { .. } => ClientErrorKind::Invalid,
             Self::Open(_) => ClientErrorKind::Open,
@@ -233,13 +236,11 @@ impl ClientError {
 
     /// Whether the server certainly did nothing of what was asked, so that asking again can't do it twice.
     pub fn is_retry_safe(&self) -> bool {
-        matches!(
-            self.cause(),
-            Self::SessionLost
-                | Self::Unreachable { .. }
-                | Self::Authorization(_)
-                | Self::Exited { unsent: true, .. }
-        )
+        self.kind() == ClientErrorKind::Authorization
+            || matches!(
+                self.cause(),
+                Self::SessionLost | Self::Unreachable { .. } | Self::Exited { unsent: true, .. }
+            )
     }
 
     /// Whether it is not known what the server did.
@@ -341,6 +342,7 @@ mod tests {
                 method: "initialize",
                 reason: hostile.clone(),
             }),
+            #[cfg(feature = "auth")]
             ClientError::Authorization(AuthError::Refused {
                 error: hostile.clone(),
                 description: Some(hostile.clone()),

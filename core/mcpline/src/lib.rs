@@ -29,42 +29,94 @@
 //! What the types are about: [`server`] has the server and what handlers get and give, [`transport`] the
 //! ways to serve, [`client`] the client, [`sharing`] what several processes of one service have in common, [`protocol`] the
 //! vocabulary of the protocol itself, [`jose`] signed tokens and their keys.
+//!
+//! # Cargo features
+//!
+//! All are on by default but `keyring`. With `default-features = false` a program links what it names and nothing else:
+//!
+//! - `server`: [`Server`], served in memory and over byte streams ([`transport::lines`])
+//! - `client`: [`Client`](client::Client), of servers in the same process and of channels of your own
+//! - `stdio`: for a server [`transport::stdio`], for a client child processes and Unix sockets
+//! - `http`: for a server [`transport::http`], for a client URLs
+//! - `tls`: `https` URLs; implies `http`
+//! - `auth`: OAuth on both sides ([`auth`]); implies `http`
+//! - `schemars`: schemas derived from types ([`Server::tool`], [`Context::elicit_as`]); without it tools are added with
+//!   schemas of your own ([`Server::add_tool_fn`])
+//! - `keyring`: tokens in the system's keyring; implies `auth`
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+// What only some features use of a shared module needs no `cfg` each. With all features the lints hold.
+#![cfg_attr(
+    not(all(
+        feature = "server",
+        feature = "client",
+        feature = "stdio",
+        feature = "tls",
+        feature = "auth",
+        feature = "schemars"
+    )),
+    allow(dead_code, unreachable_pub, unused_imports)
+)]
+
+#[cfg(feature = "auth")]
+#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub mod auth;
+#[cfg(any(feature = "server", feature = "auth"))]
 mod authorized;
 mod background;
+#[cfg(feature = "client")]
+#[cfg_attr(docsrs, doc(cfg(feature = "client")))]
 pub mod client;
+#[cfg(any(feature = "client", feature = "auth"))]
 mod client_error;
+#[cfg(any(feature = "client", feature = "auth"))]
 mod client_tasks;
 mod clock;
 mod error;
+#[cfg(any(feature = "server", feature = "client"))]
 pub mod foreign;
+#[cfg(feature = "http")]
 mod header;
+#[cfg(all(feature = "http", any(feature = "client", feature = "auth")))]
 mod http_client;
 mod lane;
 mod line_io;
 #[cfg(all(test, mcpline_models))]
 mod models;
 mod offload;
+#[cfg(feature = "server")]
 mod quota;
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod server;
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod sharing;
 mod stop;
 mod sync;
 mod timers;
+#[cfg(feature = "server")]
+#[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod transport;
 
 /// The blocks of the Rust guide are tests.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "default"))]
 #[doc = include_str!("../../../docs/rust.md")]
 struct Guide;
 
+#[cfg(feature = "auth")]
+#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub use mcpline_jose as jose;
 pub use mcpline_protocol as protocol;
 pub use mcpline_protocol::{Revision, RpcError};
 
 pub use error::{Error, ErrorKind};
+#[cfg(all(feature = "server", feature = "http"))]
+pub use server::HttpInfo;
+#[cfg(all(feature = "server", feature = "schemars"))]
+pub use server::Json;
+#[cfg(feature = "server")]
 pub use server::{
-    Ask, AskMethod, Call, Context, Handler, HandlerError, HttpInfo, InputRequired, Json, Reply,
-    Server, ServerBuilder, Settings, ToolError, ToolReply,
+    Ask, AskMethod, Call, Context, Handler, HandlerError, InputRequired, Reply, Server,
+    ServerBuilder, Settings, ToolError, ToolReply,
 };

@@ -43,7 +43,7 @@
 //!
 //! Who may do what:
 //!
-//! - [`auth`]: authorization, by OAuth
+//! - `auth`: authorization, by OAuth (with the cargo feature `auth`)
 //!
 //! What features need beside:
 //!
@@ -58,7 +58,11 @@
 //! Messages that two parsers could read differently: duplicate members, invalid UTF-8, half surrogate
 //! pairs, deep nesting. Schemas that would have to be fetched. Work without bounds.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod adapt;
+#[cfg(feature = "auth")]
+#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub mod auth;
 mod challenge;
 pub mod checks;

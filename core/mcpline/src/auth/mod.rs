@@ -13,26 +13,38 @@
 //! A server is served behind a [`ResourceServer`]: it says whose tokens are accepted, and makes an [`Authorized`] of each,
 //! which handlers find in [`Context::auth`](crate::Context::auth).
 
-pub(crate) mod client;
+#[cfg(feature = "client")]
+mod client;
+#[cfg(feature = "server")]
 mod server;
+#[cfg(feature = "client")]
 mod store;
+#[cfg(feature = "client")]
 mod user_agent;
 
 pub use crate::authorized::Authorized;
-pub use crate::http_client::Auth;
+pub use crate::http_client::{Auth, HttpSettings, Proxy};
+pub use mcpline_protocol::Scopes;
+pub use mcpline_protocol::auth::{AuthError, Secret};
+
+#[cfg(feature = "client")]
 pub use client::{
     BearerToken, Credentials, Enterprise, OAuth, OAuthBuilder, TokenSource, TokenWanted, WordSource,
 };
 pub use mcpline_protocol::auth::registration::{ClientAuth, ClientMetadata};
-pub use mcpline_protocol::auth::{AuthError, Scopes, Secret};
-pub(crate) use server::{AuthorizationEndpoint, EndpointAnswer, Refused};
-pub use server::{Introspection, Keys, ResourceServer, ResourceServerBuilder, VerifyError};
 #[cfg(feature = "keyring")]
 pub use store::KeyringStore;
+#[cfg(feature = "client")]
 pub use store::{FileStore, MemoryStore, StoreError, TokenStore};
+#[cfg(feature = "client")]
 pub use user_agent::{
     Callback, Loopback, Redirected, Terminal, UserAgent, UserAgentError, Verdict, Visit,
 };
+
+#[cfg(feature = "server")]
+pub(crate) use server::{AuthorizationEndpoint, EndpointAnswer, Refused};
+#[cfg(feature = "server")]
+pub use server::{Introspection, Keys, ResourceServer, ResourceServerBuilder, VerifyError};
 
 /// A future that is boxed, because the traits here are used as objects.
 pub type BoxFuture<'a, T> = std::pin::Pin<Box<dyn std::future::Future<Output = T> + Send + 'a>>;

@@ -2,6 +2,7 @@
 
 use std::future::Future;
 use std::io;
+#[cfg(feature = "stdio")]
 use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,27 +11,38 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 
 use crate::client_error::ClientError;
-use crate::http_client::{HttpClient, HttpSettings, is_loopback, without_credentials};
+#[cfg(feature = "http")]
+use crate::http_client::HttpSettings;
+#[cfg(feature = "server")]
 use crate::server::Server;
 
 use super::connect::{Dialler, Dialling};
-use super::eras::KnownServer;
-use super::http::{HttpLink, PairLink};
-use super::link::{Ending, Link, Sink};
-use super::memory::MemoryLink;
-use super::pipe::{self, PipeLink};
+#[cfg(feature = "http")]
+use super::http::HttpDialler;
+use super::link::{Link, Sink};
+#[cfg(feature = "server")]
+use super::memory::InMemory;
+#[cfg(all(unix, feature = "stdio"))]
+use super::socket::UnixSocket;
 
 /// Where a server is, and how it is reached.
 #[non_exhaustive]
 pub enum Address {
     /// A program to start and to speak to over its stdin and stdout.
-    #[cfg(unix)]
+    #[cfg(all(unix, feature = "stdio"))]
+    #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
     Command(super::Command),
     /// A URL that is spoken to over HTTP: Streamable HTTP of both eras, or HTTP+SSE where nothing else is served.
+    #[cfg(feature = "http")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     Url(String, HttpSettings),
     /// A server in this process.
+    #[cfg(feature = "server")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
     Server(Server),
     /// A Unix socket with newline-delimited messages.
+    #[cfg(feature = "stdio")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
     Socket(PathBuf),
     /// A channel of your own.
     Custom(Arc<dyn Dial>),
@@ -51,13 +63,14 @@ pub struct Channel {
     pub from_server: mpsc::Receiver<Bytes>,
 }
 
-#[cfg(unix)]
+#[cfg(all(unix, feature = "stdio"))]
 impl From<super::Command> for Address {
     fn from(command: super::Command) -> Self {
         Self::Command(command)
     }
 }
 
+#[cfg(feature = "http")]
 impl From<&str> for Address {
     /// A URL, with default settings.
     fn from(url: &str) -> Self {
@@ -65,6 +78,7 @@ impl From<&str> for Address {
     }
 }
 
+#[cfg(feature = "http")]
 impl From<String> for Address {
     /// A URL, with default settings.
     fn from(url: String) -> Self {
@@ -72,12 +86,14 @@ impl From<String> for Address {
     }
 }
 
+#[cfg(feature = "server")]
 impl From<Server> for Address {
     fn from(server: Server) -> Self {
         Self::Server(server)
     }
 }
 
+#[cfg(feature = "server")]
 impl From<&Server> for Address {
     fn from(server: &Server) -> Self {
         Self::Server(server.clone())
@@ -87,11 +103,14 @@ impl From<&Server> for Address {
 impl std::fmt::Debug for Address {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            #[cfg(unix)]
+            #[cfg(all(unix, feature = "stdio"))]
             Self::Command(command) => command.fmt(f),
             // Without the settings: they may hold credentials.
+            #[cfg(feature = "http")]
             Self::Url(url, _) => f.debug_tuple("Url").field(url).finish_non_exhaustive(),
+            #[cfg(feature = "server")]
             Self::Server(_) => f.write_str("Server"),
+            #[cfg(feature = "stdio")]
             Self::Socket(path) => f.debug_tuple("Socket").field(path).finish(),
             Self::Custom(_) => f.write_str("Custom"),
         }
@@ -101,88 +120,21 @@ impl std::fmt::Debug for Address {
 impl Address {
     pub(super) fn into_dialler(self) -> Result<Box<dyn Dialler>, ClientError> {
         Ok(match self {
-            #[cfg(unix)]
+            #[cfg(all(unix, feature = "stdio"))]
             Self::Command(command) => Box::new(command),
-            Self::Url(url, settings) => {
-                let client = HttpClient::of(&url, settings, tokio::runtime::Handle::current())?;
-                let server = KnownServer::at(&without_credentials(&url));
-                let server = (!is_loopback(&url)).then_some(server);
-                Box::new(Http {
-                    url,
-                    client,
-                    server,
-                })
-            }
+            #[cfg(feature = "http")]
+            Self::Url(url, settings) => Box::new(HttpDialler::new(url, settings)?),
+            #[cfg(feature = "server")]
             Self::Server(server) => Box::new(InMemory(server)),
-            #[cfg(unix)]
+            #[cfg(all(unix, feature = "stdio"))]
             Self::Socket(path) => Box::new(UnixSocket(path)),
-            #[cfg(not(unix))]
+            #[cfg(all(not(unix), feature = "stdio"))]
             Self::Socket(_) => {
                 return Err(ClientError::Misuse(
                     "this system has no Unix sockets".to_owned(),
                 ));
             }
             Self::Custom(dial) => Box::new(Custom(dial)),
-        })
-    }
-}
-
-struct Http {
-    url: String,
-    client: Arc<HttpClient>,
-    /// `None` on this machine, where a port may soon be another program's: what one client finds there is no other's.
-    server: Option<KnownServer>,
-}
-
-impl Dialler for Http {
-    fn dial(&self, sink: Sink, pair: bool) -> Dialling<'_> {
-        let link = if pair {
-            PairLink::open(&self.url, &self.client, sink).map(|link| link as Arc<dyn Link>)
-        } else {
-            HttpLink::open(&self.url, &self.client, sink).map(|link| link as Arc<dyn Link>)
-        };
-        Box::pin(async { link })
-    }
-
-    fn known_server(&self) -> Option<KnownServer> {
-        self.server
-    }
-
-    fn authorization(&self) -> u64 {
-        self.client.authorization()
-    }
-
-    fn close(&self) -> Ending {
-        self.client.close();
-        let tasks = self.client.tasks.clone();
-        Box::pin(async move { tasks.close().await })
-    }
-}
-
-struct InMemory(Server);
-
-impl Dialler for InMemory {
-    fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {
-        let link: Arc<dyn Link> = MemoryLink::open(&self.0, sink);
-        Box::pin(async { Ok(link) })
-    }
-}
-
-#[cfg(unix)]
-struct UnixSocket(PathBuf);
-
-#[cfg(unix)]
-impl Dialler for UnixSocket {
-    fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {
-        Box::pin(async move {
-            let socket = tokio::net::UnixStream::connect(&self.0).await;
-            let socket = socket.map_err(|error| ClientError::Unreachable {
-                reason: format!("{}: {error}", self.0.display()),
-            })?;
-            let (reader, writer) = socket.into_split();
-            let end = |_, closed, pumped| async move { pipe::stream_ended(closed, pumped) };
-            let link: Arc<dyn Link> = PipeLink::open(reader, writer, sink, end);
-            Ok(link)
         })
     }
 }

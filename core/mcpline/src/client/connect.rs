@@ -12,9 +12,8 @@ use crate::client_error::{ClientError, ClientErrorKind, ConnectAttempt};
 use crate::clock;
 
 use super::eras::KnownServer;
-use super::http::NO_EVENT_STREAM;
 use super::inner::Inner;
-use super::link::{Ending, Link, Outgoing, Purpose, RequestHead, Sink};
+use super::link::{Ending, Link, NO_EVENT_STREAM, Outgoing, Purpose, RequestHead, Sink};
 use super::session::{Reception, Report, Session};
 
 /// A link in use by an opening.
@@ -253,7 +252,7 @@ impl Driver {
                     .refused(*status, error.as_deref().cloned(), now)
             }
             ClientError::SessionLost => self.opening.refused(404, None, now),
-            ClientError::Unreachable { .. } | ClientError::Authorization(_) => {
+            _ if never_asked(&error) => {
                 self.why = Some(error);
                 return Step::Failed(OpenError::Gone {
                     method: "the connection",
@@ -325,6 +324,12 @@ impl Driver {
             attempts,
         }
     }
+}
+
+/// Whether the server was not asked: it was not reached, or there is no token for it.
+fn never_asked(error: &ClientError) -> bool {
+    let is_unreachable = matches!(error, ClientError::Unreachable { .. });
+    is_unreachable || error.kind() == ClientErrorKind::Authorization
 }
 
 /// Whether this is how a server without an event stream answers the GET of HTTP+SSE: with a status that demands no

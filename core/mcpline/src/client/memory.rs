@@ -11,7 +11,18 @@ use crate::server::Server;
 use crate::transport::Memory;
 
 use super::closing::{Closing, closing};
+use super::connect::{Dialler, Dialling};
 use super::link::{Ending, Link, Outgoing, Sink};
+
+/// A server in this process as an address.
+pub(super) struct InMemory(pub(super) Server);
+
+impl Dialler for InMemory {
+    fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {
+        let link: Arc<dyn Link> = MemoryLink::open(&self.0, sink);
+        Box::pin(async { Ok(link) })
+    }
+}
 
 /// A link to a server in memory.
 pub(super) struct MemoryLink {

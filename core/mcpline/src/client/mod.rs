@@ -9,7 +9,7 @@
 mod address;
 mod builder;
 mod channel;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "stdio"))]
 mod child;
 mod closing;
 mod connect;
@@ -18,18 +18,23 @@ mod decoding;
 mod eras;
 mod features;
 mod handlers;
+#[cfg(feature = "http")]
 mod http;
 mod inner;
 mod link;
 mod list_sizes;
 mod listening;
+#[cfg(feature = "server")]
 mod memory;
 #[cfg(all(test, mcpline_models))]
 mod models;
+#[cfg(feature = "stdio")]
 mod pipe;
 mod request;
 mod session;
 mod settings;
+#[cfg(all(unix, feature = "stdio"))]
+mod socket;
 mod tool_calls;
 
 use std::sync::Arc;
@@ -44,10 +49,13 @@ use inner::Inner;
 use crate::background;
 
 pub use crate::client_error::{ClientError, ClientErrorKind, ConnectAttempt, MAX_KEPT_BODY};
+#[cfg(feature = "http")]
+#[cfg_attr(docsrs, doc(cfg(feature = "http")))]
 pub use crate::http_client::{HttpSettings, Proxy};
 pub use address::{Address, Channel, Dial};
 pub use builder::ClientBuilder;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "stdio"))]
+#[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
 pub use child::{Command, Stderr};
 pub use cursors::Cursors;
 pub use handlers::{Answer, Answerer, Handlers, Listener, sampling_refused};

@@ -15,7 +15,7 @@ use mcpline_protocol::wire::{Kind, Method, Params, Raw};
 use mcpline_protocol::{ErrorCode, Printable};
 
 use crate::background;
-use crate::client_error::ClientError;
+use crate::client_error::{ClientError, ClientErrorKind};
 use crate::clock;
 use crate::offload;
 use crate::sync::{Arc, PoisonError};
@@ -406,7 +406,7 @@ impl Inner {
                 attempt.sessions <= MAX_SESSIONS_LOST
             }
             // All that could be done about it was done.
-            ClientError::Authorization(_) => false,
+            _ if error.kind() == ClientErrorKind::Authorization => false,
             _ if error.is_retry_safe() => attempt.again(&self.settings),
             ClientError::ConnectionLost { .. } | ClientError::Exited { .. } => {
                 self.may_repeat(method, params, options.reissue)

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use mcpline_protocol::RpcError;
+#[cfg(feature = "auth")]
 use mcpline_protocol::auth::AuthError;
 use mcpline_protocol::client::OpenError;
 use serde::Serialize;
@@ -117,7 +118,7 @@ pub enum FailureDetails<'e> {
     },
     /// [`FailureClass::AuthorizationFailed`]
     Authorization {
-        /// What failed, by its stable name ([`AuthError::code`]).
+        /// What failed, by its stable name (`AuthError::code`).
         reason: &'static str,
     },
     /// [`FailureClass::ServerExited`]
@@ -147,6 +148,7 @@ impl<'e> Failure<'e> {
                 body,
                 challenge: challenge.as_deref(),
             },
+            #[cfg(feature = "auth")]
             ClientError::Authorization(error) => FailureDetails::Authorization {
                 reason: error.code(),
             },
@@ -222,6 +224,7 @@ pub fn failure_examples() -> Vec<ClientError> {
             stderr: vec!["last words".to_owned()],
             unsent: false,
         },
+        #[cfg(feature = "auth")]
         ClientError::Authorization(AuthError::Unattended("nobody is there".to_owned())),
         ClientError::Invalid {
             reason: "no JSON".to_owned(),

@@ -19,26 +19,48 @@
 //! [`options`] and [`results`] are read from JSON, a [`Failure`] is written as JSON, [`diagnostics`] are
 //! lines for a log.
 
+#[cfg(all(feature = "auth", feature = "client"))]
 pub mod auth;
+#[cfg(feature = "client")]
 mod backlog;
+#[cfg(feature = "server")]
 mod completions;
+#[cfg(feature = "client")]
 mod deed;
 pub mod diagnostics;
+#[cfg(feature = "client")]
 mod failure;
 #[cfg(all(test, mcpline_models))]
 mod models;
 pub mod options;
+#[cfg(feature = "server")]
 mod queue;
+#[cfg(feature = "server")]
 mod report;
+#[cfg(all(feature = "server", feature = "http"))]
 mod request_body;
+#[cfg(all(feature = "server", feature = "http"))]
 mod response_body;
+#[cfg(feature = "server")]
 pub mod results;
 
+#[cfg(feature = "client")]
 pub use backlog::{Backlog, MAX_WAITING_NOTIFICATION_BYTES, MAX_WAITING_NOTIFICATIONS, Place};
+#[cfg(feature = "server")]
 pub use completions::{AskSink, Completion, Completions};
+#[cfg(feature = "client")]
 pub use deed::Deed;
+#[cfg(feature = "client")]
 pub use failure::{Failure, FailureClass, FailureDetails, FailureMembers, failure_examples};
+#[cfg(feature = "server")]
 pub use queue::{CallQueue, Gathering, QueueFull};
+#[cfg(feature = "server")]
 pub use report::{notification, report, request};
+#[cfg(all(feature = "server", feature = "http"))]
 pub use request_body::{BodyFeed, ClientLeft, RequestBody};
+#[cfg(all(feature = "server", feature = "http"))]
 pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
+
+/// Finds who answers a method; none where the host has no way to be asked.
+#[cfg(feature = "client")]
+pub type Answerers<'a> = Option<&'a dyn Fn(&'static str) -> crate::client::Answerer>;

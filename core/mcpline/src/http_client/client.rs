@@ -18,7 +18,9 @@ use super::pool::Pool;
 use super::reach::Reach;
 use super::refusal;
 use super::settings::HttpSettings;
-use super::target::{Target, without_credentials};
+use super::target::Target;
+#[cfg(feature = "auth")]
+use super::target::without_credentials;
 
 /// How many targets that have moved are remembered: a client has one endpoint, two with HTTP+SSE, whose second one may
 /// be another in each session.
@@ -54,37 +56,7 @@ impl HttpClient {
         Self::reaching(settings, handle, Reach::Everywhere)
     }
 
-    /// A client of the server at `url`, authorized as the settings say.
-    ///
-    /// # Errors
-    ///
-    /// As [`new`](Self::new); [`ClientError::Misuse`] also if there is more than one way to be authorized, or the URL is
-    /// none.
-    pub(crate) fn of(
-        url: &str,
-        settings: HttpSettings,
-        handle: Handle,
-    ) -> Result<Arc<Self>, ClientError> {
-        let Some(auth) = settings.auth.clone() else {
-            return Self::new(settings, handle);
-        };
-        let target = Target::parse(url)?;
-        let mut names = settings.headers.iter().map(|(name, _)| name);
-        if target.credentials.is_some()
-            || names.any(|name| name.eq_ignore_ascii_case("authorization"))
-        {
-            return Err(ClientError::Misuse(
-                "auth is given, and Authorization as well: one of them has to go".to_owned(),
-            ));
-        }
-        let server = without_credentials(url);
-        let authorizer = auth.0.authorizer(&server, &settings, handle.clone());
-        let mut client = Self::unauthorized(settings, handle, Reach::Everywhere)?;
-        client.authorizer = Some(authorizer);
-        Ok(Arc::new(client))
-    }
-
-    /// The same, which connects only to what is within `reach`.
+    /// As [`new`](Self::new); it connects only to what is within `reach`.
     ///
     /// # Errors
     ///
@@ -310,6 +282,56 @@ impl HttpClient {
                 },
             }
         }
+    }
+}
+
+/// Authorized clients.
+#[cfg(feature = "auth")]
+impl HttpClient {
+    /// A client of the server at `url`, authorized as the settings say.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new); [`ClientError::Misuse`] also if there is more than one way to be authorized, or the URL is
+    /// none.
+    pub(crate) fn of(
+        url: &str,
+        settings: HttpSettings,
+        handle: Handle,
+    ) -> Result<Arc<Self>, ClientError> {
+        let Some(auth) = settings.auth.clone() else {
+            return Self::new(settings, handle);
+        };
+        let target = Target::parse(url)?;
+        let mut names = settings.headers.iter().map(|(name, _)| name);
+        if target.credentials.is_some()
+            || names.any(|name| name.eq_ignore_ascii_case("authorization"))
+        {
+            return Err(ClientError::Misuse(
+                "auth is given, and Authorization as well: one of them has to go".to_owned(),
+            ));
+        }
+        let server = without_credentials(url);
+        let authorizer = auth.0.authorizer(&server, &settings, handle.clone());
+        let mut client = Self::unauthorized(settings, handle, Reach::Everywhere)?;
+        client.authorizer = Some(authorizer);
+        Ok(Arc::new(client))
+    }
+}
+
+#[cfg(not(feature = "auth"))]
+impl HttpClient {
+    /// A client of the server at `url`.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub(crate) fn of(
+        _: &str,
+        settings: HttpSettings,
+        handle: Handle,
+    ) -> Result<Arc<Self>, ClientError> {
+        Self::new(settings, handle)
     }
 }
 

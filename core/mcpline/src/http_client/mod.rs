@@ -7,6 +7,7 @@ pub(crate) mod answer;
 mod authorizer;
 pub(crate) mod client;
 mod connector;
+#[cfg(feature = "auth")]
 mod fetcher;
 mod headers;
 mod pool;
@@ -14,13 +15,27 @@ mod reach;
 pub(crate) mod refusal;
 mod settings;
 pub(crate) mod target;
+#[cfg(feature = "tls")]
+mod tls;
+#[cfg(not(feature = "tls"))]
+#[path = "no_tls.rs"]
 mod tls;
 
+#[cfg(feature = "auth")]
 pub use authorizer::Auth;
-pub(crate) use authorizer::{AttemptOutcome, Attempts, AuthSource, Authorizer, RequestTimer};
+pub(crate) use authorizer::RequestTimer;
+#[cfg(feature = "auth")]
+pub(crate) use authorizer::{AttemptOutcome, Attempts, AuthSource, Authorizer};
+#[cfg(feature = "client")]
 pub(crate) use client::HttpClient;
+#[cfg(feature = "auth")]
 pub(crate) use fetcher::Fetcher;
+#[cfg(feature = "client")]
 pub(crate) use headers::USER_AGENT_VALUE;
+#[cfg(feature = "auth")]
 pub(crate) use reach::is_public;
 pub use settings::{HttpSettings, Proxy};
-pub(crate) use target::{is_loopback, without_credentials};
+#[cfg(feature = "client")]
+pub(crate) use target::is_loopback;
+#[cfg(feature = "client")]
+pub(crate) use target::without_credentials;

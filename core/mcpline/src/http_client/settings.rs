@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+#[cfg(feature = "auth")]
 use super::authorizer::Auth;
 use super::target::shown;
 
@@ -14,6 +15,7 @@ pub struct HttpSettings {
     /// (`Accept`, `Content-Type`, `Host`, `Mcp-…`) are refused.
     pub headers: Vec<(String, String)>,
     /// Where the tokens come from that the server wants; nowhere by default: then a refusal is an error.
+    #[cfg(feature = "auth")]
     pub auth: Option<Auth>,
     /// The proxy. By default what the environment says, as for other programs.
     pub proxy: Proxy,
@@ -43,6 +45,7 @@ impl Default for HttpSettings {
     fn default() -> Self {
         Self {
             headers: Vec::new(),
+            #[cfg(feature = "auth")]
             auth: None,
             proxy: Proxy::Environment,
             tls_roots: Vec::new(),
@@ -61,9 +64,11 @@ impl Default for HttpSettings {
 impl fmt::Debug for HttpSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.headers.iter().map(|(name, _)| name).collect();
-        f.debug_struct("HttpSettings")
-            .field("headers", &names)
-            .field("auth", &self.auth)
+        let mut shown = f.debug_struct("HttpSettings");
+        shown.field("headers", &names);
+        #[cfg(feature = "auth")]
+        shown.field("auth", &self.auth);
+        shown
             .field("proxy", &self.proxy)
             .field("only_these_roots", &self.only_these_roots)
             .field("connect_timeout", &self.connect_timeout)

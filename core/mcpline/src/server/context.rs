@@ -194,6 +194,8 @@ impl Context {
     }
 
     /// The HTTP side of the request, where there is one.
+    #[cfg(feature = "http")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
     pub fn http(&self) -> Option<Arc<HttpInfo>> {
         self.call.lock_seat().http.clone()
     }
@@ -217,7 +219,7 @@ impl Context {
     ) -> Result<(), RpcError> {
         let needed = Scopes::checked(scopes)
             .map_err(|text| RpcError::internal_error(format!("{text:?} can't be a scope")))?;
-        let http = self.http();
+        let http = self.call.lock_seat().http.clone();
         match permission::has(http.as_deref(), &needed) {
             true => Ok(()),
             false => Err(RpcError::insufficient_scope(&needed)),

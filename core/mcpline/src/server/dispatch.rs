@@ -10,7 +10,6 @@ use mcpline_protocol::checks;
 use mcpline_protocol::schema::CompiledSchema;
 use mcpline_protocol::session::Admitted;
 use mcpline_protocol::vocabulary::JsonObject;
-use mcpline_protocol::wire::header::Field;
 use mcpline_protocol::wire::{Kind, Method, Params, Raw};
 
 use crate::background;
@@ -267,13 +266,7 @@ fn tool(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Ra
     {
         entry
             .headers
-            .check(
-                |name| {
-                    let values = http.headers.get_all(name);
-                    Field::from_values(values.iter().map(|value| value.as_bytes().trim_ascii()))
-                },
-                &arguments,
-            )
+            .check(|name| http.field(name), &arguments)
             .map_err(Refusal::Request)?;
     }
     Ok((Target::Tool(entry.clone()), arguments))

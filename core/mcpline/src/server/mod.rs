@@ -47,6 +47,7 @@ use mcpline_protocol::session::Change;
 use mcpline_protocol::uri_template::UriTemplate;
 use mcpline_protocol::vocabulary::{Prompt, Resource, ResourceTemplate, Tool, is_recommended_name};
 use mcpline_protocol::wire::header::ParamHeaders;
+#[cfg(feature = "schemars")]
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -67,10 +68,15 @@ pub use reply::{
     CompletionReply, HandlerError, InputRequest, InputRequired, PromptReply, Reply, ResourceReply,
     ToolReply,
 };
+#[cfg(feature = "http")]
+#[cfg_attr(docsrs, doc(cfg(feature = "http")))]
 pub use request_info::{HttpInfo, Principal};
 pub use settings::{STATE_SECRETS_VARIABLE, Settings};
 pub use state_keys::state_keys;
-pub use typed::{IntoPromptReply, IntoResourceReply, IntoToolReply, Json, ToolError};
+#[cfg(feature = "schemars")]
+#[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
+pub use typed::Json;
+pub use typed::{IntoPromptReply, IntoResourceReply, IntoToolReply, ToolError};
 
 use custom::MethodEntry;
 pub(crate) use custom::check_notification;
@@ -135,6 +141,8 @@ impl Server {
     ///
     /// If the name is taken or a derived schema is unusable: mistakes of the program, not of its input.
     /// [`Server::add_tool`] returns the error instead.
+    #[cfg(feature = "schemars")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
     #[must_use]
     pub fn tool<A, F, Fut, R>(self, name: &str, description: &str, run: F) -> Self
     where
@@ -520,6 +528,8 @@ impl Server {
     ///
     /// If the method has a handler or can't have one, or the derived schema is unusable.
     /// [`Server::add_request_handler`] returns the error instead.
+    #[cfg(feature = "schemars")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
     #[must_use]
     pub fn on_request<P, F, Fut, R, E>(self, method: &str, run: F) -> Self
     where
@@ -567,6 +577,8 @@ impl Server {
     ///
     /// If the method has a handler or can't have one, or the derived schema is unusable.
     /// [`Server::add_notification_handler`] returns the error instead.
+    #[cfg(feature = "schemars")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
     #[must_use]
     pub fn on_notification<P, F, Fut>(self, method: &str, run: F) -> Self
     where
@@ -733,6 +745,7 @@ fn accept_objects(schema: &mut Value) -> Result<(), &'static str> {
 }
 
 /// A schema of arguments must be an object's.
+#[cfg(feature = "schemars")]
 fn object_schema(mut schema: Value) -> Value {
     if let Some(members) = schema.as_object_mut()
         && members.get("type") != Some(&Value::from("object"))

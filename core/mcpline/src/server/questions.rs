@@ -6,6 +6,7 @@ use mcpline_protocol::vocabulary::{
     FormSchema, ListRootsResult, Root,
 };
 use mcpline_protocol::wire::Raw;
+#[cfg(feature = "schemars")]
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -59,6 +60,8 @@ impl Context {
     /// # Errors
     ///
     /// As for [`Context::elicit`]; also when the type is no form.
+    #[cfg(feature = "schemars")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
     pub async fn elicit_as<T>(&self, message: impl Into<String>) -> Result<Option<T>, AskError>
     where
         T: DeserializeOwned + JsonSchema,
@@ -119,6 +122,7 @@ impl Context {
 }
 
 /// The fields of a type as a form: what else its schema says has no place in one (`client/elicitation`).
+#[cfg(feature = "schemars")]
 fn form_of<T: JsonSchema>() -> Result<FormSchema, AskError> {
     let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;

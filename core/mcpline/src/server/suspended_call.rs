@@ -21,12 +21,7 @@ impl SuspendedCall {
     /// Charges the client of this seat for what the call holds: the headers of its request, and its questions. The
     /// request's parameters, if they are long, were charged when they arrived.
     pub(super) fn new(call: Arc<CallState>, seat: &Seat) -> Result<Self, Exceeded> {
-        let headers = seat.http.as_ref().map_or(0, |http| {
-            let pairs = http.headers.iter();
-            pairs
-                .map(|(name, value)| name.as_str().len() + value.len())
-                .sum()
-        });
+        let headers = seat.http.as_ref().map_or(0, |http| http.headers_len());
         let questions = call.lock_book().pending_bytes();
         let client = seat.connection.client();
         let charge = client.hold_bytes(SUSPENDED_BYTES + headers + questions)?;

@@ -10,6 +10,7 @@ use mcpline_protocol::vocabulary::{
     ResourceContents, Role, TextContent,
 };
 use mcpline_protocol::wire::Raw;
+#[cfg(feature = "schemars")]
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,6 +25,7 @@ use super::{Call, Context};
 /// Structured content of a tool, of any serializable type.
 ///
 /// Its output schema is derived where the tool's closure returns it.
+#[cfg(feature = "schemars")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
@@ -137,6 +139,7 @@ impl IntoToolReply for CallToolResult {
     }
 }
 
+#[cfg(feature = "schemars")]
 impl<T: Serialize + JsonSchema> IntoToolReply for Json<T> {
     fn into_tool_reply(self) -> Result<Reply, HandlerError> {
         Ok(Reply::Tool(ToolReply {
@@ -303,6 +306,7 @@ impl<T: IntoPromptReply, E: Into<HandlerError>> IntoPromptReply for Result<T, E>
 }
 
 /// The JSON Schema of a type, self-contained, 2020-12.
+#[cfg(feature = "schemars")]
 pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
         settings.meta_schema = None;

@@ -1,11 +1,13 @@
 //! How messages reach a server: stdio, Streamable HTTP, HTTP+SSE, in memory, or a channel of your own.
 
+#[cfg(feature = "http")]
+#[cfg_attr(docsrs, doc(cfg(feature = "http")))]
 pub mod http;
 mod memory;
 #[cfg(all(test, mcpline_models))]
 mod models;
 mod pipe;
-#[cfg(unix)]
+#[cfg(all(unix, feature = "stdio"))]
 mod stdio;
 
 use std::future::Future;
@@ -21,7 +23,8 @@ const LAST_ANSWERS: Duration = Duration::from_millis(750);
 pub use crate::stop::Stop;
 pub use memory::Memory;
 pub use pipe::{Lines, lines};
-#[cfg(unix)]
+#[cfg(all(unix, feature = "stdio"))]
+#[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
 pub use stdio::{Stdio, stdio};
 
 /// A way to serve.

@@ -7,6 +7,7 @@
 //! ([`refusal`](crate::http_client::refusal)).
 
 mod backoff;
+mod dialler;
 mod events;
 mod exchange;
 mod gate;
@@ -20,5 +21,6 @@ mod tasks;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use pair::{NO_EVENT_STREAM, PairLink};
+pub(crate) use dialler::HttpDialler;
+pub(crate) use pair::PairLink;
 pub(crate) use streamable::HttpLink;

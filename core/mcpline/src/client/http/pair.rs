@@ -8,7 +8,7 @@ use http::Method;
 use mcpline_protocol::Revision;
 
 use crate::background;
-use crate::client::link::{Ending, Link, Outgoing, Purpose, Sink};
+use crate::client::link::{Ending, Link, NO_EVENT_STREAM, Outgoing, Purpose, Sink};
 use crate::client_error::ClientError;
 use crate::http_client::RequestTimer;
 use crate::http_client::answer::Media;
@@ -23,9 +23,6 @@ use super::headers::Heads;
 use super::one_way::{Admission, OneWay, OneWayMessage};
 use super::repeats::{Repeat, Repeats};
 use super::tasks::Tasks;
-
-/// What is said of an endpoint that answers GET with something else than an event stream.
-pub(crate) const NO_EVENT_STREAM: &str = "the answer to GET is no event stream";
 
 /// One conversation over HTTP+SSE. Dropping it ends its tasks.
 pub(crate) struct PairLink {

@@ -34,8 +34,7 @@ use crate::error::Error;
 
 pub(super) use store::HostStore;
 
-/// Finds who answers a method; none where the host has no way to be asked.
-pub type Answerers<'a> = Option<&'a dyn Fn(&'static str) -> Answerer>;
+pub use super::Answerers;
 
 /// What is asked of the host.
 pub(super) struct Question {

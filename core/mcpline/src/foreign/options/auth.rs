@@ -4,14 +4,18 @@ use std::collections::HashMap;
 use std::fmt;
 use std::mem::take;
 
+use std::sync::Arc;
+
 use mcpline_jose::{Algorithm, JwkSet};
 use mcpline_protocol::vocabulary::JsonObject;
 
 use crate::auth::{Authorized, Introspection, Keys, ResourceServer, ResourceServerBuilder};
-use crate::client::{HttpSettings, Proxy};
 use crate::error::Error;
+use crate::http_client::{HttpSettings, Proxy};
+use crate::transport::http::HttpOptions;
 
 use super::definition::options;
+use super::http::HttpServingOptions;
 use super::{seconds, set_seconds};
 
 options! {
@@ -205,5 +209,38 @@ impl AuthorizedOptions {
             authorized = authorized.with_key_thumbprint(thumbprint);
         }
         authorized
+    }
+}
+
+impl HttpServingOptions {
+    /// The core's options, for servers whose tokens no callback checks.
+    ///
+    /// # Errors
+    ///
+    /// Misuse: a value can't be.
+    pub fn options(self) -> Result<HttpOptions, Error> {
+        self.options_with(|_| Err(Error::misuse("nothing here verifies tokens")))
+    }
+
+    /// The core's options. `verify` adds the caller's verifier, if the options say that there is one.
+    ///
+    /// # Errors
+    ///
+    /// Misuse: a value can't be.
+    pub fn options_with(
+        mut self,
+        verify: impl FnOnce(ResourceServerBuilder) -> Result<ResourceServerBuilder, Error>,
+    ) -> Result<HttpOptions, Error> {
+        let Some(auth) = self.auth.take() else {
+            return self.unauthorized();
+        };
+        let verifies = auth.verifies();
+        let mut builder = auth.builder()?;
+        if verifies {
+            builder = verify(builder)?;
+        }
+        let mut options = self.unauthorized()?;
+        options.auth = Some(Arc::new(builder.build()?));
+        Ok(options)
     }
 }

@@ -1,22 +1,13 @@
 //! What a client is made with.
 
-#[cfg(unix)]
-use std::collections::HashMap;
-
 use mcpline_protocol::vocabulary::Implementation;
 use mcpline_protocol::{Era, Revision};
 use serde::Deserialize;
 
-use crate::client::{
-    Address, Answerer, Client, ClientBuilder, ClientSettings, HttpSettings, Proxy,
-};
-#[cfg(unix)]
-use crate::client::{Command, Stderr};
+use crate::client::{Answerer, Client, ClientBuilder, ClientSettings};
 use crate::error::Error;
-use crate::foreign::auth::Answerers;
 
 use super::call::timeouts;
-use super::client_auth::AuthOptions;
 use super::definition::options;
 use super::{seconds, set, set_seconds};
 
@@ -177,126 +168,5 @@ impl HostOptions {
             Some(error) => Err(Error::misuse(format!("the capabilities: {error}"))),
             None => Ok(builder),
         }
-    }
-}
-
-options! {
-    /// [`HttpSettings`] as foreign code gives them. The proxy is `direct` for none, or a URL.
-    #[derive(Default)]
-    pub struct HttpClientOptions {
-        headers: Vec<(String, String)>,
-        proxy: Option<String>,
-        tls_roots: Option<String>,
-        only_these_roots: bool,
-        connect_timeout: Option<f64>,
-        max_redirects: Option<usize>,
-        resume_attempts: Option<u32>,
-        resume_delay: Option<f64>,
-        resume_max_delay: Option<f64>,
-        body_limit: Option<usize>,
-        auth: Option<AuthOptions>,
-    }
-}
-
-/// Without what may be secret.
-impl std::fmt::Debug for HttpClientOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("HttpClientOptions").finish_non_exhaustive()
-    }
-}
-
-impl HttpClientOptions {
-    /// A server behind this URL. What authorization needs of the host is answered with what `answerers` give for a method:
-    /// the methods are listed in [`auth`](crate::foreign::auth).
-    ///
-    /// # Errors
-    ///
-    /// Misuse: a value can't be, or the host has to be asked and has no way to be.
-    pub fn address(self, url: String, answerers: Answerers<'_>) -> Result<Address, Error> {
-        let auth = self.auth.map(|auth| auth.auth(answerers)).transpose()?;
-        let mut settings = HttpSettings {
-            auth,
-            headers: self.headers,
-            proxy: match self.proxy.as_deref() {
-                None => Proxy::Environment,
-                Some("direct") => Proxy::Direct,
-                Some(url) => Proxy::Url(url.to_owned()),
-            },
-            tls_roots: self.tls_roots.map(String::into_bytes).unwrap_or_default(),
-            only_these_roots: self.only_these_roots,
-            ..HttpSettings::default()
-        };
-        set_seconds(&mut settings.connect_timeout, self.connect_timeout)?;
-        set(&mut settings.max_redirects, self.max_redirects);
-        set(&mut settings.reconnect_attempts, self.resume_attempts);
-        set_seconds(&mut settings.reconnect_first, self.resume_delay)?;
-        set_seconds(&mut settings.reconnect_cap, self.resume_max_delay)?;
-        set(&mut settings.body_limit, self.body_limit);
-        Ok(Address::Url(url, settings))
-    }
-}
-
-#[cfg(unix)]
-options! {
-    /// A [`Command`] as foreign code gives it. The program has to be given; whatever else is absent keeps the default.
-    #[derive(Default)]
-    pub struct ProgramOptions {
-        program: String,
-        arguments: Vec<String>,
-        env: HashMap<String, String>,
-        inherit_env: bool,
-        cwd: Option<String>,
-        stderr: Stream,
-        grace: Option<f64>,
-    }
-    needs program;
-}
-
-#[cfg(unix)]
-#[derive(Deserialize, Clone, Copy, Default)]
-#[serde(rename_all = "lowercase")]
-enum Stream {
-    #[default]
-    Capture,
-    Inherit,
-    Null,
-}
-
-/// Without what may be secret.
-#[cfg(unix)]
-impl std::fmt::Debug for ProgramOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ProgramOptions")
-            .field("program", &self.program)
-            .finish_non_exhaustive()
-    }
-}
-
-#[cfg(unix)]
-impl ProgramOptions {
-    /// The program, to be started for each conversation.
-    ///
-    /// # Errors
-    ///
-    /// Misuse: a value can't be.
-    pub fn command(self) -> Result<Command, Error> {
-        let mut command = Command::new(self.program)
-            .args(self.arguments)
-            .inherit_env(self.inherit_env)
-            .stderr(match self.stderr {
-                Stream::Capture => Stderr::Capture,
-                Stream::Inherit => Stderr::Inherit,
-                Stream::Null => Stderr::Null,
-            });
-        for (name, value) in self.env {
-            command = command.env(name, value);
-        }
-        if let Some(directory) = self.cwd {
-            command = command.current_dir(directory);
-        }
-        if let Some(grace) = self.grace {
-            command = command.grace(seconds(grace)?);
-        }
-        Ok(command)
     }
 }

@@ -1,14 +1,16 @@
 //! How a server is served over HTTP.
 
-use std::sync::Arc;
-
-use crate::auth::ResourceServerBuilder;
 use crate::error::Error;
 use crate::transport::http::HttpOptions;
 
+#[cfg(feature = "auth")]
 use super::auth::ResourceServerOptions;
 use super::definition::options;
 use super::{set, set_seconds};
+
+/// Without the feature `auth`, whatever is given for it is refused.
+#[cfg(not(feature = "auth"))]
+type ResourceServerOptions = serde_json::Value;
 
 options! {
     /// [`HttpOptions`] as foreign code gives them. `serve_sse` and `serve_health` can be `false` for not serving them.
@@ -22,7 +24,7 @@ options! {
         proxy_prefix: Option<String>,
         allowed_hosts: Vec<String>,
         allowed_origins: Vec<String>,
-        auth: Option<ResourceServerOptions>,
+        pub(super) auth: Option<ResourceServerOptions>,
         body_limit: Option<usize>,
         read_timeout: Option<f64>,
         write_timeout: Option<f64>,
@@ -40,39 +42,8 @@ options! {
 }
 
 impl HttpServingOptions {
-    /// The core's options, for servers whose tokens no callback checks.
-    ///
-    /// # Errors
-    ///
-    /// Misuse: a value can't be.
-    pub fn options(self) -> Result<HttpOptions, Error> {
-        self.options_with(|_| Err(Error::misuse("nothing here verifies tokens")))
-    }
-
-    /// The core's options. `verify` adds the caller's verifier, if the options say that there is one.
-    ///
-    /// # Errors
-    ///
-    /// Misuse: a value can't be.
-    pub fn options_with(
-        mut self,
-        verify: impl FnOnce(ResourceServerBuilder) -> Result<ResourceServerBuilder, Error>,
-    ) -> Result<HttpOptions, Error> {
-        let Some(auth) = self.auth.take() else {
-            return self.unauthorized();
-        };
-        let verifies = auth.verifies();
-        let mut builder = auth.builder()?;
-        if verifies {
-            builder = verify(builder)?;
-        }
-        let mut options = self.unauthorized()?;
-        options.auth = Some(Arc::new(builder.build()?));
-        Ok(options)
-    }
-
     /// All but whose tokens are accepted.
-    fn unauthorized(self) -> Result<HttpOptions, Error> {
+    pub(super) fn unauthorized(self) -> Result<HttpOptions, Error> {
         let mut options = HttpOptions::default();
         set(&mut options.path, self.path);
         if self.sse_paths.is_some() {
@@ -111,5 +82,22 @@ impl HttpServingOptions {
             options.client_address_header = Some(header);
         }
         Ok(options)
+    }
+}
+
+#[cfg(not(feature = "auth"))]
+impl HttpServingOptions {
+    /// The core's options.
+    ///
+    /// # Errors
+    ///
+    /// Misuse: a value can't be.
+    pub fn options(self) -> Result<HttpOptions, Error> {
+        match self.auth {
+            Some(_) => Err(Error::misuse(
+                "`auth` needs the feature `auth`, which this build lacks",
+            )),
+            None => self.unauthorized(),
+        }
     }
 }

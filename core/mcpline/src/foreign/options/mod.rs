@@ -10,12 +10,22 @@
 //! - [`AuthOptions`] say how a client is authorized;
 //! - [`CallOptions`] say how one request is sent.
 
+#[cfg(all(feature = "server", feature = "auth"))]
 mod auth;
+#[cfg(feature = "client")]
 mod call;
+#[cfg(feature = "client")]
 mod client;
+#[cfg(all(feature = "client", feature = "auth"))]
 mod client_auth;
 mod definition;
+#[cfg(all(feature = "server", feature = "http"))]
 mod http;
+#[cfg(all(feature = "client", feature = "http"))]
+mod http_client;
+#[cfg(all(unix, feature = "client", feature = "stdio"))]
+mod program;
+#[cfg(feature = "server")]
 mod server;
 
 use std::time::Duration;
@@ -24,13 +34,21 @@ use serde::de::DeserializeOwned;
 
 use crate::error::Error;
 
+#[cfg(all(feature = "server", feature = "auth"))]
 pub use auth::{AuthorizedOptions, ResourceServerOptions};
+#[cfg(feature = "client")]
 pub use call::{CallOptions, log_level};
-#[cfg(unix)]
-pub use client::ProgramOptions;
-pub use client::{ClientOptions, HostOptions, HttpClientOptions, check_host_request};
+#[cfg(feature = "client")]
+pub use client::{ClientOptions, HostOptions, check_host_request};
+#[cfg(all(feature = "client", feature = "auth"))]
 pub use client_auth::{AuthOptions, OAuthOptions};
+#[cfg(all(feature = "server", feature = "http"))]
 pub use http::HttpServingOptions;
+#[cfg(all(feature = "client", feature = "http"))]
+pub use http_client::HttpClientOptions;
+#[cfg(all(unix, feature = "client", feature = "stdio"))]
+pub use program::ProgramOptions;
+#[cfg(feature = "server")]
 pub use server::ServerOptions;
 
 /// Reads options from JSON. `what` names them in the error.

@@ -8,12 +8,12 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN, ALLOW,
-    CACHE_CONTROL, LOCATION, WWW_AUTHENTICATE,
+    CACHE_CONTROL, LOCATION,
 };
 use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use mcpline_protocol::auth::well_known::PROTECTED_RESOURCE;
-use mcpline_protocol::{Challenge, Scopes};
+use mcpline_protocol::{Revision, Scopes};
 
 use crate::auth::{AuthorizationEndpoint, EndpointAnswer, Refused, ResourceServer};
 use crate::authorized::Authorized;
@@ -21,8 +21,9 @@ use crate::quota::ClientQuota;
 use crate::server::Principal;
 
 use super::body::Body;
+use super::caller::{add_challenge, note_principal, scope_challenge};
 use super::options::HttpOptions;
-use super::service::{empty, json, refusal};
+use super::service::{HttpService, empty, json, refusal};
 
 /// Finds out who calls, and notes it among the request's extensions. Without authorization that is what a layer in front
 /// put there.
@@ -37,25 +38,19 @@ pub(super) async fn admit(
     parts: &mut Parts,
     client: impl FnOnce(&Parts) -> Arc<ClientQuota>,
 ) -> Result<(), Response<Body>> {
-    let principal = match &options.auth {
-        // Boxed, so that requests of servers without authorization don't carry it.
-        Some(auth) => match Box::pin(admit_token(auth, parts, client(parts))).await {
-            Ok(authorized) => {
-                let principal = authorized.principal();
-                parts.extensions.insert(authorized);
-                principal
-            }
-            Err(refused) => return Err(refuse(auth, &refused)),
-        },
-        None => match parts.extensions.get::<Authorized>() {
-            Some(authorized) if parts.extensions.get::<Principal>().is_none() => {
-                authorized.principal()
-            }
-            _ => return Ok(()),
-        },
+    let Some(auth) = &options.auth else {
+        note_principal(parts);
+        return Ok(());
     };
-    parts.extensions.insert(Principal(principal));
-    Ok(())
+    // Boxed, so that requests of servers without authorization don't carry it.
+    match Box::pin(admit_token(auth, parts, client(parts))).await {
+        Ok(authorized) => {
+            parts.extensions.insert(Principal(authorized.principal()));
+            parts.extensions.insert(authorized);
+            Ok(())
+        }
+        Err(refused) => Err(refuse(auth, &refused)),
+    }
 }
 
 async fn admit_token(
@@ -64,11 +59,6 @@ async fn admit_token(
     client: Arc<ClientQuota>,
 ) -> Result<Authorized, Refused> {
     auth.admit(parts, &client).await
-}
-
-/// Until when streams of this request's caller go on that belong to no call.
-pub(super) fn good_until(parts: &Parts) -> Option<u64> {
-    parts.extensions.get::<Authorized>()?.good_until()
 }
 
 /// Statuses of every revision from 2025-03-26 on, `basic/authorization`, error handling.
@@ -88,7 +78,7 @@ fn refuse(auth: &ResourceServer, refused: &Refused) -> Response<Body> {
         }
     };
     let mut response = refusal(status, reason);
-    challenge(&mut response, auth.challenge_for(refused));
+    add_challenge(&mut response, auth.challenge_for(refused));
     response
 }
 
@@ -96,26 +86,86 @@ fn refuse(auth: &ResourceServer, refused: &Refused) -> Response<Body> {
 pub(super) fn demand(response: &mut Response<Body>, options: &HttpOptions, needed: &Scopes) {
     let demanded = match &options.auth {
         Some(auth) => auth.challenge_for(&Refused::InsufficientScope(needed.clone())),
-        None => Some(
-            Challenge::new("Bearer")
-                .with("error", "insufficient_scope")
-                .with("scope", needed.to_string()),
-        ),
+        None => Some(scope_challenge(needed)),
     };
-    challenge(response, demanded);
+    add_challenge(response, demanded);
 }
 
-fn challenge(response: &mut Response<Body>, challenge: Option<Challenge>) {
-    // What can't be in a header was left out when it was written.
-    if let Some(challenge) = challenge
-        && let Ok(value) = HeaderValue::from_str(&challenge.to_header())
-    {
-        response.headers_mut().insert(WWW_AUTHENTICATE, value);
+/// An endpoint that tells clients how they are authorized.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum AuthEndpoint {
+    /// The metadata of the resource (RFC 9728).
+    Metadata,
+    /// Where clients of 2025-03-26 look for an authorization server.
+    Server(AuthorizationEndpoint),
+}
+
+/// What a service knows of its authorization beside its options.
+pub(super) struct Authorization {
+    well_known: Option<WellKnown>,
+}
+
+impl Authorization {
+    /// That of a service with these options; the host of its resource becomes one of the allowed hosts.
+    pub(super) fn of(options: &mut HttpOptions) -> Self {
+        if let Some(auth) = &options.auth {
+            options.allowed_hosts.push(auth.host());
+        }
+        Self {
+            well_known: options.auth.as_deref().map(WellKnown::of),
+        }
+    }
+
+    /// Which of these endpoints a path is, if any. `strict_paths`: the service is not mounted under a prefix.
+    pub(super) fn endpoint(
+        &self,
+        path: &str,
+        options: &HttpOptions,
+        revisions: &[Revision],
+        strict_paths: bool,
+    ) -> Option<AuthEndpoint> {
+        if let Some(well_known) = &self.well_known
+            && (path == well_known.path() || (!strict_paths && WellKnown::is_meant(path)))
+        {
+            return Some(AuthEndpoint::Metadata);
+        }
+        let auth = options.auth.as_ref()?;
+        let endpoint = AuthorizationEndpoint::at(path)?;
+        let is_mcp = path == options.path || path == auth.path();
+        let is_served = auth.has_endpoints() && revisions.contains(&Revision::V2025_03_26);
+        (is_served && !is_mcp).then_some(AuthEndpoint::Server(endpoint))
+    }
+
+    /// Answers a request to one of these endpoints.
+    pub(super) async fn answer(
+        &self,
+        endpoint: AuthEndpoint,
+        options: &HttpOptions,
+        parts: &Parts,
+    ) -> Response<Body> {
+        match (endpoint, &self.well_known, &options.auth) {
+            (AuthEndpoint::Metadata, Some(well_known), _) => well_known.answer(&parts.method),
+            // Boxed, so that other requests don't carry it.
+            (AuthEndpoint::Server(endpoint), _, Some(auth)) => {
+                Box::pin(answer_at(auth, endpoint, parts)).await
+            }
+            _ => empty(StatusCode::NOT_FOUND),
+        }
+    }
+}
+
+/// Mounts with authorization.
+impl HttpService {
+    /// What clients read to learn where tokens are had, if there is authorization: to be served at its path on the origin
+    /// of the resource (RFC 9728, section 3), where this service is mounted under a prefix. The standalone server, and a
+    /// mount at the root, serve it themselves.
+    pub fn well_known(&self) -> Option<WellKnown> {
+        self.shared.authorization.well_known.clone()
     }
 }
 
 /// Answers where clients of 2025-03-26 look for the server's authorization server.
-pub(super) async fn answer_at(
+async fn answer_at(
     auth: &ResourceServer,
     endpoint: AuthorizationEndpoint,
     parts: &Parts,
@@ -238,7 +288,7 @@ impl WellKnown {
         self.answer(request.method())
     }
 
-    pub(super) fn answer(&self, method: &Method) -> Response<Body> {
+    fn answer(&self, method: &Method) -> Response<Body> {
         open_to_pages(match other_method(method, &Method::GET) {
             None => document(self.json.clone()),
             Some(response) => response,
@@ -247,7 +297,7 @@ impl WellKnown {
 
     /// Whether a mount that is asked for this path is asked for the document: under the mount's own prefix, whatever that
     /// is, and for whatever path behind it.
-    pub(super) fn is_meant(path: &str) -> bool {
+    fn is_meant(path: &str) -> bool {
         path.find(PROTECTED_RESOURCE).is_some_and(|at| {
             let rest = &path[at + PROTECTED_RESOURCE.len()..];
             rest.is_empty() || rest.starts_with('/')

@@ -13,8 +13,8 @@ use crate::lane::{Lane, Status};
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
 
-use super::authorization;
 use super::body::Body;
+use super::caller;
 use super::exchange::Exchange;
 use super::post::{Answering, accepted, events, outcome, unreadable};
 use super::replicas::Shareable;
@@ -97,9 +97,7 @@ async fn open(
     let session = shared
         .sessions
         .begin(&shared.server, &shared.options, principal(parts), client);
-    session
-        .general
-        .go_on_until(authorization::good_until(parts));
+    session.general.go_on_until(caller::good_until(parts));
     let mut response = serve(shared, &session, parts, incoming).await;
     if session.connection.peer().is_none() {
         session.leave();
@@ -286,9 +284,7 @@ async fn named(
     }
     let found = replicas.find(shared, id, principal(parts), client).await;
     let session = found.ok_or_else(no_such_session)?;
-    session
-        .general
-        .go_on_until(authorization::good_until(parts));
+    session.general.go_on_until(caller::good_until(parts));
     Ok(session)
 }
 
@@ -298,9 +294,7 @@ fn named_here(shared: &Shared, parts: &Parts) -> Result<Arc<Session>, Refusal> {
         .sessions
         .find(session_id(shared, parts)?, principal(parts));
     let session = found.map_err(|_| no_such_session())?;
-    session
-        .general
-        .go_on_until(authorization::good_until(parts));
+    session.general.go_on_until(caller::good_until(parts));
     Ok(session)
 }
 

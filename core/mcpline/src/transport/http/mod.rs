@@ -2,10 +2,15 @@
 //!
 //! Enter at `service`: it routes a request by path and method; `post` tells its era; `modern` and
 //! `legacy` serve it. A POST's answer is an `exchange`, which becomes a `stream` when one body won't
-//! do; `authorization` is who may ask at all; `replicas` is what sessions have to do with other processes.
+//! do; `authorization` is who may ask at all, `caller` what is known of who asks; `replicas` is what sessions have to do with other processes.
 
+#[cfg(feature = "auth")]
+mod authorization;
+#[cfg(not(feature = "auth"))]
+#[path = "no_authorization.rs"]
 mod authorization;
 mod body;
+mod caller;
 mod collect;
 mod exchange;
 mod in_flight;
@@ -30,6 +35,8 @@ mod stream;
 mod watched;
 
 pub use crate::server::Principal;
+#[cfg(feature = "auth")]
+#[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
 pub use authorization::WellKnown;
 pub use body::Body;
 pub use listener::{Http, http};

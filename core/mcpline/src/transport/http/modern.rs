@@ -15,7 +15,7 @@ use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
 use crate::server::connection::{Connection, Opening};
 
-use super::authorization;
+use super::caller;
 use super::exchange::Exchange;
 use super::in_flight::InFlight;
 use super::post::{Answering, accepted, unreadable};
@@ -154,7 +154,7 @@ fn serve(
     let options = shared.options.clone();
     // A stream of changes goes on for as long as its token is good; a call was permitted when it began.
     let until = match request.method {
-        Method::SubscriptionsListen => authorization::good_until(parts),
+        Method::SubscriptionsListen => caller::good_until(parts),
         _ => None,
     };
     let reader = client.clone();

@@ -1,8 +1,10 @@
 //! What HTTP serving can be told, each with its default and the reason for it.
 
+#[cfg(feature = "auth")]
 use std::sync::Arc;
 use std::time::Duration;
 
+#[cfg(feature = "auth")]
 use crate::auth::ResourceServer;
 
 /// Options of serving over HTTP. Every field has a default that is safe to serve with.
@@ -28,6 +30,8 @@ pub struct HttpOptions {
     /// Whose tokens are accepted (every revision from 2025-03-26 on, `basic/authorization`); `None` for serving whoever
     /// comes, as a server on a loopback address may. The host of the resource's URL is allowed as if it were among
     /// `allowed_hosts`.
+    #[cfg(feature = "auth")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
     pub auth: Option<Arc<ResourceServer>>,
     /// The longest body. 16 MiB: as long as a line on stdio.
     pub body_limit: usize,
@@ -77,6 +81,7 @@ impl Default for HttpOptions {
             proxy_prefix: String::new(),
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
+            #[cfg(feature = "auth")]
             auth: None,
             body_limit: 16 * 1024 * 1024,
             read_timeout: Duration::from_secs(30),

@@ -11,8 +11,8 @@ use crate::lane::Lane;
 use crate::quota::ClientQuota;
 use crate::server::HttpInfo;
 
-use super::authorization;
 use super::body::Body;
+use super::caller;
 use super::post::{accepted, events};
 use super::service::{Refusal, Shared, principal, refusal};
 use super::stream::Stream;
@@ -30,7 +30,7 @@ pub(super) fn open(
         return refusal(StatusCode::NOT_FOUND, "HTTP+SSE is not served");
     };
     let stream = Stream::transient(&shared.options, client);
-    stream.go_on_until(authorization::good_until(parts));
+    stream.go_on_until(caller::good_until(parts));
     let session = shared.sessions.begin_pair(
         &shared.server,
         &shared.options,
@@ -95,9 +95,7 @@ pub(super) fn post(shared: &Arc<Shared>, parts: &mut Parts, body: Bytes) -> Resp
         return Refusal::from(exceeded).response();
     }
     let lane: Arc<dyn Lane> = Arc::new(session.general.clone());
-    session
-        .general
-        .go_on_until(authorization::good_until(parts));
+    session.general.go_on_until(caller::good_until(parts));
     let http = Arc::new(HttpInfo::of(parts));
     session.note_use();
     session.connection.receive(incoming, &lane, Some(&http));

@@ -19,14 +19,13 @@ use http::request::Parts;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use mcpline_protocol::wire::encode;
-use mcpline_protocol::{ErrorCode, Revision, RpcError};
+use mcpline_protocol::{ErrorCode, RpcError};
 
-use crate::auth::AuthorizationEndpoint;
 use crate::quota::{ClientKey, ClientQuota, Exceeded, Level};
 use crate::server::connection::TransportId;
 use crate::server::{Principal, Server};
 
-use super::authorization::WellKnown;
+use super::authorization::{AuthEndpoint, Authorization};
 use super::body::Body;
 use super::collect::{CollectError, collect};
 use super::in_flight::RequestsInFlight;
@@ -73,7 +72,7 @@ pub(super) struct Shared {
     closed: AtomicBool,
     /// Those of a mount that doesn't say where requests come from.
     unknown_clients: Arc<ClientQuota>,
-    well_known: Option<WellKnown>,
+    pub(super) authorization: Authorization,
     /// The address that the standalone server is bound to.
     bound: Option<IpAddr>,
     /// Whether paths are the standalone server's own: then unknown ones don't exist.
@@ -87,10 +86,7 @@ enum Endpoint {
     SseStream,
     SseMessages,
     Health,
-    /// Where clients learn where tokens are had.
-    Metadata,
-    /// Where clients of 2025-03-26 look for an authorization server.
-    Authorization(AuthorizationEndpoint),
+    Authorization(AuthEndpoint),
     Nothing,
 }
 
@@ -108,9 +104,7 @@ impl HttpService {
         bound: Option<IpAddr>,
         strict_paths: bool,
     ) -> Self {
-        if let Some(auth) = &options.auth {
-            options.allowed_hosts.push(auth.host());
-        }
+        let authorization = Authorization::of(&mut options);
         let transport = server.inner().next_transport();
         Self {
             connection: None,
@@ -121,20 +115,13 @@ impl HttpService {
                 transport,
                 closed: AtomicBool::new(false),
                 silences: Silences::new(options.silence),
-                well_known: options.auth.as_deref().map(WellKnown::of),
+                authorization,
                 server,
                 options: Arc::new(options),
                 bound,
                 strict_paths,
             }),
         }
-    }
-
-    /// What clients read to learn where tokens are had, if there is authorization: to be served at its path on the origin
-    /// of the resource (RFC 9728, section 3), where this service is mounted under a prefix. The standalone server, and a
-    /// mount at the root, serve it themselves.
-    pub fn well_known(&self) -> Option<WellKnown> {
-        self.shared.well_known.clone()
     }
 
     /// Answers one request. Who calls, if a layer in front found out, is an [`Authorized`](crate::auth::Authorized) or a
@@ -169,15 +156,12 @@ impl HttpService {
         if endpoint == Endpoint::Health {
             return plain(StatusCode::OK, "ok");
         }
-        if endpoint == Endpoint::Metadata
-            && let Some(well_known) = &shared.well_known
-        {
-            return well_known.answer(&parts.method);
-        }
-        if let (Endpoint::Authorization(endpoint), Some(auth)) = (endpoint, &shared.options.auth) {
+        if let Endpoint::Authorization(endpoint) = endpoint {
             discard(body, DRAINED).await;
-            // Boxed, so that other requests don't carry it.
-            return Box::pin(authorization::answer_at(auth, endpoint, parts)).await;
+            let answer = shared
+                .authorization
+                .answer(endpoint, &shared.options, parts);
+            return answer.await;
         }
         if endpoint == Endpoint::Nothing {
             discard(body, DRAINED).await;
@@ -427,12 +411,10 @@ impl Shared {
         if options.health_path.as_deref().is_some_and(is) {
             return Endpoint::Health;
         }
-        if let Some(well_known) = &self.well_known
-            && (path == well_known.path() || (!self.strict_paths && WellKnown::is_meant(path)))
+        let revisions = &self.server.inner().settings.revisions;
+        let authorization = &self.authorization;
+        if let Some(endpoint) = authorization.endpoint(path, options, revisions, self.strict_paths)
         {
-            return Endpoint::Metadata;
-        }
-        if let Some(endpoint) = self.authorization_endpoint(path) {
             return Endpoint::Authorization(endpoint);
         }
         if !self.strict_paths
@@ -442,16 +424,6 @@ impl Shared {
             return Endpoint::Mcp;
         }
         Endpoint::Nothing
-    }
-
-    /// Which of the endpoints that clients of 2025-03-26 expect at a server's origin a path is, if any.
-    fn authorization_endpoint(&self, path: &str) -> Option<AuthorizationEndpoint> {
-        let auth = self.options.auth.as_ref()?;
-        let endpoint = AuthorizationEndpoint::at(path)?;
-        let is_mcp = path == self.options.path || path == auth.path();
-        let served = &self.server.inner().settings.revisions;
-        let is_served = auth.has_endpoints() && served.contains(&Revision::V2025_03_26);
-        (is_served && !is_mcp).then_some(endpoint)
     }
 }
 

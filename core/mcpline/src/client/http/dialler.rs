@@ -1,0 +1,60 @@
+//! Opens links to the server at a URL.
+
+use std::sync::Arc;
+
+use crate::client::connect::{Dialler, Dialling};
+use crate::client::eras::KnownServer;
+use crate::client::link::{Ending, Link, Sink};
+use crate::client_error::ClientError;
+use crate::http_client::{HttpClient, HttpSettings, is_loopback, without_credentials};
+
+use super::{HttpLink, PairLink};
+
+/// A URL as an address.
+pub(crate) struct HttpDialler {
+    url: String,
+    client: Arc<HttpClient>,
+    /// `None` on this machine, where a port may soon be another program's: what one client finds there is no other's.
+    server: Option<KnownServer>,
+}
+
+impl HttpDialler {
+    /// # Errors
+    ///
+    /// [`ClientError::Misuse`]: the URL or the settings can't be used.
+    pub(crate) fn new(url: String, settings: HttpSettings) -> Result<Self, ClientError> {
+        let client = HttpClient::of(&url, settings, tokio::runtime::Handle::current())?;
+        let server = KnownServer::at(&without_credentials(&url));
+        let server = (!is_loopback(&url)).then_some(server);
+        Ok(Self {
+            url,
+            client,
+            server,
+        })
+    }
+}
+
+impl Dialler for HttpDialler {
+    fn dial(&self, sink: Sink, pair: bool) -> Dialling<'_> {
+        let link = if pair {
+            PairLink::open(&self.url, &self.client, sink).map(|link| link as Arc<dyn Link>)
+        } else {
+            HttpLink::open(&self.url, &self.client, sink).map(|link| link as Arc<dyn Link>)
+        };
+        Box::pin(async { link })
+    }
+
+    fn known_server(&self) -> Option<KnownServer> {
+        self.server
+    }
+
+    fn authorization(&self) -> u64 {
+        self.client.authorization()
+    }
+
+    fn close(&self) -> Ending {
+        self.client.close();
+        let tasks = self.client.tasks.clone();
+        Box::pin(async move { tasks.close().await })
+    }
+}

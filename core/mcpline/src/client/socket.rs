@@ -1,0 +1,28 @@
+//! A client's end of a Unix socket.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use crate::client_error::ClientError;
+
+use super::connect::{Dialler, Dialling};
+use super::link::{Link, Sink};
+use super::pipe::{self, PipeLink};
+
+/// A Unix socket as an address.
+pub(super) struct UnixSocket(pub(super) PathBuf);
+
+impl Dialler for UnixSocket {
+    fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {
+        Box::pin(async move {
+            let socket = tokio::net::UnixStream::connect(&self.0).await;
+            let socket = socket.map_err(|error| ClientError::Unreachable {
+                reason: format!("{}: {error}", self.0.display()),
+            })?;
+            let (reader, writer) = socket.into_split();
+            let end = |_, closed, pumped| async move { pipe::stream_ended(closed, pumped) };
+            let link: Arc<dyn Link> = PipeLink::open(reader, writer, sink, end);
+            Ok(link)
+        })
+    }
+}

@@ -1,0 +1,93 @@
+//! How a client reaches a URL.
+
+use crate::client::{Address, HttpSettings, Proxy};
+use crate::error::Error;
+use crate::foreign::Answerers;
+
+#[cfg(feature = "auth")]
+use super::client_auth::AuthOptions;
+use super::definition::options;
+use super::{set, set_seconds};
+
+/// Without the feature `auth`, whatever is given for it is refused.
+#[cfg(not(feature = "auth"))]
+type AuthOptions = serde_json::Value;
+
+options! {
+    /// [`HttpSettings`] as foreign code gives them. The proxy is `direct` for none, or a URL.
+    #[derive(Default)]
+    pub struct HttpClientOptions {
+        headers: Vec<(String, String)>,
+        proxy: Option<String>,
+        tls_roots: Option<String>,
+        only_these_roots: bool,
+        connect_timeout: Option<f64>,
+        max_redirects: Option<usize>,
+        resume_attempts: Option<u32>,
+        resume_delay: Option<f64>,
+        resume_max_delay: Option<f64>,
+        body_limit: Option<usize>,
+        auth: Option<AuthOptions>,
+    }
+}
+
+/// Without what may be secret.
+impl std::fmt::Debug for HttpClientOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("HttpClientOptions").finish_non_exhaustive()
+    }
+}
+
+impl HttpClientOptions {
+    /// A server behind this URL. What authorization needs of the host is answered with what `answerers` give for a method:
+    /// the methods are listed in [`auth`](crate::foreign::auth).
+    ///
+    /// # Errors
+    ///
+    /// Misuse: a value can't be, or the host has to be asked and has no way to be.
+    pub fn address(self, url: String, answerers: Answerers<'_>) -> Result<Address, Error> {
+        let mut settings = HttpSettings {
+            headers: self.headers,
+            proxy: match self.proxy.as_deref() {
+                None => Proxy::Environment,
+                Some("direct") => Proxy::Direct,
+                Some(url) => Proxy::Url(url.to_owned()),
+            },
+            tls_roots: self.tls_roots.map(String::into_bytes).unwrap_or_default(),
+            only_these_roots: self.only_these_roots,
+            ..HttpSettings::default()
+        };
+        set_seconds(&mut settings.connect_timeout, self.connect_timeout)?;
+        set(&mut settings.max_redirects, self.max_redirects);
+        set(&mut settings.reconnect_attempts, self.resume_attempts);
+        set_seconds(&mut settings.reconnect_first, self.resume_delay)?;
+        set_seconds(&mut settings.reconnect_cap, self.resume_max_delay)?;
+        set(&mut settings.body_limit, self.body_limit);
+        authorize(&mut settings, self.auth, answerers)?;
+        Ok(Address::Url(url, settings))
+    }
+}
+
+#[cfg(feature = "auth")]
+fn authorize(
+    settings: &mut HttpSettings,
+    auth: Option<AuthOptions>,
+    answerers: Answerers<'_>,
+) -> Result<(), Error> {
+    settings.auth = auth.map(|auth| auth.auth(answerers)).transpose()?;
+    Ok(())
+}
+
+#[cfg(not(feature = "auth"))]
+fn authorize(
+    _: &mut HttpSettings,
+    auth: Option<AuthOptions>,
+    _: Answerers<'_>,
+) -> Result<(), Error> {
+    match auth {
+        Some(_) => Err(Error::misuse(
+            "`auth` needs the feature `auth`, which this build lacks",
+        )),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,72 @@
+//! How a program is started that serves a client.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use crate::client::{Command, Stderr};
+use crate::error::Error;
+
+use super::definition::options;
+use super::seconds;
+
+options! {
+    /// A [`Command`] as foreign code gives it. The program has to be given; whatever else is absent keeps the default.
+    #[derive(Default)]
+    pub struct ProgramOptions {
+        program: String,
+        arguments: Vec<String>,
+        env: HashMap<String, String>,
+        inherit_env: bool,
+        cwd: Option<String>,
+        stderr: Stream,
+        grace: Option<f64>,
+    }
+    needs program;
+}
+
+#[derive(Deserialize, Clone, Copy, Default)]
+#[serde(rename_all = "lowercase")]
+enum Stream {
+    #[default]
+    Capture,
+    Inherit,
+    Null,
+}
+
+/// Without what may be secret.
+impl std::fmt::Debug for ProgramOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ProgramOptions")
+            .field("program", &self.program)
+            .finish_non_exhaustive()
+    }
+}
+
+impl ProgramOptions {
+    /// The program, to be started for each conversation.
+    ///
+    /// # Errors
+    ///
+    /// Misuse: a value can't be.
+    pub fn command(self) -> Result<Command, Error> {
+        let mut command = Command::new(self.program)
+            .args(self.arguments)
+            .inherit_env(self.inherit_env)
+            .stderr(match self.stderr {
+                Stream::Capture => Stderr::Capture,
+                Stream::Inherit => Stderr::Inherit,
+                Stream::Null => Stderr::Null,
+            });
+        for (name, value) in self.env {
+            command = command.env(name, value);
+        }
+        if let Some(directory) = self.cwd {
+            command = command.current_dir(directory);
+        }
+        if let Some(grace) = self.grace {
+            command = command.grace(seconds(grace)?);
+        }
+        Ok(command)
+    }
+}

@@ -1,0 +1,37 @@
+//! What stands in for TLS in programs that are built without the cargo feature `tls`: `https` URLs are refused.
+
+use tokio::net::TcpStream;
+
+use crate::client_error::ClientError;
+
+use super::settings::HttpSettings;
+use super::target::Target;
+
+/// Encrypts nothing.
+pub(crate) struct Tls;
+
+impl Tls {
+    /// Checks that the settings name no certificates.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Misuse`] if they do.
+    pub(crate) fn new(settings: &HttpSettings) -> Result<Self, ClientError> {
+        if settings.only_these_roots || !settings.tls_roots.is_empty() {
+            return Err(ClientError::Misuse(
+                "`tls_roots` needs the cargo feature `tls`".to_owned(),
+            ));
+        }
+        Ok(Self)
+    }
+
+    /// Refuses to connect.
+    ///
+    /// # Errors
+    ///
+    /// Always.
+    pub(crate) async fn encrypt(&self, _: TcpStream, target: &Target) -> Result<TcpStream, String> {
+        let host = &target.origin.host;
+        Err(format!("https://{host} needs the cargo feature `tls`"))
+    }
+}
