@@ -226,6 +226,16 @@ async def changes_without_reader(attack: Attack) -> None:
         await caller.exchange("POST", "/mcp", headers, body)
 
 
+@case("2 more answers than one client has room for, never read", bounds=FLOODED, decided_by="mount")
+async def more_answers_than_fit(attack: Attack) -> None:
+    # Each is held after its call has ended. In a mount nothing but what is held tells of the client by then.
+    body, headers = modern_call("test_large_result", size=LARGE)
+    for _ in range(60):
+        connection = await attack.connect(reads=False)
+        await connection.request("POST", "/mcp", headers, body)
+    await attack.rest()
+
+
 WRITE_TIMEOUT = ("--write-timeout", "2")
 
 

@@ -120,6 +120,39 @@ async fn a_flood_of_sessions_takes_none_that_is_used_even_behind_one_address() {
 }
 
 #[runtimes::test]
+async fn responses_that_nobody_reads_are_their_clients_after_the_calls() {
+    let mut settings = Settings::default();
+    settings.max_peer_bytes = 40 * LARGE;
+    let service = service(settings, HttpOptions::default());
+    let ask = async |address: &str| {
+        let mut body = call(1, "large");
+        let meta = &mut body["params"]["_meta"];
+        meta["io.modelcontextprotocol/protocolVersion"] = "2026-07-28".into();
+        meta["io.modelcontextprotocol/clientCapabilities"] = json!({});
+        let headers = [
+            ("mcp-protocol-version", "2026-07-28"),
+            ("mcp-method", "tools/call"),
+            ("mcp-name", "large"),
+        ];
+        post(&service, address, &headers, body).await
+    };
+    let mut unread = Vec::new();
+    // A quarter of the whole, and a little less because of what a response has beside the text.
+    for _ in 0..9 {
+        unread.push(ask(GREEDY).await);
+    }
+    assert!(
+        unread
+            .iter()
+            .all(|response| response.status() == StatusCode::OK)
+    );
+    assert_ne!(ask(GREEDY).await.status(), StatusCode::OK);
+    assert_eq!(ask(HONEST).await.status(), StatusCode::OK);
+    drop(unread);
+    assert_eq!(ask(GREEDY).await.status(), StatusCode::OK);
+}
+
+#[runtimes::test]
 async fn a_flood_of_sessions_takes_none_that_sends_custom_notifications() {
     let mut options = HttpOptions::default();
     options.sessions = 40;

@@ -1,5 +1,6 @@
 //! A limit, and how much of it is used.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -24,6 +25,8 @@ pub(crate) struct Budget {
     limit: usize,
     used: AtomicUsize,
     parent: Option<Arc<Budget>>,
+    /// Dropped with the budget: when its owner and everything that was charged to it are gone.
+    _until_unused: Option<Box<dyn Any + Send + Sync>>,
 }
 
 /// A budget that has no room for what was to be charged.
@@ -60,17 +63,28 @@ impl Budget {
             limit,
             used: AtomicUsize::new(0),
             parent: None,
+            _until_unused: None,
         })
     }
 
     /// The budget of a client, which may use this share of its server's.
     pub(crate) fn of_client(server: &Arc<Self>, share: f64) -> Arc<Self> {
+        Self::of_client_holding(server, share, None)
+    }
+
+    /// The same. `until_unused` is dropped when the budget's owner and everything that was charged to it are gone.
+    pub(crate) fn of_client_holding(
+        server: &Arc<Self>,
+        share: f64,
+        until_unused: Option<Box<dyn Any + Send + Sync>>,
+    ) -> Arc<Self> {
         Arc::new(Self {
             what: server.what,
             level: Level::Client,
             limit: share_of(server.limit, share),
             used: AtomicUsize::new(0),
             parent: Some(server.clone()),
+            _until_unused: until_unused,
         })
     }
 

@@ -44,8 +44,6 @@ pub(crate) struct ClientQuota {
     reclaimable: Mutex<Reclaimable>,
     calls: Arc<Budget>,
     connections: AtomicUsize,
-    /// Where it is found, if others may be the same client.
-    listed: Option<(ClientKey, Weak<Table>)>,
 }
 
 /// Bytes that are kept for a client's convenience and can be given back when it needs them for something else.
@@ -184,30 +182,45 @@ impl Drop for OpenConnection {
     }
 }
 
-impl Drop for ClientQuota {
+/// Where requests find their client.
+#[derive(Debug, Default)]
+struct Table {
+    clients: Mutex<HashMap<ClientKey, Listed>>,
+}
+
+/// A client that is listed.
+#[derive(Debug)]
+struct Listed {
+    /// There while a request, a session or a connection uses it.
+    quota: Weak<ClientQuota>,
+    /// There while anything is charged to it: a response that nobody reads outlives its request.
+    bytes: Weak<Budget>,
+}
+
+/// Ends the listing of a client when it is dropped, with the client's budget.
+struct Listing {
+    key: ClientKey,
+    table: Weak<Table>,
+}
+
+impl Drop for Listing {
     fn drop(&mut self) {
-        if let Some((key, table)) = &self.listed
-            && let Some(table) = table.upgrade()
+        let Some(table) = self.table.upgrade() else {
+            return;
+        };
+        let mut clients = table.lock();
+        // Another request of the same client may have come in between.
+        if clients
+            .get(&self.key)
+            .is_some_and(|listed| listed.bytes.strong_count() == 0)
         {
-            let mut clients = table.lock();
-            // Another request of the same client may have come in between.
-            if clients
-                .get(key)
-                .is_some_and(|client| client.strong_count() == 0)
-            {
-                clients.remove(key);
-            }
+            clients.remove(&self.key);
         }
     }
 }
 
-#[derive(Debug, Default)]
-struct Table {
-    clients: Mutex<HashMap<ClientKey, Weak<ClientQuota>>>,
-}
-
 impl Table {
-    fn lock(&self) -> MutexGuard<'_, HashMap<ClientKey, Weak<ClientQuota>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<ClientKey, Listed>> {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -238,36 +251,48 @@ impl ClientTable {
     /// The client with this key.
     pub(crate) fn client(&self, key: ClientKey) -> Arc<ClientQuota> {
         let mut clients = self.table.lock();
-        if let Some(client) = clients.get(&key).and_then(Weak::upgrade) {
+        let listed = clients.get(&key);
+        if let Some(client) = listed.and_then(|listed| listed.quota.upgrade()) {
             return client;
         }
-        let listed = Some((key.clone(), Arc::downgrade(&self.table)));
-        let client = self.make(self.share, listed);
-        clients.insert(key, Arc::downgrade(&client));
+        let charged = listed.and_then(|listed| listed.bytes.upgrade());
+        let bytes = charged.unwrap_or_else(|| {
+            let listing = Listing {
+                key: key.clone(),
+                table: Arc::downgrade(&self.table),
+            };
+            Budget::of_client_holding(&self.bytes, self.share, Some(Box::new(listing)))
+        });
+        let listed_bytes = Arc::downgrade(&bytes);
+        let client = self.make(self.share, bytes);
+        let listed = Listed {
+            quota: Arc::downgrade(&client),
+            bytes: listed_bytes,
+        };
+        clients.insert(key, listed);
         client
     }
 
     /// A client that is the only one to use its connection: the other end of a pipe.
     pub(crate) fn sole_client(&self) -> Arc<ClientQuota> {
-        self.make(self.share, None)
+        self.make(self.share, Budget::of_client(&self.bytes, self.share))
     }
 
     /// Clients that nothing tells apart: requests of a mount that doesn't say where they come from. Only the limits of the
     /// server hold for them.
     pub(crate) fn unknown_clients(&self) -> Arc<ClientQuota> {
-        self.make(1.0, None)
+        self.make(1.0, Budget::of_client(&self.bytes, 1.0))
     }
 
-    fn make(&self, share: f64, listed: Option<(ClientKey, Weak<Table>)>) -> Arc<ClientQuota> {
+    fn make(&self, share: f64, bytes: Arc<Budget>) -> Arc<ClientQuota> {
         Arc::new(ClientQuota {
             number: self.next_number.fetch_add(1, Ordering::Relaxed),
             peer: Peer::new(),
             share,
-            bytes: Budget::of_client(&self.bytes, share),
+            bytes,
             reclaimable: Mutex::default(),
             calls: Budget::of_client(&self.calls, share),
             connections: AtomicUsize::new(0),
-            listed,
         })
     }
 }
@@ -297,6 +322,20 @@ mod tests {
             "nothing is kept of clients that left"
         );
         assert_ne!(number, table.client(at("192.0.2.1")).number);
+    }
+
+    #[test]
+    fn what_outlives_its_request_counts_for_the_next_one() {
+        let table = table();
+        let first = table.client(at("192.0.2.1"));
+        let charge = first.hold_bytes(200).expect("room");
+        drop(first);
+        let second = table.client(at("192.0.2.1"));
+        assert!(second.hold_bytes(100).is_err(), "its share is 250");
+        assert!(table.client(at("192.0.2.2")).hold_bytes(100).is_ok());
+        drop(second);
+        drop(charge);
+        assert!(table.table.lock().is_empty());
     }
 
     #[test]
