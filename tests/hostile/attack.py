@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -38,10 +39,12 @@ SLOWER = {"rust": 2.0, "c": 2.0}
 
 # What one client may have held for it: `client_share` of `max_peer_bytes`, a quarter of 512 MiB by default.
 CLIENT_SHARE = 128 * MIB
-# What is not held but worked with. Each of two workers has one message at a time in its hands before it is charged, or
-# while its charge is passed on: a handler's value, the message made of it, and the copy for the connection, of 4 MiB at
-# most (`LARGE` in `readers.py`). The rest is what the allocator keeps of what it got back.
-WORKING_MEMORY = 2 * 3 * 4 * MIB + 8 * MIB
+# As many workers as a server has: one for each processor that it may use, which are those that this process may use.
+WORKERS = max(2, len(os.sched_getaffinity(0)))
+# What is not held but worked with. Each worker has one message at a time in its hands before it is charged, or while its
+# charge is passed on: a handler's value, the message made of it, and the copy for the connection, of 4 MiB at most
+# (`LARGE` in `readers.py`). The rest is what the allocator keeps of what it got back.
+WORKING_MEMORY = WORKERS * 3 * 4 * MIB + 8 * MIB
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,8 @@ export function addExtras(server) {
         flood = "x".repeat(size);
       }
       const text = flood;
-      for (let sent = 0; sent < count; sent += 1) {
+      // A call that nobody waits for any more ends, and the process with it when it is told to.
+      for (let sent = 0; sent < count && !ctx.signal.aborted; sent += 1) {
         ctx.info(text);
         // As a handler does that works meanwhile: the stream is open, and read if anybody reads.
         await nextTurn();
