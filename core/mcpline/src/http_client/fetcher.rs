@@ -92,16 +92,24 @@ impl Fetcher {
             }));
         }
         let headers = headers(&request, &target)?;
-        let method = match request.method {
-            FetchMethod::Get => Method::GET,
-            FetchMethod::Post => Method::POST,
-        };
         let body = Bytes::from(request.body);
         let headers = || headers.clone();
-        let answer = self.client.request(method, &target, &headers, &body, &());
-        let mut answer = answer
-            .await
-            .map_err(|error| Problem::Failed(error.to_string()))?;
+        let client = &self.client;
+        let answer = match request.method {
+            FetchMethod::Get => {
+                client
+                    .request(Method::GET, &target, &headers, &body, &())
+                    .await
+            }
+            // On a connection of its own. The server may be just closing one that was idle, while the user was asked for
+            // instance, and codes and refresh tokens must not be sent twice.
+            FetchMethod::Post => {
+                client
+                    .send(Method::POST, &target, &headers, &body, false)
+                    .await
+            }
+        };
+        let mut answer = answer.map_err(|error| Problem::Failed(error.to_string()))?;
         let body = answer.collect(MAX_BODY).await.map_err(|error| {
             Problem::Failed(match error {
                 BodyError::TooLong => format!("the answer is longer than {MAX_BODY} bytes"),

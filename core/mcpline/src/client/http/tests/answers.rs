@@ -6,10 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method};
+use mcpline_protocol::auth::fetch::FetchRequest;
 use mcpline_protocol::{ErrorCode, Revision};
 use serde_json::json;
 use tokio::sync::Notify;
 
+use crate::http_client::Fetcher;
 use crate::http_client::target::Target;
 
 use super::peer::{Peer, Step, answer, json as json_answer};
@@ -464,4 +466,18 @@ async fn a_request_that_wants_a_fresh_connection_leaves_the_idle_one_open() {
         guarded(sent).await.expect("an answer").drain().await;
     }
     assert_eq!(client.pool.open(), 2);
+}
+
+#[runtimes::test]
+async fn authorization_posts_nothing_over_an_idle_connection() {
+    let mut peer = Peer::always(json_answer("{}")).await;
+    let fetcher = Fetcher::new(&settings(), Handle::current(), true).expect("usable settings");
+    // Each leaves a connection that is idle.
+    for connection in 0..3 {
+        let form = "application/x-www-form-urlencoded";
+        let request = FetchRequest::post(peer.url(), form, b"grant_type=none".to_vec());
+        let response = guarded(fetcher.fetch(request)).await.expect("an answer");
+        assert_eq!(response.status, 200);
+        assert_eq!(peer.seen().await.connection, connection);
+    }
 }
