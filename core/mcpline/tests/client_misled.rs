@@ -31,14 +31,14 @@ fn shaken(id: &Value) -> Value {
 }
 
 /// Shakes hands, and answers everything else with the same members beside the id.
-struct Answers(Value);
+struct Answers(Value, Tasks);
 
 impl Dial for Answers {
     fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
         let (to_server, mut sent) = mpsc::unbounded_channel::<Bytes>();
         let (answers, from_server) = mpsc::channel(10);
         let members = self.0.clone();
-        tokio::spawn(async move {
+        self.1.spawn(async move {
             while let Some(message) = sent.recv().await {
                 let message: Value = serde_json::from_slice(&message).expect("JSON");
                 let mut answer = match (message["method"].as_str(), message.get("id")) {
@@ -69,7 +69,8 @@ async fn an_answer_that_cant_be_read_is_invalid_and_not_a_lost_connection() {
         json!({"jsonrpc": "2.0", "result": {}, "error": {"code": 1, "message": "both"}}),
         json!({"jsonrpc": "2.0", "error": "no"}),
     ] {
-        let address = Address::Custom(Arc::new(Answers(members.clone())));
+        let tasks = Tasks::default();
+        let address = Address::Custom(Arc::new(Answers(members.clone(), tasks.clone())));
         let client = host().connect(address).await.expect("connects");
         let error = client.list_tools().await.expect_err("no answer");
         assert!(
@@ -296,13 +297,13 @@ async fn a_refused_handshake_over_http_sse_is_told_and_not_what_was_tried_before
 }
 
 /// Shakes hands, and has a further page of tools for whatever cursor it is asked with.
-struct Endless;
+struct Endless(Tasks);
 
 impl Dial for Endless {
     fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
         let (to_server, mut sent) = mpsc::unbounded_channel::<Bytes>();
         let (answers, from_server) = mpsc::channel(10);
-        tokio::spawn(async move {
+        self.0.spawn(async move {
             let mut pages = 0;
             while let Some(message) = sent.recv().await {
                 let message: Value = serde_json::from_slice(&message).expect("JSON");
@@ -334,9 +335,10 @@ impl Dial for Endless {
 
 #[tokio::test]
 async fn a_list_whose_pages_are_too_large_together_is_given_up() {
+    let tasks = Tasks::default();
     let client = host()
         .configure(|settings| settings.max_list_bytes = 105_000)
-        .connect(Address::Custom(Arc::new(Endless)))
+        .connect(Address::Custom(Arc::new(Endless(tasks.clone()))))
         .await
         .expect("connects");
     let error = client.list_tools().await.expect_err("endless");

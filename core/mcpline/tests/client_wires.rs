@@ -253,14 +253,14 @@ async fn changes_that_a_server_does_not_declare_are_listened_for_if_the_host_say
 }
 
 /// Takes messages and says nothing. What it was sent is told when its connection is over.
-struct Silent(mpsc::UnboundedSender<Vec<Value>>);
+struct Silent(mpsc::UnboundedSender<Vec<Value>>, Tasks);
 
 impl Dial for Silent {
     fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
         let (to_server, mut messages) = mpsc::unbounded_channel::<Bytes>();
         let (open, from_server) = mpsc::channel(1);
         let told = self.0.clone();
-        tokio::spawn(async move {
+        self.1.spawn(async move {
             let mut sent = Vec::new();
             while let Some(message) = messages.recv().await {
                 sent.push(serde_json::from_slice(&message).expect("JSON"));
@@ -294,12 +294,13 @@ async fn all_sent(told: &mut mpsc::UnboundedReceiver<Vec<Value>>) -> Vec<String>
 async fn a_handshake_that_is_given_up_is_not_cancelled() {
     for revision in handshakes() {
         let (tell, mut told) = mpsc::unbounded_channel();
+        let tasks = Tasks::default();
         let connecting = host()
             .configure(move |settings| {
                 settings.remembered = Some(Era::Legacy);
                 settings.revisions = vec![revision];
             })
-            .connect(Address::Custom(Arc::new(Silent(tell))));
+            .connect(Address::Custom(Arc::new(Silent(tell, tasks.clone()))));
         tokio::select! {
             connected = connecting => panic!("{connected:?}"),
             asked = told.recv() => assert_eq!(asked, Some(Vec::new())),
@@ -311,9 +312,10 @@ async fn a_handshake_that_is_given_up_is_not_cancelled() {
 #[tokio::test(start_paused = true)]
 async fn a_handshake_that_takes_too_long_is_not_cancelled() {
     let (tell, mut told) = mpsc::unbounded_channel();
+    let tasks = Tasks::default();
     host()
         .configure(|settings| settings.remembered = Some(Era::Legacy))
-        .connect(Address::Custom(Arc::new(Silent(tell))))
+        .connect(Address::Custom(Arc::new(Silent(tell, tasks.clone()))))
         .await
         .expect_err("silence");
     let sent = all_sent(&mut told).await;
@@ -334,7 +336,7 @@ impl Dial for Leaving {
         }
         let (to_server, mut messages) = mpsc::unbounded_channel::<Bytes>();
         let (answers, from_server) = mpsc::channel(1);
-        tokio::spawn(async move {
+        self.0.1.spawn(async move {
             while let Some(message) = messages.recv().await {
                 let message: Value = serde_json::from_slice(&message).expect("JSON");
                 let answer = match message["method"].as_str() {
@@ -361,7 +363,8 @@ impl Dial for Leaving {
 #[runtimes::test]
 async fn a_client_that_is_closed_while_it_reconnects_does_not_cancel_the_handshake() {
     let (tell, mut told) = mpsc::unbounded_channel();
-    let dial = Leaving(Silent(tell), Mutex::new(false));
+    let tasks = Tasks::default();
+    let dial = Leaving(Silent(tell, tasks.clone()), Mutex::new(false));
     let client = host()
         .configure(|settings| settings.remembered = Some(Era::Legacy))
         .connect(Address::Custom(Arc::new(dial)))

@@ -8,6 +8,8 @@ mod peer;
 mod redirects;
 mod settings;
 mod streams;
+#[path = "../../../../tests/support/tasks.rs"]
+mod tasks;
 mod tls;
 mod whole_client;
 

@@ -10,6 +10,7 @@ use tokio::sync::{Notify, mpsc};
 use tokio::task::AbortHandle;
 
 use super::guarded;
+use super::tasks::Tasks;
 
 /// A request as it arrived.
 #[derive(Debug, Clone, PartialEq)]
@@ -43,11 +44,12 @@ pub(super) enum Step {
 
 pub(super) type Reply = Vec<Step>;
 
-/// The server.
+/// The server. A panic in it, of its script or because a request isn't one, fails the test that holds it.
 pub(super) struct Peer {
     pub(super) address: SocketAddr,
     seen: mpsc::UnboundedReceiver<Seen>,
     accepting: AbortHandle,
+    _tasks: Tasks,
 }
 
 impl Peer {
@@ -57,6 +59,8 @@ impl Peer {
         let address = listener.local_addr().expect("an address");
         let (sender, seen) = mpsc::unbounded_channel();
         let script = Arc::new(Mutex::new((0, script)));
+        let tasks = Tasks::default();
+        let connections_of_peer = tasks.clone();
         let accepting = tokio::spawn(async move {
             let mut connections = 0;
             while let Ok((stream, _)) = listener.accept().await {
@@ -72,13 +76,14 @@ impl Peer {
                     let _ = sender.send(request);
                     reply
                 };
-                tokio::spawn(serve(stream, answer));
+                connections_of_peer.spawn(serve(stream, answer));
             }
         });
         Self {
             address,
             seen,
             accepting: accepting.abort_handle(),
+            _tasks: tasks,
         }
     }
 
