@@ -1,5 +1,8 @@
 //! One task that calls back when something falls due, for all connections of a server.
 
+#[cfg(all(test, mcpline_models))]
+mod models;
+
 use std::collections::BTreeMap;
 use std::time::Duration;
 
