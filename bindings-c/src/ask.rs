@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
-use mcpline::foreign::Completion;
+use mcpline::foreign::{self, Completion};
 use mcpline::protocol::session::AskError;
 use mcpline::protocol::wire::Raw;
 use mcpline::{Ask, AskMethod};
@@ -178,9 +178,9 @@ fn put(
         let open_call = open.clone();
         let sink = Box::new(move |given: Answer| {
             let owner = pending.owner().clone();
-            owner.run(place::Job::Run(Box::new(move || {
-                pending.run(|| give(&open_call, answer, &data, given));
-            })));
+            let peer = foreign::peer_of_context(open_call.context());
+            let giving = move || pending.run(|| give(&open_call, answer, &data, given));
+            owner.run_for(peer, place::Job::Run(Box::new(giving)));
         });
         open.deliver(Completion::Ask(open.context().clone(), question, sink));
         Ok(())

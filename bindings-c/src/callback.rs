@@ -3,14 +3,14 @@
 use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
-use mcpline::foreign::QueueFull;
-use mcpline::protocol::RpcError;
+use mcpline::foreign::peer_of_call;
+use mcpline::foreign::workers::{Refused, too_many_calls};
 use mcpline::server::Handler;
 use mcpline::{Call, HandlerError};
 
 use crate::call::{self, mcpl_call};
 use crate::owner::{Entered, Owner};
-use crate::place::{CALLS_WAITING, Job, Refused};
+use crate::place::Job;
 use crate::user::UserData;
 
 /// Handles one call: of a tool, a resource, a prompt or a completion.
@@ -78,17 +78,12 @@ impl Handler for Queued {
             registered.run(call, &entered);
             return;
         }
-        match registered
-            .owner
-            .place()
-            .run(Job::Call(registered.clone(), call, entered))
-        {
-            Err(Refused::Full(Job::Call(_, call, _))) => {
-                let full = QueueFull {
-                    capacity: CALLS_WAITING,
-                };
-                call.reply(Err(HandlerError::Rpc(RpcError::busy(full.to_string()))));
-            }
+        let place = registered.owner.place();
+        match place.run(
+            peer_of_call(&call),
+            Job::Call(registered.clone(), call, entered),
+        ) {
+            Err(Refused::Full(Job::Call(_, call, _))) => call.reply(Err(too_many_calls())),
             // A call that is dropped is answered.
             Err(refused) => drop(refused),
             Ok(()) => {}

@@ -1,6 +1,5 @@
 //! The host's own event loop: a descriptor to poll, and callbacks that run when the host says so.
 
-use std::collections::VecDeque;
 use std::ffi::c_int;
 use std::io::{Read, Write};
 use std::os::fd::AsRawFd;
@@ -8,9 +7,12 @@ use std::os::unix::net::UnixStream;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use mcpline::foreign::workers::Refused;
+use mcpline::foreign::{MAX_WAITING_CALLS, Peer, TurnQueue};
+
 use crate::handles::{Table, Token};
 use crate::library::{self, Library};
-use crate::place::{self, CALLS_WAITING, Job, Refused, ThreadNumber};
+use crate::place::{self, Job, ThreadNumber};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text::put;
 
@@ -36,7 +38,8 @@ pub(crate) struct Loop {
 }
 
 struct State {
-    jobs: VecDeque<Job>,
+    /// Peers take turns: the host may dispatch a few at a time, and those of one peer may be thousands.
+    jobs: TurnQueue<(Peer, Job)>,
     calls: usize,
     signalled: bool,
     closed: bool,
@@ -54,18 +57,18 @@ impl Loop {
     }
 
     /// Queues a job.
-    pub(crate) fn push(&self, job: Job) -> Result<(), Refused> {
+    pub(crate) fn push(&self, peer: Peer, job: Job) -> Result<(), Refused<Job>> {
         let mut state = self.lock();
         if state.closed {
             return Err(Refused::Closed(job));
         }
         if let Job::Call(..) = &job {
-            if state.calls >= CALLS_WAITING {
+            if state.calls >= MAX_WAITING_CALLS {
                 return Err(Refused::Full(job));
             }
             state.calls += 1;
         }
-        state.jobs.push_back(job);
+        state.jobs.push(peer, (peer, job));
         if !state.signalled {
             state.signalled = true;
             // Never waits, for it is the only byte there.
@@ -130,13 +133,13 @@ impl Loop {
         while (done as usize) < count {
             let job = {
                 let mut state = self.lock();
-                let job = state.jobs.pop_front();
-                if let Some(Job::Call(..)) = &job {
+                let job = state.jobs.pop();
+                if let Some((_, Job::Call(..))) = &job {
                     state.calls -= 1;
                 }
                 job
             };
-            let Some(job) = job else { break };
+            let Some((_, job)) = job else { break };
             job.run();
             done += 1;
         }
@@ -184,15 +187,15 @@ impl Loop {
 
     /// Nobody dispatches it any more: what was queued runs on the pool.
     fn close(&self) {
-        let jobs = {
+        let mut jobs = {
             let mut state = self.lock();
             state.closed = true;
             std::mem::take(&mut state.jobs)
         };
         self.poke();
-        for job in jobs {
+        while let Some((peer, job)) = jobs.pop() {
             // The pool closes after the last loop.
-            drop(self.library.pool().push(job));
+            drop(self.library.pool().push(peer, job));
         }
     }
 
@@ -233,7 +236,7 @@ pub extern "C" fn mcpl_loop_new() -> *mut mcpl_loop {
                 token = Some(its);
                 Arc::new(Loop {
                     state: Mutex::new(State {
-                        jobs: VecDeque::new(),
+                        jobs: TurnQueue::default(),
                         calls: 0,
                         signalled: false,
                         closed: false,

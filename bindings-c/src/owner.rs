@@ -3,15 +3,20 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
+use mcpline::foreign::Peer;
+use mcpline::foreign::workers::Refused;
+
 use crate::event_loop::Loop;
 use crate::library::Library;
-use crate::place::{self, Job, Place, Refused};
+use crate::place::{self, Job, Place};
 use crate::status::{Done, Fault};
 use crate::user::UserData;
 
 /// The callbacks of one server or client.
 pub(crate) struct Owner {
     library: Arc<Library>,
+    /// Who takes turns with the clients of servers: a client's callbacks, and those of a server that are for no call.
+    peer: Peer,
     /// The host's loop, if it has one.
     events: OnceLock<Arc<Loop>>,
     gate: Mutex<Gate>,
@@ -50,6 +55,7 @@ impl Owner {
     pub(crate) fn new(library: Arc<Library>) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             library,
+            peer: Peer::new(),
             events: OnceLock::new(),
             gate: Mutex::default(),
             emptied: Condvar::new(),
@@ -83,7 +89,12 @@ impl Owner {
 
     /// Has it run where callbacks run; here if nothing runs there any more. Closing doesn't wait for it.
     pub(crate) fn run(&self, job: Job) {
-        match self.place().run(job) {
+        self.run_for(self.peer, job);
+    }
+
+    /// The same for this peer.
+    pub(crate) fn run_for(&self, peer: Peer, job: Job) {
+        match self.place().run(peer, job) {
             Ok(()) => {}
             Err(Refused::Closed(job) | Refused::Full(job)) => job.run(),
         }

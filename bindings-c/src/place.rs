@@ -5,16 +5,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mcpline::Call;
+use mcpline::foreign::Peer;
+use mcpline::foreign::workers::Refused;
 
 use crate::callback::Registered;
 use crate::event_loop::Loop;
 use crate::owner::Entered;
 use crate::pool::Pool;
 use crate::status::{Done, Fault};
-
-/// How many calls may wait for a thread: enough for every client of a busy server to have one waiting, and few enough
-/// that what they hold in memory stays small beside the process.
-pub(crate) const CALLS_WAITING: usize = 65_536;
 
 /// Something for a callback thread to do.
 pub(crate) enum Job {
@@ -42,28 +40,20 @@ pub(crate) enum Place {
 }
 
 impl Place {
-    /// Has it run there, after what was given before.
+    /// Has it run there, after what was given before for the same peer. Peers take turns.
     ///
     /// # Errors
     ///
     /// The job itself: nothing runs any more, or too many calls wait.
-    pub(crate) fn run(&self, job: Job) -> Result<(), Refused> {
+    pub(crate) fn run(&self, peer: Peer, job: Job) -> Result<(), Refused<Job>> {
         match self {
-            Self::Pool(pool) => pool.push(job),
-            Self::Loop(one, pool) => match one.push(job) {
-                Err(Refused::Closed(job)) => pool.push(job),
+            Self::Pool(pool) => pool.push(peer, job),
+            Self::Loop(one, pool) => match one.push(peer, job) {
+                Err(Refused::Closed(job)) => pool.push(peer, job),
                 done => done,
             },
         }
     }
-}
-
-/// Why a job was not taken.
-pub(crate) enum Refused {
-    /// Nothing runs there any more.
-    Closed(Job),
-    /// As many calls wait as may.
-    Full(Job),
 }
 
 /// Tells threads apart. Not the standard library's, which keeps memory for every thread that asks, threads of the host's

@@ -11,10 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::call;
-#[cfg(all(feature = "auth", feature = "client"))]
-use crate::client::Asked;
-#[cfg(feature = "client")]
-use crate::client::withdraw_all;
+use crate::client::{Asked, withdraw_all};
 use crate::event_loop::{Loop, mcpl_loop};
 use crate::handles::{Table, Token};
 use crate::library;
@@ -38,7 +35,6 @@ pub(crate) struct Server {
     pub(crate) owner: Arc<Owner>,
     pub(crate) serving: Serving,
     /// What checks tokens, if a callback does.
-    #[cfg(all(feature = "auth", feature = "client"))]
     verifier: Mutex<Option<Arc<Asked>>>,
 }
 
@@ -62,7 +58,6 @@ impl Server {
                 core: built,
                 owner: Owner::new(library),
                 serving: Serving::new(),
-                #[cfg(all(feature = "auth", feature = "client"))]
                 verifier: Mutex::new(None),
             })
         });
@@ -71,13 +66,11 @@ impl Server {
     }
 
     /// Has a callback check tokens; returns what did before.
-    #[cfg(all(feature = "auth", feature = "client"))]
     pub(crate) fn verifies_with(&self, asked: Arc<Asked>) -> Option<Arc<Asked>> {
         self.verifier().replace(asked)
     }
 
     /// What checks tokens, if a callback does.
-    #[cfg(all(feature = "auth", feature = "client"))]
     pub(crate) fn verifier(&self) -> MutexGuard<'_, Option<Arc<Asked>>> {
         self.verifier.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -88,7 +81,6 @@ impl Server {
         let until = Instant::now().checked_add(self.core.settings().shutdown_grace);
         self.serving.stop();
         self.serving.wait(&self.owner, -1)?;
-        #[cfg(feature = "client")]
         withdraw_all(&self.owner);
         // Of clients in this process, which are no transport of the server's.
         self.owner

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 
 use mcpline::HandlerError;
-use mcpline::foreign::{CallQueue, Completion, Completions, Place};
+use mcpline::foreign::{CallQueue, Completion, Completions, MAX_WAITING_CALLS, Place};
 use mcpline::protocol::wire::Raw;
 use napi::bindgen_prelude::{Array, Float64Array, JsValue, Object};
 use napi::{Env, Result, sys};
@@ -24,9 +24,6 @@ use crate::runtime::Runtime;
 use crate::text;
 use crate::wake::{Wake, check};
 
-/// How many calls may wait for JavaScript: enough for every client of a busy server to have one waiting, and few
-/// enough that what they hold in memory stays small beside the process.
-const CAPACITY: usize = 65_536;
 /// How many rows are drained, or results flushed, at once.
 const ROWS: usize = 64;
 /// How many numbers a row has.
@@ -265,7 +262,7 @@ impl Hub {
             closed: AtomicBool::new(false),
         });
         let weak = Arc::downgrade(&shared);
-        let queue = CallQueue::new(CAPACITY, move || {
+        let queue = CallQueue::new(MAX_WAITING_CALLS, move || {
             if let Some(shared) = weak.upgrade() {
                 shared.wake.wake();
             }

@@ -15,7 +15,7 @@ use crate::errors;
 use crate::event_loop::{Event, Hub, Value};
 use crate::exchange::AsgiScope;
 use crate::outcome::{ask_method, checked, trusted};
-use crate::workers::Pool;
+use crate::workers::{self, Pool};
 
 /// How a handler waits for an answer: it depends on where it runs.
 #[derive(Clone)]
@@ -129,8 +129,12 @@ impl Call {
             // The handler's thread waits until it has this.
             let _ = sender.send(answer);
         };
-        pool.push(Completion::Ask(self.context.clone(), ask, Box::new(sink)));
-        let answer = pool.while_blocked(py, move || receiver.recv());
+        let asking = Completion::Ask(self.context.clone(), ask, Box::new(sink));
+        let asked = workers::while_blocked(pool, py, move || {
+            pool.deliver(asking);
+            receiver.recv()
+        });
+        let answer = asked.map_err(|busy| errors::busy(py, &busy.to_string()))?;
         match answer {
             Ok(Ok(answer)) => Ok(PyBytes::new(py, answer.as_bytes())),
             Ok(Err(error)) => Err(errors::ask(py, &error)),

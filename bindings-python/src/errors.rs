@@ -55,6 +55,11 @@ pub(crate) fn transport(py: Python<'_>, text: &str) -> PyErr {
     raise(class!(py, "TransportError"), (text,))
 }
 
+/// The exception of a limit that a question exceeds.
+pub(crate) fn busy(py: Python<'_>, text: &str) -> PyErr {
+    raise(class!(py, "McplineError"), (text,))
+}
+
 /// The exception of a question that got no answer.
 pub(crate) fn ask(py: Python<'_>, error: &AskError) -> PyErr {
     match error {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use mcpline::Call as CoreCall;
-use mcpline::foreign::{CallQueue, Completion, Completions};
+use mcpline::foreign::{CallQueue, Completion, Completions, MAX_WAITING_CALLS};
 use mcpline::protocol::session::AskError;
 use mcpline::protocol::wire::Raw;
 use pyo3::prelude::*;
@@ -25,9 +25,6 @@ use crate::plan::Planned;
 use crate::slot::Slot;
 use crate::wake::Wake;
 
-/// How many calls may wait for the loop: enough for every client of a busy server to have one waiting, and
-/// few enough that what they hold in memory stays small beside the process.
-const CAPACITY: usize = 65_536;
 /// How many calls are taken from the queue at once.
 const BATCH: usize = 32;
 /// How long a drain may go on before the loop's other tasks get their turn.
@@ -76,7 +73,7 @@ impl Hub {
             completions: Mutex::default(),
         });
         let weak = Arc::downgrade(&hub);
-        let queue = CallQueue::new(CAPACITY, move || {
+        let queue = CallQueue::new(MAX_WAITING_CALLS, move || {
             if let Some(hub) = weak.upgrade() {
                 hub.wake();
             }

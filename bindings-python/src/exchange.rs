@@ -187,7 +187,7 @@ impl HttpApp {
     ) -> PyResult<Option<Response<Body>>> {
         let _entered = runtime.handle().enter();
         let _calls = self.hub.calls().gather();
-        let _jobs = self.pool.jobs().gather();
+        let _jobs = self.pool.gather();
         let mut polled = match is_long {
             true => py.detach(|| poll_now(answering)),
             false => poll_now(answering),

@@ -59,7 +59,7 @@ mod _native {
     #[pymodule_export]
     use crate::slot::Slot;
     #[pymodule_export]
-    use crate::workers::{Job, Workers};
+    use crate::workers::{Job, Worker, Workers};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -22,7 +22,7 @@ use crate::plan::{Kind, Plan, Planned};
 use crate::runtime::{Runtime, RuntimeSlot, keep_thread_state};
 use crate::serving::Serving;
 use crate::verify::Verify;
-use crate::workers::Pool;
+use crate::workers::{self, Pool};
 
 /// A server and its handlers.
 #[pyclass(frozen, module = "mcpline._native")]
@@ -55,7 +55,7 @@ impl Server {
         self.hub
             .set_completions(Some(runtime.completions().clone()));
         self.pool
-            .set_completions(Some(runtime.completions().clone()));
+            .attach(runtime.handle().clone(), runtime.completions().clone());
         Ok(runtime)
     }
 
@@ -63,7 +63,7 @@ impl Server {
         let planned = plan.planned.clone();
         match (planned.is_async, planned.inline) {
             (true, _) => self.hub.calls().handler(planned),
-            (false, false) => self.pool.jobs().handler(planned),
+            (false, false) => self.pool.handler(planned),
             (false, true) => Arc::new(Inline(planned)),
         }
     }
@@ -123,7 +123,7 @@ impl Server {
         Ok(Self {
             core: core.map_err(|error| errors::core(py, &error))?,
             hub: Hub::new(),
-            pool: Pool::new(),
+            pool: workers::new_pool(),
             runtime: RuntimeSlot::default(),
             plans: Mutex::default(),
             stops: Mutex::default(),

@@ -1,4 +1,4 @@
-"""Threads for sync handlers. The pool that feeds them is native; see `bindings-python/src/workers.rs`."""
+"""Threads for sync handlers. The pool that feeds them is native: see `bindings-python/src/workers.rs`."""
 
 from __future__ import annotations
 
@@ -28,14 +28,20 @@ def start(server: Server) -> _native.Workers:
         _thread.start_new_thread(_work, (workers, base))
 
     workers = _native.Workers(server._native, spawn)
-    workers.ensure_idle()
+    if workers.expect_worker():
+        try:
+            spawn()
+        except BaseException:
+            workers.worker_not_started()
+            raise
     return workers
 
 
 def _work(workers: _native.Workers, base: Context) -> None:
     """Make calls until there are no more. Nothing of one call is kept while the next is waited for."""
+    worker = workers.worker()
     try:
-        while (work := workers.take()) is not None:
+        while (work := worker.take()) is not None:
             function, arguments, keywords, job = work
             try:
                 if keywords is None:
@@ -49,4 +55,4 @@ def _work(workers: _native.Workers, base: Context) -> None:
                 del result
             del work, function, arguments, keywords, job
     finally:
-        workers.leave()
+        worker.leave()

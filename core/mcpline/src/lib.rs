@@ -98,6 +98,7 @@ mod timers;
 #[cfg(feature = "server")]
 #[cfg_attr(docsrs, doc(cfg(feature = "server")))]
 pub mod transport;
+mod turns;
 
 /// The blocks of the Rust guide are tests.
 #[cfg(all(doctest, feature = "default"))]

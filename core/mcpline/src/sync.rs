@@ -7,11 +7,13 @@
 //! `Arc` is the standard library's in both. So are tokio's channels and `Notify`, each of whose operations is one step to
 //! shuttle; tasks come from [`background`](crate::background), which starts them as shuttle's.
 
+#[cfg(all(feature = "server", not(all(test, mcpline_models))))]
+pub(crate) use std::sync::Condvar;
 #[cfg(not(all(test, mcpline_models)))]
 pub(crate) use std::sync::{Mutex, MutexGuard, RwLock, atomic};
 
 #[cfg(all(test, mcpline_models))]
-pub(crate) use shuttle::sync::{Mutex, MutexGuard, RwLock, atomic};
+pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, RwLock, atomic};
 
 pub(crate) use std::sync::{Arc, OnceLock, PoisonError, Weak};
 

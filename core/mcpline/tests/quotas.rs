@@ -14,7 +14,8 @@ use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full};
-use mcpline::foreign::{Completion, Completions};
+use mcpline::foreign::workers::{Limits, Taken, Threads, WorkerPool};
+use mcpline::foreign::{CallQueue, Completion, Completions};
 use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::{ResourceTemplate, Tool};
 use mcpline::server::{Handler, ToolOptions};
@@ -200,6 +201,94 @@ async fn a_client_whose_sessions_are_all_in_use_is_refused_alone() {
     assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
     assert!(refused.headers().contains_key("retry-after"));
     assert_eq!(begin(&service, HONEST).await.status(), StatusCode::OK);
+}
+
+/// Has the greedy client call a tool twenty times in two sessions, and the honest one once when all of these wait, as `len`
+/// counts. Returns which clients' calls come first.
+async fn queue_calls(
+    service: &HttpService,
+    len: impl Fn() -> usize,
+    next: impl FnOnce() -> Vec<Call>,
+) -> Vec<Option<String>> {
+    let begin_calls = async |address: &'static str, sessions: usize, each: i64| {
+        for _ in 0..sessions {
+            let id = session_id(&begin(service, address).await);
+            use_session(service, address, &id).await;
+            for number in 0..each {
+                let (service, id) = (service.clone(), id.clone());
+                let mut call = call(100 + number, "queued");
+                call["params"]["arguments"] = json!({ "of": address });
+                tokio::spawn(async move {
+                    let headers = [("mcp-session-id", &*id)];
+                    post(&service, address, &headers, call).await
+                });
+            }
+        }
+    };
+    begin_calls(GREEDY, 2, 10).await;
+    while len() < 20 {
+        tokio::task::yield_now().await;
+    }
+    begin_calls(HONEST, 1, 1).await;
+    while len() < 21 {
+        tokio::task::yield_now().await;
+    }
+    let of = |call: Call| {
+        let arguments: Value = serde_json::from_slice(call.arguments().as_bytes()).expect("JSON");
+        arguments["of"].as_str().map(str::to_owned)
+    };
+    next().into_iter().map(of).collect()
+}
+
+fn with_queued(handler: Arc<dyn Handler>) -> HttpService {
+    let server = Server::builder("quotas", "1").build().expect("builds");
+    let tool = Tool::new("queued", json!({"type": "object"}));
+    server
+        .add_tool(tool, ToolOptions::default(), handler)
+        .expect("a tool");
+    server.http_service(HttpOptions::default())
+}
+
+#[runtimes::test]
+async fn queued_calls_of_clients_take_turns() {
+    let queue = CallQueue::new(64, || {});
+    let service = with_queued(queue.handler(()));
+    let next = || {
+        let mut calls = Vec::new();
+        queue.drain(3, &mut calls);
+        calls.into_iter().map(|((), call)| call).collect()
+    };
+    let order = queue_calls(&service, || queue.len(), next).await;
+    let order: Vec<_> = order.iter().flatten().collect();
+    assert_eq!(order, [GREEDY, HONEST, GREEDY]);
+}
+
+#[runtimes::test]
+async fn calls_of_clients_take_turns_on_worker_threads() {
+    let limits = Limits {
+        max_running: 1,
+        runs_in_parallel: true,
+        max_unsent_results: 1,
+    };
+    let pool = WorkerPool::new(limits, Threads::default());
+    let service = with_queued(pool.handler(()));
+    let mut worker = pool.worker();
+    // The thread of this test is the worker: it was started, and runs nothing before it is told to.
+    assert!(pool.expect_worker());
+    let next = || {
+        let mut calls = Vec::new();
+        while calls.len() < 3 {
+            match worker.take(|| false) {
+                Taken::Job(((), call)) => calls.push(call),
+                Taken::Nothing => worker.sleep(),
+                Taken::Ended => unreachable!("the pool is open"),
+            }
+        }
+        calls
+    };
+    let order = queue_calls(&service, || pool.len(), next).await;
+    let order: Vec<_> = order.iter().flatten().collect();
+    assert_eq!(order, [GREEDY, HONEST, GREEDY]);
 }
 
 /// A body that arrives in part and then not at all. Counts itself once it is waited for.

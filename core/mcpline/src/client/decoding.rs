@@ -6,7 +6,8 @@ use std::sync::atomic::AtomicBool;
 use mcpline_protocol::Raw;
 use serde::de::DeserializeOwned;
 
-use crate::offload::{self, Peer};
+use crate::offload;
+use crate::turns::Peer;
 
 /// Decodes what is too large to be decoded where it arrived. `None` if the runtime is ending.
 pub(super) async fn decode_elsewhere<T: DeserializeOwned + Send + 'static>(

@@ -22,7 +22,8 @@ use serde::de::DeserializeOwned;
 use crate::background;
 use crate::client_error::ClientError;
 use crate::client_tasks::Tasks;
-use crate::offload::{self, Peer};
+use crate::offload;
+use crate::turns::Peer;
 
 use super::decoding::decode_elsewhere;
 use super::tool_calls::ToolCallHooks;

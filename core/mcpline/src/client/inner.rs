@@ -12,10 +12,10 @@ use crate::background;
 use crate::client_error::ClientError;
 use crate::client_tasks::Tasks;
 use crate::clock;
-use crate::offload::Peer;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::timers::Timers;
+use crate::turns::Peer;
 
 use super::connect::{self, Dialler};
 use super::eras::KnownServer;

@@ -17,8 +17,8 @@ use tokio::sync::{Notify, mpsc, watch};
 use crate::background;
 use crate::client_error::ClientError;
 use crate::clock;
-use crate::offload::Peer;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use crate::turns::Peer;
 
 use super::decoding::decode_elsewhere;
 use super::handlers::Listener;

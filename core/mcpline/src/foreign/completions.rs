@@ -47,6 +47,8 @@ struct Shared {
 #[derive(Default)]
 struct Done {
     waiting: Vec<Waiting>,
+    /// Whether the task was woken for what waits.
+    is_woken: bool,
     /// Whether the runtime has ended, so that nobody would take what is handed over.
     closed: bool,
 }
@@ -130,26 +132,30 @@ impl Completions {
 
     /// Hands over one completion. Once the runtime has ended, it is dropped instead.
     pub fn push(&self, completion: Completion) {
-        if self.shared.add([completion]) {
+        if self.shared.add([completion], true) {
             self.shared.filled.notify_one();
         }
     }
 
     /// Hands over many at once; `batch` is left empty.
     pub fn push_all(&self, batch: &mut Vec<Completion>) {
-        if !batch.is_empty() && self.shared.add(batch.drain(..)) {
+        if !batch.is_empty() && self.shared.add(batch.drain(..), true) {
             self.shared.filled.notify_one();
         }
     }
 
     /// As [`Self::push`], for a thread that calls [`Self::wake`] when it has handed over all that it has.
     pub fn leave(&self, completion: Completion) {
-        self.shared.add([completion]);
+        self.shared.add([completion], false);
     }
 
     /// Has done what was [left](Self::leave).
     pub fn wake(&self) {
-        if !self.shared.lock().waiting.is_empty() {
+        let wakes = {
+            let mut done = self.shared.lock();
+            !done.waiting.is_empty() && !std::mem::replace(&mut done.is_woken, true)
+        };
+        if wakes {
             self.shared.filled.notify_one();
         }
     }
@@ -157,7 +163,7 @@ impl Completions {
     /// As [`Self::push`], for a thread that calls [`Self::run`] soon: wakes the runtime only if another thread
     /// is in it.
     pub fn put(&self, completion: Completion) {
-        self.shared.add([completion]);
+        self.shared.add([completion], false);
         if self.shared.attended.load(Ordering::SeqCst) {
             self.shared.filled.notify_one();
         }
@@ -196,7 +202,11 @@ impl Shared {
     /// Returns whether there was anything to do.
     fn run(&self) -> bool {
         let mut batch = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        std::mem::swap(&mut self.lock().waiting, &mut *batch);
+        {
+            let mut done = self.lock();
+            std::mem::swap(&mut done.waiting, &mut *batch);
+            done.is_woken = false;
+        }
         let any = !batch.is_empty();
         for waiting in batch.drain(..) {
             waiting.run();
@@ -204,8 +214,9 @@ impl Shared {
         any
     }
 
-    /// Keeps completions until they are done. Returns whether they are the first that wait.
-    fn add(&self, completions: impl IntoIterator<Item = Completion>) -> bool {
+    /// Keeps completions until they are done. Returns whether the task has to be woken, if the caller `wakes` it: what was
+    /// left before may wait without.
+    fn add(&self, completions: impl IntoIterator<Item = Completion>, wakes: bool) -> bool {
         let mut done = self.lock();
         if done.closed {
             // What is dropped may hand over something in turn.
@@ -213,10 +224,9 @@ impl Shared {
             completions.into_iter().for_each(Completion::discard);
             return false;
         }
-        let first = done.waiting.is_empty();
         done.waiting
             .extend(completions.into_iter().map(Waiting::from));
-        first
+        wakes && !std::mem::replace(&mut done.is_woken, true)
     }
 
     fn close(&self) {

@@ -10,6 +10,9 @@
 //!   Call::reply ◄── the drain task ◄──(one wake)── Completions::push
 //! ```
 //!
+//! Handlers that block run on a pool of worker threads ([`workers`]). Wherever calls wait, the clients of a server take turns
+//! ([`TurnQueue`]): a client that floods a server waits behind its own calls, and its neighbours don't.
+//!
 //! A host's part of authorization is asked in the same way as it is asked a server's questions: [`auth`].
 //!
 //! A mount's own HTTP server receives a body only as the core reads it: [`RequestBody`]. It is given
@@ -43,6 +46,8 @@ mod request_body;
 mod response_body;
 #[cfg(feature = "server")]
 pub mod results;
+#[cfg(feature = "server")]
+pub mod workers;
 
 #[cfg(feature = "client")]
 pub use backlog::{Backlog, MAX_WAITING_NOTIFICATION_BYTES, MAX_WAITING_NOTIFICATIONS, Place};
@@ -60,6 +65,22 @@ pub use report::{notification, report, request};
 pub use request_body::{BodyFeed, ClientLeft, RequestBody};
 #[cfg(all(feature = "server", feature = "http"))]
 pub use response_body::{MAX_PIECE_BYTES, ResponseBody};
+#[cfg(feature = "server")]
+pub use workers::MAX_WAITING_CALLS;
+
+pub use crate::turns::{Peer, TurnQueue};
+
+/// Who takes turns with others where a call waits: the client that the server's limits count it for.
+#[cfg(feature = "server")]
+pub fn peer_of_call(call: &crate::server::Call) -> Peer {
+    call.quota_peer()
+}
+
+/// Who takes turns with others where something waits that is part of a call.
+#[cfg(feature = "server")]
+pub fn peer_of_context(context: &crate::server::Context) -> Peer {
+    context.client().peer
+}
 
 /// Finds who answers a method; none where the host has no way to be asked.
 #[cfg(feature = "client")]

@@ -1,17 +1,19 @@
 //! Calls on their way to a foreign event loop.
 
-use std::collections::VecDeque;
-
 use mcpline_protocol::RpcError;
 
 use crate::background;
 use crate::server::{Call, Handler, HandlerError};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::turns::TurnQueue;
 
 /// Calls that wait for a foreign loop to drain them.
 ///
 /// Bounded: past its capacity a call is answered with a busy error at once, so that memory stays bounded
 /// while the loop is stuck, and reading goes on.
+///
+/// Peers take turns: a loop drains a number of calls, then does its other work, so what a client has queued before could
+/// otherwise keep its neighbours' calls for many turns of the loop.
 pub struct CallQueue<T> {
     shared: Arc<Shared<T>>,
 }
@@ -23,7 +25,7 @@ struct Shared<T> {
 }
 
 struct State<T> {
-    calls: VecDeque<(T, Call)>,
+    calls: TurnQueue<(T, Call)>,
     /// A wake-up is on its way, or the loop was woken and has not drained yet.
     waking: bool,
     closed: bool,
@@ -52,7 +54,7 @@ impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
         Self {
             shared: Arc::new(Shared {
                 state: Mutex::new(State {
-                    calls: VecDeque::new(),
+                    calls: TurnQueue::default(),
                     waking: false,
                     closed: false,
                 }),
@@ -71,13 +73,13 @@ impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
         })
     }
 
-    /// Takes up to `most` calls, oldest first. The loop is woken again when further calls come, or when
+    /// Takes up to `most` calls, one of each peer in turn. The loop is woken again when further calls come, or when
     /// some are left.
     pub fn drain(&self, most: usize, into: &mut Vec<(T, Call)>) {
         let left = {
             let mut state = self.shared.lock();
-            let count = state.calls.len().min(most);
-            into.extend(state.calls.drain(..count));
+            let next = || state.calls.pop();
+            into.extend(std::iter::from_fn(next).take(most));
             let left = !state.calls.is_empty();
             state.waking = left;
             left
@@ -115,6 +117,7 @@ impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
     }
 
     fn push(&self, tag: T, call: Call) {
+        let peer = call.quota_peer();
         let wake = {
             let mut state = self.shared.lock();
             if state.closed {
@@ -131,7 +134,7 @@ impl<T: Clone + Send + Sync + 'static> CallQueue<T> {
                 call.reply(Err(HandlerError::Rpc(busy)));
                 return;
             }
-            state.calls.push_back((tag, call));
+            state.calls.push(peer, (tag, call));
             !std::mem::replace(&mut state.waking, true)
         };
         if wake {

@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::background;
 use crate::sync::Arc;
+use crate::turns::Peer;
 
-pub(crate) use turns::Peer;
 use turns::Turns;
 
 /// How many computations run at once, in all of the process: one for each processor, so that more of them end no

@@ -3,8 +3,9 @@
 use crate::models::{check, settle, spawn};
 use crate::sync::Arc;
 use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::turns::Peer;
 
-use super::turns::{Peer, Turns};
+use super::turns::Turns;
 
 /// Each computation has its turn, never more than may run at once, and nothing is kept of them.
 #[test]

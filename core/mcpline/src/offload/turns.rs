@@ -1,30 +1,9 @@
 //! Whose computation is next: one of each peer in turn, however many a peer has.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use tokio::sync::oneshot;
 
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-/// On whose behalf something is computed: a client of a server, or the server of a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Peer(u64);
-
-impl Peer {
-    /// A peer that is told from all others of this process.
-    pub(crate) fn new() -> Self {
-        // Only counted.
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        Self(NEXT.fetch_add(1, Ordering::Relaxed))
-    }
-}
-
-impl Default for Peer {
-    fn default() -> Self {
-        Self::new()
-    }
-}
+use crate::turns::{Peer, TurnQueue};
 
 /// A number of computations that run at once. Those that wait are kept by peer, and only for as long as they wait: limits on
 /// calls bound them.
@@ -35,19 +14,7 @@ pub(super) struct Turns(Mutex<State>);
 struct State {
     /// How many more may run. None waits unless this is 0.
     free: usize,
-    /// The peers that wait, in the order of their turns.
-    order: BTreeMap<u64, Peer>,
-    waiting: HashMap<Peer, Waiting>,
-    /// Numbers turns and those who wait for one.
-    next: u64,
-}
-
-#[derive(Debug)]
-struct Waiting {
-    /// Its place in the order.
-    place: u64,
-    /// Its computations, numbered, oldest first.
-    queue: VecDeque<(u64, oneshot::Sender<Turn>)>,
+    waiting: TurnQueue<oneshot::Sender<Turn>>,
 }
 
 /// Leave to compute. Dropped, it goes to whoever is next.
@@ -58,9 +25,7 @@ impl Turns {
     pub(super) fn new(at_once: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(State {
             free: at_once,
-            order: BTreeMap::new(),
-            waiting: HashMap::new(),
-            next: 0,
+            waiting: TurnQueue::default(),
         })))
     }
 
@@ -72,7 +37,8 @@ impl Turns {
                 state.free -= 1;
                 return Some(Turn(Some(self.clone())));
             }
-            state.enter(peer)
+            let (give, turn) = oneshot::channel();
+            (state.waiting.push(peer, give), turn)
         };
         let _leaving = Leaving {
             turns: self,
@@ -90,69 +56,13 @@ impl Turns {
     #[cfg(test)]
     pub(super) fn is_idle(&self, at_once: usize) -> bool {
         let state = self.lock();
-        state.free == at_once && state.order.is_empty() && state.waiting.is_empty()
+        state.free == at_once && state.waiting.is_empty()
     }
 
     /// How many wait.
     #[cfg(test)]
     pub(super) fn count_waiting(&self) -> usize {
-        let state = self.lock();
-        state
-            .waiting
-            .values()
-            .map(|waiting| waiting.queue.len())
-            .sum()
-    }
-}
-
-impl State {
-    fn number(&mut self) -> u64 {
-        self.next += 1;
-        self.next
-    }
-
-    /// Adds a computation of a peer behind its others; a peer that had none is behind the other peers.
-    fn enter(&mut self, peer: Peer) -> (u64, oneshot::Receiver<Turn>) {
-        let (give, given) = oneshot::channel();
-        let number = self.number();
-        let waiting = self.waiting.entry(peer).or_insert_with(|| {
-            self.order.insert(number, peer);
-            Waiting {
-                place: number,
-                queue: VecDeque::new(),
-            }
-        });
-        waiting.queue.push_back((number, give));
-        (number, given)
-    }
-
-    /// Takes out the computation that is next. Its peer goes behind the others.
-    fn take_next(&mut self) -> Option<oneshot::Sender<Turn>> {
-        let (_, peer) = self.order.pop_first()?;
-        let place = self.number();
-        let waiting = self.waiting.get_mut(&peer)?;
-        let next = waiting.queue.pop_front();
-        if waiting.queue.is_empty() {
-            self.waiting.remove(&peer);
-        } else {
-            waiting.place = place;
-            self.order.insert(place, peer);
-        }
-        next.map(|(_, next)| next)
-    }
-
-    /// Takes out a computation that waits no more, if it still does.
-    fn leave(&mut self, peer: Peer, number: u64) -> Option<oneshot::Sender<Turn>> {
-        let waiting = self.waiting.get_mut(&peer)?;
-        let at = waiting
-            .queue
-            .binary_search_by_key(&number, |(number, _)| *number);
-        let left = waiting.queue.remove(at.ok()?);
-        if waiting.queue.is_empty() {
-            self.order.remove(&waiting.place);
-            self.waiting.remove(&peer);
-        }
-        left.map(|(_, left)| left)
+        self.lock().waiting.len()
     }
 }
 
@@ -162,7 +72,7 @@ impl Drop for Turn {
         while let Some(turns) = held {
             let next = {
                 let mut state = turns.lock();
-                let next = state.take_next();
+                let next = state.waiting.pop();
                 if next.is_none() {
                     state.free += 1;
                 }
@@ -183,7 +93,7 @@ struct Leaving<'t> {
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
-        let left = self.turns.lock().leave(self.peer, self.number);
+        let left = self.turns.lock().waiting.remove(self.peer, self.number);
         drop(left);
     }
 }
@@ -271,7 +181,6 @@ mod tests {
         drop(waits.pop());
         drop(waits.pop());
         assert_eq!(turns.count_waiting(), 2);
-        assert_eq!(turns.lock().order.len(), 1);
         drop(running);
         // The turn was given to one that goes away before it takes it.
         drop(waits.remove(0));

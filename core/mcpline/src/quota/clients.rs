@@ -3,9 +3,9 @@
 use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, Ipv6Addr};
 
-use crate::offload::Peer;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use crate::turns::Peer;
 
 use super::budget::{Budget, Charge, Exceeded, share_of};
 

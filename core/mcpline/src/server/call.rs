@@ -146,6 +146,11 @@ impl Call {
         Context::new(self.state().clone())
     }
 
+    /// Who takes turns with others where calls wait: the client that limits count the call for.
+    pub(crate) fn quota_peer(&self) -> crate::turns::Peer {
+        self.state().lock_seat().connection.client().peer
+    }
+
     /// Ends the call with a result or an error. Nothing happens if the request was cancelled meanwhile.
     pub fn reply(mut self, outcome: Result<Reply, HandlerError>) {
         if let Some(state) = self.state.take() {

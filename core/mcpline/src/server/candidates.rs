@@ -7,7 +7,8 @@ use mcpline_protocol::limits::MAX_INLINE_STEPS;
 use mcpline_protocol::rank::{Ranked, rank};
 use mcpline_protocol::schema::Budget;
 
-use crate::offload::{self, Peer};
+use crate::offload;
+use crate::turns::Peer;
 
 use super::registry::Completer;
 use super::reply::{CompletionReply, HandlerError, Reply};

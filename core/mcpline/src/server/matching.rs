@@ -13,7 +13,8 @@ use mcpline_protocol::session::{SessionLimits, subscribed_uris};
 use mcpline_protocol::uri_template::{MatchLimit, Variables};
 use mcpline_protocol::wire::{Method, Raw, Request};
 
-use crate::offload::{self, Peer};
+use crate::offload;
+use crate::turns::Peer;
 
 use super::registry::{Registry, TemplateEntry};
 

@@ -1,0 +1,44 @@
+//! Handlers whose calls a pool's workers run.
+
+use mcpline_protocol::RpcError;
+
+use crate::server::{Call, Handler, HandlerError};
+use crate::sync::Arc;
+
+use super::super::queue::QueueFull;
+use super::{MAX_WAITING_CALLS, Refused, WorkerPool};
+
+impl<T: Clone + Send + Sync + 'static> WorkerPool<(T, Call)> {
+    /// A handler whose calls the pool's workers run, each with `tag`: whatever the foreign side needs to find its function.
+    pub fn handler(self: &Arc<Self>, tag: T) -> Arc<dyn Handler> {
+        Arc::new(Pooled {
+            pool: self.clone(),
+            tag,
+        })
+    }
+}
+
+/// The answer to a call that was refused because too many wait.
+pub fn too_many_calls() -> HandlerError {
+    let full = QueueFull {
+        capacity: MAX_WAITING_CALLS,
+    };
+    HandlerError::Rpc(RpcError::busy(full.to_string()))
+}
+
+struct Pooled<T: Send + 'static> {
+    pool: Arc<WorkerPool<(T, Call)>>,
+    tag: T,
+}
+
+impl<T: Clone + Send + Sync + 'static> Handler for Pooled<T> {
+    fn call(&self, call: Call) {
+        match self.pool.push(call.quota_peer(), (self.tag.clone(), call)) {
+            Ok(()) => {}
+            Err(Refused::Full((_, call))) => call.reply(Err(too_many_calls())),
+            Err(Refused::Closed((_, call))) => call.reply(Err(HandlerError::Internal(
+                "the server's worker threads have ended".into(),
+            ))),
+        }
+    }
+}

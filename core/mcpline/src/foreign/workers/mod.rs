@@ -1,0 +1,517 @@
+//! A thread pool for handlers of foreign code that block: which job is next, and when another worker joins.
+//!
+//! The threads are the binding's: those of C are threads of the standard library, those of Python interpreter threads. The
+//! binding starts them when it is asked to, and each [takes](Worker::take) jobs, runs them and [sleeps](Worker::sleep) in
+//! between. This module holds the policy:
+//!
+//! - **Order.** Peers take turns ([`TurnQueue`](crate::turns::TurnQueue)), so a client that floods a server waits behind its
+//!   own jobs alone.
+//! - **Bounds.** Past [`MAX_WAITING_CALLS`] a call is refused. What has to run in any case
+//!   ([`push_always`](WorkerPool::push_always)) is bounded by whoever pushes it.
+//! - **Wake-ups.** Waking a thread costs more than most handlers. A pool without a running worker wakes one when the runtime
+//!   has taken in whatever else has arrived, and a running worker takes what has gathered. Results are collected likewise:
+//!   the runtime is woken when no job is left, after [a number of them](Limits::max_unsent_results), or after a [`TICK`].
+//! - **Growth.** One worker is enough until jobs wait although a worker runs. While some do, the pool looks every
+//!   [`TICK`] ([`watch`](self)): if fewer jobs were taken since the last look than waited then, workers join, twice as many
+//!   with each look. Where handlers share one lock ([`Limits::runs_in_parallel`]), they join only if those that run take few jobs,
+//!   which means that they block: another thread would otherwise compete for the lock, and all would be slower.
+//! - **Reserve.** A worker that takes a job first sees to it that another one is idle, because in Python only a thread of the
+//!   interpreter can start another: all that others have to do is to wake it. In C it keeps the cost of a new thread away
+//!   from the I/O thread.
+//! - **Waiting.** A worker that waits for a client's answer ([`waiting`](WorkerPool::waiting)) is replaced meanwhile. Those that
+//!   are too many afterwards end.
+
+mod handler;
+#[cfg(all(test, mcpline_models))]
+mod models;
+#[cfg(test)]
+mod tests;
+mod watch;
+mod worker;
+
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+
+use crate::background;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
+use crate::turns::{Peer, TurnQueue};
+
+use super::completions::{Completion, Completions};
+
+pub use handler::too_many_calls;
+pub use worker::{Taken, Worker};
+
+/// How many calls may wait for foreign code: enough for every client of a busy server to have one waiting, and few enough
+/// that what they hold in memory stays small beside the process.
+pub const MAX_WAITING_CALLS: usize = 65_536;
+
+/// How many workers of a pool may wait for an answer at once. Each is a thread with its stack.
+pub const MAX_BLOCKED_WORKERS: usize = 1_024;
+
+/// How long jobs may wait before another worker joins: long beside handlers that are worth gathering, short beside what a
+/// user notices.
+const TICK: Duration = Duration::from_millis(1);
+
+/// A worker that takes more jobs than this in a [`TICK`] doesn't block.
+const QUICK_JOBS: u64 = 4;
+
+/// What a pool is made for.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// How many workers run jobs at once. Those that wait for an answer aren't counted.
+    pub max_running: usize,
+    /// Whether handlers of several workers can run at the same moment: not where all need one interpreter lock.
+    pub runs_in_parallel: bool,
+    /// How many results wait for the runtime while workers have more to do: about as many as handlers return in a fraction
+    /// of a millisecond, so that the runtime sends responses meanwhile.
+    pub max_unsent_results: usize,
+}
+
+/// How the binding's threads are started and woken.
+#[derive(Default)]
+pub struct Threads {
+    /// Starts a worker from any thread, and returns whether it has: the new thread is to use [`WorkerPool::worker`]. `None`
+    /// where only workers can start others ([`Worker::take`]).
+    pub start: Option<Box<dyn Fn() -> bool + Send + Sync>>,
+    /// Whether this thread calls [`WorkerPool::wake_at_rest`] before it sleeps. Otherwise a task of the runtime wakes workers.
+    pub rests: Option<fn() -> bool>,
+}
+
+/// Why a job was not taken.
+#[derive(Debug)]
+pub enum Refused<J> {
+    /// The pool is closed.
+    Closed(J),
+    /// [`MAX_WAITING_CALLS`] wait already.
+    Full(J),
+}
+
+/// [`MAX_BLOCKED_WORKERS`] wait already.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("{MAX_BLOCKED_WORKERS} handlers wait for an answer already; try again later")]
+pub struct TooManyBlocked;
+
+/// How many threads a pool has, and what they do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ThreadCounts {
+    /// All that were started and have not ended.
+    pub all: usize,
+    /// Those that run a job, without those that wait for an answer.
+    pub running: usize,
+    /// Those that wait for an answer.
+    pub blocked: usize,
+}
+
+/// Jobs that wait for worker threads, and what is known of the threads.
+pub struct WorkerPool<J> {
+    state: Mutex<State<J>>,
+    /// Idle workers wait here.
+    woken: Condvar,
+    /// Whoever waits for the end of threads does so here.
+    ended: Condvar,
+    limits: Limits,
+    threads: Threads,
+    completions: Mutex<Option<Arc<Completions>>>,
+    /// Results that the runtime was not woken for.
+    unsent: AtomicUsize,
+    /// This thread is to wake a worker before it sleeps.
+    wake_is_due: AtomicBool,
+    /// A task looks after what waits.
+    is_watched: AtomicBool,
+    this: Weak<Self>,
+}
+
+struct State<J> {
+    queue: TurnQueue<Waiting<J>>,
+    /// How many calls are among the jobs.
+    calls: usize,
+    /// How many jobs were taken so far.
+    taken: u64,
+    threads: usize,
+    /// Workers that run a job or are about to look for one.
+    running: usize,
+    /// Workers that sleep, or were started and have not begun.
+    idle: usize,
+    /// Workers that were woken and have not noticed yet: they count as running.
+    woken: usize,
+    /// Workers that wait for an answer.
+    blocked: usize,
+    /// How many threads gather jobs: workers are woken when they have done so.
+    gathering: usize,
+    closed: bool,
+    runtime: Option<Handle>,
+}
+
+struct Waiting<J> {
+    job: J,
+    is_call: bool,
+}
+
+impl<J: Send + 'static> WorkerPool<J> {
+    /// A pool without threads.
+    pub fn new(limits: Limits, threads: Threads) -> Arc<Self> {
+        Arc::new_cyclic(|this| Self {
+            state: Mutex::new(State {
+                queue: TurnQueue::default(),
+                calls: 0,
+                taken: 0,
+                threads: 0,
+                running: 0,
+                idle: 0,
+                woken: 0,
+                blocked: 0,
+                gathering: 0,
+                closed: false,
+                runtime: None,
+            }),
+            woken: Condvar::new(),
+            ended: Condvar::new(),
+            limits,
+            threads,
+            completions: Mutex::new(None),
+            unsent: AtomicUsize::new(0),
+            wake_is_due: AtomicBool::new(false),
+            is_watched: AtomicBool::new(false),
+            this: this.clone(),
+        })
+    }
+
+    /// Has results go to this runtime from now on, and watches jobs on it.
+    pub fn attach(&self, runtime: Handle, completions: Completions) {
+        self.lock().runtime = Some(runtime);
+        let mut attached = self
+            .completions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let before = attached.replace(Arc::new(completions));
+        drop(attached);
+        drop(before);
+    }
+
+    /// Queues a call of a peer.
+    ///
+    /// # Errors
+    ///
+    /// The job: the pool is closed, or too many calls wait.
+    pub fn push(&self, peer: Peer, job: J) -> Result<(), Refused<J>> {
+        self.enqueue(peer, job, true)
+    }
+
+    /// Queues what has to run however many calls wait.
+    ///
+    /// # Errors
+    ///
+    /// The job: the pool is closed.
+    pub fn push_always(&self, peer: Peer, job: J) -> Result<(), Refused<J>> {
+        self.enqueue(peer, job, false)
+    }
+
+    fn enqueue(&self, peer: Peer, job: J, is_call: bool) -> Result<(), Refused<J>> {
+        let mut state = self.lock();
+        if state.closed {
+            return Err(Refused::Closed(job));
+        }
+        if is_call {
+            if state.calls >= MAX_WAITING_CALLS {
+                return Err(Refused::Full(job));
+            }
+            state.calls += 1;
+        }
+        state.queue.push(peer, Waiting { job, is_call });
+        let wakes = state.running == 0 && state.gathering == 0;
+        self.watch(state);
+        if wakes {
+            self.wake_soon();
+        }
+        Ok(())
+    }
+
+    /// Wakes a worker once this thread has taken in whatever else has arrived.
+    fn wake_soon(&self) {
+        if self.threads.rests.is_some_and(|rests| rests()) {
+            self.wake_is_due.store(true, Ordering::Relaxed);
+            return;
+        }
+        match Handle::try_current() {
+            Ok(runtime) => {
+                if !self.wake_is_due.swap(true, Ordering::AcqRel) {
+                    let waking = Waking(self.this.clone());
+                    background::spawn_unboxed(&runtime, async move {
+                        let waking = waking;
+                        tokio::task::yield_now().await;
+                        drop(waking);
+                    });
+                }
+            }
+            Err(_) => self.wake_now(),
+        }
+    }
+
+    /// Wakes a worker if none runs though jobs wait: for a thread that [rests](Threads::rests), before it sleeps.
+    pub fn wake_at_rest(&self) {
+        if self.wake_is_due.load(Ordering::Relaxed) {
+            self.wake_is_due.store(false, Ordering::Release);
+            self.wake_now();
+        }
+    }
+
+    fn wake_now(&self) {
+        let state = self.lock();
+        if state.running == 0 && !state.queue.is_empty() {
+            self.wake_workers(state, 1);
+        }
+    }
+
+    /// Gathers jobs until the returned guard is dropped: if some are left by then, a worker is woken at once.
+    pub fn gather(&self) -> GatheringJobs<'_, J> {
+        self.lock().gathering += 1;
+        GatheringJobs(self)
+    }
+
+    /// Hands over the result of a job that has ended. The runtime is woken for it when the worker finds no other job, or soon.
+    pub fn complete(&self, completion: Completion) {
+        match self.completions() {
+            Some(completions) => {
+                completions.leave(completion);
+                self.unsent.fetch_add(1, Ordering::AcqRel);
+            }
+            // No runtime has served the call that could be woken.
+            None => completion.run(),
+        }
+    }
+
+    /// As [`Self::complete`], of a job that may go on: the runtime is woken soon however long that takes.
+    pub fn complete_early(&self, completion: Completion) {
+        self.complete(completion);
+        if !self.is_watched.load(Ordering::Acquire) {
+            self.watch(self.lock());
+        }
+    }
+
+    /// Hands over something that the runtime is to do at once, after the results before it.
+    pub fn deliver(&self, completion: Completion) {
+        if let Some(completions) = self.completions() {
+            self.unsent.store(0, Ordering::Release);
+            completions.push(completion);
+        }
+    }
+
+    /// Wakes the runtime for the results that wait.
+    pub fn hand_over(&self) {
+        if self.unsent.swap(0, Ordering::AcqRel) > 0
+            && let Some(completions) = self.completions()
+        {
+            completions.wake();
+        }
+    }
+
+    /// Runs something that waits for an answer, on a worker, which another one replaces meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Too many workers wait already.
+    pub fn waiting<T>(&self, wait: impl FnOnce() -> T) -> Result<T, TooManyBlocked> {
+        let _blocked = self.block()?;
+        Ok(wait())
+    }
+
+    /// Counts a worker as one that waits, until the guard is dropped.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::waiting`].
+    pub fn block(&self) -> Result<Blocked<'_, J>, TooManyBlocked> {
+        self.hand_over();
+        let mut state = self.lock();
+        if state.blocked >= MAX_BLOCKED_WORKERS {
+            return Err(TooManyBlocked);
+        }
+        state.blocked += 1;
+        state.running -= 1;
+        if state.running == 0 && !state.queue.is_empty() {
+            self.wake_workers(state, 1);
+        }
+        Ok(Blocked(self))
+    }
+
+    /// Wakes or starts up to so many workers.
+    fn wake_workers(&self, mut state: MutexGuard<'_, State<J>>, count: usize) {
+        let mut to_start = 0;
+        for _ in 0..count {
+            if state.running >= self.limits.max_running {
+                break;
+            }
+            if state.idle == 0 {
+                if self.threads.start.is_none() {
+                    break;
+                }
+                state.add_idle();
+                to_start += 1;
+            }
+            // Counted here, so that no other is woken for the same job.
+            state.idle -= 1;
+            state.running += 1;
+            state.woken += 1;
+            self.woken.notify_one();
+        }
+        drop(state);
+        for _ in 0..to_start {
+            let started = self.threads.start.as_ref().is_some_and(|start| start());
+            if !started {
+                self.worker_not_started();
+            }
+        }
+    }
+
+    /// Lets workers do what is left and end. Jobs that come from now on are refused.
+    pub fn close(&self) {
+        let mut state = self.lock();
+        state.closed = true;
+        if state.running == 0 && !state.queue.is_empty() {
+            self.wake_workers(state, 1);
+        } else {
+            drop(state);
+        }
+        self.woken.notify_all();
+    }
+
+    /// Takes jobs again.
+    pub fn reopen(&self) {
+        self.lock().closed = false;
+    }
+
+    /// Waits until no thread is left, or the time is over that `deadline` gives for those that are.
+    pub fn wait_for_end(&self, deadline: impl Fn(ThreadCounts) -> Instant) {
+        let mut state = self.lock();
+        while state.threads > 0 {
+            let left = deadline(state.counts()).saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            state = self
+                .ended
+                .wait_timeout(state, left)
+                .map_or_else(|error| error.into_inner().0, |(state, _)| state);
+        }
+    }
+
+    /// How many threads there are.
+    pub fn thread_counts(&self) -> ThreadCounts {
+        self.lock().counts()
+    }
+
+    /// How many jobs wait.
+    pub fn len(&self) -> usize {
+        self.lock().queue.len()
+    }
+
+    /// Whether no job waits.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<J>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn completions(&self) -> Option<Arc<Completions>> {
+        self.completions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+}
+
+impl<J> State<J> {
+    fn counts(&self) -> ThreadCounts {
+        ThreadCounts {
+            all: self.threads,
+            running: self.running,
+            blocked: self.blocked,
+        }
+    }
+
+    /// Counts a worker that is about to be started.
+    fn add_idle(&mut self) {
+        self.threads += 1;
+        self.idle += 1;
+    }
+
+    /// A worker that did not begin to run is not there. If it was woken meanwhile, that is taken back.
+    fn remove_idle(&mut self) {
+        self.threads -= 1;
+        if self.idle > 0 {
+            self.idle -= 1;
+        } else {
+            self.woken -= 1;
+            self.running -= 1;
+        }
+    }
+}
+
+/// Wakes a worker when it is dropped, also by a runtime that ends.
+struct Waking<J: Send + 'static>(Weak<WorkerPool<J>>);
+
+impl<J: Send + 'static> Drop for Waking<J> {
+    fn drop(&mut self) {
+        if let Some(pool) = self.0.upgrade() {
+            pool.wake_is_due.store(false, Ordering::Release);
+            pool.wake_now();
+        }
+    }
+}
+
+/// Keeps workers from being woken. See [`WorkerPool::gather`].
+pub struct GatheringJobs<'p, J: Send + 'static>(&'p WorkerPool<J>);
+
+impl<J: Send + 'static> Drop for GatheringJobs<'_, J> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.gathering -= 1;
+        let wakes = state.gathering == 0 && state.running == 0 && !state.queue.is_empty();
+        if wakes {
+            self.0.wake_workers(state, 1);
+        }
+    }
+}
+
+/// A worker that waits. See [`WorkerPool::block`].
+pub struct Blocked<'p, J: Send + 'static>(&'p WorkerPool<J>);
+
+impl<J: Send + 'static> Drop for Blocked<'_, J> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.blocked -= 1;
+        state.running += 1;
+    }
+}
+
+impl<J> std::fmt::Debug for WorkerPool<J> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        f.debug_struct("WorkerPool")
+            .field("waiting", &state.queue.len())
+            .field("threads", &state.counts())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<J: Send + 'static> std::fmt::Debug for GatheringJobs<'_, J> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GatheringJobs").finish_non_exhaustive()
+    }
+}
+
+impl<J: Send + 'static> std::fmt::Debug for Blocked<'_, J> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Blocked").finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Threads {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Threads").finish_non_exhaustive()
+    }
+}

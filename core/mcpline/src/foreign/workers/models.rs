@@ -1,0 +1,203 @@
+//! Models of the pool: threads that push meet workers that take, sleep, wait for an answer and end. Each job is run once, no
+//! worker sleeps while a job waits that none is to run, and closing ends all threads.
+
+use std::time::{Duration, Instant};
+
+use shuttle::thread;
+
+use crate::models::{Record, check};
+use crate::sync::{Arc, Mutex, OnceLock, Weak};
+use crate::turns::Peer;
+
+use super::{Limits, Refused, Taken, Threads, WorkerPool};
+
+type Job = Box<dyn FnOnce() + Send>;
+type Started = Arc<Mutex<Vec<thread::JoinHandle<()>>>>;
+
+/// A pool and its threads. `from_any_thread` as in C; else only workers start others, as in Python.
+struct Pool {
+    pool: Arc<WorkerPool<Job>>,
+    started: Started,
+}
+
+impl Pool {
+    fn new(max_running: usize, from_any_thread: bool) -> Self {
+        let started = Started::default();
+        let this: Arc<OnceLock<Weak<WorkerPool<Job>>>> = Arc::default();
+        let (found, starting) = (this.clone(), started.clone());
+        let start = move || {
+            let pool = found.get().and_then(Weak::upgrade).expect("a pool");
+            start_thread(&pool, &starting)
+        };
+        let threads = Threads {
+            start: from_any_thread.then(|| Box::new(start) as Box<dyn Fn() -> bool + Send + Sync>),
+            rests: None,
+        };
+        let limits = Limits {
+            max_running,
+            runs_in_parallel: true,
+            max_unsent_results: 32,
+        };
+        let pool = WorkerPool::new(limits, threads);
+        this.set(Arc::downgrade(&pool)).expect("set once");
+        if !from_any_thread && pool.expect_worker() {
+            start_thread(&pool, &started);
+        }
+        Self { pool, started }
+    }
+
+    /// Closes the pool, and waits for the end of its threads.
+    fn end(&self) {
+        self.pool.close();
+        // Those too that another thread is about to start.
+        self.pool
+            .wait_for_end(|_| Instant::now() + Duration::from_secs(3_600));
+        loop {
+            let thread = self.started.lock().expect("no panic").pop();
+            let Some(thread) = thread else { break };
+            thread.join().expect("no panic");
+        }
+        let counts = self.pool.thread_counts();
+        assert_eq!((counts.all, counts.running, counts.blocked), (0, 0, 0));
+        assert!(self.pool.is_empty());
+    }
+}
+
+fn start_thread(pool: &Arc<WorkerPool<Job>>, started: &Started) -> bool {
+    let (pool, starting) = (pool.clone(), started.clone());
+    let thread = thread::spawn(move || {
+        let mut worker = pool.worker();
+        loop {
+            match worker.take(|| start_thread(&pool, &starting)) {
+                Taken::Job(job) => job(),
+                Taken::Nothing => worker.sleep(),
+                Taken::Ended => return,
+            }
+        }
+    });
+    started.lock().expect("no panic").push(thread);
+    true
+}
+
+/// Two threads push while workers take, sleep and are woken. Nothing but pushing wakes them.
+fn pushed_jobs_are_run(from_any_thread: bool) {
+    check(move || {
+        const EACH: usize = 2;
+        let pool = Pool::new(2, from_any_thread);
+        let done: Arc<Record<usize>> = Arc::default();
+        let pushing: Vec<_> = (0..2)
+            .map(|thread| {
+                let (pool, done) = (pool.pool.clone(), done.clone());
+                thread::spawn(move || {
+                    let peer = Peer::new();
+                    for number in 0..EACH {
+                        let done = done.clone();
+                        let job = Box::new(move || done.add(thread * EACH + number));
+                        assert!(pool.push(peer, job).is_ok());
+                    }
+                })
+            })
+            .collect();
+        // Blocks the model for ever if a job is lost.
+        let _ = done.wait_for(2 * EACH - 1);
+        pushing
+            .into_iter()
+            .for_each(|thread| thread.join().expect("no panic"));
+        pool.end();
+        let mut done = done.all();
+        done.sort_unstable();
+        assert_eq!(done, (0..2 * EACH).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn pushed_jobs_are_run_by_threads_that_any_thread_starts() {
+    pushed_jobs_are_run(true);
+}
+
+#[test]
+fn pushed_jobs_are_run_by_threads_that_workers_start() {
+    pushed_jobs_are_run(false);
+}
+
+/// The only worker that may run waits for what another job brings.
+fn waiting_workers_are_replaced(from_any_thread: bool) {
+    check(move || {
+        let pool = Pool::new(1, from_any_thread);
+        let given: Arc<Record<()>> = Arc::default();
+        let ended: Arc<Record<()>> = Arc::default();
+        for _ in 0..2 {
+            let (inner, given, ended) = (pool.pool.clone(), given.clone(), ended.clone());
+            let waiting = Box::new(move || {
+                assert!(inner.waiting(|| given.wait_for(0)).is_ok());
+                ended.add(());
+            });
+            assert!(pool.pool.push(Peer::new(), waiting).is_ok());
+        }
+        let giving = given.clone();
+        let job = Box::new(move || giving.add(()));
+        assert!(pool.pool.push(Peer::new(), job).is_ok());
+        ended.wait_for(1);
+        pool.end();
+    });
+}
+
+#[test]
+fn workers_that_wait_are_replaced_by_threads_that_any_thread_starts() {
+    waiting_workers_are_replaced(true);
+}
+
+#[test]
+fn workers_that_wait_are_replaced_by_threads_that_workers_start() {
+    waiting_workers_are_replaced(false);
+}
+
+/// Whatever was taken in is run, and what was refused is not.
+#[test]
+fn the_end_of_the_pool_meets_jobs() {
+    check(|| {
+        let pool = Pool::new(2, true);
+        let done: Arc<Record<usize>> = Arc::default();
+        let (pushing, noted) = (pool.pool.clone(), done.clone());
+        let pusher = thread::spawn(move || {
+            let peer = Peer::new();
+            let mut taken = 0;
+            for number in 0..3 {
+                let noted = noted.clone();
+                match pushing.push(peer, Box::new(move || noted.add(number))) {
+                    Ok(()) => taken += 1,
+                    Err(Refused::Closed(_)) => {}
+                    Err(Refused::Full(_)) => unreachable!("there is room"),
+                }
+            }
+            taken
+        });
+        pool.pool.close();
+        let taken = pusher.join().expect("no panic");
+        pool.end();
+        let mut done = done.all();
+        done.sort_unstable();
+        assert_eq!(done, (0..taken).collect::<Vec<_>>());
+    });
+}
+
+/// Jobs are gathered by one thread while another pushes.
+#[test]
+fn gathered_jobs_are_run() {
+    check(|| {
+        let pool = Pool::new(1, true);
+        let done: Arc<Record<usize>> = Arc::default();
+        let job = |number: usize| -> Job {
+            let done = done.clone();
+            Box::new(move || done.add(number))
+        };
+        let (other, pushed) = (pool.pool.clone(), job(0));
+        let pusher = thread::spawn(move || assert!(other.push(Peer::new(), pushed).is_ok()));
+        let gathering = pool.pool.gather();
+        assert!(pool.pool.push(Peer::new(), job(1)).is_ok());
+        drop(gathering);
+        let _ = done.wait_for(1);
+        pusher.join().expect("no panic");
+        pool.end();
+    });
+}

@@ -1,0 +1,253 @@
+use std::sync::mpsc;
+
+use super::*;
+
+type Job = Box<dyn FnOnce() + Send>;
+type Started = Arc<std::sync::Mutex<Vec<std::thread::JoinHandle<()>>>>;
+
+const LIMITS: Limits = Limits {
+    max_running: 4,
+    runs_in_parallel: true,
+    max_unsent_results: 32,
+};
+
+/// A pool whose workers are threads of the standard library, and what it needs to start them.
+struct Pool {
+    pool: Arc<WorkerPool<Job>>,
+    threads: Started,
+}
+
+impl Pool {
+    fn new(limits: Limits) -> Self {
+        let threads = Started::default();
+        let this: Arc<std::sync::OnceLock<Weak<WorkerPool<Job>>>> = Arc::default();
+        let (kept, starting) = (threads.clone(), this.clone());
+        let start = move || {
+            let pool = starting.get().and_then(Weak::upgrade).expect("a pool");
+            start_thread(&pool, &kept)
+        };
+        let pool = WorkerPool::new(
+            limits,
+            Threads {
+                start: Some(Box::new(start)),
+                rests: None,
+            },
+        );
+        this.set(Arc::downgrade(&pool)).expect("set once");
+        Self { pool, threads }
+    }
+
+    fn push(&self, peer: Peer, job: impl FnOnce() + Send + 'static) {
+        let pushed = self.pool.push(peer, Box::new(job));
+        assert!(pushed.is_ok(), "the pool is open and not full");
+    }
+
+    fn close(self) {
+        self.pool.close();
+        loop {
+            let thread = self.threads.lock().expect("no panic").pop();
+            let Some(thread) = thread else { break };
+            thread.join().expect("no panic");
+        }
+        assert_eq!(self.pool.thread_counts().all, 0);
+    }
+}
+
+fn start_thread(pool: &Arc<WorkerPool<Job>>, started: &Started) -> bool {
+    let (pool, threads) = (pool.clone(), started.clone());
+    let thread = std::thread::spawn(move || work(&pool, &threads));
+    started.lock().expect("no panic").push(thread);
+    true
+}
+
+fn work(pool: &Arc<WorkerPool<Job>>, threads: &Started) {
+    let mut worker = pool.worker();
+    loop {
+        match worker.take(|| start_thread(pool, threads)) {
+            Taken::Job(job) => job(),
+            Taken::Nothing => worker.sleep(),
+            Taken::Ended => return,
+        }
+    }
+}
+
+#[test]
+fn clients_take_turns_however_many_jobs_one_has() {
+    let pool = Pool::new(Limits {
+        max_running: 1,
+        ..LIMITS
+    });
+    let (flood, neighbour) = (Peer::new(), Peer::new());
+    let (begun, begin) = mpsc::channel();
+    let (go, going) = mpsc::channel::<()>();
+    let (done, ran) = mpsc::channel();
+    pool.push(flood, move || {
+        begun.send(()).expect("somebody waits");
+        going.recv().expect("it is told to go on");
+    });
+    begin.recv().expect("it begins");
+    // All of these wait: the only worker is busy.
+    for _ in 0..10_000 {
+        let done = done.clone();
+        pool.push(flood, move || done.send("flood").expect("somebody listens"));
+    }
+    for _ in 0..3 {
+        let done = done.clone();
+        pool.push(neighbour, move || {
+            done.send("neighbour").expect("somebody listens")
+        });
+    }
+    go.send(()).expect("it waits");
+    drop(done);
+    let order: Vec<_> = ran.iter().collect();
+    let of_neighbour = order.iter().rposition(|who| *who == "neighbour");
+    assert_eq!(of_neighbour, Some(5), "{:?}", &order[..8]);
+    assert_eq!(order.len(), 10_003);
+    pool.close();
+}
+
+#[test]
+fn calls_past_the_limit_are_refused_and_other_jobs_are_not() {
+    let pool = WorkerPool::<u8>::new(LIMITS, Threads::default());
+    let peer = Peer::new();
+    for _ in 0..MAX_WAITING_CALLS {
+        assert!(pool.push(peer, 0).is_ok());
+    }
+    assert!(matches!(pool.push(Peer::new(), 1), Err(Refused::Full(1))));
+    assert!(pool.push_always(peer, 2).is_ok());
+    pool.close();
+    assert!(matches!(pool.push_always(peer, 3), Err(Refused::Closed(3))));
+}
+
+#[test]
+fn a_worker_that_waits_is_replaced_and_the_surplus_ends() {
+    const WAITING: usize = 24;
+    let pool = Pool::new(LIMITS);
+    let all = Arc::new(std::sync::Barrier::new(WAITING + 1));
+    for _ in 0..WAITING {
+        let (inner, all) = (pool.pool.clone(), all.clone());
+        pool.push(Peer::new(), move || {
+            let waited = inner.waiting(|| all.wait());
+            assert!(waited.is_ok());
+        });
+    }
+    // Passes once all of them have begun, though no more than four run at once.
+    all.wait();
+    let most = LIMITS.max_running + 1;
+    while pool.pool.thread_counts().all > most {
+        std::thread::yield_now();
+    }
+    pool.close();
+}
+
+#[test]
+fn waiting_workers_are_bounded() {
+    let pool = WorkerPool::<u8>::new(LIMITS, Threads::default());
+    pool.lock().blocked = MAX_BLOCKED_WORKERS;
+    assert_eq!(pool.waiting(|| ()), Err(TooManyBlocked));
+}
+
+/// A pool whose running workers are counted by hand.
+fn counted(runs_in_parallel: bool, running: usize, waiting: usize) -> Arc<WorkerPool<u8>> {
+    let limits = Limits {
+        max_running: 16,
+        runs_in_parallel,
+        max_unsent_results: 32,
+    };
+    let pool = WorkerPool::new(limits, Threads::default());
+    let mut state = pool.lock();
+    state.running = running;
+    state.idle = 16;
+    for _ in 0..waiting {
+        let job = Waiting {
+            job: 0,
+            is_call: false,
+        };
+        state.queue.push(Peer::new(), job);
+    }
+    drop(state);
+    pool
+}
+
+/// How many workers run after a look that follows `taken` more jobs.
+fn running_after(pool: &WorkerPool<u8>, taken: usize) -> usize {
+    let seen = pool.lock().seen();
+    for _ in 0..taken {
+        let mut state = pool.lock();
+        state.queue.pop();
+        state.taken += 1;
+    }
+    pool.look(seen);
+    pool.lock().running
+}
+
+#[test]
+fn workers_join_in_twice_the_number_while_jobs_wait() {
+    let pool = counted(false, 1, 100);
+    assert_eq!(running_after(&pool, 0), 2);
+    assert_eq!(running_after(&pool, 0), 4);
+    assert_eq!(running_after(&pool, 0), 8);
+    assert_eq!(running_after(&pool, 0), 16);
+    assert_eq!(running_after(&pool, 0), 16);
+}
+
+#[test]
+fn workers_join_quick_ones_only_where_handlers_run_in_parallel() {
+    let quick = QUICK_JOBS as usize + 1;
+    assert_eq!(running_after(&counted(false, 1, 100), quick), 1);
+    assert_eq!(running_after(&counted(true, 1, 100), quick), 2);
+}
+
+#[test]
+fn no_worker_joins_when_none_of_the_jobs_waited_for_a_whole_tick() {
+    let pool = counted(true, 1, 3);
+    let seen = pool.lock().seen();
+    for _ in 0..3 {
+        let mut state = pool.lock();
+        state.queue.pop();
+        state.taken += 1;
+        let job = Waiting {
+            job: 0,
+            is_call: false,
+        };
+        state.queue.push(Peer::new(), job);
+    }
+    assert!(pool.look(seen).is_some());
+    assert_eq!(pool.lock().running, 1);
+}
+
+#[test]
+fn a_thread_that_does_not_start_is_not_counted() {
+    let threads = Threads {
+        start: Some(Box::new(|| false)),
+        rests: None,
+    };
+    let pool = WorkerPool::<u8>::new(LIMITS, threads);
+    assert!(pool.push(Peer::new(), 0).is_ok());
+    let counts = pool.thread_counts();
+    assert_eq!((counts.all, counts.running), (0, 0));
+}
+
+#[runtimes::test]
+async fn a_slow_job_holds_up_no_other_and_its_early_result_is_sent() {
+    let pool = Pool::new(LIMITS);
+    let runtime = tokio::runtime::Handle::current();
+    pool.pool
+        .attach(runtime.clone(), Completions::start(&runtime));
+    let (go, going) = mpsc::channel::<()>();
+    let (sent, result) = tokio::sync::oneshot::channel();
+    let (ran, second) = tokio::sync::oneshot::channel();
+    let inner = pool.pool.clone();
+    pool.push(Peer::new(), move || {
+        let completion = Completion::Run(Box::new(move || sent.send(()).expect("somebody waits")));
+        inner.complete_early(completion);
+        going.recv().expect("it is told to go on");
+    });
+    pool.push(Peer::new(), move || ran.send(()).expect("somebody waits"));
+    result.await.expect("it is sent although the job goes on");
+    second.await.expect("another worker runs it");
+    go.send(()).expect("it waits");
+    tokio::task::spawn_blocking(move || pool.close())
+        .await
+        .expect("no panic");
+}

@@ -1,0 +1,172 @@
+//! One thread of a pool.
+
+use crate::sync::atomic::Ordering;
+use crate::sync::{Arc, PoisonError};
+
+use super::WorkerPool;
+
+/// What a thread of a pool has, from its start to its end.
+///
+/// It takes jobs until there is none, then sleeps, and takes more when it was woken:
+///
+/// ```text
+/// loop {
+///     match worker.take(start) {
+///         Taken::Job(job) => job.run(),
+///         Taken::Nothing => worker.sleep(),
+///         Taken::Ended => return,
+///     }
+/// }
+/// ```
+pub struct Worker<J: Send + 'static> {
+    pool: Arc<WorkerPool<J>>,
+    phase: Phase,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    /// It counts as idle, or was woken.
+    Idle,
+    /// It counts as running.
+    Running,
+}
+
+/// What a worker is to do next.
+#[derive(Debug)]
+pub enum Taken<J> {
+    /// Run this.
+    Job(J),
+    /// Sleep.
+    Nothing,
+    /// End.
+    Ended,
+}
+
+impl<J: Send + 'static> WorkerPool<J> {
+    /// What a thread has that was started for the pool.
+    pub fn worker(self: &Arc<Self>) -> Worker<J> {
+        Worker {
+            pool: self.clone(),
+            phase: Phase::Idle,
+        }
+    }
+
+    /// Whether a worker is to be started because none is idle: for a binding whose other threads can't. It counts as idle
+    /// from now on.
+    pub fn expect_worker(&self) -> bool {
+        let mut state = self.lock();
+        let expects = !state.closed && state.idle == 0;
+        if expects {
+            state.add_idle();
+        }
+        expects
+    }
+
+    /// The [expected](Self::expect_worker) worker could not be started.
+    pub fn worker_not_started(&self) {
+        self.lock().remove_idle();
+    }
+}
+
+impl<J: Send + 'static> Worker<J> {
+    /// Takes the next job. First has `start` start another worker, which returns whether it has, if none would be idle;
+    /// if it can't, jobs wait for the workers that there are.
+    pub fn take(&mut self, start: impl FnOnce() -> bool) -> Taken<J> {
+        let pool = &*self.pool;
+        let mut state = pool.lock();
+        if self.phase == Phase::Idle {
+            return match state.closed && state.queue.is_empty() {
+                true => Taken::Ended,
+                false => Taken::Nothing,
+            };
+        }
+        loop {
+            if let Some(waiting) = state.queue.pop() {
+                state.taken += 1;
+                state.calls -= usize::from(waiting.is_call);
+                let unsent = pool.unsent.load(Ordering::Acquire);
+                let starts =
+                    !state.closed && state.idle == 0 && state.running <= pool.limits.max_running;
+                if starts {
+                    state.add_idle();
+                }
+                drop(state);
+                if unsent >= pool.limits.max_unsent_results {
+                    pool.hand_over();
+                }
+                if starts && !start() {
+                    pool.worker_not_started();
+                }
+                return Taken::Job(waiting.job);
+            }
+            if pool.unsent.load(Ordering::Acquire) > 0 {
+                drop(state);
+                pool.hand_over();
+                state = pool.lock();
+                continue;
+            }
+            // One is idle beside those that may run: more of them took the places of others who are back.
+            if state.closed || state.running + state.idle > pool.limits.max_running + 1 {
+                drop(state);
+                return Taken::Ended;
+            }
+            state.running -= 1;
+            state.idle += 1;
+            self.phase = Phase::Idle;
+            return Taken::Nothing;
+        }
+    }
+
+    /// Sleeps until it is woken, or the pool is closed.
+    pub fn sleep(&mut self) {
+        if self.phase == Phase::Running {
+            return;
+        }
+        let mut state = self.pool.lock();
+        while state.woken == 0 && !state.closed {
+            state = self
+                .pool
+                .woken
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        if state.woken > 0 {
+            state.woken -= 1;
+        } else if state.queue.is_empty() {
+            // The pool is closed: it ends without having run.
+            return;
+        } else {
+            state.idle -= 1;
+            state.running += 1;
+        }
+        self.phase = Phase::Running;
+    }
+}
+
+impl<J: Send + 'static> Drop for Worker<J> {
+    fn drop(&mut self) {
+        let mut state = self.pool.lock();
+        match self.phase {
+            Phase::Idle => state.remove_idle(),
+            Phase::Running => {
+                state.threads -= 1;
+                state.running -= 1;
+            }
+        }
+        // What came just now found this one running.
+        if state.running == 0 && !state.queue.is_empty() {
+            self.pool.wake_workers(state, 1);
+        } else {
+            drop(state);
+        }
+        self.pool.ended.notify_all();
+    }
+}
+
+impl<J: Send + 'static> std::fmt::Debug for Worker<J> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Worker")
+            .field("phase", &self.phase)
+            .finish_non_exhaustive()
+    }
+}

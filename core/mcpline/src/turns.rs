@@ -1,0 +1,303 @@
+//! A queue in which peers take turns: one entry of each in turn, however many entries a peer has.
+//!
+//! Whatever peers compete for within a process waits in one of these: processors ([`offload`](crate::offload)), worker
+//! threads and event loops of foreign code ([`foreign`](crate::foreign)). A peer that fills a queue then waits behind its own
+//! entries, and the others don't.
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Who takes a turn: a client of a server, or the server of a client.
+///
+/// Of a server's clients it is what limits are counted by: a client with many sessions or connections is one peer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Peer(u64);
+
+impl Peer {
+    /// A peer that differs from all others of this process.
+    pub fn new() -> Self {
+        // Only counted.
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        Self(NEXT.fetch_add(1, Ordering::Relaxed))
+    }
+}
+
+impl Default for Peer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Entries of peers. The next entry is the oldest of the peer whose turn it is. Of peers without entries only the last one that
+/// had some is kept: most queues are empty most of the time, and used by one peer.
+#[derive(Debug)]
+pub struct TurnQueue<T> {
+    /// The slots of peers in the order of their turns, each with the turn's number. Turns of peers whose entries were removed
+    /// stay until they come up or are many.
+    order: VecDeque<(u64, usize)>,
+    slots: Vec<Slot<T>>,
+    /// The slots that no peer has.
+    free: Vec<usize>,
+    slot_of: HashMap<Peer, usize, BuildHasherDefault<PeerHasher>>,
+    /// The slot of the peer that had an entry added last.
+    last: usize,
+    /// The slot of the peer without entries that is kept.
+    empty: Option<usize>,
+    /// Numbers turns and entries.
+    next: u64,
+    len: usize,
+}
+
+/// The entries of a peer.
+#[derive(Debug)]
+struct Slot<T> {
+    peer: Option<Peer>,
+    /// The number of the peer's turn.
+    turn: u64,
+    /// Numbered, oldest first.
+    queue: VecDeque<(u64, T)>,
+}
+
+/// How many entries the memory that is kept has room for.
+const KEPT_ENTRIES: usize = 64;
+
+/// The fewest turns of removed entries that are looked for.
+const FEWEST_STALE_TURNS: usize = 16;
+
+impl<T> Default for TurnQueue<T> {
+    fn default() -> Self {
+        Self {
+            order: VecDeque::new(),
+            slots: Vec::new(),
+            free: Vec::new(),
+            slot_of: HashMap::default(),
+            last: 0,
+            empty: None,
+            next: 0,
+            len: 0,
+        }
+    }
+}
+
+impl<T> TurnQueue<T> {
+    /// Adds an entry behind the others of its peer; a peer that had none has its turn after the other peers. Returns the
+    /// entry's number.
+    pub fn push(&mut self, peer: Peer, entry: T) -> u64 {
+        self.next += 1;
+        let number = self.next;
+        let at = match self.slots.get(self.last) {
+            Some(slot) if slot.peer == Some(peer) => self.last,
+            _ => self.slot_for(peer),
+        };
+        self.last = at;
+        let slot = &mut self.slots[at];
+        if slot.queue.is_empty() {
+            slot.turn = number;
+            self.order.push_back((number, at));
+            if self.empty == Some(at) {
+                self.empty = None;
+            }
+        }
+        slot.queue.push_back((number, entry));
+        self.len += 1;
+        number
+    }
+
+    /// Takes the next entry. Its peer's next turn comes after those of the others.
+    pub fn pop(&mut self) -> Option<T> {
+        loop {
+            let (turn, at) = self.order.pop_front()?;
+            let slot = &mut self.slots[at];
+            if slot.turn != turn {
+                continue;
+            }
+            let Some((_, next)) = slot.queue.pop_front() else {
+                continue;
+            };
+            if slot.queue.is_empty() {
+                self.has_emptied(at);
+            } else {
+                self.next += 1;
+                slot.turn = self.next;
+                self.order.push_back((self.next, at));
+            }
+            self.len -= 1;
+            return Some(next);
+        }
+    }
+
+    /// Takes out the entry with this number, if it is still there.
+    pub fn remove(&mut self, peer: Peer, number: u64) -> Option<T> {
+        let at = *self.slot_of.get(&peer)?;
+        let slot = &mut self.slots[at];
+        let place = slot
+            .queue
+            .binary_search_by_key(&number, |(number, _)| *number);
+        let (_, removed) = slot.queue.remove(place.ok()?)?;
+        self.len -= 1;
+        if slot.queue.is_empty() {
+            self.has_emptied(at);
+            if self.order.len() > 2 * self.slot_of.len() + FEWEST_STALE_TURNS {
+                let slots = &self.slots;
+                self.order
+                    .retain(|(turn, at)| slots[*at].turn == *turn && !slots[*at].queue.is_empty());
+            }
+        }
+        Some(removed)
+    }
+
+    /// How many entries there are.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there is no entry.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The slot of a peer, which is given one if it has none.
+    fn slot_for(&mut self, peer: Peer) -> usize {
+        *self.slot_of.entry(peer).or_insert_with(|| {
+            let slot = Slot {
+                peer: Some(peer),
+                turn: 0,
+                queue: VecDeque::new(),
+            };
+            match self.free.pop() {
+                Some(at) => {
+                    self.slots[at] = slot;
+                    at
+                }
+                None => {
+                    self.slots.push(slot);
+                    self.slots.len() - 1
+                }
+            }
+        })
+    }
+
+    /// Keeps a peer without entries in place of the one before.
+    fn has_emptied(&mut self, at: usize) {
+        if self.slots[at].queue.capacity() > KEPT_ENTRIES {
+            self.slots[at].queue = VecDeque::new();
+        }
+        let Some(before) = self.empty.replace(at) else {
+            return;
+        };
+        let slot = &mut self.slots[before];
+        slot.queue = VecDeque::new();
+        if let Some(peer) = slot.peer.take() {
+            self.slot_of.remove(&peer);
+        }
+        self.free.push(before);
+    }
+
+    /// How many peers are kept, and how many turns.
+    #[cfg(test)]
+    fn kept(&self) -> (usize, usize) {
+        (self.slot_of.len(), self.order.len())
+    }
+}
+
+/// Spreads the numbers of peers. They are counted within the process, so nobody else can choose them.
+#[derive(Debug, Default, Clone, Copy)]
+struct PeerHasher(u64);
+
+impl Hasher for PeerHasher {
+    fn write_u64(&mut self, number: u64) {
+        // 2^64 over the golden ratio.
+        self.0 = number.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(self.0 ^ u64::from(*byte));
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn taken(queue: &mut TurnQueue<usize>) -> Vec<usize> {
+        std::iter::from_fn(|| queue.pop()).collect()
+    }
+
+    #[test]
+    fn peers_take_turns_however_many_entries_a_peer_has() {
+        let mut queue = TurnQueue::default();
+        let peers = [Peer::new(), Peer::new(), Peer::new()];
+        for (peer, count) in [(0, 1_000), (1, 2), (2, 1)] {
+            for _ in 0..count {
+                queue.push(peers[peer], peer);
+            }
+        }
+        assert_eq!(queue.len(), 1_003);
+        let order = taken(&mut queue);
+        assert_eq!(order[..6], [0, 1, 2, 0, 1, 0]);
+        assert_eq!(order.len(), 1_003);
+        assert_eq!(queue.kept(), (1, 0));
+    }
+
+    #[test]
+    fn a_peer_that_comes_later_waits_for_one_entry_of_each_other() {
+        let mut queue = TurnQueue::default();
+        let (flood, neighbour) = (Peer::new(), Peer::new());
+        for _ in 0..1_000 {
+            queue.push(flood, 0);
+        }
+        for _ in 0..10 {
+            assert_eq!(queue.pop(), Some(0));
+            queue.push(neighbour, 1);
+            assert_eq!(queue.pop(), Some(0));
+            assert_eq!(queue.pop(), Some(1));
+        }
+    }
+
+    #[test]
+    fn entries_of_one_peer_come_in_their_order() {
+        let mut queue = TurnQueue::default();
+        let (peer, other) = (Peer::new(), Peer::new());
+        for number in 0..100 {
+            queue.push(peer, number);
+            queue.push(other, 1_000 + number);
+        }
+        let order = taken(&mut queue);
+        let (own, others): (Vec<_>, Vec<_>) = order.into_iter().partition(|entry| *entry < 1_000);
+        assert_eq!(own, (0..100).collect::<Vec<_>>());
+        assert_eq!(others, (1_000..1_100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn removed_entries_leave_nothing_behind() {
+        let mut queue = TurnQueue::default();
+        let (peer, other) = (Peer::new(), Peer::new());
+        let first = queue.push(peer, 1);
+        let second = queue.push(peer, 2);
+        queue.push(other, 3);
+        assert_eq!(queue.remove(peer, first), Some(1));
+        assert_eq!(queue.remove(peer, first), None);
+        assert_eq!(queue.remove(other, second), None);
+        assert_eq!(queue.remove(peer, second), Some(2));
+        // Its old turn is no turn of what comes now.
+        queue.push(peer, 4);
+        assert_eq!(taken(&mut queue), [3, 4]);
+        assert_eq!(queue.kept(), (1, 0));
+        queue.push(other, 5);
+        for _ in 0..1_000 {
+            let peer = Peer::new();
+            let number = queue.push(peer, 6);
+            assert_eq!(queue.remove(peer, number), Some(6));
+        }
+        let (peers, turns) = queue.kept();
+        assert_eq!(peers, 2);
+        assert!(turns <= 4 + FEWEST_STALE_TURNS, "{turns} turns are kept");
+    }
+}
