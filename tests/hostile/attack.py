@@ -77,13 +77,14 @@ class Case:
     mounts: tuple[str, ...] | None
     is_long: bool
     needs_addresses: bool
+    languages: tuple[str, ...] | None
     decided_by: str
     """What decides what comes of it, and so how many targets tell as much as all: `core`, `mount` or `language`."""
 
     def applies_to(self, target: Target) -> bool:
         is_known = target.knows_addresses or not self.needs_addresses
-        return is_known and (self.mounts is None or target.mount in self.mounts)
-
+        is_spoken = self.languages is None or target.language in self.languages
+        return is_known and is_spoken and (self.mounts is None or target.mount in self.mounts)
 
     def is_told_elsewhere(self, target: Target) -> bool:
         """Whether another target tells as much of it: one of them all, or one of those whose listener is the core's."""
@@ -110,12 +111,14 @@ def case(
     mounts: tuple[str, ...] | None = None,
     is_long: bool = False,
     needs_addresses: bool = False,
+    languages: tuple[str, ...] | None = None,
     decided_by: str = "language",
 ) -> Callable[[Play], Play]:
-    """Registers an attack on servers. `mounts` are those it is made for, all if there are none."""
+    """Registers an attack on servers. `mounts` and `languages` are those it is made for, all if there are none."""
 
     def register(play: Play) -> Play:
-        CASES.append(Case(name, play, bounds or Bounds(), flags, mounts, is_long, needs_addresses, decided_by))
+        bounds_ = bounds or Bounds()
+        CASES.append(Case(name, play, bounds_, flags, mounts, is_long, needs_addresses, languages, decided_by))
         return play
 
     return register

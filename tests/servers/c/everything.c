@@ -57,6 +57,9 @@ void everything_make(everything *everything, const arguments *given) {
     if (given->extras != 0) {
         add_extras(everything);
     }
+    if (given->blocking != 0) {
+        add_blocking(everything);
+    }
 }
 
 void everything_free(everything *everything) {

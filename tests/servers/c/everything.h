@@ -25,6 +25,7 @@ typedef struct {
     long read_timeout;
     long write_timeout;
     long extras;       /* whether it has what only tests/hostile uses */
+    long blocking;     /* whether it has what holds worker threads */
     long more;         /* whether it has what other tests' servers do without */
     long declared;     /* whether it has nothing, and declares tools, prompts and resources */
     long tools_only;   /* whether it has one tool and nothing else */
@@ -56,5 +57,9 @@ void add_resources(everything *everything);
 void add_custom_requests(everything *everything);
 void add_more(everything *everything);
 void add_extras(everything *everything);
+void add_blocking(everything *everything);
+
+/* Before the server is made: as many worker threads as a test of `add_blocking` can hold. */
+void limit_workers(void);
 
 #endif

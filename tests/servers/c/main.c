@@ -48,6 +48,7 @@ int main(int count, char **words) {
         {"--read-timeout", &given.read_timeout},
         {"--write-timeout", &given.write_timeout},
         {"--extras", &given.extras},
+        {"--blocking", &given.blocking},
         {"--more", &given.more},
         {"--declared", &given.declared},
         {"--tools-only", &given.tools_only},
@@ -62,6 +63,9 @@ int main(int count, char **words) {
     }
     must(mcpl_set_diagnostics(MCPL_LOG_WARNING, diagnose, NULL, NULL), "the diagnostics");
 
+    if (given.blocking != 0) {
+        limit_workers();
+    }
     everything everything;
     everything_make(&everything, &given);
     must(mcpl_server_stop_on_signals(everything.server), "listening for signals");

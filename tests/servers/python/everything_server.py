@@ -6,8 +6,10 @@ import argparse
 import asyncio
 import base64
 import enum
+import itertools
 import json
 import sys
+import threading
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -49,7 +51,7 @@ parser.add_argument("--http", type=int, metavar="PORT")
 SETTINGS = ("page_size", "suspended")
 HTTP_OPTIONS = ("sessions", "read_timeout", "write_timeout")
 # What the server has besides, or alone.
-PARTS = ("extras", "more", "declared", "tools_only", "prompts_only")
+PARTS = ("extras", "blocking", "more", "declared", "tools_only", "prompts_only")
 for name in (*SETTINGS, *HTTP_OPTIONS, *PARTS):
     parser.add_argument(f"--{name.replace('_', '-')}", type=int, metavar="N")
 options = parser.parse_args()
@@ -1013,6 +1015,40 @@ if options.extras:
     async def logs(host: str, day: str, name: str) -> dict[str, Any]:
         """Logs of a host."""
         return {"host": host, "day": day, "name": name}
+
+
+if options.blocking:
+    # As many handlers as run on threads at once.
+    WORKERS = 64
+    holding = threading.Lock()
+    held = 0
+    released = threading.Event()
+    tickets = itertools.count(1)
+
+    @server.tool
+    def test_hold() -> str:
+        """Holds a worker thread until all are released."""
+        global held
+        with holding:
+            held += 1
+        released.wait()
+        return "released"
+
+    @server.tool
+    async def test_held() -> str:
+        """Says how many worker threads are held."""
+        return f"{held} of {WORKERS}"
+
+    @server.tool
+    async def test_release() -> str:
+        """Releases the worker threads."""
+        released.set()
+        return "released"
+
+    @server.tool
+    def test_ticket() -> str:
+        """Says which call of this tool it is."""
+        return str(next(tickets))
 
 
 # Servers that have little, or declare what they have none of, in place of the one above

@@ -1,0 +1,69 @@
+/* What only tests/hostile uses: tools that hold worker threads, and one that says which of its calls it is. */
+#include <pthread.h>
+
+#include "fixtures.h"
+
+/* How many callbacks run at once: few, so that a test can hold all worker threads. */
+#define WORKERS 4
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
+static int held, tickets;
+static bool released;
+
+static void hold(mcpl_call *call, const char *arguments, size_t length, void *user) {
+    (void)arguments, (void)length, (void)user;
+    pthread_mutex_lock(&lock);
+    held++;
+    while (!released) {
+        pthread_cond_wait(&opened, &lock);
+    }
+    pthread_mutex_unlock(&lock);
+    mcpl_call_reply_text(call, "released", MCPL_AUTO_LENGTH);
+}
+
+static void count_held(mcpl_call *call, const char *arguments, size_t length, void *user) {
+    (void)arguments, (void)length, (void)user;
+    pthread_mutex_lock(&lock);
+    int count = held;
+    pthread_mutex_unlock(&lock);
+    reply_formatted(call, "%d of %d", count, WORKERS);
+}
+
+static void release_held(mcpl_call *call, const char *arguments, size_t length, void *user) {
+    (void)arguments, (void)length, (void)user;
+    pthread_mutex_lock(&lock);
+    released = true;
+    pthread_cond_broadcast(&opened);
+    pthread_mutex_unlock(&lock);
+    mcpl_call_reply_text(call, "released", MCPL_AUTO_LENGTH);
+}
+
+static void ticket(mcpl_call *call, const char *arguments, size_t length, void *user) {
+    (void)arguments, (void)length, (void)user;
+    pthread_mutex_lock(&lock);
+    int number = ++tickets;
+    pthread_mutex_unlock(&lock);
+    reply_formatted(call, "%d", number);
+}
+
+static const tool TOOLS[] = {
+    {.name = "test_hold", .description = "Holds a worker thread until all are released", .handler = hold},
+    {.name = "test_held",
+     .description = "Says how many worker threads are held",
+     .handler = count_held,
+     .flags = MCPL_HANDLER_INLINE},
+    {.name = "test_release",
+     .description = "Releases the worker threads",
+     .handler = release_held,
+     .flags = MCPL_HANDLER_INLINE},
+    {.name = "test_ticket", .description = "Says which call of this tool it is", .handler = ticket},
+};
+
+void limit_workers(void) {
+    must(mcpl_set_worker_threads(WORKERS), "limiting the worker threads");
+}
+
+void add_blocking(everything *everything) {
+    add_tools(everything, TOOLS, COUNT(TOOLS));
+}
