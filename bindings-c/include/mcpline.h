@@ -33,6 +33,9 @@
  * thread of a loop that is not dispatching they dispatch that loop while they wait. A worker thread that waits is replaced
  * by another meanwhile.
  *
+ * Features. A library can be built without some of its features: see mcpline/features.h. It exports nothing of those, and
+ * this header declares nothing of them.
+ *
  * Processes. The library has threads of its own from the first server, client or loop on until the last is freed. A process
  * that forks without exec must not use it in the child.
  */
@@ -43,6 +46,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "mcpline/features.h"
 /* The length of a text that ends with a zero byte, in place of counting it. */
 #define MCPL_AUTO_LENGTH SIZE_MAX
 
@@ -306,6 +311,7 @@ typedef struct mcpl_call mcpl_call;
  */
 typedef struct mcpl_channel mcpl_channel;
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * A client: a connection to one server, which it opens anew where it was lost.
  *
@@ -317,6 +323,7 @@ typedef struct mcpl_channel mcpl_channel;
  * callbacks run on worker threads, or on the thread that dispatches the loop that it uses (`mcpl_client_use_loop`).
  */
 typedef struct mcpl_client mcpl_client;
+#endif
 
 /**
  * What went wrong. Given by `mcpl_last_error` and to callbacks; never released by the caller.
@@ -352,6 +359,7 @@ typedef struct mcpl_json mcpl_json;
  */
 typedef struct mcpl_loop mcpl_loop;
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * A question of a server, until it is answered, refused, or withdrawn.
  *
@@ -359,7 +367,9 @@ typedef struct mcpl_loop mcpl_loop;
  * released by anybody. Questions that are still open when the client, or the server, closes are withdrawn.
  */
 typedef struct mcpl_question mcpl_question;
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * A request of a client that was made by a function `..._async` and has not ended.
  *
@@ -367,6 +377,7 @@ typedef struct mcpl_question mcpl_question;
  * is not released by anybody.
  */
 typedef struct mcpl_request mcpl_request;
+#endif
 
 /**
  * A server: tools, resources, prompts and completions with handlers in C, served over any number of transports.
@@ -422,6 +433,7 @@ typedef struct {
     void (*close)(mcpl_channel *channel, void *user);
 } mcpl_channel_functions;
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Hears of the progress of a request (every revision, `basic/utilities/progress`), where callbacks run; of one request
  * one at a time and in order, and not any more once the end of the request is told.
@@ -437,7 +449,9 @@ typedef void (*mcpl_progress)(mcpl_request *request,
                               double total,
                               const char *message,
                               void *user);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * How one request is sent. Set all to zero but `size`, then what is to be otherwise: in C
  * `mcpl_request_options options = {sizeof options};`. It is read, with what it points to, before the function that it is
@@ -482,7 +496,9 @@ typedef struct {
      */
     void *user;
 } mcpl_request_options;
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Is told the end of a request, exactly once, where callbacks run.
  *
@@ -502,7 +518,9 @@ typedef void (*mcpl_done)(mcpl_request *request,
                           const char *result,
                           size_t length,
                           void *user);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Answers a question of the server, where callbacks run; any number of them at the same time.
  *
@@ -513,7 +531,9 @@ typedef void (*mcpl_done)(mcpl_request *request,
  * - `user`: what was given along with the callback.
  */
 typedef void (*mcpl_question_handler)(mcpl_question *question, const char *params, size_t length, void *user);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Hears of a notification, where callbacks run: all of one client one at a time, in the order of their arrival.
  *
@@ -528,7 +548,9 @@ typedef void (*mcpl_notification_listener)(mcpl_client *client,
                                            const char *params,
                                            size_t length,
                                            void *user);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Hears of a log message (`server/utilities/logging`), where callbacks run: one at a time, in order, also with
  * notifications.
@@ -546,7 +568,9 @@ typedef void (*mcpl_log_listener)(mcpl_client *client,
                                   const char *data,
                                   size_t length,
                                   void *user);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Hears of a line that a server's process wrote to its stderr, where callbacks run: one at a time, in order.
  *
@@ -556,11 +580,14 @@ typedef void (*mcpl_log_listener)(mcpl_client *client,
  * - `user`: what was given along with the callback.
  */
 typedef void (*mcpl_line_listener)(mcpl_client *client, const char *line, size_t length, void *user);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Is told that nobody waits for the answer to a question any more.
  */
 typedef void (*mcpl_withdrawn)(mcpl_question *question, void *user);
+#endif
 
 /**
  * Is given a message of the library. `target` names the part that it is from. Both are valid until it returns.
@@ -922,6 +949,7 @@ mcpl_status mcpl_channel_receive(mcpl_channel *channel,
  */
 mcpl_status mcpl_channel_hang_up(mcpl_channel *channel, const char *reason);
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Sends any request, and waits for its result.
  *
@@ -955,7 +983,9 @@ mcpl_status mcpl_client_request(mcpl_client *client,
                                 const mcpl_request_options *options,
                                 char **result,
                                 size_t *result_length);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * As `mcpl_client_request`, without waiting.
  *
@@ -973,7 +1003,9 @@ mcpl_status mcpl_client_request_async(mcpl_client *client,
                                       mcpl_done done,
                                       void *user,
                                       mcpl_request **request);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Calls a tool (`tools/call`; `server/tools`), and waits for its result.
  *
@@ -995,7 +1027,9 @@ mcpl_status mcpl_client_call_tool(mcpl_client *client,
                                   const mcpl_request_options *options,
                                   char **result,
                                   size_t *result_length);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * As `mcpl_client_call_tool`, without waiting.
  *
@@ -1013,7 +1047,9 @@ mcpl_status mcpl_client_call_tool_async(mcpl_client *client,
                                         mcpl_done done,
                                         void *user,
                                         mcpl_request **request);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Reads a resource (`resources/read`; `server/resources`), and waits for its contents.
  *
@@ -1031,7 +1067,9 @@ mcpl_status mcpl_client_read_resource(mcpl_client *client,
                                       const mcpl_request_options *options,
                                       char **result,
                                       size_t *result_length);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * As `mcpl_client_read_resource`, without waiting.
  *
@@ -1047,7 +1085,9 @@ mcpl_status mcpl_client_read_resource_async(mcpl_client *client,
                                             mcpl_done done,
                                             void *user,
                                             mcpl_request **request);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Gets a prompt, filled in with arguments (`prompts/get`; `server/prompts`), and waits for it.
  *
@@ -1069,7 +1109,9 @@ mcpl_status mcpl_client_get_prompt(mcpl_client *client,
                                    const mcpl_request_options *options,
                                    char **result,
                                    size_t *result_length);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * As `mcpl_client_get_prompt`, without waiting.
  *
@@ -1087,7 +1129,9 @@ mcpl_status mcpl_client_get_prompt_async(mcpl_client *client,
                                          mcpl_done done,
                                          void *user,
                                          mcpl_request **request);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Asks for candidates for an argument of a prompt or of a resource template (`completion/complete`;
  * `server/utilities/completion`), and waits for them.
@@ -1108,7 +1152,9 @@ mcpl_status mcpl_client_complete(mcpl_client *client,
                                  const mcpl_request_options *options,
                                  char **result,
                                  size_t *result_length);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * As `mcpl_client_complete`, without waiting.
  *
@@ -1125,7 +1171,9 @@ mcpl_status mcpl_client_complete_async(mcpl_client *client,
                                        mcpl_done done,
                                        void *user,
                                        mcpl_request **request);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * The server is reached over a transport of the host's own, written in C. Before connecting; replaces what was set before.
  *
@@ -1142,7 +1190,9 @@ mcpl_status mcpl_client_set_channel(mcpl_client *client,
                                     const mcpl_channel_functions *functions,
                                     void *user,
                                     mcpl_finalizer finalize);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Makes a client, which is not connected yet.
  *
@@ -1153,7 +1203,9 @@ mcpl_status mcpl_client_set_channel(mcpl_client *client,
  */
 mcpl_client *mcpl_client_new(const char *name,
                              const char *version);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Ends a client: its connection as the page of its transport says (a process gets time to leave, then it is killed),
  * then whatever is in flight, which fails with `MCPL_CLOSED`. Waits until nothing of the connection is left and no
@@ -1166,7 +1218,9 @@ mcpl_client *mcpl_client_new(const char *name,
  * dispatch.
  */
 mcpl_status mcpl_client_close(mcpl_client *client);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Releases a client, and closes it before if that was not done. `NULL` is nothing.
  *
@@ -1174,7 +1228,9 @@ mcpl_status mcpl_client_close(mcpl_client *client);
  * the background: callbacks that are about to run may still, then finalizers are called.
  */
 void mcpl_client_free(mcpl_client *client);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Has `handler` answer the server's questions to the user, and declares that capability: forms, and visits to URLs
  * (`elicitation/create`; `client/elicitation`). Before connecting.
@@ -1191,7 +1247,9 @@ mcpl_status mcpl_client_on_elicit(mcpl_client *client,
                                   mcpl_question_handler handler,
                                   void *user,
                                   mcpl_finalizer finalize);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Has `handler` answer the server's requests for a completion by the host's model, and declares that capability
  * (`sampling/createMessage`; `client/sampling`). A user's refusal is code -1. Before connecting.
@@ -1203,7 +1261,9 @@ mcpl_status mcpl_client_on_sample(mcpl_client *client,
                                   mcpl_question_handler handler,
                                   void *user,
                                   mcpl_finalizer finalize);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Has `handler` tell the server the host's root directories, and declares that capability (`roots/list`;
  * `client/roots`). `mcpl_client_roots_changed` tells that they have changed. Before connecting.
@@ -1217,7 +1277,9 @@ mcpl_status mcpl_client_on_list_roots(mcpl_client *client,
                                       mcpl_question_handler handler,
                                       void *user,
                                       mcpl_finalizer finalize);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Has `handler` serve requests of the server of a method that no revision of the protocol defines, such as `"acme/pick"`. It
  * answers with a JSON object. Nothing is declared for it: declare the extension that has the method among the client's
@@ -1234,7 +1296,9 @@ mcpl_status mcpl_client_on_request(mcpl_client *client,
                                    mcpl_question_handler handler,
                                    void *user,
                                    mcpl_finalizer finalize);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Has `handler` be asked about each tool call before anything of it is sent, whichever function begins it: for the user's
  * consent (`server/tools`, security considerations). Before connecting.
@@ -1250,7 +1314,9 @@ mcpl_status mcpl_client_on_tool_call(mcpl_client *client,
                                      mcpl_question_handler handler,
                                      void *user,
                                      mcpl_finalizer finalize);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Has `handler` be told how each tool call ended, for an audit log. Before connecting.
  *
@@ -1264,7 +1330,9 @@ mcpl_status mcpl_client_on_tool_outcome(mcpl_client *client,
                                         mcpl_question_handler handler,
                                         void *user,
                                         mcpl_finalizer finalize);
+#endif
 
+#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_AUTH))
 /**
  * Has `handler` take the host's part in the client's authorization, as far as the `auth` among the options of
  * `mcpl_client_set_url` says that the host is asked (`basic/authorization`). Before connecting.
@@ -1288,7 +1356,9 @@ mcpl_status mcpl_client_on_authorize(mcpl_client *client,
                                      mcpl_question_handler handler,
                                      void *user,
                                      mcpl_finalizer finalize);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Has `heard` hear every notification of the server: changes of lists and resources, log messages, and whatever else
  * comes (but progress, which the request's options say who hears of). On 2026-07-28 changes are asked for
@@ -1304,7 +1374,9 @@ mcpl_status mcpl_client_on_notification(mcpl_client *client,
                                         mcpl_notification_listener heard,
                                         void *user,
                                         mcpl_finalizer finalize);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Has `heard` hear the server's log messages (`notifications/message`; `server/utilities/logging`).
  * `mcpl_client_set_log_level` says how severe they have to be. Before connecting.
@@ -1316,7 +1388,9 @@ mcpl_status mcpl_client_on_log(mcpl_client *client,
                                mcpl_log_listener heard,
                                void *user,
                                mcpl_finalizer finalize);
+#endif
 
+#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))
 /**
  * Has `heard` hear each line that the server's process writes to its stderr. Only of a server that is started
  * (`mcpl_client_set_command`, `mcpl_client_spawn`), unless its options send its stderr elsewhere. Before connecting.
@@ -1327,7 +1401,9 @@ mcpl_status mcpl_client_on_stderr(mcpl_client *client,
                                   mcpl_line_listener heard,
                                   void *user,
                                   mcpl_finalizer finalize);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Lists all tools of a server (`tools/list`; `server/tools`), and waits for the list.
  *
@@ -1343,7 +1419,9 @@ mcpl_status mcpl_client_list_tools(mcpl_client *client,
                                    const mcpl_request_options *options,
                                    char **result,
                                    size_t *result_length);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * As `mcpl_client_list_tools`, without waiting.
  *
@@ -1358,7 +1436,9 @@ mcpl_status mcpl_client_list_tools_async(mcpl_client *client,
                                          mcpl_done done,
                                          void *user,
                                          mcpl_request **request);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Lists all resources of a server (`resources/list`; `server/resources`), and waits for the list.
  *
@@ -1374,7 +1454,9 @@ mcpl_status mcpl_client_list_resources(mcpl_client *client,
                                        const mcpl_request_options *options,
                                        char **result,
                                        size_t *result_length);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * As `mcpl_client_list_resources`, without waiting.
  *
@@ -1389,7 +1471,9 @@ mcpl_status mcpl_client_list_resources_async(mcpl_client *client,
                                              mcpl_done done,
                                              void *user,
                                              mcpl_request **request);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Lists all resource templates of a server (`resources/templates/list`; `server/resources`), and waits for the list.
  *
@@ -1405,7 +1489,9 @@ mcpl_status mcpl_client_list_resource_templates(mcpl_client *client,
                                                 const mcpl_request_options *options,
                                                 char **result,
                                                 size_t *result_length);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * As `mcpl_client_list_resource_templates`, without waiting.
  *
@@ -1420,7 +1506,9 @@ mcpl_status mcpl_client_list_resource_templates_async(mcpl_client *client,
                                                       mcpl_done done,
                                                       void *user,
                                                       mcpl_request **request);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Lists all prompts of a server (`prompts/list`; `server/prompts`), and waits for the list.
  *
@@ -1436,7 +1524,9 @@ mcpl_status mcpl_client_list_prompts(mcpl_client *client,
                                      const mcpl_request_options *options,
                                      char **result,
                                      size_t *result_length);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * As `mcpl_client_list_prompts`, without waiting.
  *
@@ -1451,7 +1541,9 @@ mcpl_status mcpl_client_list_prompts_async(mcpl_client *client,
                                            mcpl_done done,
                                            void *user,
                                            mcpl_request **request);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Connects to what was set (`mcpl_client_set_url` and others), and waits until that is done: a server is found out to
  * speak with a handshake or without (2026-07-28), whatever its revision.
@@ -1466,7 +1558,9 @@ mcpl_status mcpl_client_list_prompts_async(mcpl_client *client,
  * wait.
  */
 mcpl_status mcpl_client_open(mcpl_client *client);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * As `mcpl_client_open`, without waiting: `done` is called when it is connected, with no result, or with why not.
  *
@@ -1480,14 +1574,18 @@ mcpl_status mcpl_client_open_async(mcpl_client *client,
                                    mcpl_done done,
                                    void *user,
                                    mcpl_request **request);
+#endif
 
+#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_HTTP))
 /**
  * Connects to a server behind a URL: `mcpl_client_set_url` without options, and `mcpl_client_open`. It waits, and fails, as
  * they do.
  */
 mcpl_status mcpl_client_connect(mcpl_client *client,
                                 const char *url);
+#endif
 
+#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))
 /**
  * Starts a server and connects to it: `mcpl_client_set_command` without options, and `mcpl_client_open`. It waits, and
  * fails, as they do.
@@ -1495,7 +1593,9 @@ mcpl_status mcpl_client_connect(mcpl_client *client,
 mcpl_status mcpl_client_spawn(mcpl_client *client,
                               const char *const *argv,
                               size_t count);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * What a client is connected to, as it was when it connected first.
  *
@@ -1508,7 +1608,9 @@ mcpl_status mcpl_client_spawn(mcpl_client *client,
 mcpl_status mcpl_client_info(mcpl_client *client,
                              char **json,
                              size_t *length);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Answers a question.
  *
@@ -1525,7 +1627,9 @@ mcpl_status mcpl_client_info(mcpl_client *client,
 mcpl_status mcpl_question_answer(mcpl_question *question,
                                  const char *result,
                                  size_t length);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Refuses a question with a JSON-RPC error.
  *
@@ -1541,7 +1645,9 @@ mcpl_status mcpl_question_refuse(mcpl_question *question,
                                  const char *message,
                                  const char *data,
                                  size_t data_length);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Whether nobody waits for the answer to a question any more: the server has withdrawn it, or (since 2026-07-28) the
  * request was given up in whose course it was asked, or the client is closed. Also if it was answered.
@@ -1549,7 +1655,9 @@ mcpl_status mcpl_question_refuse(mcpl_question *question,
  * Any thread; never fails.
  */
 bool mcpl_question_is_withdrawn(mcpl_question *question);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Has `withdrawn` called when nobody waits for the answer to a question any more, so that a dialog can be closed: at most
  * once, where callbacks run. It is not called if the question is answered or refused.
@@ -1563,7 +1671,9 @@ mcpl_status mcpl_question_on_withdrawn(mcpl_question *question,
                                        mcpl_withdrawn withdrawn,
                                        void *user,
                                        mcpl_finalizer finalize);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Gives up a request: the server hears of it (every revision, `basic/utilities/cancellation`), and the request's callback
  * is called with `MCPL_CANCELLED`.
@@ -1572,7 +1682,9 @@ mcpl_status mcpl_question_on_withdrawn(mcpl_question *question,
  * will be called with how that was.
  */
 mcpl_status mcpl_request_cancel(mcpl_request *request);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Sets options. Before connecting.
  *
@@ -1611,7 +1723,9 @@ mcpl_status mcpl_request_cancel(mcpl_request *request);
 mcpl_status mcpl_client_set_options(mcpl_client *client,
                                     const char *json,
                                     size_t length);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Has all callbacks of a client run on the thread that dispatches this loop. Before connecting, once.
  *
@@ -1619,7 +1733,9 @@ mcpl_status mcpl_client_set_options(mcpl_client *client,
  * `MCPL_INVALID_ARGUMENT` if the client uses a loop already or connects already.
  */
 mcpl_status mcpl_client_use_loop(mcpl_client *client, mcpl_loop *loop_);
+#endif
 
+#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_HTTP))
 /**
  * The server is behind a URL, over HTTP: Streamable HTTP of every revision, or HTTP+SSE where nothing else is served
  * (every revision, `basic/transports`). Before connecting; replaces what was set before.
@@ -1654,7 +1770,9 @@ mcpl_status mcpl_client_use_loop(mcpl_client *client, mcpl_loop *loop_);
 mcpl_status mcpl_client_set_url(mcpl_client *client,
                                 const char *url,
                                 const char *options);
+#endif
 
+#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))
 /**
  * The server is a program that is started, and spoken to over its stdin and stdout (every revision,
  * `basic/transports`, stdio). It ends with the connection: first its stdin is closed, after a while it is told to end,
@@ -1678,7 +1796,9 @@ mcpl_status mcpl_client_set_command(mcpl_client *client,
                                     const char *const *argv,
                                     size_t count,
                                     const char *options);
+#endif
 
+#if (defined(MCPLINE_HAS_CLIENT) && defined(MCPLINE_HAS_STDIO))
 /**
  * The server listens on a Unix socket, for messages that end with a line break. Before connecting; replaces what was set
  * before.
@@ -1689,7 +1809,9 @@ mcpl_status mcpl_client_set_command(mcpl_client *client,
  */
 mcpl_status mcpl_client_set_socket(mcpl_client *client,
                                    const char *path);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * The server is one in this process, which needn't be served otherwise. Before connecting; replaces what was set before.
  *
@@ -1698,7 +1820,9 @@ mcpl_status mcpl_client_set_socket(mcpl_client *client,
  */
 mcpl_status mcpl_client_set_server(mcpl_client *client,
                                    mcpl_server *server);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Asks the server for a sign of life, and waits for it: `ping` (`basic/utilities/ping`), or since 2026-07-28, which has
  * none, `server/discover`.
@@ -1709,7 +1833,9 @@ mcpl_status mcpl_client_set_server(mcpl_client *client,
  */
 mcpl_status mcpl_client_ping(mcpl_client *client,
                              const mcpl_request_options *options);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * As `mcpl_client_ping`, without waiting.
  *
@@ -1724,7 +1850,9 @@ mcpl_status mcpl_client_ping_async(mcpl_client *client,
                                    mcpl_done done,
                                    void *user,
                                    mcpl_request **request);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Says how severe log messages have to be for the server to send them (`server/utilities/logging`): for the session, or
  * since 2026-07-28 with each further request. It holds on new connections too.
@@ -1738,7 +1866,9 @@ mcpl_status mcpl_client_ping_async(mcpl_client *client,
 mcpl_status mcpl_client_set_log_level(mcpl_client *client,
                                       int32_t level,
                                       const mcpl_request_options *options);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * As `mcpl_client_set_log_level`, without waiting.
  *
@@ -1754,7 +1884,9 @@ mcpl_status mcpl_client_set_log_level_async(mcpl_client *client,
                                             mcpl_done done,
                                             void *user,
                                             mcpl_request **request);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Has the server tell of changes of a resource from now on, on new connections too (`server/resources`, subscriptions):
  * `notifications/resources/updated`, which `mcpl_client_on_notification` hears.
@@ -1767,7 +1899,9 @@ mcpl_status mcpl_client_set_log_level_async(mcpl_client *client,
 mcpl_status mcpl_client_subscribe(mcpl_client *client,
                                   const char *uri,
                                   const mcpl_request_options *options);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * As `mcpl_client_subscribe`, without waiting.
  *
@@ -1783,7 +1917,9 @@ mcpl_status mcpl_client_subscribe_async(mcpl_client *client,
                                         mcpl_done done,
                                         void *user,
                                         mcpl_request **request);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Has the server tell of changes of a resource no more.
  *
@@ -1795,7 +1931,9 @@ mcpl_status mcpl_client_subscribe_async(mcpl_client *client,
 mcpl_status mcpl_client_unsubscribe(mcpl_client *client,
                                     const char *uri,
                                     const mcpl_request_options *options);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * As `mcpl_client_unsubscribe`, without waiting.
  *
@@ -1811,7 +1949,9 @@ mcpl_status mcpl_client_unsubscribe_async(mcpl_client *client,
                                           mcpl_done done,
                                           void *user,
                                           mcpl_request **request);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Tells the server that the host's root directories have changed (`client/roots`). Since 2026-07-28 there is no such
  * message, and nothing is sent.
@@ -1819,7 +1959,9 @@ mcpl_status mcpl_client_unsubscribe_async(mcpl_client *client,
  * It waits, and fails, as `mcpl_client_request` does.
  */
 mcpl_status mcpl_client_roots_changed(mcpl_client *client);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * As `mcpl_client_roots_changed`, without waiting.
  *
@@ -1833,7 +1975,9 @@ mcpl_status mcpl_client_roots_changed_async(mcpl_client *client,
                                             mcpl_done done,
                                             void *user,
                                             mcpl_request **request);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Sends any notification, and waits until it is on its way.
  *
@@ -1843,7 +1987,9 @@ mcpl_status mcpl_client_roots_changed_async(mcpl_client *client,
  * It waits, and fails, as `mcpl_client_request` does.
  */
 mcpl_status mcpl_client_notify(mcpl_client *client, const char *method, const char *params, size_t length);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * As `mcpl_client_notify`, without waiting.
  *
@@ -1860,6 +2006,7 @@ mcpl_status mcpl_client_notify_async(mcpl_client *client,
                                      mcpl_done done,
                                      void *user,
                                      mcpl_request **request);
+#endif
 
 /**
  * Has `write` told what the library has to say to developers: refused messages, handlers that failed, transports that
@@ -2471,6 +2618,7 @@ mcpl_status mcpl_server_close(mcpl_server *server);
  */
 void mcpl_server_free(mcpl_server *server);
 
+#if defined(MCPLINE_HAS_STDIO)
 /**
  * Serves over this process's standard input and output until the client is gone or `mcpl_server_stop`, and waits for the
  * end (`basic/transports`, stdio). SIGINT and SIGTERM end the process with its calls cut: see
@@ -2481,43 +2629,14 @@ void mcpl_server_free(mcpl_server *server);
  * Returns `MCPL_WOULD_BLOCK` where it must not wait.
  */
 mcpl_status mcpl_server_run_stdio(mcpl_server *server);
+#endif
 
-/**
- * Serves over HTTP until `mcpl_server_stop`, and waits for the end: every revision at once, Streamable HTTP at `/mcp`,
- * HTTP+SSE at `/sse` with `/messages`, and `/health` (`basic/transports`). SIGINT and SIGTERM end the process with its
- * calls cut: see `mcpl_server_stop_on_signals`.
- *
- * `host` is a name or an address to listen at, such as `"127.0.0.1"`. `options` is a JSON object that ends with a zero
- * byte, or `NULL` for the defaults; its members, all optional (times in seconds, sizes in bytes): `path`, `sse_paths`
- * (an array of two), `serve_sse`, `health_path`, `serve_health`, `proxy_prefix`; `allowed_hosts`, `allowed_origins`;
- * `body_limit`, `read_timeout`, `write_timeout`, `connections`; `sessions`, `session_idle`, `silence`; `keep_alive`,
- * `retry`, `kept_events`, `kept_bytes`, `max_unread_bytes` of event streams; `client_address_header`, in which a proxy in
- * front names the client's address; `auth`, whose tokens are accepted, an object:
- * `resource` (the URL that clients know the server by), `issuers`, `jwks_url`, `jwks`, `introspection`, `authorization_servers`,
- * `audiences`, `required_scopes`, `implied_scopes`, `algorithms`, `clock_skew` and more, as `ResourceServer` has them in other
- * languages; `verifies`, for a callback that checks tokens instead (`mcpl_server_on_verify`).
- *
- * Returns `MCPL_TRANSPORT` if it can't listen there, `MCPL_WOULD_BLOCK` where it must not wait.
- */
-mcpl_status mcpl_server_run_http(mcpl_server *server,
-                                 const char *host,
-                                 uint16_t port,
-                                 const char *options);
-
+#if defined(MCPLINE_HAS_STDIO)
 /**
  * As `mcpl_server_run_stdio`, without waiting for the end.
  */
 mcpl_status mcpl_server_start_stdio(mcpl_server *server);
-
-/**
- * As `mcpl_server_run_http`, but returns as soon as it listens. `bound_port`, which may be `NULL`, is told the port: the
- * system chooses one if `port` is 0.
- */
-mcpl_status mcpl_server_start_http(mcpl_server *server,
-                                   const char *host,
-                                   uint16_t port,
-                                   const char *options,
-                                   uint16_t *bound_port);
+#endif
 
 /**
  * From now on SIGINT and SIGTERM stop the server, as `mcpl_server_stop` does, so that `mcpl_server_run_stdio`,
@@ -2554,6 +2673,42 @@ mcpl_status mcpl_server_on_end(mcpl_server *server,
                                mcpl_server_ended ended,
                                void *user,
                                mcpl_finalizer finalize);
+
+#if defined(MCPLINE_HAS_HTTP)
+/**
+ * Serves over HTTP until `mcpl_server_stop`, and waits for the end: every revision at once, Streamable HTTP at `/mcp`,
+ * HTTP+SSE at `/sse` with `/messages`, and `/health` (`basic/transports`). SIGINT and SIGTERM end the process with its
+ * calls cut: see `mcpl_server_stop_on_signals`.
+ *
+ * `host` is a name or an address to listen at, such as `"127.0.0.1"`. `options` is a JSON object that ends with a zero
+ * byte, or `NULL` for the defaults; its members, all optional (times in seconds, sizes in bytes): `path`, `sse_paths`
+ * (an array of two), `serve_sse`, `health_path`, `serve_health`, `proxy_prefix`; `allowed_hosts`, `allowed_origins`;
+ * `body_limit`, `read_timeout`, `write_timeout`, `connections`; `sessions`, `session_idle`, `silence`; `keep_alive`,
+ * `retry`, `kept_events`, `kept_bytes`, `max_unread_bytes` of event streams; `client_address_header`, in which a proxy in
+ * front names the client's address; `auth`, whose tokens are accepted, an object:
+ * `resource` (the URL that clients know the server by), `issuers`, `jwks_url`, `jwks`, `introspection`, `authorization_servers`,
+ * `audiences`, `required_scopes`, `implied_scopes`, `algorithms`, `clock_skew` and more, as `ResourceServer` has them in other
+ * languages; `verifies`, for a callback that checks tokens instead (`mcpl_server_on_verify`).
+ *
+ * Returns `MCPL_TRANSPORT` if it can't listen there, `MCPL_WOULD_BLOCK` where it must not wait.
+ */
+mcpl_status mcpl_server_run_http(mcpl_server *server,
+                                 const char *host,
+                                 uint16_t port,
+                                 const char *options);
+#endif
+
+#if defined(MCPLINE_HAS_HTTP)
+/**
+ * As `mcpl_server_run_http`, but returns as soon as it listens. `bound_port`, which may be `NULL`, is told the port: the
+ * system chooses one if `port` is 0.
+ */
+mcpl_status mcpl_server_start_http(mcpl_server *server,
+                                   const char *host,
+                                   uint16_t port,
+                                   const char *options,
+                                   uint16_t *bound_port);
+#endif
 
 /**
  * The name of a status, such as `"MCPL_TIMED_OUT"`; `"unknown"` for a number that is none.
@@ -2601,6 +2756,7 @@ const char *mcpl_error_details(const mcpl_error *error);
  */
 void mcpl_string_free(char *text);
 
+#if (defined(MCPLINE_HAS_AUTH) && defined(MCPLINE_HAS_CLIENT))
 /**
  * Has `handler` check every token, in place of the server, where the `auth` among the options of HTTP has
  * `"verifies": true` (`basic/authorization`). Before serving.
@@ -2620,6 +2776,7 @@ mcpl_status mcpl_server_on_verify(mcpl_server *server,
                                   mcpl_question_handler handler,
                                   void *user,
                                   mcpl_finalizer finalize);
+#endif
 
 #ifdef __cplusplus
 }  // extern "C"

@@ -31,13 +31,16 @@
 
 #include "mcpline/call.hpp"
 #include "mcpline/channel.hpp"
-#include "mcpline/client.hpp"
 #include "mcpline/error.hpp"
 #include "mcpline/json.hpp"
 #include "mcpline/loop.hpp"
 #include "mcpline/outcome.hpp"
+#include "mcpline/server.hpp"
+
+#ifdef MCPLINE_HAS_CLIENT
+#include "mcpline/client.hpp"
 #include "mcpline/question.hpp"
 #include "mcpline/request.hpp"
-#include "mcpline/server.hpp"
+#endif
 
 #endif

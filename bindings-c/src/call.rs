@@ -497,21 +497,13 @@ pub unsafe extern "C" fn mcpl_call_info(
         let open = OpenCall::get(call)?;
         let context = &open.context;
         let peer = context.peer();
-        let headers = context.http().map(|http| {
-            let pairs = http.headers.iter().map(|(name, value)| {
-                // Values that are no text are read as Latin-1.
-                let value: String = value.as_bytes().iter().map(|byte| *byte as char).collect();
-                json!([name.as_str(), value])
-            });
-            pairs.collect::<Vec<_>>()
-        });
         let info = json!({
             "revision": context.revision().as_str(),
             "client": value(peer.info.as_ref()),
             "clientCapabilities": value(Some(&peer.capabilities)),
             "requestId": value(Some(&context.request_id())),
             "sessionId": context.session_id(),
-            "headers": headers,
+            "headers": headers(context),
             "auth": context.auth().map(|auth| json!({
                 "issuer": auth.issuer(),
                 "subject": auth.subject(),
@@ -528,6 +520,23 @@ pub unsafe extern "C" fn mcpl_call_info(
         out.give(info.to_string().as_bytes());
         Ok(())
     })
+}
+
+/// The headers of a request over HTTP, as pairs.
+#[cfg(feature = "http")]
+fn headers(context: &Context) -> Option<Vec<Value>> {
+    let http = context.http()?;
+    let pairs = http.headers.iter().map(|(name, value)| {
+        // Values that are no text are read as Latin-1.
+        let value: String = value.as_bytes().iter().map(|byte| *byte as char).collect();
+        json!([name.as_str(), value])
+    });
+    Some(pairs.collect())
+}
+
+#[cfg(not(feature = "http"))]
+fn headers(_: &Context) -> Option<Vec<Value>> {
+    None
 }
 
 fn value(json: Option<&Raw>) -> Value {

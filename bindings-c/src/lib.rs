@@ -15,11 +15,25 @@
     clippy::missing_safety_doc,
     reason = "the header says once for all: pointers are NULL or valid"
 )]
+#![cfg_attr(
+    not(all(
+        feature = "client",
+        feature = "stdio",
+        feature = "tls",
+        feature = "auth"
+    )),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "what only some features use needs no cfg each"
+    )
+)]
 
 mod ask;
 mod call;
 mod callback;
 mod channel;
+#[cfg(feature = "client")]
 mod client;
 mod diagnostics;
 mod event_loop;
@@ -34,15 +48,19 @@ mod place;
 mod pool;
 mod server;
 mod serving;
+#[cfg(feature = "http")]
+mod serving_http;
 mod status;
 mod text;
 mod user;
+#[cfg(all(feature = "auth", feature = "client"))]
 mod verifying;
 
 pub use ask::*;
 pub use call::*;
 pub use callback::mcpl_handler;
 pub use channel::*;
+#[cfg(feature = "client")]
 pub use client::*;
 pub use diagnostics::*;
 pub use event_loop::*;
@@ -51,7 +69,10 @@ pub use handling::*;
 pub use json::*;
 pub use server::*;
 pub use serving::*;
+#[cfg(feature = "http")]
+pub use serving_http::*;
 pub use status::*;
 pub use text::{MCPL_AUTO_LENGTH, mcpl_string_free};
 pub use user::mcpl_finalizer;
+#[cfg(all(feature = "auth", feature = "client"))]
 pub use verifying::mcpl_server_on_verify;

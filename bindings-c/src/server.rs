@@ -11,7 +11,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::call;
-use crate::client::{Asked, withdraw_all};
+#[cfg(all(feature = "auth", feature = "client"))]
+use crate::client::Asked;
+#[cfg(feature = "client")]
+use crate::client::withdraw_all;
 use crate::event_loop::{Loop, mcpl_loop};
 use crate::handles::{Table, Token};
 use crate::library;
@@ -35,6 +38,7 @@ pub(crate) struct Server {
     pub(crate) owner: Arc<Owner>,
     pub(crate) serving: Serving,
     /// What checks tokens, if a callback does.
+    #[cfg(all(feature = "auth", feature = "client"))]
     verifier: Mutex<Option<Arc<Asked>>>,
 }
 
@@ -58,6 +62,7 @@ impl Server {
                 core: built,
                 owner: Owner::new(library),
                 serving: Serving::new(),
+                #[cfg(all(feature = "auth", feature = "client"))]
                 verifier: Mutex::new(None),
             })
         });
@@ -66,11 +71,13 @@ impl Server {
     }
 
     /// Has a callback check tokens; returns what did before.
+    #[cfg(all(feature = "auth", feature = "client"))]
     pub(crate) fn verifies_with(&self, asked: Arc<Asked>) -> Option<Arc<Asked>> {
         self.verifier().replace(asked)
     }
 
     /// What checks tokens, if a callback does.
+    #[cfg(all(feature = "auth", feature = "client"))]
     pub(crate) fn verifier(&self) -> MutexGuard<'_, Option<Arc<Asked>>> {
         self.verifier.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -81,6 +88,7 @@ impl Server {
         let until = Instant::now().checked_add(self.core.settings().shutdown_grace);
         self.serving.stop();
         self.serving.wait(&self.owner, -1)?;
+        #[cfg(feature = "client")]
         withdraw_all(&self.owner);
         // Of clients in this process, which are no transport of the server's.
         self.owner

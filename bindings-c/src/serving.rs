@@ -1,10 +1,9 @@
 //! Serving: transports that run in the background, and waiting for their end.
 
-use std::ffi::{c_char, c_void};
+use std::ffi::c_void;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use mcpline::foreign::options::{self, HttpServingOptions};
 use mcpline::transport::{self, Stop, Transport};
 
 use crate::event_loop::deadline;
@@ -13,9 +12,7 @@ use crate::owner::{Latch, Owner};
 use crate::place;
 use crate::server::{Server, mcpl_server};
 use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
-use crate::text::{self, put};
 use crate::user::{UserData, mcpl_finalizer};
-use crate::verifying::verified_by;
 
 /// Is told that the last transport of a server has ended: in order if `error` is `NULL`, which is valid until it returns.
 pub type mcpl_server_ended = Option<
@@ -71,7 +68,7 @@ impl Serving {
     }
 
     /// As [`Self::wait`], and fails with what went wrong, if anything did.
-    fn outcome(&self, owner: &Owner, timeout_ms: i64) -> Done {
+    pub(crate) fn outcome(&self, owner: &Owner, timeout_ms: i64) -> Done {
         if !self.wait(owner, timeout_ms)? {
             return Err(Fault::new(MCPL_TIMED_OUT, "the server is still served"));
         }
@@ -153,44 +150,17 @@ impl Server {
         Ok(())
     }
 
+    #[cfg(feature = "stdio")]
     fn start_stdio(self: &Arc<Self>) -> Done {
         self.spawn(|core, stop| async move { serve(core, transport::stdio(), stop).await })
     }
-
-    fn start_http(
-        self: &Arc<Self>,
-        host: String,
-        port: u16,
-        options: HttpServingOptions,
-    ) -> Done<u16> {
-        place::may_wait()?;
-        let verifier = self.verifier().clone();
-        let options = match verifier {
-            Some(verifier) => options.options_with(|builder| Ok(verified_by(verifier, builder)))?,
-            None => options.options()?,
-        };
-        let bound = Latch::<Done<u16>>::new();
-        let giving = bound.clone();
-        self.spawn(move |core, stop| async move {
-            match transport::http::http((host, port), options).await {
-                Ok(http) => {
-                    giving.set(Ok(http.address().port()));
-                    serve(core, http, stop).await
-                }
-                Err(error) => {
-                    giving.set(Err(error.into()));
-                    Ok(())
-                }
-            }
-        })?;
-        match self.owner.wait(&bound, None)? {
-            Some(bound) => bound,
-            None => Err(Fault::closed("server")),
-        }
-    }
 }
 
-async fn serve(core: mcpline::Server, transport: impl Transport, stop: Stop) -> Result<(), Fault> {
+pub(crate) async fn serve(
+    core: mcpline::Server,
+    transport: impl Transport,
+    stop: Stop,
+) -> Result<(), Fault> {
     core.serve_until(transport, stop).await.map_err(Fault::from)
 }
 
@@ -201,6 +171,7 @@ async fn serve(core: mcpline::Server, transport: impl Transport, stop: Stop) -> 
 /// Meanwhile the process's own standard input is empty and its standard output is its standard error, so that nothing
 /// that is printed gets between the messages. With a loop, callbacks are dispatched here if this is the loop's thread.
 /// Returns `MCPL_WOULD_BLOCK` where it must not wait.
+#[cfg(feature = "stdio")]
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_run_stdio(server: *mut mcpl_server) -> mcpl_status {
     entry(|| {
@@ -211,82 +182,11 @@ pub extern "C" fn mcpl_server_run_stdio(server: *mut mcpl_server) -> mcpl_status
     })
 }
 
-/// Serves over HTTP until `mcpl_server_stop`, and waits for the end: every revision at once, Streamable HTTP at `/mcp`,
-/// HTTP+SSE at `/sse` with `/messages`, and `/health` (`basic/transports`). SIGINT and SIGTERM end the process with its
-/// calls cut: see `mcpl_server_stop_on_signals`.
-///
-/// `host` is a name or an address to listen at, such as `"127.0.0.1"`. `options` is a JSON object that ends with a zero
-/// byte, or `NULL` for the defaults; its members, all optional (times in seconds, sizes in bytes): `path`, `sse_paths`
-/// (an array of two), `serve_sse`, `health_path`, `serve_health`, `proxy_prefix`; `allowed_hosts`, `allowed_origins`;
-/// `body_limit`, `read_timeout`, `write_timeout`, `connections`; `sessions`, `session_idle`, `silence`; `keep_alive`,
-/// `retry`, `kept_events`, `kept_bytes`, `max_unread_bytes` of event streams; `client_address_header`, in which a proxy in
-/// front names the client's address; `auth`, whose tokens are accepted, an object:
-/// `resource` (the URL that clients know the server by), `issuers`, `jwks_url`, `jwks`, `introspection`, `authorization_servers`,
-/// `audiences`, `required_scopes`, `implied_scopes`, `algorithms`, `clock_skew` and more, as `ResourceServer` has them in other
-/// languages; `verifies`, for a callback that checks tokens instead (`mcpl_server_on_verify`).
-///
-/// Returns `MCPL_TRANSPORT` if it can't listen there, `MCPL_WOULD_BLOCK` where it must not wait.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mcpl_server_run_http(
-    server: *mut mcpl_server,
-    host: *const c_char,
-    port: u16,
-    options: *const c_char,
-) -> mcpl_status {
-    entry(|| {
-        let server = Server::get(server)?;
-        // SAFETY: the header demands it.
-        let (host, options) = unsafe { address(host, options)? };
-        server.start_http(host, port, options)?;
-        server.serving.outcome(&server.owner, -1)
-    })
-}
-
 /// As `mcpl_server_run_stdio`, without waiting for the end.
+#[cfg(feature = "stdio")]
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_start_stdio(server: *mut mcpl_server) -> mcpl_status {
     entry(|| Server::get(server)?.start_stdio())
-}
-
-/// As `mcpl_server_run_http`, but returns as soon as it listens. `bound_port`, which may be `NULL`, is told the port: the
-/// system chooses one if `port` is 0.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn mcpl_server_start_http(
-    server: *mut mcpl_server,
-    host: *const c_char,
-    port: u16,
-    options: *const c_char,
-    bound_port: *mut u16,
-) -> mcpl_status {
-    // SAFETY: the header demands it.
-    unsafe { put(bound_port, 0) };
-    entry(|| {
-        let server = Server::get(server)?;
-        // SAFETY: the header demands it.
-        let (host, options) = unsafe { address(host, options)? };
-        let port = server.start_http(host, port, options)?;
-        // SAFETY: the header demands it.
-        unsafe { put(bound_port, port) };
-        Ok(())
-    })
-}
-
-/// # Safety
-///
-/// As for [`text::name`].
-unsafe fn address(
-    host: *const c_char,
-    options: *const c_char,
-) -> Done<(String, HttpServingOptions)> {
-    // SAFETY: as the caller promises.
-    unsafe {
-        let host = text::name("the host", host)?.to_owned();
-        let options = match text::optional("the options", options)? {
-            None => HttpServingOptions::default(),
-            Some(given) => options::read("the options", given.as_bytes())?,
-        };
-        Ok((host, options))
-    }
 }
 
 /// From now on SIGINT and SIGTERM stop the server, as `mcpl_server_stop` does, so that `mcpl_server_run_stdio`,

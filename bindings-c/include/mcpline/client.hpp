@@ -66,10 +66,12 @@ public:
     on_question(&mcpl_client_on_tool_outcome, std::forward<F>(handler));
   }
 
+#if defined(MCPLINE_HAS_AUTH)
   /// Takes the host's part in authorization; the parameters' `method` says what is asked (`mcpl_client_on_authorize`).
   template <class F> void on_authorize(F &&handler) {
     on_question(&mcpl_client_on_authorize, std::forward<F>(handler));
   }
+#endif
 
   /// Runs `heard(std::string_view method, const Json &params)` for every notification, one at a time.
   template <class F> void on_notification(F &&heard) {
@@ -98,6 +100,7 @@ public:
         new Kept(std::forward<F>(heard)), &detail::destroy<Kept>));
   }
 
+#if defined(MCPLINE_HAS_STDIO)
   /// Runs `heard(std::string_view line)` for what a server that was started writes to stderr, one at a time.
   template <class F> void on_stderr(F &&heard) {
     using Kept = std::decay_t<F>;
@@ -108,12 +111,15 @@ public:
         },
         new Kept(std::forward<F>(heard)), &detail::destroy<Kept>));
   }
+#endif
 
+#if defined(MCPLINE_HAS_HTTP)
   /// Connects to a URL: `set_url` and `open`.
   void connect(std::string_view url) {
     set_url(url);
     open();
   }
+#endif
 
   /// Connects to a server of this process: `set_server` and `open`.
   void connect(Server &server) {
@@ -127,19 +133,24 @@ public:
     open();
   }
 
+#if defined(MCPLINE_HAS_STDIO)
   /// Starts a program and connects to its pipes: `set_command` and `open`.
   void spawn(const std::vector<std::string> &command) {
     set_command(command);
     open();
   }
+#endif
 
+#if defined(MCPLINE_HAS_HTTP)
   /// What `open` connects to: a URL. `options` as mcpl_client_set_url has them.
   void set_url(std::string_view url, const JsonText &options = nullptr) {
     const std::string text = options.text();
     detail::check(mcpl_client_set_url(client_.get(), detail::Short(url).get(),
                                       options.data() == nullptr ? nullptr : text.c_str()));
   }
+#endif
 
+#if defined(MCPLINE_HAS_STDIO)
   /// What `open` starts: a program and its arguments. `options` as mcpl_client_set_command has them.
   void set_command(const std::vector<std::string> &command, const JsonText &options = nullptr) {
     std::vector<const char *> pointers;
@@ -151,11 +162,14 @@ public:
     detail::check(mcpl_client_set_command(client_.get(), pointers.data(), pointers.size(),
                                           options.data() == nullptr ? nullptr : text.c_str()));
   }
+#endif
 
+#if defined(MCPLINE_HAS_STDIO)
   /// What `open` connects to: a Unix socket.
   void set_socket(std::string_view path) {
     detail::check(mcpl_client_set_socket(client_.get(), detail::Short(path).get()));
   }
+#endif
 
   /// What `open` connects to: a server of this process.
   void set_server(Server &server) { detail::check(mcpl_client_set_server(client_.get(), server.get())); }

@@ -6,7 +6,9 @@
 
 #include "call.hpp"
 #include "channel.hpp"
+#ifdef MCPLINE_HAS_CLIENT
 #include "question.hpp"
+#endif
 
 namespace mcpline {
 
@@ -240,12 +242,15 @@ public:
     detail::check(mcpl_server_notify_elicitation_complete(server_.get(), detail::Short(elicitation_id).get()));
   }
 
+#if defined(MCPLINE_HAS_STDIO)
   /// Serves stdin and stdout until the client is gone, until `stop`, or until SIGINT or SIGTERM.
   void run_stdio(Signals signals = Signals::stop) {
     heed(signals);
     detail::check(mcpl_server_run_stdio(server_.get()));
   }
+#endif
 
+#if defined(MCPLINE_HAS_HTTP)
   /// Serves HTTP until `stop`, or until SIGINT or SIGTERM: Streamable HTTP at /mcp, HTTP+SSE at /sse. `options` as
   /// mcpl_server_run_http has them.
   void run_http(std::string_view host, std::uint16_t port, const JsonText &options = nullptr,
@@ -255,10 +260,14 @@ public:
     detail::check(mcpl_server_run_http(server_.get(), detail::Short(host).get(), port,
                                        options.data() == nullptr ? nullptr : text.c_str()));
   }
+#endif
 
+#if defined(MCPLINE_HAS_STDIO)
   /// Serves stdin and stdout in the background.
   void start_stdio() { detail::check(mcpl_server_start_stdio(server_.get())); }
+#endif
 
+#if defined(MCPLINE_HAS_AUTH) && defined(MCPLINE_HAS_CLIENT)
   /// Checks every token, where the `auth` among the options of HTTP has `"verifies": true`. A handler takes
   /// `(Question &, const Json &params)` or fewer of these, with the `token` among the parameters, and returns what the
   /// token says as JSON (`mcpl_server_on_verify`); an RpcError with the code -1 says that it isn't good.
@@ -267,7 +276,9 @@ public:
     detail::check(mcpl_server_on_verify(server_.get(), &detail::question<Kept>, new Kept(std::forward<F>(handler)),
                                         &detail::destroy<Kept>));
   }
+#endif
 
+#if defined(MCPLINE_HAS_HTTP)
   /// Serves HTTP in the background; returns the port, which is a free one for 0.
   std::uint16_t start_http(std::string_view host, std::uint16_t port, const JsonText &options = nullptr) {
     const std::string text = options.text();
@@ -276,6 +287,7 @@ public:
                                          options.data() == nullptr ? nullptr : text.c_str(), &bound));
     return bound;
   }
+#endif
 
   /// Serves one client by a transport of the program's own.
   Channel serve(std::unique_ptr<Transport> transport) {

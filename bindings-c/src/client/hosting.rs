@@ -235,6 +235,7 @@ pub unsafe extern "C" fn mcpl_client_on_tool_outcome(
 ///   `lock`, which that one gets.
 ///
 /// For the parameters, and what it returns, see `mcpl_client_on_elicit`.
+#[cfg(feature = "auth")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_authorize(
     client: *mut mcpl_client,
@@ -289,6 +290,7 @@ pub unsafe extern "C" fn mcpl_client_on_log(
 /// (`mcpl_client_set_command`, `mcpl_client_spawn`), unless its options send its stderr elsewhere. Before connecting.
 ///
 /// For the parameters, and what it returns, see `mcpl_client_on_notification`.
+#[cfg(feature = "stdio")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_stderr(
     client: *mut mcpl_client,

@@ -75,6 +75,7 @@ pub unsafe extern "C" fn mcpl_client_open_async(
 
 /// Connects to a server behind a URL: `mcpl_client_set_url` without options, and `mcpl_client_open`. It waits, and fails, as
 /// they do.
+#[cfg(feature = "http")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_connect(
     client: *mut mcpl_client,
@@ -92,6 +93,7 @@ pub unsafe extern "C" fn mcpl_client_connect(
 
 /// Starts a server and connects to it: `mcpl_client_set_command` without options, and `mcpl_client_open`. It waits, and
 /// fails, as they do.
+#[cfg(feature = "stdio")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_spawn(
     client: *mut mcpl_client,

@@ -1,13 +1,16 @@
 //! How a client is to connect, and where to: what is said before it does.
 
+#[cfg(feature = "stdio")]
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use mcpline::Server;
 use mcpline::client::{Address, ClientBuilder, ClientSettings};
-use mcpline::foreign::options::{
-    ClientOptions, HostOptions, HttpClientOptions, ProgramOptions, read,
-};
+#[cfg(feature = "http")]
+use mcpline::foreign::options::HttpClientOptions;
+#[cfg(feature = "stdio")]
+use mcpline::foreign::options::ProgramOptions;
+use mcpline::foreign::options::{ClientOptions, HostOptions, read};
 use mcpline::protocol::client::CallTimeouts;
 use serde_json::{Map, Value, json};
 
@@ -32,13 +35,16 @@ pub(super) struct Plan {
 
 /// Where a server is.
 pub(super) enum Target {
+    #[cfg(feature = "http")]
     Url {
         url: String,
         /// As JSON: it is read anew for each attempt.
         options: String,
     },
     /// The program's options as JSON.
+    #[cfg(feature = "stdio")]
     Program(String),
+    #[cfg(feature = "stdio")]
     Socket(PathBuf),
     Server(Server),
     Channel(Arc<Dialler>),
@@ -129,6 +135,7 @@ impl Plan {
 
 impl Target {
     /// A URL, with options as JSON.
+    #[cfg(feature = "http")]
     pub(super) fn url(url: &str, options: Option<&str>) -> Done<Self> {
         let target = Self::Url {
             url: url.to_owned(),
@@ -141,6 +148,7 @@ impl Target {
     }
 
     /// A program and its arguments, with options as JSON.
+    #[cfg(feature = "stdio")]
     pub(super) fn program(mut command: Vec<String>, options: Option<&str>) -> Done<Self> {
         if command.is_empty() {
             return Err(Fault::invalid(
@@ -170,14 +178,17 @@ impl Target {
 
     fn address(
         &self,
-        lines: Option<&Arc<Lines>>,
-        answerers: mcpline::foreign::auth::Answerers<'_>,
+        #[cfg_attr(not(feature = "stdio"), expect(unused_variables))] lines: Option<&Arc<Lines>>,
+        #[cfg_attr(not(feature = "http"), expect(unused_variables))]
+        answerers: mcpline::foreign::Answerers<'_>,
     ) -> Done<Address> {
         Ok(match self {
+            #[cfg(feature = "http")]
             Self::Url { url, options } => {
                 let options: HttpClientOptions = read("the options", options.as_bytes())?;
                 options.address(url.clone(), answerers)?
             }
+            #[cfg(feature = "stdio")]
             Self::Program(options) => {
                 let options: ProgramOptions = read("the options", options.as_bytes())?;
                 let command = options.command()?;
@@ -186,6 +197,7 @@ impl Target {
                     None => Address::Command(command),
                 }
             }
+            #[cfg(feature = "stdio")]
             Self::Socket(path) => Address::Socket(path.clone()),
             Self::Server(server) => Address::Server(server.clone()),
             Self::Channel(dialler) => Address::Custom(dialler.clone()),

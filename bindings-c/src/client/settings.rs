@@ -102,6 +102,7 @@ pub extern "C" fn mcpl_client_use_loop(
 ///
 /// Both are copied. Any thread. Returns `MCPL_INVALID_ARGUMENT` if the options are not these or the client connects already;
 /// a URL that is none is told when it connects.
+#[cfg(feature = "http")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_set_url(
     client: *mut mcpl_client,
@@ -138,6 +139,7 @@ pub unsafe extern "C" fn mcpl_client_set_url(
 ///
 /// All is copied. Any thread. Returns `MCPL_INVALID_ARGUMENT` if there is no program, the options are not these or the
 /// client connects already; that a program can't be started is told when the client connects.
+#[cfg(feature = "stdio")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_set_command(
     client: *mut mcpl_client,
@@ -164,6 +166,7 @@ pub unsafe extern "C" fn mcpl_client_set_command(
 /// - `path`: the socket's, which is copied.
 ///
 /// Any thread. Returns `MCPL_INVALID_ARGUMENT` if the path is `NULL` or not UTF-8, or the client connects already.
+#[cfg(feature = "stdio")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_set_socket(
     client: *mut mcpl_client,
