@@ -3,7 +3,7 @@
 mod support;
 
 use mcpline::protocol::vocabulary::Tool;
-use mcpline::server::ToolOptions;
+use mcpline::server::{Extension, ToolOptions};
 use mcpline::{Context, Server, Settings};
 use serde_json::{Value, json};
 use support::{Client, Nothing};
@@ -105,7 +105,7 @@ async fn arguments_that_do_not_fit_are_a_tool_error_that_names_path_and_rule() {
 fn extensions_without_a_prefix_are_refused() {
     let declared = |name: &str| {
         let builder = Server::builder("registry", "1");
-        builder.extension(name, Default::default()).build()
+        builder.extension(Extension::new(name)).build()
     };
     assert!(declared("com.example/search").is_ok());
     let refused = declared("search").expect_err("no prefix").to_string();

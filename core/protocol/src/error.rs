@@ -176,6 +176,17 @@ impl RpcError {
         })
     }
 
+    /// A `MissingRequiredClientCapabilityError` for a client that does not declare an extension. Revisions before 2026-07-28,
+    /// which do not define the code, have no other for it.
+    pub fn missing_extension(identifier: &str) -> Self {
+        let mut error = Self::missing_capability(&serde_json::json!({
+            "extensions": { identifier: {} },
+        }));
+        error.message =
+            format!("Missing required client capability: extension {identifier}").into();
+        error
+    }
+
     /// Whether this error has a code that 2026-07-28 defines together with its `data`, and not these data: such an error
     /// breaks the schema (`MissingRequiredClientCapabilityError`, `UnsupportedProtocolVersionError`).
     pub fn lacks_defined_data(&self, revision: Revision) -> bool {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcpline_protocol::RpcError;
-use mcpline_protocol::vocabulary::meta::is_extension_identifier;
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitParams, ElicitResult,
     ElicitationCapability, Implementation, JsonObject, LogMessage, Root, RootsCapability,
@@ -19,6 +18,7 @@ use crate::client_error::ClientError;
 
 use super::Client;
 use super::address::Address;
+use super::extension::{self, Extension, check_identifiers};
 use super::handlers::{self, Answerer, Handlers};
 use super::inner::Inner;
 use super::settings::ClientSettings;
@@ -66,6 +66,21 @@ impl ClientBuilder {
     #[must_use]
     pub fn capabilities(mut self, change: impl FnOnce(&mut ClientCapabilities)) -> Self {
         change(&mut self.handlers.capabilities);
+        self
+    }
+
+    /// Adds an extension: declares it, and serves and takes what belongs to it.
+    #[must_use]
+    pub fn extension(mut self, extension: Extension) -> Self {
+        extension.add_to(&mut self.handlers);
+        self
+    }
+
+    /// Takes results of a type of an extension that is declared otherwise; see [`Extension::result_type_with`]. For bindings.
+    #[must_use]
+    pub fn result_type_with(mut self, result_type: impl Into<String>, answerer: Answerer) -> Self {
+        let resolver = extension::asking(answerer);
+        self.handlers.take_result_type(result_type.into(), resolver);
         self
     }
 
@@ -137,8 +152,8 @@ impl ClientBuilder {
     }
 
     /// Serves requests of a method that no revision of the protocol defines with a typed closure, on every revision. The
-    /// closure is given the parameters without `_meta`; the result must serialize to a JSON object. Nothing is declared for it: declare the extension that has the method with
-    /// [`ClientBuilder::capabilities`].
+    /// closure is given the parameters without `_meta`; the result must serialize to a JSON object. Nothing is declared for it:
+    /// a method of an extension is better served by [`Extension::on_request`].
     #[must_use]
     pub fn on_request<P, R, F, Fut>(self, method: &str, handler: F) -> Self
     where
@@ -231,7 +246,7 @@ impl ClientBuilder {
     /// # Errors
     ///
     /// [`ClientError`]: the server can't be reached, or speaks nothing that the client may speak; an extension's
-    /// identifier has no prefix; `ping_interval` or `ping_timeout` is zero; a custom request can't have a handler because the
+    /// identifier has no prefix or is there twice, or a type of results is taken twice or the protocol's; `ping_interval` or `ping_timeout` is zero; a custom request can't have a handler because the
     /// protocol defines its method, its name begins with `notifications/` or `rpc.` or is not 1 to 1024 bytes of visible
     /// ASCII, or it has one already.
     ///
@@ -239,16 +254,8 @@ impl ClientBuilder {
     ///
     /// Outside of a tokio runtime.
     pub async fn connect(self, address: impl Into<Address>) -> Result<Client, ClientError> {
-        let extensions = self.handlers.capabilities.extensions.iter().flatten();
-        if let Some((unusable, _)) = extensions
-            .into_iter()
-            .find(|(key, _)| !is_extension_identifier(key))
-        {
-            return Err(ClientError::Misuse(format!(
-                "an extension is named as com.example/search is, not {unusable:?}"
-            )));
-        }
-        if let Some(reason) = &self.handlers.unusable_request {
+        check_identifiers(&self.handlers)?;
+        if let Some(reason) = &self.handlers.unusable {
             return Err(ClientError::Misuse(reason.clone()));
         }
         for (name, time) in [

@@ -26,6 +26,7 @@ use crate::offload;
 use crate::turns::Peer;
 
 use super::decoding::decode_elsewhere;
+use super::extension::Resolver;
 use super::tool_calls::ToolCallHooks;
 use super::without_meta;
 
@@ -47,8 +48,10 @@ pub struct Handlers {
     pub(super) list_roots: Option<Answerer>,
     /// Custom requests, by method.
     pub(super) requests: BTreeMap<Box<str>, Answerer>,
-    /// Why a custom request can't be served as it was registered.
-    pub(super) unusable_request: Option<String>,
+    /// What extensions make of results of their types, by `resultType`.
+    pub(super) result_types: BTreeMap<Box<str>, Resolver>,
+    /// Why an extension or the handler of a custom request can't be used as it was given.
+    pub(super) unusable: Option<String>,
     pub(super) tool_calls: ToolCallHooks,
     pub(super) listeners: Vec<Listener>,
     /// For whom answers are computed.
@@ -82,9 +85,27 @@ impl Handlers {
                 self.requests.insert(method.into(), answerer);
             }
             Err(reason) => {
-                self.unusable_request.get_or_insert_with(|| {
+                self.unusable.get_or_insert_with(|| {
                     format!("method {method:?} can't have a handler: {reason}")
                 });
+            }
+        }
+    }
+
+    /// Registers what becomes of results of a type of an extension's.
+    pub(super) fn take_result_type(&mut self, name: String, resolver: Resolver) {
+        let outcome = match &*name {
+            "complete" | "input_required" => Err("it is the protocol's own"),
+            known if self.result_types.contains_key(known) => Err("the client takes it already"),
+            _ => Ok(()),
+        };
+        match outcome {
+            Ok(()) => {
+                self.result_types.insert(name.into(), resolver);
+            }
+            Err(reason) => {
+                self.unusable
+                    .get_or_insert_with(|| format!("result type {name:?}: {reason}"));
             }
         }
     }

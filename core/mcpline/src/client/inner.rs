@@ -12,7 +12,7 @@ use crate::background;
 use crate::client_error::ClientError;
 use crate::client_tasks::Tasks;
 use crate::clock;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::timers::Timers;
 use crate::turns::Peer;
@@ -50,6 +50,8 @@ pub(super) struct Inner {
     /// Held while a page of tools is learnt from, so that none overtakes another.
     pub(super) learning: tokio::sync::Mutex<()>,
     pub(super) sizes: Mutex<ListSizes>,
+    /// How many results of extensions' types are being resolved.
+    pub(super) resolving: AtomicUsize,
     pub(super) this: Weak<Inner>,
 }
 
@@ -103,6 +105,7 @@ impl Inner {
             url_elicitations: UrlElicitations::default(),
             learning: tokio::sync::Mutex::new(()),
             sizes: Mutex::default(),
+            resolving: AtomicUsize::new(0),
             this: this.clone(),
         })
     }

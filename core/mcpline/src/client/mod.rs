@@ -16,6 +16,7 @@ mod connect;
 mod cursors;
 mod decoding;
 mod eras;
+mod extension;
 mod features;
 mod handlers;
 #[cfg(feature = "http")]
@@ -58,6 +59,7 @@ pub use builder::ClientBuilder;
 #[cfg_attr(docsrs, doc(cfg(feature = "stdio")))]
 pub use child::{Command, Stderr};
 pub use cursors::Cursors;
+pub use extension::{ExtendedResult, Extension};
 pub use handlers::{Answer, Answerer, Handlers, Listener, sampling_refused};
 pub use settings::{ClientSettings, ProgressListener, Reconnect, Reissue, RequestOptions};
 pub use tool_calls::{ToolCall, ToolCallError, ToolOutcome};
@@ -150,36 +152,7 @@ impl Client {
         params: Option<&Raw>,
         options: &RequestOptions,
     ) -> Result<Raw, ClientError> {
-        if params.is_some_and(|params| params.members().is_none()) {
-            return Err(ClientError::Misuse(
-                "parameters must be a JSON object".to_owned(),
-            ));
-        }
-        if options
-            .meta
-            .as_ref()
-            .is_some_and(|meta| meta.members().is_none())
-        {
-            return Err(ClientError::Misuse(
-                "_meta must be a JSON object".to_owned(),
-            ));
-        }
-        let Some(meta) = params.and_then(|params| params.member("_meta")) else {
-            return self.inner().hooked_request(method, params, options).await;
-        };
-        if options.meta.is_some() || meta.members().is_none() {
-            return Err(ClientError::Misuse(
-                "_meta must be an object, in the parameters or in the options".to_owned(),
-            ));
-        }
-        let params = params.map(without_meta);
-        let mut options = options.clone();
-        options.meta = Some(meta);
-        Box::pin(
-            self.inner()
-                .hooked_request(method, params.as_ref(), &options),
-        )
-        .await
+        self.inner().checked_request(method, params, options).await
     }
 
     /// Sends any notification.

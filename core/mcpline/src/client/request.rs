@@ -24,6 +24,7 @@ use super::cursors::Cursors;
 use super::inner::{Inner, jitter};
 use super::session::Session;
 use super::settings::{ClientSettings, Reissue, RequestOptions};
+use super::without_meta;
 
 /// How often one request is sent because its session was lost: a server that loses every session is broken.
 const MAX_SESSIONS_LOST: u32 = 2;
@@ -40,6 +41,41 @@ pub(super) fn check_meta(method: &str, given: &Raw) -> Result<(), ClientError> {
 }
 
 impl Inner {
+    /// Sends a request of the host's: its parameters are checked, and the host's hooks are asked.
+    pub(super) async fn checked_request(
+        &self,
+        method: &str,
+        params: Option<&Raw>,
+        options: &RequestOptions,
+    ) -> Result<Raw, ClientError> {
+        if params.is_some_and(|params| params.members().is_none()) {
+            return Err(ClientError::Misuse(
+                "parameters must be a JSON object".to_owned(),
+            ));
+        }
+        if options
+            .meta
+            .as_ref()
+            .is_some_and(|meta| meta.members().is_none())
+        {
+            return Err(ClientError::Misuse(
+                "_meta must be a JSON object".to_owned(),
+            ));
+        }
+        let Some(meta) = params.and_then(|params| params.member("_meta")) else {
+            return self.hooked_request(method, params, options).await;
+        };
+        if options.meta.is_some() || meta.members().is_none() {
+            return Err(ClientError::Misuse(
+                "_meta must be an object, in the parameters or in the options".to_owned(),
+            ));
+        }
+        let params = params.map(without_meta);
+        let mut options = options.clone();
+        options.meta = Some(meta);
+        Box::pin(self.hooked_request(method, params.as_ref(), &options)).await
+    }
+
     /// Sends a request, answers what the server asks in its course, and goes on where the connection is lost.
     pub(super) async fn request(
         &self,
@@ -79,27 +115,49 @@ impl Inner {
             let asked = retry.as_ref().or(params);
             match self.ask(&session, &name, asked, options).await {
                 Ok(result) => {
-                    let needed = match session.revision().features().result_type {
+                    let has_types = session.revision().features().result_type;
+                    let resolver = match has_types && !options.by_hand {
+                        true => self.resolver_of(&result),
+                        false => None,
+                    };
+                    let (mut since, mut is_kept) = (started, rounds == 0);
+                    let result = match resolver {
+                        None => result,
+                        Some(resolver) => {
+                            let resolved = self.resolved(resolver, method, asked, result);
+                            let resolved = Box::pin(resolved).await?;
+                            // It may have taken longer than a request may, and is what the host made of the server's.
+                            (since, is_kept) = (clock::now(), false);
+                            resolved
+                        }
+                    };
+                    let needed = match has_types {
                         true => self.input_needed(&name, &result, options)?,
                         false => None,
                     };
                     let Some(needed) = needed else {
                         let timeouts = options.timeouts.unwrap_or(self.settings.timeouts);
-                        if let Some(check) = self.check_output(&name, params, &result)? {
+                        // What is given by hand may be of a type that has no output of a tool.
+                        let is_ordinary = !has_types || asks_for_input(&result) == Ok(false);
+                        let unchecked = match is_ordinary {
+                            true => self.check_output(&name, params, &result)?,
+                            false => None,
+                        };
+                        if let Some(check) = unchecked {
                             let check = move |interrupt: &AtomicBool| check.run(interrupt);
-                            Box::pin(self.compute(check, started, timeouts))
+                            Box::pin(self.compute(check, since, timeouts))
                                 .await?
                                 .map_err(|reason| ClientError::Invalid { reason })?;
                         }
                         self.accept(&session, &name, params, &result)?;
                         let result = match name {
                             Method::ToolsList => {
-                                Box::pin(self.learn(result, started, timeouts)).await?
+                                Box::pin(self.learn(result, since, timeouts)).await?
                             }
                             _ => result,
                         };
                         // What depended on answers is nobody else's.
-                        if cached && rounds == 0 {
+                        if cached && is_kept {
                             let now = clock::now();
                             self.cache().keep(&name, params, &result, generation, now);
                         }
@@ -525,7 +583,7 @@ impl Attempt {
 }
 
 /// Ends tasks when it is dropped.
-struct Abort(Vec<background::AbortHandle>);
+pub(super) struct Abort(pub(super) Vec<background::AbortHandle>);
 
 impl Drop for Abort {
     fn drop(&mut self) {

@@ -14,8 +14,19 @@ use crate::server::{
 
 use super::options::read;
 
-/// The reply that a `CallToolResult` is.
+/// The reply that a result of a type of an extension's is; `None` if its type is the protocol's, or it has none.
+fn extended(result: &Raw) -> Option<Reply> {
+    let own_type = result.member("resultType")?;
+    let own_type = own_type.string_value()?;
+    let is_own = own_type != "complete" && own_type != "input_required";
+    is_own.then(|| Reply::Result(result.clone()))
+}
+
+/// The reply that a `CallToolResult` is, or a result of a type of an extension's.
 pub fn tool_result(result: &Raw) -> Reply {
+    if let Some(extended) = extended(result) {
+        return extended;
+    }
     Reply::Tool(ToolReply {
         content: result.member("content"),
         structured: result.member("structuredContent"),
@@ -26,12 +37,15 @@ pub fn tool_result(result: &Raw) -> Reply {
     })
 }
 
-/// The reply that a `ReadResourceResult` is.
+/// The reply that a `ReadResourceResult` is, or a result of a type of an extension's.
 ///
 /// # Errors
 ///
 /// Misuse: it is none.
 pub fn resource_result(result: &Raw) -> Result<Reply, Error> {
+    if let Some(extended) = extended(result) {
+        return Ok(extended);
+    }
     let contents = result.member("contents");
     Ok(Reply::Resource(ResourceReply {
         contents: contents.ok_or_else(|| Error::misuse("contents are missing"))?,
@@ -40,12 +54,15 @@ pub fn resource_result(result: &Raw) -> Result<Reply, Error> {
     }))
 }
 
-/// The reply that a `GetPromptResult` is.
+/// The reply that a `GetPromptResult` is, or a result of a type of an extension's.
 ///
 /// # Errors
 ///
 /// Misuse: it is none.
 pub fn prompt_result(result: &Raw) -> Result<Reply, Error> {
+    if let Some(extended) = extended(result) {
+        return Ok(extended);
+    }
     let messages = result.member("messages");
     Ok(Reply::Prompt(PromptReply {
         messages: messages.ok_or_else(|| Error::misuse("messages are missing"))?,

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use mcpline_protocol::mrtr::Suspended;
 use mcpline_protocol::session::ServerProfile;
-use mcpline_protocol::vocabulary::meta::is_extension_identifier;
 use mcpline_protocol::vocabulary::{Implementation, JsonObject};
 
 use crate::error::Error;
@@ -14,6 +13,7 @@ use crate::sync::atomic::AtomicU64;
 use crate::sync::{Arc, Mutex, RwLock, Weak};
 use crate::timers::{Alarm, Timers};
 
+use super::extension::{Extension, Extensions};
 use super::inner::Inner;
 use super::settings::Settings;
 use super::{Server, state_keys};
@@ -24,7 +24,7 @@ pub struct ServerBuilder {
     pub(super) info: Implementation,
     pub(super) instructions: Option<String>,
     pub(super) settings: Settings,
-    pub(super) extensions: BTreeMap<String, JsonObject>,
+    pub(super) extensions: Vec<Extension>,
     pub(super) experimental: BTreeMap<String, JsonObject>,
     pub(super) declared: Declared,
 }
@@ -44,7 +44,7 @@ impl ServerBuilder {
             info: Implementation::new(name, version),
             instructions: None,
             settings: Settings::default(),
-            extensions: BTreeMap::new(),
+            extensions: Vec::new(),
             experimental: BTreeMap::new(),
             declared: Declared::default(),
         }
@@ -78,11 +78,10 @@ impl ServerBuilder {
         self
     }
 
-    /// Declares an extension with its settings (2026-07-28). Its identifier has a prefix, such as `com.example/search`:
-    /// [`build`](Self::build) refuses others.
+    /// Adds an extension: declares it, and registers what belongs to it.
     #[must_use]
-    pub fn extension(mut self, identifier: impl Into<String>, settings: JsonObject) -> Self {
-        self.extensions.insert(identifier.into(), settings);
+    pub fn extension(mut self, extension: Extension) -> Self {
+        self.extensions.push(extension);
         self
     }
 
@@ -125,17 +124,10 @@ impl ServerBuilder {
     ///
     /// # Errors
     ///
-    /// If the secrets of the environment can't become keys; if an extension's identifier is none.
+    /// If the secrets of the environment can't become keys; if an extension's identifier has no prefix or is there twice, or
+    /// something that belongs to it can't be registered.
     pub fn build(self) -> Result<Server, Error> {
-        if let Some(unusable) = self
-            .extensions
-            .keys()
-            .find(|key| !is_extension_identifier(key))
-        {
-            return Err(Error::misuse(format!(
-                "an extension is named as com.example/search is, not {unusable:?}"
-            )));
-        }
+        let extensions = Extensions::of(&self.extensions)?;
         let keys = state_keys::choose(self.settings.state_keys.clone())?;
         let info_json = serde_json::to_vec(&self.info).map_err(|error| {
             Error::misuse(format!("the implementation does not serialize: {error}"))
@@ -153,7 +145,7 @@ impl ServerBuilder {
             info: self.info,
             instructions: self.instructions,
             settings: self.settings,
-            extensions: self.extensions,
+            extensions,
             experimental: self.experimental,
             declared: self.declared,
             registry: RwLock::default(),
@@ -170,7 +162,11 @@ impl ServerBuilder {
             this: this.clone(),
         });
         inner.refresh_profile();
-        Ok(Server { inner })
+        let server = Server { inner };
+        for extension in self.extensions {
+            server.add_extension(extension)?;
+        }
+        Ok(server)
     }
 }
 

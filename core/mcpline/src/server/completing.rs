@@ -79,7 +79,7 @@ fn answer(call: &CallState, outcome: Result<&Reply, &RpcError>) {
     let seat = call.seat();
     match outcome {
         Ok(reply) => {
-            respond(&seat, Status::Result, hint(reply), |out, revision| {
+            respond_result(&seat, call.method.as_str(), hint(reply), |out, revision| {
                 write_reply(call, reply, out, revision);
             });
         }
@@ -97,6 +97,25 @@ fn status(seat: &Seat, error: &RpcError) -> Status {
         seat.lane.demand(&needed);
     }
     Status::Forbidden(error.code.0)
+}
+
+/// Ends the seat's request with the result of a method that `write` appends, as the client's extensions have it.
+pub(super) fn respond_result(
+    seat: &Seat,
+    method: &str,
+    hint: usize,
+    write: impl Fn(&mut Vec<u8>, Revision),
+) -> bool {
+    let extensions = &seat.connection.server().extensions;
+    if !extensions.change_result_of(method, &seat.peer) {
+        return respond(seat, Status::Result, hint, write);
+    }
+    let mut result = Vec::with_capacity(hint);
+    write(&mut result, seat.peer.revision);
+    let changed = extensions.changed(method, &seat.peer, result);
+    respond(seat, Status::Result, changed.len(), |out, _| {
+        out.extend_from_slice(&changed);
+    })
 }
 
 /// Ends the seat's request with a result that `write` appends; sends nothing and returns `false` if it was cancelled.
@@ -204,8 +223,8 @@ fn check_output(call: &CallState, reply: &Reply) -> Checked {
             | (Reply::Completion(_), CallKind::Completion)
             | (Reply::Result(_), CallKind::Request)
     );
-    if !fits {
-        return Checked::Instead(internal(call, "the handler's result is of the wrong kind"));
+    if !fits && let Err(instead) = check_extended(call, reply) {
+        return Checked::Instead(instead);
     }
     match check_content(reply) {
         Ok(None) => {}
@@ -236,6 +255,34 @@ fn check_output(call: &CallState, reply: &Reply) -> Checked {
         Some(Err(violation)) => Checked::Instead(misfit(call, &violation)),
         None => Checked::Unknown(schema.clone(), structured.clone()),
     }
+}
+
+/// Checks that a result which is not the usual one of what is called is of a type that an extension has, for a client that
+/// declares the extension.
+fn check_extended(call: &CallState, reply: &Reply) -> Result<(), Result<Reply, RpcError>> {
+    let own_type = match reply {
+        Reply::Result(result) => result.member("resultType"),
+        _ => None,
+    };
+    let Some(own_type) = own_type.as_ref().and_then(Raw::string_value) else {
+        return Err(internal(call, "the handler's result is of the wrong kind"));
+    };
+    let Some(identifier) = call.server.extensions.of_result_type(&own_type) else {
+        let reason = format!("no extension of the server has the result type {own_type:?}");
+        return Err(internal(call, &reason));
+    };
+    let peer = call.lock_seat().peer.clone();
+    if peer.extension(identifier).is_none() {
+        return Err(Err(RpcError::missing_extension(identifier)));
+    }
+    if !peer.revision.features().result_type {
+        let reason = format!(
+            "revision {} has no results of type {own_type:?}",
+            peer.revision
+        );
+        return Err(internal(call, &reason));
+    }
+    Ok(())
 }
 
 /// Checks what no client may be sent, whatever the schema of the tool says; `Some` is a warning for its author.

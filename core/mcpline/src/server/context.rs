@@ -172,6 +172,25 @@ impl Context {
         self.call.lock_seat().peer.clone()
     }
 
+    /// The settings, an object, with which the client declared an extension; `None` if it did not. On 2026-07-28 each request
+    /// declares its own.
+    pub fn client_extension(&self, identifier: &str) -> Option<Raw> {
+        self.peer().extension(identifier)
+    }
+
+    /// Checks that the client declared an extension, where only a part of what the handler does needs it. A method that
+    /// belongs to an extension ([`MethodOptions::extension`](super::MethodOptions::extension)) is not called else.
+    ///
+    /// # Errors
+    ///
+    /// What a handler is to end with: -32021, which names the extension (2026-07-28, "Extensions", negotiation).
+    pub fn require_extension(&self, identifier: &str) -> Result<(), RpcError> {
+        match self.client_extension(identifier) {
+            Some(_) => Ok(()),
+            None => Err(RpcError::missing_extension(identifier)),
+        }
+    }
+
     /// The revision that the request follows.
     pub fn revision(&self) -> Revision {
         self.call.lock_seat().peer.revision

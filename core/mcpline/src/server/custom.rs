@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use mcpline_protocol::Scopes;
 use mcpline_protocol::methods::{check_custom_method, check_custom_request};
 use mcpline_protocol::schema::CompiledSchema;
+use mcpline_protocol::session::Peer;
 use mcpline_protocol::wire::{Kind, Params, Raw, json_string};
+use mcpline_protocol::{RpcError, Scopes};
 use serde_json::Value;
 
 use crate::error::Error;
@@ -25,6 +26,13 @@ pub struct MethodOptions {
     /// The scopes that a caller needs, all of them, over HTTP: see [`ToolOptions::scopes`](super::ToolOptions::scopes). A
     /// notification of a caller without them is dropped with a warning in the log.
     pub scopes: Scopes,
+    /// The extension that the method belongs to, which the server declares: the method is served to clients that declare it,
+    /// too. A request of another client is answered with -32021, a notification is dropped with a warning in the log. On
+    /// 2026-07-28 notifications need not say what their client declares; one that doesn't is handled.
+    pub extension: Option<String>,
+    /// The handler must never run twice for one request: a retry (2026-07-28) that reaches another process gets an error
+    /// instead of a replay.
+    pub run_once: bool,
     /// What was given as a scope and can't be one.
     unusable_scope: Option<String>,
 }
@@ -43,6 +51,20 @@ impl MethodOptions {
         (self.scopes, self.unusable_scope) = checked_scopes(scopes);
         self
     }
+
+    /// As a method of this extension.
+    #[must_use]
+    pub fn with_extension(mut self, identifier: impl Into<String>) -> Self {
+        self.extension = Some(identifier.into());
+        self
+    }
+
+    /// For handlers that must never run twice for one request.
+    #[must_use]
+    pub fn with_run_once(mut self) -> Self {
+        self.run_once = true;
+        self
+    }
 }
 
 /// A registered custom request or notification.
@@ -50,6 +72,8 @@ pub(crate) struct MethodEntry {
     pub(crate) method: Box<str>,
     pub(crate) params: Option<CompiledSchema>,
     pub(crate) scopes: Scopes,
+    pub(crate) extension: Option<String>,
+    pub(crate) run_once: bool,
     pub(crate) handler: Arc<dyn Handler>,
 }
 
@@ -90,6 +114,11 @@ impl MethodEntry {
             Error::misuse(format!("method {method:?} can't have a handler: {reason}"))
         })?;
         check_scopes(options.unusable_scope.as_deref())?;
+        if let Some(schema) = &options.params_schema {
+            check_is_of_objects(schema).map_err(|reason| {
+                Error::misuse(format!("method {method:?}: the params schema {reason}"))
+            })?;
+        }
         let params = options.params_schema.as_ref().map(CompiledSchema::compile);
         let params = params.transpose().map_err(|error| {
             Error::misuse(format!(
@@ -100,8 +129,37 @@ impl MethodEntry {
             method: method.into(),
             params,
             scopes: options.scopes,
+            extension: options.extension,
+            run_once: options.run_once,
             handler,
         })
+    }
+
+    /// Checks that the client declares the extension that the method belongs to.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorCode::MISSING_CLIENT_CAPABILITY`](mcpline_protocol::ErrorCode::MISSING_CLIENT_CAPABILITY)
+    pub(super) fn check_extension(&self, peer: &Peer) -> Result<(), RpcError> {
+        match &self.extension {
+            Some(identifier) if peer.extension(identifier).is_none() => {
+                Err(RpcError::missing_extension(identifier))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Checks that a schema allows objects, which parameters are.
+fn check_is_of_objects(schema: &Value) -> Result<(), &'static str> {
+    let allows_objects = match schema.get("type") {
+        Some(Value::String(one)) => one == "object",
+        Some(Value::Array(types)) => types.iter().any(|one| one == "object"),
+        _ => schema != &Value::Bool(false),
+    };
+    match allows_objects {
+        true => Ok(()),
+        false => Err("must allow objects"),
     }
 }
 

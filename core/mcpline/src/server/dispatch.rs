@@ -19,7 +19,7 @@ use crate::lane::{Lane, Status};
 use super::asking::{self, Book, Resumed, Retry};
 use super::call::{CallState, Seat, Target};
 use super::checking;
-use super::completing::{respond, respond_error};
+use super::completing::{respond_error, respond_result};
 use super::connection::Connection;
 use super::custom::{self, MethodEntry};
 use super::listing;
@@ -102,7 +102,7 @@ fn refuse(seat: &Seat, refusal: Refusal) {
         Refusal::Request(error) => respond_error(seat, Status::Refused(error.code.0), &error),
         Refusal::Forbidden(error) => respond_error(seat, Status::Forbidden(error.code.0), &error),
         Refusal::Tool(entry, reply) => {
-            respond(seat, Status::Result, 256, |out, revision| {
+            respond_result(seat, "tools/call", 256, |out, revision| {
                 let envelope = Envelope {
                     revision,
                     server_info: seat.connection.server().info_json(),
@@ -153,6 +153,9 @@ fn custom_request(
             method.as_str(),
         )));
     };
+    entry
+        .check_extension(&seat.peer)
+        .map_err(Refusal::Request)?;
     permit(seat, &entry.scopes)?;
     let client = seat.connection.client();
     let retries = seat.peer.revision.features().mrtr;

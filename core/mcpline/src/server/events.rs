@@ -10,6 +10,7 @@ use std::collections::HashMap;
 
 use foldhash::quality::RandomState;
 use mcpline_protocol::session::{Need, Peer};
+use mcpline_protocol::vocabulary::meta::CLIENT_CAPABILITIES;
 use mcpline_protocol::wire::{Method, Notification, Params, Raw};
 use mcpline_protocol::{RequestId, RpcError};
 
@@ -164,6 +165,15 @@ pub(super) fn notified(
         return;
     };
     let lane = connection.general().clone();
+    let meta = params.as_ref().and_then(Params::meta);
+    // A notification of 2026-07-28 need not say what its client declares.
+    let is_known = !peer.revision.is_modern()
+        || meta
+            .as_ref()
+            .is_some_and(|meta| meta.member(CLIENT_CAPABILITIES).is_some());
+    if is_known && let Err(error) = entry.check_extension(&peer) {
+        return server.warn_of_drop(name, &error.message);
+    }
     if !permission::has(http.map(|http| &**http), &entry.scopes) {
         return server.warn_of_drop(name, &"its client lacks a scope");
     }
@@ -192,7 +202,7 @@ pub(super) fn notified(
         id: RequestId::string(""),
         peer,
         http: http.cloned(),
-        meta: params.as_ref().and_then(Params::meta),
+        meta,
         in_flight: Some(in_flight),
     };
     let call = CallState::new(

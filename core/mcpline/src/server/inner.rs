@@ -21,6 +21,7 @@ use super::builder::Declared;
 use super::call::{Call, CallState};
 use super::candidates;
 use super::connection::{Connection, TransportId};
+use super::extension::Extensions;
 use super::handler::{self, Handler};
 use super::registry::{Completer, Registry};
 use super::settings::Settings;
@@ -38,7 +39,7 @@ pub(crate) struct Inner {
     pub(super) info_json: Vec<u8>,
     pub(super) instructions: Option<String>,
     pub(crate) settings: Settings,
-    pub(super) extensions: BTreeMap<String, JsonObject>,
+    pub(super) extensions: Extensions,
     pub(super) experimental: BTreeMap<String, JsonObject>,
     pub(super) declared: Declared,
     pub(super) registry: RwLock<Arc<Registry>>,
@@ -321,10 +322,22 @@ impl Inner {
         }
     }
 
+    /// Publishes what the server says of itself by now.
     pub(super) fn refresh_profile(&self) {
-        // Locked before the registry is read: whoever publishes last has seen every change.
-        let mut published = self.profile.write().unwrap_or_else(PoisonError::into_inner);
-        let registry = self.registry();
+        loop {
+            let registry = self.registry();
+            // Hooks of extensions run here, so nothing is locked.
+            let profile = Arc::new(self.profile_of(&registry));
+            let mut published = self.profile.write().unwrap_or_else(PoisonError::into_inner);
+            // The profile that is published last has seen every change of the registry.
+            if Arc::ptr_eq(&registry, &self.registry()) {
+                *published = profile;
+                return;
+            }
+        }
+    }
+
+    fn profile_of(&self, registry: &Registry) -> ServerProfile {
         let declared = self.declared;
         let lists = ListCapability::default().with_list_changed(true);
         let resources = ResourcesCapability::default()
@@ -344,13 +357,11 @@ impl Inner {
         if declared.completions || completes {
             capabilities = capabilities.with_completions(JsonObject::new());
         }
-        if !self.extensions.is_empty() {
-            capabilities = capabilities.with_extensions(self.extensions.clone());
-        }
         if !self.experimental.is_empty() {
             capabilities = capabilities.with_experimental(self.experimental.clone());
         }
-        let profile = ServerProfile {
+        self.extensions.declare(&mut capabilities);
+        ServerProfile {
             info: self.info.clone(),
             capabilities,
             instructions: self.instructions.clone(),
@@ -358,8 +369,7 @@ impl Inner {
             revisions: self.settings.revisions.clone(),
             requests: registry.requests.keys().cloned().collect(),
             notifications: registry.notifications.keys().cloned().collect(),
-        };
-        *published = Arc::new(profile);
+        }
     }
 }
 

@@ -16,7 +16,7 @@ use mcpline_protocol::wire::{Params, json_string};
 use crate::lane::Status;
 
 use super::call::Seat;
-use super::completing::{respond, respond_error};
+use super::completing::{respond_error, respond_result};
 use super::permission;
 use super::registry::{ListKind, Registry, RenderedItem};
 use super::reply::Envelope;
@@ -63,7 +63,7 @@ pub(super) fn answer(registry: &Registry, kind: ListKind, params: Option<&Params
         &server.settings.list_cache
     };
     let len: usize = page.iter().map(|item| item.json.as_bytes().len() + 1).sum();
-    respond(seat, Status::Result, len + 256, |out, revision| {
+    respond_result(seat, kind.method().as_str(), len + 256, |out, revision| {
         let envelope = Envelope {
             revision,
             server_info: server.info_json(),

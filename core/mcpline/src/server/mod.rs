@@ -16,6 +16,7 @@ mod context;
 mod custom;
 mod dispatch;
 mod events;
+mod extension;
 mod handler;
 mod inner;
 mod listing;
@@ -62,6 +63,7 @@ pub use call::{Call, CallKind};
 pub use context::Context;
 pub use custom::MethodOptions;
 pub use events::SessionEvent;
+pub use extension::Extension;
 pub use handler::Handler;
 pub use registry::{Completer, PromptOptions, ResourceOptions, ToolOptions};
 pub use reply::{
@@ -565,6 +567,28 @@ impl Server {
         self.add_method(entry, |registry| &mut registry.requests)
     }
 
+    /// Serves requests of a method that no revision of the protocol defines with options and a typed closure. Parameters are
+    /// checked by the schema of the options alone, then decoded.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::add_request_handler`].
+    pub fn add_request_fn<P, F, Fut, R, E>(
+        &self,
+        method: &str,
+        options: MethodOptions,
+        run: F,
+    ) -> Result<(), Error>
+    where
+        P: DeserializeOwned,
+        F: Fn(P, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
+        R: Serialize,
+        E: Into<HandlerError>,
+    {
+        self.add_request_handler(method, options, typed::request_handler(run))
+    }
+
     /// Removes the handler of a custom request; `false` if there was none. Calls in flight go on.
     pub fn remove_request_handler(&self, method: &str) -> bool {
         self.remove_method(|registry| registry.requests.remove(method))
@@ -620,6 +644,26 @@ impl Server {
         self.add_method(entry, |registry| &mut registry.notifications)
     }
 
+    /// Handles notifications of a method that no revision of the protocol defines with options and a typed closure. Parameters
+    /// are checked by the schema of the options alone, then decoded.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::add_notification_handler`].
+    pub fn add_notification_fn<P, F, Fut>(
+        &self,
+        method: &str,
+        options: MethodOptions,
+        run: F,
+    ) -> Result<(), Error>
+    where
+        P: DeserializeOwned,
+        F: Fn(P, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        self.add_notification_handler(method, options, typed::notification_handler(run))
+    }
+
     /// Removes the handler of a custom notification; `false` if there was none. Those that run go on.
     pub fn remove_notification_handler(&self, method: &str) -> bool {
         self.remove_method(|registry| registry.notifications.remove(method))
@@ -652,6 +696,14 @@ impl Server {
         methods: impl FnOnce(&mut Registry) -> &mut Methods,
     ) -> Result<(), Error> {
         let name = entry.method.clone();
+        if let Some(identifier) = &entry.extension
+            && !self.inner.extensions.declared.contains_key(identifier)
+        {
+            return Err(Error::misuse(format!(
+                "method {name:?} belongs to extension {identifier:?}, which the server does not declare: add it to the \
+                 server's extensions"
+            )));
+        }
         // Dropped once the registry is unlocked, if it is refused.
         let entry = Arc::new(entry);
         let is_added =

@@ -14,8 +14,8 @@ use mcpline_protocol::schema::{Budget, CompiledSchema};
 use mcpline_protocol::session::{Bucket, Rate};
 use mcpline_protocol::uri_template::{MatchLimit, UriTemplate, Variables};
 use mcpline_protocol::vocabulary::{CacheHints, Prompt, Resource, ResourceTemplate, Tool};
-use mcpline_protocol::wire::Raw;
 use mcpline_protocol::wire::header::ParamHeaders;
+use mcpline_protocol::wire::{Method, Raw};
 
 use crate::error::Error;
 use crate::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -294,6 +294,16 @@ impl ListKind {
             Self::Resources => "resources",
             Self::Templates => "resourceTemplates",
             Self::Prompts => "prompts",
+        }
+    }
+
+    /// The method that lists them.
+    pub(crate) fn method(self) -> Method {
+        match self {
+            Self::Tools => Method::ToolsList,
+            Self::Resources => Method::ResourcesList,
+            Self::Templates => Method::ResourcesTemplatesList,
+            Self::Prompts => Method::PromptsList,
         }
     }
 

@@ -25,6 +25,10 @@ pub enum Reply {
     Completion(CompletionReply),
     /// The result of a custom request: a JSON object. What its revision puts into every result is added; a `resultType` of
     /// its own stays. To ask for input return [`Reply::InputRequired`] instead of a result of that type.
+    ///
+    /// The handler of a tool, resource, prompt or completion may return one in place of its usual result, too: with a
+    /// `resultType` of an extension of the server's ([`Extension::with_result_type`](super::Extension::with_result_type)), on
+    /// 2026-07-28, to a client that declares the extension.
     Result(Raw),
     /// Questions that the handler wants answered before it is called again.
     InputRequired(InputRequired),

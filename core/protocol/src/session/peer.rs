@@ -6,7 +6,7 @@ use crate::adapt;
 use crate::error::RpcError;
 use crate::revision::Revision;
 use crate::vocabulary::{CacheHints, CacheScope, Implementation, ServerCapabilities, meta};
-use crate::wire::Raw;
+use crate::wire::{Kind, Raw};
 
 /// What a server says of itself in `initialize` and `server/discover`.
 #[derive(Debug, Clone, Default)]
@@ -131,6 +131,12 @@ impl Peer {
     /// (`client/sampling`, capabilities).
     pub fn takes_context(&self) -> bool {
         !self.revision.features().sampling_tools || self.declares("sampling", "context")
+    }
+
+    /// The settings with which the client declared an extension, an object; `None` if it did not.
+    pub fn extension(&self, identifier: &str) -> Option<Raw> {
+        let declared = present(&self.capabilities, "extensions")?;
+        present(&declared, identifier).filter(|settings| settings.kind() == Kind::Object)
     }
 
     fn declares(&self, capability: &str, inner: &str) -> bool {

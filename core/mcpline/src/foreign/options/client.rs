@@ -1,10 +1,10 @@
 //! What a client is made with.
 
-use mcpline_protocol::vocabulary::Implementation;
+use mcpline_protocol::vocabulary::{Implementation, JsonObject};
 use mcpline_protocol::{Era, Revision};
 use serde::Deserialize;
 
-use crate::client::{Answerer, Client, ClientBuilder, ClientSettings};
+use crate::client::{Answerer, Client, ClientBuilder, ClientSettings, Extension};
 use crate::error::Error;
 
 use super::call::timeouts;
@@ -91,6 +91,10 @@ options! {
         roots: bool,
         /// The custom requests that are answered.
         requests: Vec<String>,
+        /// The extensions that the host supports.
+        extensions: Vec<HostExtensionOptions>,
+        /// Further types of results that `host/extended_result` is asked about.
+        result_types: Vec<String>,
         /// Whether `host/tool_call` is asked before each tool call.
         tool_call: bool,
         /// Whether `host/tool_outcome` is told how each tool call ended.
@@ -105,6 +109,40 @@ options! {
         capabilities: serde_json::Map<String, serde_json::Value>,
     }
     needs info, elicit, sample, roots, notifications, logs, stderr;
+}
+
+options! {
+    /// An extension that a host supports, as foreign code gives it.
+    #[derive(Debug, Default)]
+    pub struct HostExtensionOptions {
+        identifier: String,
+        settings: JsonObject,
+        /// The custom requests of servers that belong to it.
+        requests: Vec<String>,
+        /// The types of results that `host/extended_result` is asked about.
+        result_types: Vec<String>,
+    }
+    needs identifier;
+}
+
+impl HostExtensionOptions {
+    /// The extension, whose handlers answer with what `answerer` gives for a method.
+    ///
+    /// # Errors
+    ///
+    /// Misuse: a custom request has a name of the library's own.
+    fn extension(self, answerer: &impl Fn(&str) -> Answerer) -> Result<Extension, Error> {
+        let mut extension = Extension::new(self.identifier).with_settings(self.settings);
+        for method in self.requests {
+            check_host_request(&method)?;
+            let answers = answerer(&method);
+            extension = extension.request_with(method, answers);
+        }
+        for result_type in self.result_types {
+            extension = extension.result_type_with(result_type, answerer("host/extended_result"));
+        }
+        Ok(extension)
+    }
 }
 
 /// Checks that a host may serve this custom request: what this library asks of a host in foreign code comes as a request too.
@@ -155,18 +193,23 @@ impl HostOptions {
         if self.tool_outcome {
             builder = builder.tool_outcome_with(answerer("host/tool_outcome"));
         }
-        if self.capabilities.is_empty() {
-            return Ok(builder);
-        }
         let mut unfit = None;
         let given = self.capabilities;
-        let builder = builder.capabilities(|capabilities| match capabilities.overridden(given) {
-            Ok(all) => *capabilities = all,
-            Err(error) => unfit = Some(error),
-        });
-        match unfit {
-            Some(error) => Err(Error::misuse(format!("the capabilities: {error}"))),
-            None => Ok(builder),
+        if !given.is_empty() {
+            builder = builder.capabilities(|capabilities| match capabilities.overridden(given) {
+                Ok(all) => *capabilities = all,
+                Err(error) => unfit = Some(error),
+            });
         }
+        if let Some(error) = unfit {
+            return Err(Error::misuse(format!("the capabilities: {error}")));
+        }
+        for extension in self.extensions {
+            builder = builder.extension(extension.extension(&answerer)?);
+        }
+        for result_type in self.result_types {
+            builder = builder.result_type_with(result_type, answerer("host/extended_result"));
+        }
+        Ok(builder)
     }
 }

@@ -6,7 +6,8 @@
 //! - [`ServerOptions`] and [`HttpServingOptions`] say how to serve, [`ResourceServerOptions`] whom, of whom a foreign
 //!   verifier says [`AuthorizedOptions`];
 //! - [`ClientOptions`] says how to connect, [`HostOptions`] who does, [`HttpClientOptions`] and [`ProgramOptions`]
-//!   where to;
+//!   where to, [`HostExtensionOptions`] which extensions it supports;
+//! - [`CustomMethodOptions`] say how the handler of a custom method is registered;
 //! - [`AuthOptions`] say how a client is authorized;
 //! - [`CallOptions`] say how one request is sent.
 
@@ -23,6 +24,8 @@ mod definition;
 mod http;
 #[cfg(all(feature = "client", feature = "http"))]
 mod http_client;
+#[cfg(feature = "server")]
+mod method;
 #[cfg(all(unix, feature = "client", feature = "stdio"))]
 mod program;
 #[cfg(feature = "server")]
@@ -39,13 +42,15 @@ pub use auth::{AuthorizedOptions, ResourceServerOptions};
 #[cfg(feature = "client")]
 pub use call::{CallOptions, log_level};
 #[cfg(feature = "client")]
-pub use client::{ClientOptions, HostOptions, check_host_request};
+pub use client::{ClientOptions, HostExtensionOptions, HostOptions, check_host_request};
 #[cfg(all(feature = "client", feature = "auth"))]
 pub use client_auth::{AuthOptions, OAuthOptions};
 #[cfg(all(feature = "server", feature = "http"))]
 pub use http::HttpServingOptions;
 #[cfg(all(feature = "client", feature = "http"))]
 pub use http_client::HttpClientOptions;
+#[cfg(feature = "server")]
+pub use method::CustomMethodOptions;
 #[cfg(all(unix, feature = "client", feature = "stdio"))]
 pub use program::ProgramOptions;
 #[cfg(feature = "server")]

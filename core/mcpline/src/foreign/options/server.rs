@@ -7,7 +7,7 @@ use mcpline_protocol::session::Rate;
 use mcpline_protocol::vocabulary::{CacheHints, CacheScope, Implementation};
 
 use crate::error::Error;
-use crate::server::{Server, ServerBuilder, Settings, state_keys};
+use crate::server::{Extension, Server, ServerBuilder, Settings, state_keys};
 
 use super::definition::options;
 use super::{seconds, set, set_seconds};
@@ -50,6 +50,8 @@ options! {
         ping_interval: Option<f64>,
         ping_misses: Option<u32>,
         extensions: HashMap<String, Members>,
+        /// The extensions that types of results belong to.
+        result_types: HashMap<String, String>,
         experimental: HashMap<String, Members>,
         declare: Vec<String>,
     }
@@ -73,8 +75,22 @@ impl ServerOptions {
         if let Some(instructions) = instructions {
             builder = builder.instructions(instructions);
         }
+        let mut result_types: Vec<(String, String)> = self.result_types.into_iter().collect();
         for (identifier, settings) in self.extensions {
-            builder = builder.extension(identifier, settings);
+            let mut extension = Extension::new(identifier).with_settings(settings);
+            let own = |owner: &String| owner == extension.identifier();
+            let (own, others): (Vec<_>, Vec<_>) =
+                result_types.into_iter().partition(|(_, owner)| own(owner));
+            result_types = others;
+            for (result_type, _) in own {
+                extension = extension.with_result_type(result_type);
+            }
+            builder = builder.extension(extension);
+        }
+        if let Some((result_type, owner)) = result_types.first() {
+            return Err(Error::misuse(format!(
+                "result type {result_type:?} belongs to extension {owner:?}, which the server does not declare"
+            )));
         }
         for (name, settings) in self.experimental {
             builder = builder.experimental(name, settings);

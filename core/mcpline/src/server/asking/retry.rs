@@ -138,12 +138,14 @@ pub(in crate::server) fn resume(
             Err(refused())
         }
         Resumption::Elsewhere => {
-            if let Target::Tool(entry) = target
-                && entry.options.run_once
-            {
+            let runs_once = match target {
+                Target::Tool(entry) if entry.options.run_once => Some(("tool", &*entry.tool.name)),
+                Target::Request(entry) if entry.run_once => Some(("method", &*entry.method)),
+                _ => None,
+            };
+            if let Some((kind, name)) = runs_once {
                 return Err(RpcError::invalid_params(format!(
-                    "the tool {} was interrupted and must not run twice: call it anew",
-                    entry.tool.name
+                    "the {kind} {name} was interrupted and must not run twice: call it anew"
                 )));
             }
             let mut answered = state.answers;

@@ -1,0 +1,299 @@
+//! Extensions: what a host adds to the protocol under an identifier of its own, as one value.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use mcpline_protocol::RpcError;
+use mcpline_protocol::vocabulary::JsonObject;
+use mcpline_protocol::vocabulary::meta::is_extension_identifier;
+use mcpline_protocol::wire::{Raw, json_string};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::background;
+use crate::client_error::ClientError;
+use crate::sync::atomic::Ordering;
+
+use super::handlers::{self, Answerer, Handlers};
+use super::inner::Inner;
+use super::request::Abort;
+use super::settings::RequestOptions;
+
+/// An extension of the protocol that a host supports (2026-07-28, "Extensions"): an identifier, settings, requests of servers
+/// that it serves, and types of results that it takes. [`ClientBuilder::extension`](super::ClientBuilder::extension) adds it to
+/// a client.
+///
+/// The client declares the identifier with the settings in its capabilities, to servers of every revision.
+#[derive(Clone)]
+pub struct Extension {
+    identifier: String,
+    settings: JsonObject,
+    requests: Vec<(String, Answerer)>,
+    result_types: Vec<(String, Resolver)>,
+}
+
+/// Makes the ordinary result of a method of a result of an extension's type.
+pub(super) type Resolver = Arc<dyn Fn(ExtendedResult) -> Answering + Send + Sync>;
+type Answering = Pin<Box<dyn Future<Output = Result<Raw, ClientError>> + Send>>;
+
+/// A result whose `resultType` an extension defines, and the means to go on with it.
+pub struct ExtendedResult {
+    method: String,
+    params: Option<Raw>,
+    result: Raw,
+    client: Arc<Inner>,
+}
+
+impl Extension {
+    /// An extension without settings. `identifier` is the prefix of a domain that its author owns and a name, such as
+    /// `com.example/stamps`; a client with an identifier of another form does not connect.
+    pub fn new(identifier: impl Into<String>) -> Self {
+        Self {
+            identifier: identifier.into(),
+            settings: JsonObject::new(),
+            requests: Vec::new(),
+            result_types: Vec::new(),
+        }
+    }
+
+    /// The identifier.
+    pub fn identifier(&self) -> &str {
+        &self.identifier
+    }
+
+    /// Declares the extension with these settings, whose members the extension defines.
+    #[must_use]
+    pub fn with_settings(mut self, settings: JsonObject) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Serves requests of servers with a typed closure; see [`ClientBuilder::on_request`](super::ClientBuilder::on_request).
+    #[must_use]
+    pub fn on_request<P, R, F, Fut>(self, method: &str, handler: F) -> Self
+    where
+        P: DeserializeOwned + Send + 'static,
+        R: Serialize + Send + 'static,
+        F: Fn(P) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, RpcError>> + Send + 'static,
+    {
+        self.request_with(method, handlers::typed(handler))
+    }
+
+    /// The same with the raw parameters, for bindings.
+    #[must_use]
+    pub fn request_with(mut self, method: impl Into<String>, answerer: Answerer) -> Self {
+        self.requests.push((method.into(), answerer));
+        self
+    }
+
+    /// Takes results of a type that the extension defines, the value of `resultType` (2026-07-28). `resolve` makes the ordinary
+    /// result of the method of one, and may send requests for that; whoever called the method sees that result alone. It
+    /// runs after the timeouts of the first request, and ends when the caller gives up or the client is closed.
+    ///
+    /// Requests by hand ([`RequestOptions::by_hand`]) are given the result as it came.
+    #[must_use]
+    pub fn on_result_type<F, Fut>(mut self, result_type: impl Into<String>, resolve: F) -> Self
+    where
+        F: Fn(ExtendedResult) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Raw, ClientError>> + Send + 'static,
+    {
+        let resolver: Resolver = Arc::new(move |result| Box::pin(resolve(result)));
+        self.result_types.push((result_type.into(), resolver));
+        self
+    }
+
+    /// The same with an [`ExtendedResult`] in JSON, `{"method": …, "params": …, "result": …}`, for bindings. An error becomes
+    /// [`ClientError::Unanswered`].
+    #[must_use]
+    pub fn result_type_with(self, result_type: impl Into<String>, answerer: Answerer) -> Self {
+        let mut extension = self;
+        extension
+            .result_types
+            .push((result_type.into(), asking(answerer)));
+        extension
+    }
+
+    /// Adds what the extension brings to a host's handlers.
+    pub(super) fn add_to(self, handlers: &mut Handlers) {
+        for (name, resolver) in self.result_types {
+            handlers.take_result_type(name, resolver);
+        }
+        for (method, answerer) in self.requests {
+            handlers.serve_request(&method, answerer);
+        }
+        let declared = handlers
+            .capabilities
+            .extensions
+            .get_or_insert_with(Default::default);
+        if declared
+            .insert(self.identifier.clone(), self.settings)
+            .is_some()
+        {
+            let identifier = &self.identifier;
+            let reason = format!("extension {identifier:?}: the client has it already");
+            handlers.unusable.get_or_insert(reason);
+        }
+    }
+}
+
+/// Has an answerer make the ordinary result, of an [`ExtendedResult`] in JSON.
+pub(super) fn asking(answerer: Answerer) -> Resolver {
+    Arc::new(move |extended| {
+        let written = extended.to_json();
+        let asked = handlers::asked(answerer.clone(), Some(written), extended);
+        Box::pin(async move { asked.await.map_err(ClientError::Unanswered) })
+    })
+}
+
+/// Checks the identifiers that a client declares.
+///
+/// # Errors
+///
+/// One has no prefix; results of extensions' types are taken though no extension is declared.
+pub(super) fn check_identifiers(handlers: &Handlers) -> Result<(), ClientError> {
+    let mut declared = handlers.capabilities.extensions.iter().flatten();
+    let has_types = !handlers.result_types.is_empty();
+    if has_types && declared.clone().next().is_none() {
+        return Err(ClientError::Misuse(
+            "only a client that declares an extension can take results of its types".to_owned(),
+        ));
+    }
+    match declared.find(|(identifier, _)| !is_extension_identifier(identifier)) {
+        None => Ok(()),
+        Some((unusable, _)) => Err(ClientError::Misuse(format!(
+            "extension {unusable:?}: the identifier must have a prefix, as com.example/search has"
+        ))),
+    }
+}
+
+impl ExtendedResult {
+    /// The method whose result it is.
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// The parameters of the request.
+    pub fn params(&self) -> Option<&Raw> {
+        self.params.as_ref()
+    }
+
+    /// The result, a JSON object.
+    pub fn result(&self) -> &Raw {
+        &self.result
+    }
+
+    fn to_json(&self) -> Raw {
+        let mut json = b"{\"method\":".to_vec();
+        json_string(&mut json, &self.method);
+        if let Some(params) = &self.params {
+            json.extend_from_slice(b",\"params\":");
+            json.extend_from_slice(params.as_bytes());
+        }
+        json.extend_from_slice(b",\"result\":");
+        json.extend_from_slice(self.result.as_bytes());
+        json.push(b'}');
+        Raw::from_trusted(json)
+    }
+
+    /// Sends a request to the server that the result came from; see [`Client::request`](super::Client::request).
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`]
+    pub async fn request(
+        &self,
+        method: &str,
+        params: Option<&Raw>,
+        options: &RequestOptions,
+    ) -> Result<Raw, ClientError> {
+        self.client.checked_request(method, params, options).await
+    }
+}
+
+/// How many results of extensions' types may be resolved at once for one client: each is a task, and in some languages a thread,
+/// until it ends. A server that answers the requests of a resolver with further such results comes to an end here.
+const MAX_RESOLVING: usize = 1_024;
+
+/// Counts one result that is being resolved.
+struct Resolving<'a>(&'a Inner);
+
+impl Drop for Resolving<'_> {
+    fn drop(&mut self) {
+        self.0.resolving.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Inner {
+    /// What resolves a result, if its type is one of an extension's.
+    pub(super) fn resolver_of(&self, result: &Raw) -> Option<Resolver> {
+        if self.handlers.result_types.is_empty() {
+            return None;
+        }
+        let own_type = result.member("resultType")?;
+        let own_type = own_type.string_value()?;
+        self.handlers.result_types.get(&*own_type).cloned()
+    }
+
+    /// What a resolver makes of a result. It runs in a task of its own: a panic ends that task alone, and requests of it whose
+    /// results have to be resolved do not nest.
+    pub(super) async fn resolved(
+        &self,
+        resolver: Resolver,
+        method: &str,
+        params: Option<&Raw>,
+        result: Raw,
+    ) -> Result<Raw, ClientError> {
+        let others = self.resolving.fetch_add(1, Ordering::Relaxed);
+        let _resolving = Resolving(self);
+        if others >= MAX_RESOLVING {
+            return Err(ClientError::Invalid {
+                reason: format!(
+                    "the result of {method} was not resolved: {MAX_RESOLVING} results of extensions' types are being \
+                     resolved already"
+                ),
+            });
+        }
+        let client = self.this.upgrade().ok_or(ClientError::Closed)?;
+        let extended = ExtendedResult {
+            method: method.to_owned(),
+            params: params.cloned(),
+            result,
+            client,
+        };
+        let resolving = async move { resolver(extended).await };
+        let resolving = self.handlers.tasks.until_closed(resolving);
+        let task = background::spawn(&self.runtime, resolving);
+        let _aborting = Abort(vec![task.abort_handle()]);
+        match task.await {
+            Ok(Some(resolved)) => resolved,
+            Ok(None) => Err(ClientError::Closed),
+            Err(_) => Err(ClientError::Unanswered(RpcError::internal_error(
+                "the handler of the extension panicked",
+            ))),
+        }
+    }
+}
+
+impl fmt::Debug for Extension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let requests: Vec<&String> = self.requests.iter().map(|(method, _)| method).collect();
+        let types: Vec<&String> = self.result_types.iter().map(|(name, _)| name).collect();
+        f.debug_struct("Extension")
+            .field("identifier", &self.identifier)
+            .field("settings", &self.settings)
+            .field("requests", &requests)
+            .field("result_types", &types)
+            .finish()
+    }
+}
+
+impl fmt::Debug for ExtendedResult {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ExtendedResult")
+            .field("method", &self.method)
+            .finish_non_exhaustive()
+    }
+}

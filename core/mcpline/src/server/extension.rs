@@ -1,0 +1,372 @@
+//! Extensions: what a server adds to the protocol under an identifier of its own, as one value.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use mcpline_protocol::session::Peer;
+use mcpline_protocol::vocabulary::meta::is_extension_identifier;
+use mcpline_protocol::vocabulary::{JsonObject, ServerCapabilities};
+use mcpline_protocol::wire::Raw;
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::error::Error;
+
+use super::context::Context;
+use super::custom::MethodOptions;
+use super::handler::Handler;
+use super::reply::HandlerError;
+use super::{Server, object_schema, typed};
+
+/// An extension of the protocol that a server offers (2026-07-28, "Extensions"): an identifier, settings, and what belongs to
+/// it. [`ServerBuilder::extension`](super::ServerBuilder::extension) adds it to a server.
+///
+/// The server declares the identifier with the settings to clients of every revision, in its capabilities. The extension's
+/// methods are served to clients that declare it, too: a request of another client is answered with -32021, a notification is
+/// dropped with a warning in the log, unless it is one of 2026-07-28 that does not say what its client declares.
+/// [`Context::client_extension`] says what a client declares.
+///
+/// ```
+/// use mcpline::server::Extension;
+/// use mcpline::{Context, HandlerError, Server};
+/// use serde_json::{Value, json};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct Issue {
+///     color: String,
+/// }
+///
+/// let stamps = Extension::new("com.example/stamps").on_request(
+///     "stamps/issue",
+///     |issue: Issue, _: Context| async move { Ok::<Value, HandlerError>(json!({"stamp": issue.color})) },
+/// );
+/// let server = Server::builder("shop", "1.0.0").extension(stamps).build()?;
+/// # Ok::<(), mcpline::Error>(())
+/// ```
+#[derive(Clone)]
+pub struct Extension {
+    identifier: String,
+    settings: JsonObject,
+    requests: Vec<Method>,
+    notifications: Vec<Method>,
+    registrations: Vec<Registration>,
+    capabilities: Vec<CapabilityHook>,
+    results: Vec<(String, ResultHook)>,
+    result_types: Vec<String>,
+}
+
+#[derive(Clone)]
+struct Method {
+    name: String,
+    options: MethodOptions,
+    handler: Arc<dyn Handler>,
+}
+
+type Registration = Arc<dyn Fn(&Server) -> Result<(), Error> + Send + Sync>;
+type CapabilityHook = Arc<dyn Fn(&mut ServerCapabilities) + Send + Sync>;
+type ResultHook = Arc<dyn Fn(&mut JsonObject, &Raw) + Send + Sync>;
+
+impl Extension {
+    /// An extension without settings.
+    ///
+    /// `identifier` is the prefix of a domain that its author owns and a name, such as `com.example/stamps`. A server with an
+    /// identifier of another form is refused when it is built.
+    pub fn new(identifier: impl Into<String>) -> Self {
+        Self {
+            identifier: identifier.into(),
+            settings: JsonObject::new(),
+            requests: Vec::new(),
+            notifications: Vec::new(),
+            registrations: Vec::new(),
+            capabilities: Vec::new(),
+            results: Vec::new(),
+            result_types: Vec::new(),
+        }
+    }
+
+    /// The identifier.
+    pub fn identifier(&self) -> &str {
+        &self.identifier
+    }
+
+    /// Declares the extension with these settings, whose members the extension defines.
+    #[must_use]
+    pub fn with_settings(mut self, settings: JsonObject) -> Self {
+        self.settings = settings;
+        self
+    }
+
+    /// Serves requests of a method of the extension with a typed closure; see [`Server::on_request`].
+    #[must_use]
+    pub fn on_request<P, F, Fut, R, E>(self, method: &str, run: F) -> Self
+    where
+        P: DeserializeOwned + JsonSchema,
+        F: Fn(P, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<R, E>> + Send + 'static,
+        R: Serialize,
+        E: Into<HandlerError>,
+    {
+        let options =
+            MethodOptions::default().with_params_schema(object_schema(typed::schema_of::<P>()));
+        self.request_with(method, options, typed::request_handler(run))
+    }
+
+    /// Serves requests of a method of the extension; see [`Server::add_request_handler`].
+    #[must_use]
+    pub fn request_with(
+        mut self,
+        method: impl Into<String>,
+        options: MethodOptions,
+        handler: Arc<dyn Handler>,
+    ) -> Self {
+        self.requests.push(Method {
+            name: method.into(),
+            options,
+            handler,
+        });
+        self
+    }
+
+    /// Handles notifications of a method of the extension with a typed closure; see [`Server::on_notification`].
+    #[must_use]
+    pub fn on_notification<P, F, Fut>(self, method: &str, run: F) -> Self
+    where
+        P: DeserializeOwned + JsonSchema,
+        F: Fn(P, Context) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = ()> + Send + 'static,
+    {
+        let options =
+            MethodOptions::default().with_params_schema(object_schema(typed::schema_of::<P>()));
+        self.notification_with(method, options, typed::notification_handler(run))
+    }
+
+    /// Handles notifications of a method of the extension; see [`Server::add_notification_handler`].
+    #[must_use]
+    pub fn notification_with(
+        mut self,
+        method: impl Into<String>,
+        options: MethodOptions,
+        handler: Arc<dyn Handler>,
+    ) -> Self {
+        self.notifications.push(Method {
+            name: method.into(),
+            options,
+            handler,
+        });
+        self
+    }
+
+    /// Lets handlers return results of this type, the value of `resultType`, on 2026-07-28 to clients that declare the extension:
+    /// a [`Reply::Result`](super::Reply::Result) in place of the usual result of a tool, resource, prompt or completion. A
+    /// client that doesn't declare the extension is answered with -32021.
+    #[must_use]
+    pub fn with_result_type(mut self, result_type: impl Into<String>) -> Self {
+        self.result_types.push(result_type.into());
+        self
+    }
+
+    /// Registers whatever else belongs to the extension with each server that it is added to: tools, resources, prompts.
+    ///
+    /// Clients that don't declare the extension see them as well.
+    #[must_use]
+    pub fn register(
+        mut self,
+        register: impl Fn(&Server) -> Result<(), Error> + Send + Sync + 'static,
+    ) -> Self {
+        self.registrations.push(Arc::new(register));
+        self
+    }
+
+    /// Changes the capabilities that the server declares, each time they are made anew: when something is registered or removed.
+    /// `change` must not change the server. If it panics its change is left out; `extensions` stays what it is.
+    #[must_use]
+    pub fn capabilities(
+        mut self,
+        change: impl Fn(&mut ServerCapabilities) + Send + Sync + 'static,
+    ) -> Self {
+        self.capabilities.push(Arc::new(change));
+        self
+    }
+
+    /// Changes the results of a method, such as `tools/list`, for clients that declare the extension. Results of any method
+    /// that a handler or a list answers can be changed; those of `initialize`, `server/discover` and `ping` can't.
+    ///
+    /// `change` is given the result as it would be sent in the client's revision, and the settings that the client declared.
+    /// It may set a `resultType` of the extension, where the revision has one. It runs on an I/O thread, so it must not block;
+    /// if it panics, the result is sent without its change. Where hooks change a result that the client may keep, the result
+    /// is kept for this client alone (`cacheScope`).
+    #[must_use]
+    pub fn on_result(
+        mut self,
+        method: impl Into<String>,
+        change: impl Fn(&mut JsonObject, &Raw) + Send + Sync + 'static,
+    ) -> Self {
+        self.results.push((method.into(), Arc::new(change)));
+        self
+    }
+}
+
+impl fmt::Debug for Extension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = |methods: &[Method]| methods.iter().map(|m| m.name.clone()).collect::<Vec<_>>();
+        f.debug_struct("Extension")
+            .field("identifier", &self.identifier)
+            .field("settings", &self.settings)
+            .field("requests", &names(&self.requests))
+            .field("notifications", &names(&self.notifications))
+            .finish_non_exhaustive()
+    }
+}
+
+/// The extensions of a server, while it is built and afterwards.
+#[derive(Default)]
+pub(super) struct Extensions {
+    /// What is declared.
+    pub(super) declared: BTreeMap<String, JsonObject>,
+    capabilities: Vec<CapabilityHook>,
+    results: Vec<(String, String, ResultHook)>,
+    /// The extensions that types of results belong to.
+    result_types: BTreeMap<String, String>,
+}
+
+impl Extensions {
+    /// Takes what extensions declare and change.
+    ///
+    /// # Errors
+    ///
+    /// An identifier has no prefix, or two extensions have the same.
+    pub(super) fn of(extensions: &[Extension]) -> Result<Self, Error> {
+        let mut all = Self::default();
+        for extension in extensions {
+            let identifier = &extension.identifier;
+            if !is_extension_identifier(identifier) {
+                return Err(Error::misuse(format!(
+                    "extension {identifier:?}: the identifier must have a prefix, as com.example/search has"
+                )));
+            }
+            let before = all
+                .declared
+                .insert(identifier.clone(), extension.settings.clone());
+            if before.is_some() {
+                return Err(Error::misuse(format!(
+                    "extension {identifier:?}: the server has it already"
+                )));
+            }
+            all.capabilities
+                .extend(extension.capabilities.iter().cloned());
+            for name in &extension.result_types {
+                let taken = all.result_types.insert(name.clone(), identifier.clone());
+                if taken.is_some() || matches!(&**name, "complete" | "input_required") {
+                    return Err(Error::misuse(format!(
+                        "extension {identifier:?}: the result type {name:?} is another's already"
+                    )));
+                }
+            }
+            for (method, hook) in &extension.results {
+                let hook = (method.clone(), identifier.clone(), hook.clone());
+                all.results.push(hook);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Adds what the extensions bring to a server's capabilities.
+    pub(super) fn declare(&self, capabilities: &mut ServerCapabilities) {
+        for change in &self.capabilities {
+            let mut changed = capabilities.clone();
+            // Only the copy is seen after a panic.
+            match catch_unwind(AssertUnwindSafe(|| change(&mut changed))) {
+                Ok(()) => *capabilities = changed,
+                Err(_) => tracing::error!(
+                    "a hook on the capabilities of an extension panicked; its change is left out"
+                ),
+            }
+        }
+        if !self.declared.is_empty() {
+            capabilities.extensions = Some(self.declared.clone());
+        }
+    }
+
+    /// The extension that a type of results belongs to.
+    pub(super) fn of_result_type(&self, result_type: &str) -> Option<&str> {
+        self.result_types.get(result_type).map(String::as_str)
+    }
+
+    /// Whether a result of `method` may be changed for this client.
+    pub(super) fn change_result_of(&self, method: &str, peer: &Peer) -> bool {
+        let mut hooks = self.results.iter();
+        hooks.any(|(of, identifier, _)| of == method && peer.extension(identifier).is_some())
+    }
+
+    /// The result of `method` as this client's extensions have it.
+    pub(super) fn changed(&self, method: &str, peer: &Peer, result: Vec<u8>) -> Vec<u8> {
+        let mut changed = match serde_json::from_slice::<JsonObject>(&result) {
+            Ok(changed) => changed,
+            Err(error) => {
+                tracing::error!(method, %error, "a result can't be changed by the hooks of extensions; it is sent as it is");
+                return result;
+            }
+        };
+        for (of, identifier, hook) in &self.results {
+            if of != method {
+                continue;
+            }
+            let Some(settings) = peer.extension(identifier) else {
+                continue;
+            };
+            let before = changed.clone();
+            // Only the copy is seen after a panic.
+            let hook = AssertUnwindSafe(|| hook(&mut changed, &settings));
+            if catch_unwind(hook).is_err() {
+                tracing::error!(
+                    method,
+                    extension = identifier,
+                    "a hook of an extension panicked; its change is left out"
+                );
+                changed = before;
+            }
+        }
+        if let Some(scope) = changed.get_mut("cacheScope") {
+            *scope = Value::from("private");
+        }
+        serde_json::to_vec(&changed).unwrap_or(result)
+    }
+}
+
+impl fmt::Debug for Extensions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Extensions").field(&self.declared).finish()
+    }
+}
+
+impl Server {
+    /// Registers what belongs to an extension.
+    pub(super) fn add_extension(&self, extension: Extension) -> Result<(), Error> {
+        let identifier = extension.identifier;
+        for Method {
+            name,
+            options,
+            handler,
+        } in extension.requests
+        {
+            self.add_request_handler(&name, options.with_extension(&identifier), handler)?;
+        }
+        for Method {
+            name,
+            options,
+            handler,
+        } in extension.notifications
+        {
+            self.add_notification_handler(&name, options.with_extension(&identifier), handler)?;
+        }
+        extension
+            .registrations
+            .iter()
+            .try_for_each(|register| register(self))
+    }
+}
