@@ -47,7 +47,7 @@ mod _native {
     #[pymodule_export]
     use crate::memory::Pipe;
     #[pymodule_export]
-    use crate::outcome::{Failure, Questions};
+    use crate::outcome::{Extended, Failure, Questions};
     #[pymodule_export]
     use crate::plan::Plan;
     #[pymodule_export]

@@ -45,6 +45,22 @@ impl Questions {
     }
 }
 
+/// A result of an extension's type that a handler returned.
+#[pyclass(frozen, module = "mcpline._native")]
+pub(crate) struct Extended {
+    result: Raw,
+}
+
+#[pymethods]
+impl Extended {
+    #[new]
+    fn new(result: &Bound<'_, PyBytes>) -> Self {
+        Self {
+            result: trusted(result),
+        }
+    }
+}
+
 /// What the client learns of a handler that raised.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Failure {
@@ -132,6 +148,9 @@ impl Planned {
         };
         if let Ok(questions) = converted.cast::<Questions>() {
             return Ok(Reply::InputRequired(questions.get().questions.clone()));
+        }
+        if let Ok(extended) = converted.cast::<Extended>() {
+            return Ok(Reply::Result(extended.get().result.clone()));
         }
         match self.kind {
             Kind::Tool | Kind::Event | Kind::Notification => tool_reply(&converted),

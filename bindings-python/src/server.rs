@@ -3,12 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use mcpline::foreign::options::{self, ServerOptions};
+use mcpline::foreign::options::{self, CustomMethodOptions, ServerOptions};
 use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
-use mcpline::server::{
-    Completer, MethodOptions, PromptOptions, ResourceOptions, SessionEvent, ToolOptions,
-};
+use mcpline::server::{Completer, PromptOptions, ResourceOptions, SessionEvent, ToolOptions};
 use mcpline::transport::{self, Stop};
 use mcpline::{Call as CoreCall, Handler};
 use pyo3::prelude::*;
@@ -236,16 +234,16 @@ impl Server {
         removed
     }
 
-    /// Serves requests of a method that no revision defines. `params_schema` is a JSON Schema of their parameters.
+    /// Serves requests of a method that no revision defines. `options` are [`CustomMethodOptions`].
     fn add_request_handler(
         &self,
         py: Python<'_>,
         method: &str,
-        params_schema: &[u8],
+        options: &[u8],
         plan: &Plan,
-        scopes: Vec<String>,
     ) -> PyResult<()> {
-        let options = method_options(py, params_schema, scopes)?;
+        let options: CustomMethodOptions = read(py, "the options of the method", options)?;
+        let options = options.options();
         let handler = self.handler(plan);
         py.detach(|| self.core.add_request_handler(method, options, handler))
             .map_err(|error| errors::core(py, &error))?;
@@ -259,16 +257,16 @@ impl Server {
         removed
     }
 
-    /// Handles notifications of a method that no revision defines. `params_schema` is a JSON Schema of their parameters.
+    /// Handles notifications of a method that no revision defines. `options` are [`CustomMethodOptions`].
     fn add_notification_handler(
         &self,
         py: Python<'_>,
         method: &str,
-        params_schema: &[u8],
+        options: &[u8],
         plan: &Plan,
-        scopes: Vec<String>,
     ) -> PyResult<()> {
-        let options = method_options(py, params_schema, scopes)?;
+        let options: CustomMethodOptions = read(py, "the options of the method", options)?;
+        let options = options.options();
         let handler = self.handler(plan);
         py.detach(|| self.core.add_notification_handler(method, options, handler))
             .map_err(|error| errors::core(py, &error))?;
@@ -410,17 +408,6 @@ impl Server {
         stops.push(stop.clone());
         stop
     }
-}
-
-/// The options of a custom method.
-fn method_options(
-    py: Python<'_>,
-    params_schema: &[u8],
-    scopes: Vec<String>,
-) -> PyResult<MethodOptions> {
-    let schema = read(py, "the schema of the parameters", params_schema)?;
-    let options = MethodOptions::default().with_params_schema(schema);
-    Ok(options.with_scopes(scopes))
 }
 
 /// Reads JSON that the package's Python half has written.

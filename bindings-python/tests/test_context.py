@@ -567,7 +567,6 @@ def test_every_setting_is_taken():
         "log_rate": (1, 1),
         "ping_interval": 1,
         "ping_misses": 1,
-        "extensions": {},
         "experimental": {},
         "declare": ["tools"],
     }

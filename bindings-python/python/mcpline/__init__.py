@@ -65,6 +65,7 @@ if TYPE_CHECKING:
         ContentBlock,
         ElicitRequest,
         EmbeddedResource,
+        ExtendedResult,
         File,
         Icon,
         Image,
@@ -83,7 +84,8 @@ if TYPE_CHECKING:
         UserMessage,
     )
     from .context import ClientInfo, Context, ElicitResult, Root, SampleResult, SyncContext
-    from .questions import ElicitParams, SampleAnswer, SampleParams, ToolCall, ToolOutcome
+    from .extension import ClientExtension, Extension
+    from .questions import ElicitParams, ReceivedResult, SampleAnswer, SampleParams, ToolCall, ToolOutcome
     from .results import (
         CallToolResult,
         CompleteResult,
@@ -113,6 +115,7 @@ __all__ = [
     "Client",
     "ClientClosed",
     "ClientError",
+    "ClientExtension",
     "ClientInfo",
     "Closed",
     "CompleteResult",
@@ -125,6 +128,8 @@ __all__ = [
     "ElicitResult",
     "EmbeddedResource",
     "Error",
+    "ExtendedResult",
+    "Extension",
     "File",
     "GetPromptResult",
     "Header",
@@ -147,6 +152,7 @@ __all__ = [
     "PromptMessage",
     "QuestionUnanswered",
     "ReadResourceResult",
+    "ReceivedResult",
     "Refused",
     "RequestTimedOut",
     "Resource",
@@ -191,7 +197,10 @@ _LATER = {
     "Header": "_types",
     "SyncClient": "sync_client",
     "TestClient": "testing",
-    **dict.fromkeys(("ElicitParams", "SampleAnswer", "SampleParams", "ToolCall", "ToolOutcome"), "questions"),
+    **dict.fromkeys(("ClientExtension", "Extension"), "extension"),
+    **dict.fromkeys(
+        ("ElicitParams", "ReceivedResult", "SampleAnswer", "SampleParams", "ToolCall", "ToolOutcome"), "questions"
+    ),
     **dict.fromkeys(
         (
             "CallToolResult",

@@ -20,6 +20,7 @@ if typing.TYPE_CHECKING:
     from . import _native
     from ._client_auth import Asked
     from .context import Root
+    from .extension import ClientExtension
 
 __all__ = ["Handlers", "LoopHost", "ThreadHost"]
 
@@ -42,18 +43,37 @@ class Handlers:
         on_stderr: Callable[[str], Any] | None = None,
         on_tool_call: Callable[[questions.ToolCall], Any] | None = None,
         on_tool_outcome: Callable[[questions.ToolOutcome], Any] | None = None,
+        extensions: Iterable[ClientExtension] = (),
         roots: Iterable[Root | str | Mapping[str, Any]] | Callable[[], Any] | None = None,
     ) -> None:
         self.on_elicit = on_elicit
         self.on_sample = on_sample
         self.on_log = on_log
         self.on_notification = on_notification
-        self.on_request = None if on_request is None else dict(on_request)
+        self.requests = {} if on_request is None else dict(on_request)
+        self.result_types: dict[str, Callable[[questions.ReceivedResult], Any]] = {}
+        self.extensions = [self._extended(extension) for extension in extensions]
+        # What they declare, as the core reads it.
+        self.own_requests = list(on_request or ())
         self.on_stderr = on_stderr
         self.on_tool_call = on_tool_call
         self.on_tool_outcome = on_tool_outcome
         self.roots = [questions.root_of(root) for root in roots] if roots is not None and not callable(roots) else roots
         self.auth: Asked | None = None
+
+    def _extended(self, extension: ClientExtension) -> dict[str, Any]:
+        from .extension import ClientExtension
+
+        if not isinstance(extension, ClientExtension):
+            raise TypeError(f"extensions: {extension!r} is not a ClientExtension")
+        self.requests.update(extension.on_request)
+        self.result_types.update(extension.on_result_type)
+        return {
+            "identifier": extension.identifier,
+            "settings": extension.settings,
+            "requests": list(extension.on_request),
+            "result_types": list(extension.on_result_type),
+        }
 
     def ask_for(self, auth: Asked) -> None:
         """Answer what a client's authorization asks of the host, too."""
@@ -62,7 +82,18 @@ class Handlers:
     @property
     def any(self) -> bool:
         """Whether there is any handler."""
-        return any(handler is not None for handler in vars(self).values())
+        handlers = (
+            self.on_elicit,
+            self.on_sample,
+            self.on_log,
+            self.on_notification,
+            self.on_stderr,
+            self.on_tool_call,
+            self.on_tool_outcome,
+            self.roots,
+            self.auth,
+        )
+        return bool(self.requests or self.result_types) or any(handler is not None for handler in handlers)
 
     def offer(self) -> dict[str, Any]:
         """Say which handlers there are."""
@@ -70,7 +101,8 @@ class Handlers:
             "elicit": self.on_elicit is not None,
             "sample": self.on_sample is not None,
             "roots": self.roots is not None,
-            "requests": list(self.on_request or ()),
+            "requests": self.own_requests,
+            "extensions": self.extensions,
             "tool_call": self.on_tool_call is not None,
             "tool_outcome": self.on_tool_outcome is not None,
             "notifications": self.on_notification is not None,
@@ -96,7 +128,10 @@ class Handlers:
             return _bound(before, questions.read_tool_call(params or b"{}")), _nothing
         if method == "host/tool_outcome" and (after := self.on_tool_outcome) is not None:
             return _bound(after, questions.read_tool_outcome(params or b"{}")), _nothing
-        if self.on_request is not None and (serve := self.on_request.get(method)) is not None:
+        if method == "host/extended_result":
+            received = questions.read_extended_result(params or b"{}")
+            return _bound(self.result_types[received.result["resultType"]], received), encode_object
+        if (serve := self.requests.get(method)) is not None:
             return _bound(serve, read_object(params or b"{}")), encode_object
         roots = self.roots
         if callable(roots):
@@ -109,8 +144,10 @@ class Handlers:
             return is_async(self.auth.handler(method))
         if method == "roots/list":
             return not callable(self.roots) or is_async(self.roots)
+        if method == "host/extended_result":
+            return all(is_async(resolve) for resolve in self.result_types.values())
         handlers = {
-            **(self.on_request or {}),
+            **self.requests,
             "elicitation/create": self.on_elicit,
             "host/tool_call": self.on_tool_call,
             "host/tool_outcome": self.on_tool_outcome,

@@ -14,7 +14,7 @@ import msgspec
 
 from . import _functions, _json, _native, _results, _types
 from ._arguments import Arguments
-from .content import InputRequired, ToolResult
+from .content import ExtendedResult, InputRequired, ToolResult
 from .context import Context, SyncContext
 from .errors import Error, McplineError, Refused, TimedOut, ToolError, Unsupported, UrlElicitationRequired
 
@@ -27,7 +27,7 @@ if typing.TYPE_CHECKING:
 __all__ = ["completion", "event", "prompt", "request", "resource", "template_variables", "tool"]
 
 # Results that a tool with structured content may return as well.
-_SPECIAL = (ToolResult, InputRequired)
+_SPECIAL = (ToolResult, InputRequired, ExtendedResult)
 _VARIABLES = r"\{[+#./;?&]?([^{}]*)\}"
 
 
@@ -101,7 +101,7 @@ def resource(
     if mime_type is not None:
         definition["mimeType"] = mime_type
 
-    def convert(value: Any, read_uri: str) -> bytes | _native.Questions:
+    def convert(value: Any, read_uri: str) -> bytes | _native.Questions | _native.Extended:
         return _results.contents(value, read_uri, mime_type)
 
     plan = _plan(

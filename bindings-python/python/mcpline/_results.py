@@ -16,6 +16,7 @@ from .content import (
     Completion,
     ElicitRequest,
     EmbeddedResource,
+    ExtendedResult,
     ImageContent,
     InputRequired,
     Message,
@@ -31,7 +32,7 @@ from .content import (
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["ToolResults", "complete", "contents", "messages", "questions"]
+__all__ = ["ToolResults", "complete", "contents", "extended", "messages", "questions"]
 
 _encode = _json.encode
 
@@ -75,12 +76,14 @@ class ToolResults:
             if known and _types.needs_pydantic(returns):
                 self.encode = _pydantic_encoder(returns)
 
-    def convert(self, value: Any) -> ToolReply | _native.Questions:
+    def convert(self, value: Any) -> ToolReply | _native.Questions | _native.Extended:
         """Write one result, whatever its kind."""
         if isinstance(value, ToolResult):
             return _explicit(value)
         if isinstance(value, InputRequired):
             return questions(value)
+        if isinstance(value, ExtendedResult):
+            return extended(value)
         if self.encode is not None:
             return None, self.encode(value), False, None
         if isinstance(value, str):
@@ -156,10 +159,12 @@ def _media(data: bytes) -> Any:
     return kind(data, mime_type)
 
 
-def contents(value: Any, uri: str, mime_type: str | None) -> bytes | _native.Questions:
+def contents(value: Any, uri: str, mime_type: str | None) -> bytes | _native.Questions | _native.Extended:
     """Write the contents of a resource."""
     if isinstance(value, InputRequired):
         return questions(value)
+    if isinstance(value, ExtendedResult):
+        return extended(value)
     if isinstance(value, (list, tuple)) and value and all(isinstance(item, ResourceContents) for item in value):
         return _encode([_named(item, uri, mime_type) for item in value])
     return _encode([_contents(value, uri, mime_type)])
@@ -193,10 +198,12 @@ def _of_block(block: Any, uri: str) -> ResourceContents:
     return ResourceContents(uri, blob=block.data, mime_type=block.mime_type)
 
 
-def messages(value: Any) -> bytes | _native.Questions:
+def messages(value: Any) -> bytes | _native.Questions | _native.Extended:
     """Write the messages of a prompt."""
     if isinstance(value, InputRequired):
         return questions(value)
+    if isinstance(value, ExtendedResult):
+        return extended(value)
     items = value if isinstance(value, (list, tuple)) else [value]
     written: list[Any] = []
     for item in items:
@@ -220,11 +227,18 @@ def complete(value: Any) -> tuple[list[str], int | None, bool | None]:
     return [str(item) for item in value], None, None
 
 
-def result_object(value: Any) -> bytes | _native.Questions:
+def result_object(value: Any) -> bytes | _native.Questions | _native.Extended:
     """Write the result of a custom request."""
     if isinstance(value, InputRequired):
         return questions(value)
+    if isinstance(value, ExtendedResult):
+        return extended(value)
     return _json.encode_object(value)
+
+
+def extended(value: ExtendedResult) -> _native.Extended:
+    """Write a result of an extension's type."""
+    return _native.Extended(_json.encode_object({**value.members, "resultType": value.result_type}))
 
 
 def questions(value: InputRequired) -> _native.Questions:

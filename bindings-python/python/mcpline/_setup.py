@@ -13,9 +13,10 @@ from ._json import encode
 from .settings import ClientHttpSettings, ClientSettings, ProgramSettings
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from ._client_auth import Bearer, OAuth
+    from .extension import ClientExtension
     from .server import Server
 
     Make = Callable[[_native.Port, Any, bytes, bytes], _native.Client]
@@ -47,8 +48,10 @@ class _Host(typing.TypedDict, total=False):
     on_request: Mapping[str, Callable[[dict[str, Any]], Any]]
     """Serves requests of the server that no revision of the protocol defines, by method. Each function is given the
     request's `params` and returns the result: a mapping, a dataclass or a model. What it raises is answered as an
-    error: `Error` as it is, anything else as an internal one. Nothing is declared for it: declare the extension that
-    has the method in `capabilities`."""
+    error: `Error` as it is, anything else as an internal one. Nothing is declared for it: requests that belong to an
+    extension are better served by the extension."""
+    extensions: Iterable[ClientExtension]
+    """Extensions of the protocol that the client supports; see `mcpline.ClientExtension`."""
     on_tool_call: Callable[..., Any]
     """Asked about each tool call before anything of it is sent, with a `mcpline.questions.ToolCall`: it returns to let
     the call pass, or raises `ToolCallRefused` with a reason, which the caller gets. Whatever else it raises refuses the
@@ -81,6 +84,7 @@ class ProgramOptions(_Host, ProgramSettings, total=False):
 
 
 _HANDLERS = (
+    "extensions",
     "on_elicit",
     "on_sample",
     "on_log",

@@ -371,9 +371,9 @@ def is_structured_class(cls: type) -> bool:
 def _is_record(cls: type) -> bool:
     from . import content
 
-    if issubclass(
-        cls, (*content.BLOCKS, content.ToolResult, content.InputRequired, content.ResourceContents, content.Message)
-    ):
+    if issubclass(cls, (*content.BLOCKS, content.ResourceContents, content.Message)):
+        return False
+    if issubclass(cls, (content.ToolResult, content.InputRequired, content.ExtendedResult)):
         return False
     if issubclass(cls, (_mapping(), msgspec.Struct)):
         return True

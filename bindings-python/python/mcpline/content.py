@@ -21,6 +21,7 @@ __all__ = [
     "ContentBlock",
     "ElicitRequest",
     "EmbeddedResource",
+    "ExtendedResult",
     "File",
     "Icon",
     "Image",
@@ -207,6 +208,20 @@ class SampleRequest(Struct, kw_only=True):
 
 class RootsRequest(Struct):
     """The question for the client's root directories, as a part of `InputRequired`."""
+
+
+class ExtendedResult(Struct):
+    """A result of an extension's type, returned by a handler of a tool, resource or prompt in place of its usual one.
+
+    The type is one of the server's `Extension(…, result_types=[…])`. Only clients of 2026-07-28 that declare the
+    extension can be sent one; a client that doesn't is answered with -32021. `Context.client_extension` says whether
+    one does.
+    """
+
+    result_type: str
+    """`resultType`, a name that the extension defines."""
+    members: dict[str, Any]
+    """The other members of the result."""
 
 
 class InputRequired(Struct):

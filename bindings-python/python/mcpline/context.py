@@ -243,6 +243,22 @@ class _Base:
         capabilities: dict[str, Any] = msgspec.json.decode(self._call.client_capabilities)
         return capabilities
 
+    def client_extension(self, identifier: str) -> dict[str, Any] | None:
+        """Return the settings with which the client declared an extension; `None` if it did not."""
+        declared = self.client_capabilities.get("extensions")
+        settings = declared.get(identifier) if isinstance(declared, dict) else None
+        return settings if isinstance(settings, dict) else None
+
+    def require_extension(self, identifier: str) -> None:
+        """Refuse the request if the client did not declare an extension, where only a part of a handler needs it.
+
+        Raises:
+            Error: to be let through: the client is answered with -32021, which names the extension.
+        """
+        if self.client_extension(identifier) is None:
+            data: dict[str, Any] = {"requiredCapabilities": {"extensions": {identifier: {}}}}
+            raise Error(-32021, f"Missing required client capability: extension {identifier}", data)
+
     @property
     def revision(self) -> str:
         """The revision of the protocol that the request follows, as its date."""

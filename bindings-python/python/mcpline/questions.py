@@ -89,6 +89,17 @@ class ToolOutcome(Struct, kw_only=True):
     error: Optional[ToolCallError] = None
 
 
+class ReceivedResult(Struct, kw_only=True):
+    """A result of an extension's type that the server answered a request with; see `ClientExtension`."""
+
+    method: str
+    """The method of the request."""
+    params: dict[str, Any] = field(default_factory=dict)
+    """The parameters of the request."""
+    result: dict[str, Any]
+    """The result, as it came."""
+
+
 SampleBlock = Union[TextContent, ImageContent, AudioContent, ToolUseContent, ToolResultContent]
 
 
@@ -224,6 +235,11 @@ def read_tool_call(params: bytes) -> ToolCall:
 def read_tool_outcome(params: bytes) -> ToolOutcome:
     """Read what is told after a tool call."""
     return msgspec.json.decode(params, type=ToolOutcome)
+
+
+def read_extended_result(params: bytes) -> ReceivedResult:
+    """Read a result of an extension's type."""
+    return msgspec.json.decode(params, type=ReceivedResult)
 
 
 def write_roots(answer: Any) -> bytes:

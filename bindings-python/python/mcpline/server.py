@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ._asgi import Application
     from ._loops import Attachment, RunningLifespan
     from .content import Annotations, Icon, ToolAnnotations
+    from .extension import Extension
     from .settings import HttpSettings, ListenSettings, ServerSettings
     from .testing import TestClient
 
@@ -60,6 +61,7 @@ class Server:
         website_url: str | None = None,
         icons: Iterable[Icon | Mapping[str, Any]] | None = None,
         lifespan: Lifespan | None = None,
+        extensions: Iterable[Extension] = (),
         **settings: Unpack[ServerSettings],
     ) -> None:
         """Make a server.
@@ -74,7 +76,11 @@ class Server:
             icons: Icons for people.
             lifespan: Called with the server when it begins to serve. What the context manager that it returns
                 yields is `ctx.lifespan`; it is left when the server has ended.
+            extensions: Extensions of the protocol that the server offers; see `mcpline.Extension`.
             settings: Limits and timeouts; see `mcpline.settings.ServerSettings`.
+
+        Raises:
+            UsageError: an option has no such value, or something that belongs to an extension can't be registered.
         """
         info: dict[str, Any] = {"name": name, "version": version}
         for key, value in (("title", title), ("description", description), ("websiteUrl", website_url)):
@@ -86,10 +92,21 @@ class Server:
         self.version = version
         self.lifespan_value: Any = None
         self._lifespan = lifespan
-        self._native = _native.Server(_json(info), instructions, _json(settings) if settings else None)
+        options: dict[str, Any] = {**settings}
+        extensions = tuple(extensions)
+        if extensions:
+            from .extension import declared
+
+            options.update(declared(extensions))
+        self._native = _native.Server(_json(info), instructions, _json(options) if options else None)
         self._serving = 0
         self._attachment: Attachment | None = None
         self._running_lifespan: RunningLifespan | None = None
+        if extensions:
+            from .extension import register
+
+            for extension in extensions:
+                register(extension, self)
 
     def __repr__(self) -> str:
         return f"Server({self.name!r}, {self.version!r})"
@@ -450,7 +467,9 @@ class Server:
         *,
         params_schema: dict[str, Any] | None = None,
         inline: bool = False,
+        run_once: bool = False,
         scopes: Iterable[str] = (),
+        extension: str | None = None,
     ) -> Callable[[F], F]:
         """Serve a request that no revision of the protocol defines: `@server.on_request("acme/search")`.
 
@@ -464,7 +483,10 @@ class Server:
                 parameter that is no property of the schema gets all of them as a dict. Requests that don't match are
                 refused with -32602.
             inline: See `tool`.
+            run_once: See `tool`.
             scopes: See `tool`.
+            extension: The identifier of the extension that the method belongs to, one of the server's: clients that
+                don't declare it are answered with -32021.
 
         Raises:
             TypeError: the signature can't be derived.
@@ -472,7 +494,15 @@ class Server:
         """
 
         def decorate(function: F) -> F:
-            self.add_request_handler(method, function, params_schema=params_schema, inline=inline, scopes=scopes)
+            self.add_request_handler(
+                method,
+                function,
+                params_schema=params_schema,
+                inline=inline,
+                run_once=run_once,
+                scopes=scopes,
+                extension=extension,
+            )
             return function
 
         return decorate
@@ -484,7 +514,9 @@ class Server:
         *,
         params_schema: dict[str, Any] | None = None,
         inline: bool = False,
+        run_once: bool = False,
         scopes: Iterable[str] = (),
+        extension: str | None = None,
     ) -> None:
         """Serve a custom request with a function; see `on_request`.
 
@@ -495,7 +527,8 @@ class Server:
         from . import _plans
 
         plan, schema = _plans.request(self, call, method, params_schema=params_schema, inline=inline)
-        self._native.add_request_handler(method, _json(schema), plan, _scopes(scopes))
+        options = {"params_schema": schema, "scopes": _scopes(scopes), "extension": extension, "run_once": run_once}
+        self._native.add_request_handler(method, _json(options), plan)
         self._registered(plan)
 
     def remove_request_handler(self, method: str) -> bool:
@@ -510,6 +543,7 @@ class Server:
         params_schema: dict[str, Any] | None = None,
         inline: bool = False,
         scopes: Iterable[str] = (),
+        extension: str | None = None,
     ) -> Callable[[F], F]:
         """Handle a notification that no revision of the protocol defines: `@server.on_notification("acme/note")`.
 
@@ -527,6 +561,7 @@ class Server:
                 log.
             inline: See `tool`.
             scopes: See `tool`. A notification of a client without them is dropped, with a warning in the log.
+            extension: See `on_request`. A notification of a client that doesn't declare it is dropped likewise.
 
         Raises:
             TypeError: the signature can't be derived.
@@ -534,7 +569,9 @@ class Server:
         """
 
         def decorate(function: F) -> F:
-            self.add_notification_handler(method, function, params_schema=params_schema, inline=inline, scopes=scopes)
+            self.add_notification_handler(
+                method, function, params_schema=params_schema, inline=inline, scopes=scopes, extension=extension
+            )
             return function
 
         return decorate
@@ -547,6 +584,7 @@ class Server:
         params_schema: dict[str, Any] | None = None,
         inline: bool = False,
         scopes: Iterable[str] = (),
+        extension: str | None = None,
     ) -> None:
         """Handle a custom notification with a function; see `on_notification`.
 
@@ -557,7 +595,8 @@ class Server:
         from . import _plans
 
         plan, schema = _plans.notification(self, call, method, params_schema=params_schema, inline=inline)
-        self._native.add_notification_handler(method, _json(schema), plan, _scopes(scopes))
+        options = {"params_schema": schema, "scopes": _scopes(scopes), "extension": extension}
+        self._native.add_notification_handler(method, _json(options), plan)
         self._registered(plan)
 
     def remove_notification_handler(self, method: str) -> bool:

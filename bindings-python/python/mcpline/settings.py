@@ -101,8 +101,6 @@ class ServerSettings(TypedDict, total=False):
     """After how much silence a client before 2026-07-28 is pinged. Never by default."""
     ping_misses: int
     """How many pings in a row may go unanswered before a session is closed. 3 by default."""
-    extensions: dict[str, dict[str, Any]]
-    """Extensions that are declared (2026-07-28), with their settings."""
     experimental: dict[str, dict[str, Any]]
     """Experimental capabilities that are declared, with their settings."""
     declare: Sequence[Literal["tools", "resources", "prompts", "completions"]]

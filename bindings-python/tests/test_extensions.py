@@ -1,0 +1,229 @@
+"""Extensions: values that add methods, settings and types of results to a server or a client."""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mcpline import (
+    Client,
+    ClientExtension,
+    Context,
+    Error,
+    ExtendedResult,
+    Extension,
+    QuestionUnanswered,
+    ReceivedResult,
+    Server,
+    SyncClient,
+    UsageError,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
+STAMPS = "com.example/stamps"
+NEEDED = {"requiredCapabilities": {"extensions": {STAMPS: {}}}}
+
+
+def in_loop(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
+    """Run a test on an event loop of its own."""
+
+    @functools.wraps(test)
+    def run(**arguments: Any) -> None:
+        asyncio.run(test(**arguments))
+
+    return run
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait for what a handler does, which nothing is answered for."""
+    for _ in range(6_000):
+        if condition():
+            return
+        await asyncio.sleep(0.01)
+    raise AssertionError("it never happened")
+
+
+def make() -> tuple[Server, list[str]]:
+    used: list[str] = []
+    stamps = Extension(STAMPS, settings={"colors": 3}, result_types=["acme/receipt"])
+
+    @stamps.on_request("acme/issue")
+    async def issue(color: str, ctx: Context) -> dict[str, Any]:
+        return {"stamp": color, "for": ctx.client_extension(STAMPS), "other": ctx.client_extension("com.example/x")}
+
+    @stamps.on_notification("acme/used")
+    def note(color: str) -> None:
+        used.append(color)
+
+    @stamps.register
+    def tools(server: Server) -> None:
+        @server.tool
+        def collect(ctx: Context) -> str:
+            ctx.require_extension(STAMPS)
+            return "collected"
+
+        @server.tool
+        def buy(price: int) -> str | ExtendedResult:
+            return ExtendedResult("acme/receipt", {"price": price})
+
+    return Server("shop", extensions=[stamps]), used
+
+
+def collector() -> ClientExtension:
+    return ClientExtension(STAMPS, settings={"album": "blue"})
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@in_loop
+async def test_both_sides_find_an_extension(revision: str) -> None:
+    server, used = make()
+    async with Client.memory(server, revisions=[revision], extensions=[collector()]) as client:
+        assert client.server_capabilities.extensions == {STAMPS: {"colors": 3}}
+        stamp = await client.request("acme/issue", {"color": "red"})
+        assert (stamp["stamp"], stamp["for"], stamp["other"]) == ("red", {"album": "blue"}, None)
+        assert (await client.call_tool("collect")).text == "collected"
+        await client.notify("acme/used", {"color": "red"})
+        await until(lambda: used == ["red"])
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@in_loop
+async def test_clients_without_the_extension_are_refused(revision: str) -> None:
+    server, used = make()
+    async with Client.memory(server, revisions=[revision]) as client:
+        for call in (client.request("acme/issue", {"color": "red"}), client.call_tool("collect")):
+            with pytest.raises(Error) as refused:
+                await call
+            assert (refused.value.code, refused.value.data) == (-32021, NEEDED)
+        capabilities = {"io.modelcontextprotocol/clientCapabilities": {}}
+        await client.notify("acme/used", {"color": "red", "_meta": capabilities})
+        await client.list_tools()
+    # Later than the one that was dropped.
+    async with Client.memory(server, revisions=[revision], extensions=[collector()]) as client:
+        await client.notify("acme/used", {"color": "blue"})
+        await until(lambda: used == ["blue"])
+
+
+@in_loop
+async def test_a_result_of_an_extensions_type_is_resolved() -> None:
+    server, _ = make()
+    received: list[ReceivedResult] = []
+
+    async def redeem(receipt: ReceivedResult) -> dict[str, Any]:
+        received.append(receipt)
+        stamp = await client.request("acme/issue", {"color": "gold"})
+        return {"content": [{"type": "text", "text": f"{receipt.result['price']} for {stamp['stamp']}"}]}
+
+    extension = ClientExtension(STAMPS, on_result_type={"acme/receipt": redeem})
+    async with Client.memory(server, revisions=["2026-07-28"], extensions=[extension]) as client:
+        assert (await client.call_tool("buy", {"price": 7})).text == "7 for gold"
+    (receipt,) = received
+    assert receipt.method == "tools/call"
+    assert receipt.params["name"] == "buy"
+    assert receipt.result["resultType"] == "acme/receipt"
+
+
+@in_loop
+async def test_a_result_that_can_not_be_resolved_fails_its_call() -> None:
+    server, _ = make()
+
+    def fail(receipt: ReceivedResult) -> dict[str, Any]:
+        raise Error(-7, "sold out")
+
+    extension = ClientExtension(STAMPS, on_result_type={"acme/receipt": fail})
+    async with Client.memory(server, revisions=["2026-07-28"], extensions=[extension]) as client:
+        with pytest.raises(QuestionUnanswered, match="sold out"):
+            await client.call_tool("buy", {"price": 7})
+        assert (await client.request("acme/issue", {"color": "red"}))["stamp"] == "red"
+
+
+def test_a_sync_client_resolves_results() -> None:
+    server, _ = make()
+
+    def redeem(receipt: ReceivedResult) -> dict[str, Any]:
+        return {"content": [{"type": "text", "text": str(receipt.result["price"])}]}
+
+    extension = ClientExtension(STAMPS, on_result_type={"acme/receipt": redeem})
+    with SyncClient.memory(server, revisions=["2026-07-28"], extensions=[extension]) as client:
+        assert client.call_tool("buy", {"price": 7}).text == "7"
+
+
+@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
+@in_loop
+async def test_other_clients_are_not_sent_a_result_of_an_extensions_type(revision: str) -> None:
+    server, _ = make()
+    async with Client.memory(server, revisions=[revision]) as client:
+        with pytest.raises(Error) as refused:
+            await client.call_tool("buy", {"price": 7})
+        assert (refused.value.code, refused.value.data) == (-32021, NEEDED)
+
+
+def test_declarations_of_another_shape_are_none() -> None:
+    async def check() -> None:
+        for extensions in ([1], {STAMPS: []}, {STAMPS: None}, 7):
+            server, _ = make()
+            capabilities = {"extensions": extensions}
+            async with server.test_client(capabilities=capabilities) as client:
+                with pytest.raises(Error) as refused:
+                    await client.call_tool("collect")
+                assert refused.value.code == -32021
+
+    asyncio.run(check())
+
+
+@in_loop
+async def test_an_extension_of_a_client_serves_requests_of_servers() -> None:
+    server = Server("shop")
+
+    @server.on_request("acme/ask")
+    async def ask(ctx: Context) -> dict[str, Any]:
+        return await ctx.send_request("acme/album", {})
+
+    extension = ClientExtension(STAMPS, on_request={"acme/album": lambda _: {"album": "blue"}})
+    for revision in REVISIONS:
+        async with Client.memory(server, revisions=[revision], extensions=[extension]) as client:
+            assert (await client.request("acme/ask"))["album"] == "blue"
+
+
+@in_loop
+async def test_what_can_not_be_an_extension_is_refused() -> None:
+    def answer(**_: Any) -> dict[str, Any]:
+        return {}
+
+    with pytest.raises(UsageError, match="prefix"):
+        Server("shop", extensions=[Extension("stamps")])
+    with pytest.raises(UsageError, match="has it already"):
+        Server("shop", extensions=[Extension(STAMPS), Extension(STAMPS)])
+    with pytest.raises(UsageError, match="another's already"):
+        Server("shop", extensions=[Extension(STAMPS, result_types=["a", "a"])])
+    with pytest.raises(TypeError, match="not a ClientExtension"):
+        Client.memory(Server("shop"), extensions=[Extension(STAMPS)])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="not an Extension"):
+        Server("shop", extensions=[{"identifier": STAMPS}])  # type: ignore[list-item]
+    taken = Extension(STAMPS)
+    taken.on_request("tools/call")(lambda: {})
+    with pytest.raises(UsageError, match="protocol defines it"):
+        Server("shop", extensions=[taken])
+    with pytest.raises(UsageError, match="does not declare"):
+        Server("shop").add_request_handler("acme/a", lambda: {}, extension=STAMPS)
+    for extensions, reason in (
+        ([ClientExtension("stamps")], "prefix"),
+        ([ClientExtension(STAMPS), ClientExtension(STAMPS)], "has it already"),
+        ([ClientExtension(STAMPS, on_result_type={"complete": answer})], "protocol's own"),
+        ([ClientExtension(STAMPS, on_request={"host/x": answer})], "library's own"),
+        (
+            [
+                ClientExtension(STAMPS, on_result_type={"a": answer}),
+                ClientExtension("a.b/c", on_result_type={"a": answer}),
+            ],
+            "takes it already",
+        ),
+    ):
+        with pytest.raises(UsageError, match=reason):
+            async with Client.memory(Server("shop"), extensions=extensions):
+                pass
