@@ -2,7 +2,7 @@
 
 import { type Caller, callerOf } from "./auth.js";
 import { jsonOf } from "./content.js";
-import { attempt, ClosedError } from "./errors.js";
+import { attempt, ClosedError, RpcError } from "./errors.js";
 import { ask, hasReported, hub, watch } from "./hub.js";
 import type { NativeRequestInfo } from "./native.js";
 import type {
@@ -253,6 +253,26 @@ export class Context {
   /** What the client can do. */
   get clientCapabilities(): ClientCapabilities {
     return JSON.parse(this.#info.clientCapabilities) as ClientCapabilities;
+  }
+
+  /** The settings with which the client declared an extension; `undefined` if it did not. */
+  clientExtension(identifier: string): object | undefined {
+    const { extensions } = this.clientCapabilities;
+    const settings: unknown = extensions?.[identifier];
+    return typeof settings === "object" && settings !== null && !Array.isArray(settings) ? settings : undefined;
+  }
+
+  /**
+   * Checks that the client declared an extension, where only a part of a handler needs it.
+   *
+   * @throws RpcError -32021, which names the extension; to be let through.
+   */
+  requireExtension(identifier: string): void {
+    if (this.clientExtension(identifier) === undefined) {
+      throw new RpcError(-32021, `Missing required client capability: extension ${identifier}`, {
+        requiredCapabilities: { extensions: { [identifier]: {} } },
+      });
+    }
   }
 
   /** The revision that the request follows. */

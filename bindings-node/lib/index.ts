@@ -59,6 +59,8 @@ export {
   UsageError,
 } from "./errors.js";
 export type { Visit } from "./errors.js";
+export { ExtendedResult, Extension } from "./extension.js";
+export type { ClientExtension, ExtensionOptions, ReceivedResult } from "./extension.js";
 export type { Caller, IntrospectionSettings, ResourceServerSettings, Verified } from "./auth.js";
 export type { HttpApp, WellKnown } from "./http.js";
 export type * from "./protocol.js";

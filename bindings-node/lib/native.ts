@@ -65,14 +65,9 @@ export interface NativeServer {
   removeResource(uri: string): boolean;
   addPrompt(definition: string, plan: number, scopes?: readonly string[]): void;
   removePrompt(name: string): boolean;
-  addRequestHandler(method: string, paramsSchema: string | undefined, plan: number, scopes?: readonly string[]): void;
+  addRequestHandler(method: string, options: string, plan: number): void;
   removeRequestHandler(method: string): boolean;
-  addNotificationHandler(
-    method: string,
-    paramsSchema: string | undefined,
-    plan: number,
-    scopes?: readonly string[],
-  ): void;
+  addNotificationHandler(method: string, options: string, plan: number): void;
   removeNotificationHandler(method: string): boolean;
   addCandidates(reference: string, argument: string, candidates: string[]): void;
   addCompleter(reference: string, argument: string, plan: number): void;

@@ -12,6 +12,7 @@ import {
   UrlElicitationRequiredError,
   UsageError,
 } from "./errors.js";
+import { ExtendedResult } from "./extension.js";
 import { finish, hub, Kind } from "./hub.js";
 import type {
   CallToolResult,
@@ -28,6 +29,8 @@ export function finishTool(call: number, value: unknown, structured: boolean): v
     finish(call, Kind.Text, value);
   } else if (value instanceof InputRequired) {
     finishQuestions(call, value);
+  } else if (value instanceof ExtendedResult) {
+    finishExtended(call, value);
   } else if (isToolResult(value)) {
     const { content, ...rest } = value;
     const blocks = content === undefined ? undefined : (blocksOf(content) ?? [text(jsonOf(content))]);
@@ -44,6 +47,8 @@ export function finishTool(call: number, value: unknown, structured: boolean): v
 export function finishResource(call: number, value: unknown, uri: () => string, mimeType: string | undefined): void {
   if (value instanceof InputRequired) {
     finishQuestions(call, value);
+  } else if (value instanceof ExtendedResult) {
+    finishExtended(call, value);
   } else if (isReadResult(value)) {
     finish(call, Kind.ResourceResult, JSON.stringify(value));
   } else {
@@ -61,6 +66,10 @@ export function finishPrompt(call: number, value: unknown): void {
     finishQuestions(call, value);
     return;
   }
+  if (value instanceof ExtendedResult) {
+    finishExtended(call, value);
+    return;
+  }
   const whole = isPromptResult(value) ? value : { messages: value };
   const items = Array.isArray(whole.messages) ? (whole.messages as unknown[]) : [whole.messages];
   finish(call, Kind.PromptResult, JSON.stringify({ ...whole, messages: items.flatMap(messagesOf) }));
@@ -70,6 +79,8 @@ export function finishPrompt(call: number, value: unknown): void {
 export function finishRequest(call: number, value: unknown): void {
   if (value instanceof InputRequired) {
     finishQuestions(call, value);
+  } else if (value instanceof ExtendedResult) {
+    finishExtended(call, value);
   } else {
     finish(call, Kind.Result, jsonOf(value ?? {}));
   }
@@ -132,6 +143,11 @@ function jsonable(value: unknown): unknown {
 function finishQuestions(call: number, { requests, state }: InputRequired): void {
   const questions = Object.entries(requests).map(([key, { method, params }]) => [key, method, params]);
   finish(call, Kind.Questions, JSON.stringify({ requests: questions, state }));
+}
+
+/** Ends a call with a result of an extension's type, whatever is called. */
+function finishExtended(call: number, { resultType, members }: ExtendedResult): void {
+  finish(call, Kind.Result, jsonOf({ ...members, resultType }));
 }
 
 function isToolResult(value: unknown): value is Partial<CallToolResult> {

@@ -24,6 +24,7 @@ import type {
   ToolAnnotations,
 } from "./protocol.js";
 import type { PartialContents } from "./content.js";
+import type { ExtendedResult, Extension } from "./extension.js";
 import type { InputRequired } from "./questions.js";
 import {
   finishCompletion,
@@ -41,6 +42,8 @@ import { httpOptions, type HttpSettings, type Rate, serverOptions, type ServerSe
 export interface ServerOptions extends Implementation {
   /** What clients tell their models of how to use the server. */
   instructions?: string;
+  /** Extensions of the protocol that the server offers. */
+  extensions?: readonly Extension[];
   /** Limits, times and declarations. */
   settings?: ServerSettings;
 }
@@ -64,7 +67,14 @@ export type ToolReturn =
 
 /** What a resource's handler may return: text, bytes, contents, several of these, or the result on the wire. */
 export type ResourceReturn =
-  string | Uint8Array | PartialContents | readonly PartialContents[] | ReadResourceResult | InputRequired | object;
+  | string
+  | Uint8Array
+  | PartialContents
+  | readonly PartialContents[]
+  | ReadResourceResult
+  | InputRequired
+  | ExtendedResult
+  | object;
 
 /** What a prompt's handler may return: what the user says, messages, or the result on the wire. */
 export type PromptReturn =
@@ -73,7 +83,8 @@ export type PromptReturn =
   | LooseMessage
   | readonly (string | ContentBlock | LooseMessage)[]
   | GetPromptResult
-  | InputRequired;
+  | InputRequired
+  | ExtendedResult;
 
 /** A message whose content may be a string, or several pieces. */
 export interface LooseMessage {
@@ -168,6 +179,13 @@ export interface MethodOptions<P extends Schema | undefined = Schema> {
    * one is answered with what is needed (2025-11-25, `basic/authorization`, step-up).
    */
   scopes?: readonly string[];
+  /**
+   * The extension that the method belongs to, one of the server's: clients that don't declare it are answered with -32021. See
+   * {@link Extension.onRequest}.
+   */
+  extension?: string;
+  /** A request that is replayed in another process (2026-07-28) is refused rather than run again. */
+  runOnce?: boolean;
 }
 
 /** What a custom request's handler may return: an object, whose members are the result's. */
@@ -184,8 +202,8 @@ export type PromptArguments<A> = {
 };
 
 type ArgumentsOf<I> = [I] extends [Schema] ? Parsed<I> : Record<string, never>;
-type ParamsOf<P> = [P] extends [Schema] ? Parsed<P> : Record<string, unknown>;
-type ReturnOf<O> = [O] extends [Schema] ? Returned<O> | CallToolResult | InputRequired : ToolReturn;
+export type ParamsOf<P> = [P] extends [Schema] ? Parsed<P> : Record<string, unknown>;
+type ReturnOf<O> = [O] extends [Schema] ? Returned<O> | CallToolResult | InputRequired | ExtendedResult : ToolReturn;
 
 /** Where and how to listen. */
 export interface ListenOptions extends HttpSettings {
@@ -246,13 +264,15 @@ export class Server {
   #app: HttpApp | undefined;
 
   constructor(options: ServerOptions) {
-    const { instructions, settings, ...info } = options;
+    const { instructions, extensions = [], settings, ...info } = options;
     this.#number = register(this.#callee);
-    this.#native = attempt(
-      () => new native.Server(hub, this.#number, JSON.stringify(info), instructions, serverOptions(settings ?? {})),
-    );
+    const given = serverOptions(settings ?? {}, extensions);
+    this.#native = attempt(() => new native.Server(hub, this.#number, JSON.stringify(info), instructions, given));
     this.fetch = this.fetch.bind(this);
     this.handler = this.handler.bind(this);
+    for (const extension of extensions) {
+      extension.addTo(this);
+    }
   }
 
   /** The addon's half, for clients in the same process. @internal */
@@ -423,9 +443,9 @@ export class Server {
     options: MethodOptions<P>,
     handler: (params: ParamsOf<P>, ctx: Context) => Awaitable<RequestReturn>,
   ): this {
-    const { schema, plan } = this.#methodPlan(method, options.params, handler, finishRequest);
+    const { native, plan } = this.#methodPlan(method, options, handler, finishRequest);
     attempt(() => {
-      this.#native.addRequestHandler(method, schema, plan, options.scopes);
+      this.#native.addRequestHandler(method, native, plan);
     });
     this.#names.set(`request ${method}`, plan);
     return this;
@@ -454,9 +474,9 @@ export class Server {
     options: MethodOptions<P>,
     handler: (params: ParamsOf<P>, ctx: Context) => Awaitable<void>,
   ): this {
-    const { schema, plan } = this.#methodPlan(method, options.params, handler, finishEvent);
+    const { native, plan } = this.#methodPlan(method, options, handler, finishEvent);
     attempt(() => {
-      this.#native.addNotificationHandler(method, schema, plan, options.scopes);
+      this.#native.addNotificationHandler(method, native, plan);
     });
     this.#names.set(`notification ${method}`, plan);
     return this;
@@ -470,10 +490,10 @@ export class Server {
 
   #methodPlan(
     method: string,
-    params: Schema | undefined,
+    { params, scopes, extension, runOnce }: MethodOptions<Schema | undefined>,
     handler: unknown,
     finish: (call: number, value: unknown) => void,
-  ): { schema: string | undefined; plan: number } {
+  ): { native: string; plan: number } {
     const schema = params === undefined ? undefined : jsonSchemaOf(params, "input", `the params of ${method}`);
     const validate = params === undefined ? undefined : validatorOf(params, invalidParams);
     const run = handler as (params: unknown, ctx: Context) => unknown;
@@ -483,7 +503,13 @@ export class Server {
       const valid = validate === undefined ? given : validate(given);
       this.#end(call, isPromise(valid) ? valid.then((params) => run(params, ctx)) : run(valid, ctx), finish);
     });
-    return { schema: schema && JSON.stringify(schema), plan };
+    const native = JSON.stringify({
+      params_schema: schema,
+      scopes: scopes ?? [],
+      extension,
+      run_once: runOnce ?? false,
+    });
+    return { native, plan };
   }
 
   /**

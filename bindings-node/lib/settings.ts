@@ -2,6 +2,7 @@
 
 import { type ResourceServerSettings, resourceServerOptions } from "./auth.js";
 import { UsageError } from "./errors.js";
+import type { Extension } from "./extension.js";
 import type { Revision } from "./protocol.js";
 
 /** So many a second, after a burst of so many at once. */
@@ -93,8 +94,6 @@ export interface ServerSettings {
   pingInterval?: number;
   /** After how many pings without an answer a client is gone. */
   pingMisses?: number;
-  /** Extensions that the server declares, with their settings. */
-  extensions?: Record<string, Record<string, unknown>>;
   /** Experimental capabilities that the server declares. */
   experimental?: Record<string, Record<string, unknown>>;
   /** What the server declares although it has none of it yet. */
@@ -198,14 +197,37 @@ function converted(name: string, value: unknown): unknown {
 }
 
 /** Settings of a server as the core reads them; `undefined` if there are none. */
-export function serverOptions(settings: ServerSettings): string | undefined {
+export function serverOptions(settings: ServerSettings, extensions: readonly Extension[]): string | undefined {
   const options: Record<string, unknown> = {};
   for (const [name, value] of Object.entries(settings)) {
     if (value !== undefined) {
       options[snakeCase(name)] = converted(name, value);
     }
   }
+  if (extensions.length > 0) {
+    Object.assign(options, declared(extensions));
+  }
   return Object.keys(options).length === 0 ? undefined : JSON.stringify(options);
+}
+
+/** What declares extensions: settings by identifier, identifiers by type of result. */
+function declared(extensions: readonly Extension[]): Record<string, unknown> {
+  const settings: Record<string, unknown> = {};
+  const resultTypes: Record<string, string> = {};
+  for (const { identifier, options } of extensions) {
+    const refuse = (reason: string) => new UsageError(`extension ${JSON.stringify(identifier)}: ${reason}`);
+    if (Object.hasOwn(settings, identifier)) {
+      throw refuse("the server has it already");
+    }
+    settings[identifier] = options.settings ?? {};
+    for (const resultType of options.resultTypes ?? []) {
+      if (Object.hasOwn(resultTypes, resultType)) {
+        throw refuse(`result type ${JSON.stringify(resultType)} is another's already`);
+      }
+      resultTypes[resultType] = identifier;
+    }
+  }
+  return { extensions: settings, result_types: resultTypes };
 }
 
 /** Settings of serving over HTTP as the core reads them. */

@@ -2,13 +2,11 @@
 
 use std::sync::Arc;
 
-use mcpline::foreign::options::{self, HttpServingOptions, ServerOptions};
+use mcpline::foreign::options::{self, CustomMethodOptions, HttpServingOptions, ServerOptions};
 use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
 use mcpline::protocol::wire::Raw;
-use mcpline::server::{
-    Completer, MethodOptions, PromptOptions, ResourceOptions, SessionEvent, ToolOptions,
-};
+use mcpline::server::{Completer, PromptOptions, ResourceOptions, SessionEvent, ToolOptions};
 use mcpline::transport::http::HttpOptions;
 use mcpline::{Handler, transport};
 use napi::Result;
@@ -154,16 +152,11 @@ impl Server {
         self.core.remove_prompt(&name)
     }
 
-    /// Serves requests of a method that no revision defines. `params_schema` is a JSON Schema of their parameters.
+    /// Serves requests of a method that no revision defines. `options` are [`CustomMethodOptions`].
     #[napi(catch_unwind)]
-    pub fn add_request_handler(
-        &self,
-        method: String,
-        params_schema: Option<String>,
-        plan: u32,
-        scopes: Option<Vec<String>>,
-    ) -> Result<()> {
-        let options = method_options(params_schema, scopes)?;
+    pub fn add_request_handler(&self, method: String, options: String, plan: u32) -> Result<()> {
+        let options: CustomMethodOptions = read("the options of the method", &options)?;
+        let options = options.options();
         let handler = self.handler(plan);
         done(self.core.add_request_handler(&method, options, handler))
     }
@@ -174,16 +167,16 @@ impl Server {
         self.core.remove_request_handler(&method)
     }
 
-    /// Handles notifications of a method that no revision defines. `params_schema` is a JSON Schema of their parameters.
+    /// Handles notifications of a method that no revision defines. `options` are [`CustomMethodOptions`].
     #[napi(catch_unwind)]
     pub fn add_notification_handler(
         &self,
         method: String,
-        params_schema: Option<String>,
+        options: String,
         plan: u32,
-        scopes: Option<Vec<String>>,
     ) -> Result<()> {
-        let options = method_options(params_schema, scopes)?;
+        let options: CustomMethodOptions = read("the options of the method", &options)?;
+        let options = options.options();
         let handler = self.handler(plan);
         done(
             self.core
@@ -316,18 +309,6 @@ fn serving_options(options: &str, verifier: Option<&Verifier>) -> Result<HttpOpt
         None => options.options(),
     };
     options.map_err(|error| Failure::core(&error).into())
-}
-
-/// The options of a custom method.
-fn method_options(
-    params_schema: Option<String>,
-    scopes: Option<Vec<String>>,
-) -> Result<MethodOptions> {
-    let options = MethodOptions::default().with_scopes(scopes.unwrap_or_default());
-    Ok(match params_schema {
-        Some(schema) => options.with_params_schema(read("the schema of the parameters", &schema)?),
-        None => options,
-    })
 }
 
 fn done(added: std::result::Result<(), mcpline::Error>) -> Result<()> {

@@ -15,6 +15,7 @@ import type {
   Root,
   ToolAnnotations,
 } from "../protocol.js";
+import type { ClientExtension, ReceivedResult } from "../extension.js";
 import { ToolCallRefusedError } from "./errors.js";
 import type { Channels } from "./channel.js";
 import { Backlog } from "./backlog.js";
@@ -104,12 +105,14 @@ export interface Handlers {
   onResourceUpdated?: (uri: string) => unknown;
   /**
    * Serves requests of the server that no revision of the protocol defines, by method. Each handler is given the request's
-   * `params` and returns the result, a JSON object. Nothing is declared for it: declare the extension that has the method in
-   * `capabilities`.
+   * `params` and returns the result, a JSON object. Nothing is declared for it: requests that belong to an extension are better
+   * served by the extension.
    */
   onRequest?: Readonly<
     Record<string, (params: Record<string, unknown>, asked: Asked) => Awaitable<object | undefined>>
   >;
+  /** Extensions of the protocol that the client supports. */
+  extensions?: readonly ClientExtension[];
   /** Hears everything that the server tells. */
   onNotification?: (notification: Notification) => unknown;
 }
@@ -172,6 +175,12 @@ export class Host {
       sample: sample !== undefined,
       roots: roots !== undefined,
       requests: Object.keys(others.onRequest ?? {}),
+      extensions: (others.extensions ?? []).map(({ identifier, settings, onRequest, onResultType }) => ({
+        identifier,
+        settings: settings ?? {},
+        requests: Object.keys(onRequest ?? {}),
+        result_types: Object.keys(onResultType ?? {}),
+      })),
       tool_call: others.onToolCall !== undefined,
       tool_outcome: others.onToolOutcome !== undefined,
       logs: onLog !== undefined,
@@ -239,6 +248,9 @@ export class Host {
     } else if (method === "host/tool_outcome") {
       const outcome = params as unknown as ToolOutcome;
       void this.#answer(number, async (asked) => done(await this.#handlers.onToolOutcome?.(outcome, asked)));
+    } else if (method === "host/extended_result") {
+      const received = params as unknown as ReceivedResult;
+      void this.#answer(number, (asked) => this.#resolve(received, asked));
     } else {
       void this.#authorize(number, method, params);
     }
@@ -310,7 +322,18 @@ export class Host {
 
   async #serve(json: string, asked: Asked): Promise<string> {
     const [method, params] = JSON.parse(json) as [string, Record<string, unknown>];
-    return jsonOf((await this.#handlers.onRequest?.[method]?.(params, asked)) ?? {});
+    const { onRequest, extensions = [] } = this.#handlers;
+    const tables = [onRequest, ...extensions.map((extension) => extension.onRequest)];
+    const serve = tables.find((table) => table?.[method] !== undefined)?.[method];
+    return jsonOf((await serve?.(params, asked)) ?? {});
+  }
+
+  /** Makes the ordinary result of a method of a result of an extension's type. */
+  async #resolve(received: ReceivedResult, asked: Asked): Promise<string> {
+    const type = String(received.result["resultType"]);
+    const tables = (this.#handlers.extensions ?? []).map(({ onResultType }) => onResultType);
+    const resolve = tables.find((table) => table?.[type] !== undefined)?.[type];
+    return jsonOf(await resolve?.(received, asked));
   }
 
   async #listRoots(): Promise<string> {

@@ -222,6 +222,7 @@ const HOST = [
   "onLog",
   "onNotification",
   "onRequest",
+  "extensions",
   "onToolsChanged",
   "onResourcesChanged",
   "onPromptsChanged",

@@ -1,0 +1,155 @@
+// Extensions: values that add methods, settings and types of results to a server or a client.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Client, ExtendedResult, Extension, RpcError, Server, UsageError } from "mcpline";
+import * as z from "zod";
+
+const REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"];
+const STAMPS = "com.example/stamps";
+const NEEDED = { requiredCapabilities: { extensions: { [STAMPS]: {} } } };
+
+function make() {
+  const used = [];
+  const stamps = new Extension(STAMPS, { settings: { colors: 3 }, resultTypes: ["acme/receipt"] })
+    .onRequest("acme/issue", { params: z.object({ color: z.string() }) }, ({ color }, ctx) => ({
+      stamp: color,
+      for: ctx.clientExtension(STAMPS),
+      other: ctx.clientExtension("com.example/x") ?? null,
+    }))
+    .onNotification("acme/used", {}, ({ color }) => void used.push(color))
+    .register((server) => {
+      server.tool("collect", {}, (_, ctx) => {
+        ctx.requireExtension(STAMPS);
+        return "collected";
+      });
+      server.tool("buy", { input: z.object({ price: z.int() }) }, ({ price }) => {
+        return new ExtendedResult("acme/receipt", { price });
+      });
+    });
+  const server = new Server({ name: "shop", version: "1.0.0", extensions: [stamps] });
+  return { server, used };
+}
+
+async function reach(t, server, revision, extensions = []) {
+  const client = await Client.memory(server, { revisions: [revision], extensions });
+  t.after(() => client.close());
+  return client;
+}
+
+const collector = { identifier: STAMPS, settings: { album: "blue" } };
+
+for (const revision of REVISIONS) {
+  test(`both sides find an extension: ${revision}`, { timeout: 60_000 }, async (t) => {
+    const { server, used } = make();
+    const client = await reach(t, server, revision, [collector]);
+    assert.deepEqual(client.serverCapabilities.extensions, { [STAMPS]: { colors: 3 } });
+    const { stamp, for: settings, other } = await client.request("acme/issue", { color: "red" });
+    assert.deepEqual([stamp, settings, other], ["red", { album: "blue" }, null]);
+    const { content } = await client.callTool("collect");
+    assert.equal(content[0].text, "collected");
+    await client.notify("acme/used", { color: "red" });
+    await client.callTool("collect");
+    assert.deepEqual(used, ["red"]);
+  });
+
+  test(`clients without the extension are refused: ${revision}`, { timeout: 60_000 }, async (t) => {
+    const { server, used } = make();
+    const client = await reach(t, server, revision);
+    for (const refused of [client.request("acme/issue", { color: "red" }), client.callTool("collect")]) {
+      await assert.rejects(refused, (error) => {
+        assert.equal(error.rpcCode, -32021);
+        assert.deepEqual(error.data, NEEDED);
+        return true;
+      });
+    }
+    const none = { "io.modelcontextprotocol/clientCapabilities": {} };
+    await client.notify("acme/used", { color: "red", _meta: none });
+    await client.listTools();
+    // Later than the one that was dropped.
+    const declaring = await reach(t, server, revision, [collector]);
+    await declaring.notify("acme/used", { color: "blue" });
+    await declaring.callTool("collect");
+    assert.deepEqual(used, ["blue"]);
+  });
+
+  test(`an extension of a client serves requests of servers: ${revision}`, { timeout: 60_000 }, async (t) => {
+    const server = new Server({ name: "shop", version: "1.0.0" });
+    server.onRequest("acme/ask", {}, (_, ctx) => ctx.sendRequest("acme/album"));
+    const album = { identifier: STAMPS, onRequest: { "acme/album": () => ({ album: "blue" }) } };
+    const client = await reach(t, server, revision, [album]);
+    assert.equal((await client.request("acme/ask")).album, "blue");
+  });
+}
+
+test("a result of an extension's type is resolved", { timeout: 60_000 }, async (t) => {
+  const received = [];
+  const redeem = async (receipt) => {
+    received.push(receipt);
+    const { stamp } = await client.request("acme/issue", { color: "gold" });
+    return { content: [{ type: "text", text: `${receipt.result.price} for ${stamp}` }] };
+  };
+  const { server } = make();
+  const extension = { identifier: STAMPS, onResultType: { "acme/receipt": redeem } };
+  const client = await reach(t, server, "2026-07-28", [extension]);
+  const { content } = await client.callTool("buy", { price: 7 });
+  assert.equal(content[0].text, "7 for gold");
+  const [{ method, params, result }] = received;
+  assert.deepEqual([method, params.name, result.resultType], ["tools/call", "buy", "acme/receipt"]);
+});
+
+test("a result that can't be resolved fails its call", { timeout: 60_000 }, async (t) => {
+  const fail = () => {
+    throw new RpcError(-7, "sold out");
+  };
+  const { server } = make();
+  const extension = { identifier: STAMPS, onResultType: { "acme/receipt": fail } };
+  const client = await reach(t, server, "2026-07-28", [extension]);
+  await assert.rejects(client.callTool("buy", { price: 7 }), { code: "QUESTION_UNANSWERED", message: /sold out/ });
+  assert.equal((await client.request("acme/issue", { color: "red" })).stamp, "red");
+});
+
+test("other clients are not sent a result of an extension's type", { timeout: 60_000 }, async (t) => {
+  const { server } = make();
+  for (const revision of ["2025-11-25", "2026-07-28"]) {
+    const client = await reach(t, server, revision);
+    await assert.rejects(client.callTool("buy", { price: 7 }), { rpcCode: -32021, data: NEEDED });
+  }
+});
+
+test("declarations of another shape are none", { timeout: 60_000 }, async (t) => {
+  const { server } = make();
+  const client = await Client.memory(server, { revisions: ["2026-07-28"] });
+  t.after(() => client.close());
+  for (const extensions of [[1], { [STAMPS]: [] }, { [STAMPS]: null }, 7]) {
+    const meta = { "io.modelcontextprotocol/clientCapabilities": { extensions } };
+    const collecting = client.request("tools/call", { name: "collect", _meta: meta });
+    await assert.rejects(collecting, { rpcCode: -32021 }, JSON.stringify(extensions));
+  }
+});
+
+test("what can't be an extension is refused", { timeout: 60_000 }, async () => {
+  const make = (...extensions) => new Server({ name: "shop", version: "1.0.0", extensions });
+  const stamps = () => new Extension(STAMPS);
+  const refused = (reason) => (error) => error instanceof UsageError && reason.test(error.message);
+  assert.throws(() => make(new Extension("stamps")), refused(/prefix/));
+  assert.throws(() => make(stamps(), stamps()), refused(/has it already/));
+  const twice = new Extension(STAMPS, { resultTypes: ["a", "a"] });
+  assert.throws(() => make(twice), refused(/another's already/));
+  const taken = stamps().onRequest("tools/call", {}, () => ({}));
+  assert.throws(() => make(taken), refused(/protocol defines it/));
+  const other = stamps().register((server) => {
+    server.onRequest("acme/a", { extension: "com.example/x" }, () => ({}));
+  });
+  assert.throws(() => make(other), refused(/does not declare/));
+  const server = make();
+  for (const [extensions, reason] of [
+    [[{ identifier: "stamps" }], /prefix/],
+    [[collector, collector], /has it already/],
+    [[{ identifier: STAMPS, onResultType: { complete: () => ({}) } }], /protocol's own/],
+    [[{ identifier: STAMPS, onRequest: { "host/x": () => ({}) } }], /library's own/],
+  ]) {
+    await assert.rejects(Client.memory(server, { extensions }), refused(reason));
+  }
+});
