@@ -60,7 +60,7 @@
 
 /**
  * The handler must never run twice for one request: a retry (2026-07-28) that reaches another process gets an error
- * instead. Of tools.
+ * instead. Of tools and custom requests.
  */
 #define MCPL_HANDLER_RUN_ONCE 2
 
@@ -629,6 +629,13 @@ typedef struct {
      * templates, prompts and custom methods, where the server has `auth` among its options of HTTP.
      */
     const char *scopes;
+    /**
+     * The identifier of the extension that a custom method belongs to, which the server declares (`extensions` of
+     * `mcpl_server_new_with`): a request of a client that does not declare it is answered with -32021, a notification of one is
+     * dropped with a warning in the log. `NULL` for none, and of tools, resources,
+     * templates and prompts, which clients are shown whatever they declare.
+     */
+    const char *extension;
 } mcpl_handler_options;
 
 /**
@@ -1288,8 +1295,7 @@ mcpl_status mcpl_client_on_list_roots(mcpl_client *client,
  * For the other parameters see `mcpl_client_on_elicit`. A further call for the same method replaces its handler.
  *
  * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the protocol defines the method, it begins with `notifications/`, `rpc.`,
- * `auth/` or `host/` (which this library asks with),
- * the handler is `NULL` or the client connects already.
+ * `auth/` or `host/` (which this library asks with), the handler is `NULL` or the client connects already.
  */
 mcpl_status mcpl_client_on_request(mcpl_client *client,
                                    const char *method,
@@ -1299,6 +1305,25 @@ mcpl_status mcpl_client_on_request(mcpl_client *client,
 #endif
 
 #if defined(MCPLINE_HAS_CLIENT)
+/**
+ * Has `handler` take results whose `resultType` is `result_type`, a name that an extension defines (2026-07-28). Declare the
+ * extension among the client's `capabilities` (`mcpl_client_set_options`). Before connecting.
+ *
+ * Its parameters are the `method` and the `params` of the request, and the `result` as it came. It answers with the ordinary
+ * result of the method, and may send requests for that; whoever called the method gets that result alone. A refusal fails the
+ * call with `MCPL_QUESTION_UNANSWERED`. Requests with `by_hand` among their options are given the result as it came.
+ *
+ * For the other parameters see `mcpl_client_on_elicit`. A further call for the same type replaces its handler.
+ *
+ * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the type is the protocol's own (`complete`, `input_required`), the handler is
+ * `NULL` or the client connects already.
+ */
+mcpl_status mcpl_client_on_result_type(mcpl_client *client,
+                                       const char *result_type,
+                                       mcpl_question_handler handler,
+                                       void *user,
+                                       mcpl_finalizer finalize);
+
 /**
  * Has `handler` be asked about each tool call before anything of it is sent, whichever function begins it: for the user's
  * consent (`server/tools`, security considerations). Before connecting.

@@ -71,7 +71,7 @@ pub unsafe extern "C" fn mcpl_server_add_tool_with(
             (handler, user, finalize),
             |server, tool: Tool, options, given| {
                 let handler = given.handler(server, None)?;
-                Ok(server.core.add_tool(tool, options.tool(), handler)?)
+                Ok(server.core.add_tool(tool, options.tool()?, handler)?)
             },
         )
     }
@@ -125,7 +125,7 @@ pub unsafe extern "C" fn mcpl_server_add_resource_with(
                 let handler = given.handler(server, resource.mime_type.clone())?;
                 Ok(server
                     .core
-                    .add_resource_with(resource, options.resource(), handler)?)
+                    .add_resource_with(resource, options.resource()?, handler)?)
             },
         )
     }
@@ -177,9 +177,11 @@ pub unsafe extern "C" fn mcpl_server_add_resource_template_with(
             (handler, user, finalize),
             |server, template: ResourceTemplate, options, given| {
                 let handler = given.handler(server, template.mime_type.clone())?;
-                Ok(server
-                    .core
-                    .add_resource_template_with(template, options.resource(), handler)?)
+                Ok(server.core.add_resource_template_with(
+                    template,
+                    options.resource()?,
+                    handler,
+                )?)
             },
         )
     }
@@ -241,7 +243,7 @@ pub unsafe extern "C" fn mcpl_server_add_prompt_with(
                 let handler = given.handler(server, None)?;
                 Ok(server
                     .core
-                    .add_prompt_with(prompt, options.prompt(), handler)?)
+                    .add_prompt_with(prompt, options.prompt()?, handler)?)
             },
         )
     }

@@ -52,7 +52,7 @@ impl Given {
 /// read or written meanwhile, and asking with `mcpl_call_ask_wait` is refused there.
 pub const MCPL_HANDLER_INLINE: u32 = 1;
 /// The handler must never run twice for one request: a retry (2026-07-28) that reaches another process gets an error
-/// instead. Of tools.
+/// instead. Of tools and custom requests.
 pub const MCPL_HANDLER_RUN_ONCE: u32 = 2;
 
 /// How a handler is to be treated. Set `size` to `sizeof(mcpl_handler_options)`, and all else that isn't used to 0.
@@ -71,6 +71,11 @@ pub struct mcpl_handler_options {
     /// out what a caller may not use, and asking for it all the same is refused with what it takes. Of tools, resources,
     /// templates, prompts and custom methods, where the server has `auth` among its options of HTTP.
     pub scopes: *const c_char,
+    /// The identifier of the extension that a custom method belongs to, which the server declares (`extensions` of
+    /// `mcpl_server_new_with`): a request of a client that does not declare it is answered with -32021, a notification of one is
+    /// dropped with a warning in the log. `NULL` for none, and of tools, resources,
+    /// templates and prompts, which clients are shown whatever they declare.
+    pub extension: *const c_char,
 }
 
 /// What was read of the options.
@@ -78,6 +83,7 @@ pub(crate) struct Treatment {
     flags: u32,
     rate: Option<Rate>,
     scopes: Vec<String>,
+    extension: Option<String>,
 }
 
 impl mcpl_handler_options {
@@ -91,6 +97,7 @@ impl mcpl_handler_options {
             calls_per_second: 0,
             burst: 0,
             scopes: std::ptr::null(),
+            extension: std::ptr::null(),
         };
         if !options.is_null() {
             // SAFETY: as the caller promises. A later version's is longer and begins as this one, an earlier one's ends before
@@ -115,7 +122,12 @@ impl mcpl_handler_options {
             ));
         }
         // SAFETY: as the caller promises.
-        let scopes = unsafe { text::optional("the scopes", read.scopes)? };
+        let (scopes, extension) = unsafe {
+            (
+                text::optional("the scopes", read.scopes)?,
+                text::optional("the extension", read.extension)?,
+            )
+        };
         Ok(Treatment {
             flags: read.flags,
             rate: (read.calls_per_second > 0).then_some(Rate {
@@ -129,6 +141,7 @@ impl mcpl_handler_options {
                 None | Some("") => Vec::new(),
                 Some(scopes) => scopes.split(' ').map(str::to_owned).collect(),
             },
+            extension: extension.map(str::to_owned),
         })
     }
 }
@@ -138,25 +151,38 @@ impl Treatment {
         self.flags & MCPL_HANDLER_INLINE != 0
     }
 
-    pub(crate) fn tool(self) -> ToolOptions {
+    /// Refuses an extension for what clients are shown whatever they declare.
+    fn check(&self) -> Done {
+        match self.extension {
+            None => Ok(()),
+            Some(_) => Err(Fault::invalid(
+                "the options have an extension: only custom methods belong to one",
+            )),
+        }
+    }
+
+    pub(crate) fn tool(self) -> Done<ToolOptions> {
+        self.check()?;
         let mut tool = ToolOptions::default().with_scopes(self.scopes);
         tool.run_once = self.flags & MCPL_HANDLER_RUN_ONCE != 0;
         tool.rate = self.rate;
-        tool
+        Ok(tool)
     }
 
-    pub(crate) fn resource(self) -> ResourceOptions {
-        ResourceOptions::default().with_scopes(self.scopes)
+    pub(crate) fn resource(self) -> Done<ResourceOptions> {
+        self.check()?;
+        Ok(ResourceOptions::default().with_scopes(self.scopes))
     }
 
-    pub(crate) fn prompt(self) -> PromptOptions {
-        PromptOptions::default().with_scopes(self.scopes)
+    pub(crate) fn prompt(self) -> Done<PromptOptions> {
+        self.check()?;
+        Ok(PromptOptions::default().with_scopes(self.scopes))
     }
     pub(crate) fn method(self, params_schema: Option<Value>) -> MethodOptions {
-        let options = MethodOptions::default().with_scopes(self.scopes);
-        match params_schema {
-            Some(schema) => options.with_params_schema(schema),
-            None => options,
-        }
+        let mut options = MethodOptions::default().with_scopes(self.scopes);
+        options.run_once = self.flags & MCPL_HANDLER_RUN_ONCE != 0;
+        options.params_schema = params_schema;
+        options.extension = self.extension;
+        options
     }
 }

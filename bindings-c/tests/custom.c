@@ -440,6 +440,108 @@ static void clients_serve_nothing_that_the_library_asks_its_host_for(void) {
   mcpl_client_free(client);
 }
 
+/* ---- extensions */
+
+static const char STAMPS[] = "{\"extensions\": {\"com.example/stamps\": {\"colors\": 3}}}";
+static const char OFFERED[] = "{\"extensions\": {\"com.example/stamps\": {\"colors\": 3}}, "
+                              "\"result_types\": {\"acme/receipt\": \"com.example/stamps\"}}";
+
+static void buy(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length, (void)user;
+  OK(mcpl_call_reply_result(call, "{\"resultType\": \"acme/receipt\", \"price\": 7}", MCPL_AUTO_LENGTH));
+}
+
+static void redeem(mcpl_question *question, const char *params, size_t length, void *user) {
+  char *answered = NULL;
+  double price = 0;
+  OK(mcpl_json_double(params, length, "/result/price", &price));
+  CHECK(price == 7);
+  CONTAINS(params, "\"method\":\"tools/call\"");
+  OK(mcpl_client_request(*(mcpl_client **)user, "acme/echo", "{\"a\": 1}", MCPL_AUTO_LENGTH, NULL, &answered, NULL));
+  mcpl_string_free(answered);
+  OK(mcpl_question_answer(question, "{\"content\": [{\"type\": \"text\", \"text\": \"bought\"}]}", MCPL_AUTO_LENGTH));
+}
+
+static void refuse(mcpl_question *question, const char *params, size_t length, void *user) {
+  (void)params, (void)length, (void)user;
+  OK(mcpl_question_refuse(question, -7, "sold out", NULL, 0));
+}
+
+static mcpl_server *stamping(void) {
+  const mcpl_handler_options own = {.size = sizeof own, .extension = "com.example/stamps"};
+  static const char info[] = "{\"name\": \"shop\", \"version\": \"1\"}";
+  mcpl_server *server = mcpl_server_new_with(info, MCPL_AUTO_LENGTH, OFFERED, MCPL_AUTO_LENGTH);
+  OK(mcpl_server_on_request(server, "acme/echo", NULL, &own, echo, NULL, NULL));
+  OK(mcpl_server_add_tool(server, "buy", "Buys", NULL, buy, NULL, NULL));
+  return server;
+}
+
+static mcpl_client *declaring(const char *revision, const char *capabilities) {
+  char options[256];
+  mcpl_client *client = mcpl_client_new("test", "1");
+  snprintf(options, sizeof options, "{\"revisions\":[\"%s\"],\"capabilities\":%s}", revision, capabilities);
+  OK(mcpl_client_set_options(client, options, MCPL_AUTO_LENGTH));
+  return client;
+}
+
+static void methods_of_an_extension_are_for_clients_that_declare_it(void) {
+  mcpl_server *server = stamping();
+  for (size_t index = 0; index < sizeof REVISIONS / sizeof *REVISIONS; index++) {
+    mcpl_client *with = declaring(REVISIONS[index], STAMPS);
+    mcpl_client *without = client_of(REVISIONS[index]);
+    OK(mcpl_client_set_server(with, server));
+    OK(mcpl_client_set_server(without, server));
+    OK(mcpl_client_open(with));
+    OK(mcpl_client_open(without));
+    REQUESTS(with, "acme/echo", "{\"a\": 1}", "\"a\":");
+    FAILS(-32021, without, "acme/echo", "{\"a\": 1}");
+    CONTAINS(mcpl_error_details(mcpl_last_error()), "com.example/stamps");
+    mcpl_client_free(without);
+    mcpl_client_free(with);
+  }
+  mcpl_server_free(server);
+}
+
+static void a_method_belongs_to_an_extension_that_its_server_declares(void) {
+  const mcpl_handler_options own = {.size = sizeof own, .extension = "com.example/other"};
+  struct tally released = TALLY;
+  mcpl_server *server = stamping();
+  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_on_request(server, "acme/a", NULL, &own, echo, &released, finalized));
+  CONTAINS(mcpl_error_message(mcpl_last_error()), "com.example/other");
+  CHECK(tally_count(&released) == 1);
+  /* Tools are shown whatever a client declares. */
+  EXPECT(MCPL_INVALID_ARGUMENT,
+         mcpl_server_add_tool_with(server, "{\"name\": \"a\", \"inputSchema\": {\"type\": \"object\"}}",
+                                   MCPL_AUTO_LENGTH, &own, buy, &released, finalized));
+  CONTAINS(mcpl_error_message(mcpl_last_error()), "custom methods");
+  CHECK(tally_count(&released) == 2);
+  mcpl_server_free(server);
+}
+
+static void a_result_of_a_type_of_an_extension_is_resolved(void) {
+  mcpl_server *server = stamping();
+  mcpl_client *client = declaring(MODERN, STAMPS);
+  mcpl_client *refusing = declaring(MODERN, STAMPS);
+  mcpl_client *without = client_of(MODERN);
+  OK(mcpl_client_on_result_type(client, "acme/receipt", redeem, &client, NULL));
+  OK(mcpl_client_on_result_type(refusing, "acme/receipt", refuse, NULL, NULL));
+  OK(mcpl_client_set_server(client, server));
+  OK(mcpl_client_set_server(refusing, server));
+  OK(mcpl_client_set_server(without, server));
+  OK(mcpl_client_open(client));
+  OK(mcpl_client_open(refusing));
+  OK(mcpl_client_open(without));
+  REQUESTS(client, "tools/call", "{\"name\": \"buy\"}", "bought");
+  EXPECT(MCPL_QUESTION_UNANSWERED,
+         mcpl_client_request(refusing, "tools/call", "{\"name\": \"buy\"}", MCPL_AUTO_LENGTH, NULL, NULL, NULL));
+  CONTAINS(mcpl_error_message(mcpl_last_error()), "sold out");
+  FAILS(-32021, without, "tools/call", "{\"name\": \"buy\"}");
+  mcpl_client_free(without);
+  mcpl_client_free(refusing);
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+}
+
 static const struct test tests[] = {
     TEST(custom_requests_are_served_on_every_revision),
     TEST(handlers_of_custom_requests_ask_the_client),
@@ -450,6 +552,9 @@ static const struct test tests[] = {
     TEST(the_end_of_its_session_cancels_the_handler_of_a_notification),
     TEST(clients_serve_custom_requests_on_every_revision),
     TEST(clients_serve_nothing_that_the_library_asks_its_host_for),
+    TEST(methods_of_an_extension_are_for_clients_that_declare_it),
+    TEST(a_method_belongs_to_an_extension_that_its_server_declares),
+    TEST(a_result_of_a_type_of_an_extension_is_resolved),
 };
 
 MAIN(tests)

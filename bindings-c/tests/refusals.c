@@ -577,6 +577,7 @@ static void clients_refuse_handles(void) {
   HANDLE(mcpl_client_use_loop, ended, loop);
   HANDLE(mcpl_client_on_elicit, ended, keep_question, NULL, NULL);
   HANDLE(mcpl_client_on_request, ended, "acme/a", keep_question, NULL, NULL);
+  HANDLE(mcpl_client_on_result_type, ended, "acme/a", keep_question, NULL, NULL);
   HANDLE(mcpl_client_on_sample, ended, keep_question, NULL, NULL);
   HANDLE(mcpl_client_on_list_roots, ended, keep_question, NULL, NULL);
   HANDLE(mcpl_client_on_authorize, ended, keep_question, NULL, NULL);
@@ -653,6 +654,9 @@ static void clients_refuse_arguments(void) {
   REFUSES(mcpl_client_on_request, client, NULL, keep_question, NULL, NULL);
   REFUSES(mcpl_client_on_request, client, "tools/call", keep_question, NULL, NULL);
   REFUSES(mcpl_client_on_request, client, "acme/a", NULL, NULL, NULL);
+  REFUSES(mcpl_client_on_result_type, client, NULL, keep_question, NULL, NULL);
+  REFUSES(mcpl_client_on_result_type, client, "complete", keep_question, NULL, NULL);
+  REFUSES(mcpl_client_on_result_type, client, "acme/a", NULL, NULL, NULL);
   REFUSES(mcpl_client_on_sample, client, NULL, NULL, NULL);
   REFUSES(mcpl_client_on_list_roots, client, NULL, NULL, NULL);
   REFUSES(mcpl_client_on_authorize, client, NULL, NULL, NULL);

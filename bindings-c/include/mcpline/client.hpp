@@ -55,6 +55,14 @@ public:
                                          new Kept(std::forward<F>(handler)), &detail::destroy<Kept>));
   }
 
+  /// Takes results of a type that an extension defines (`mcpl_client_on_result_type`): a handler is as in `on_elicit`,
+  /// and its result that of the method.
+  template <class F> void on_result_type(std::string_view result_type, F &&handler) {
+    using Kept = std::decay_t<F>;
+    detail::check(mcpl_client_on_result_type(client_.get(), detail::Short(result_type).get(), &detail::question<Kept>,
+                                             new Kept(std::forward<F>(handler)), &detail::destroy<Kept>));
+  }
+
   /// Asked about each tool call before anything of it is sent (`mcpl_client_on_tool_call`): a handler returns `"{}"` to
   /// let it pass, or throws an RpcError whose message is the reason of the refusal.
   template <class F> void on_tool_call(F &&handler) {

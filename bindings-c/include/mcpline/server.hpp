@@ -25,6 +25,9 @@ struct HandlerOptions {
   /// What a caller over HTTP must be allowed, where the server has `auth` among its options of HTTP: scopes with a
   /// space between each. Who lacks one finds it in no list.
   std::string scopes = {};
+  /// The identifier of the extension that a custom method belongs to, one that the server declares; clients that do not
+  /// declare it are refused.
+  std::string extension = {};
 
   /// As C has it.
   mcpl_handler_options table() const {
@@ -35,6 +38,7 @@ struct HandlerOptions {
     options.calls_per_second = calls_per_second;
     options.burst = burst;
     options.scopes = scopes.empty() ? nullptr : scopes.c_str();
+    options.extension = extension.empty() ? nullptr : extension.c_str();
     return options;
   }
 };

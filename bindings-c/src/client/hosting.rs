@@ -139,8 +139,7 @@ pub unsafe extern "C" fn mcpl_client_on_list_roots(
 /// For the other parameters see `mcpl_client_on_elicit`. A further call for the same method replaces its handler.
 ///
 /// Any thread. Returns `MCPL_INVALID_ARGUMENT` if the protocol defines the method, it begins with `notifications/`, `rpc.`,
-/// `auth/` or `host/` (which this library asks with),
-/// the handler is `NULL` or the client connects already.
+/// `auth/` or `host/` (which this library asks with), the handler is `NULL` or the client connects already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_request(
     client: *mut mcpl_client,
@@ -165,10 +164,7 @@ pub unsafe extern "C" fn mcpl_client_on_request(
             ask,
             data,
             owner: client.owner().clone(),
-            fit: |_, answer| match answer.kind() {
-                Kind::Object => Ok(answer),
-                _ => Err("must be an object".to_owned()),
-            },
+            fit: object,
         };
         let replaced = client.plan(|plan| {
             let requests = &mut plan.answerers.requests;
@@ -176,6 +172,60 @@ pub unsafe extern "C" fn mcpl_client_on_request(
         });
         replaced.map(drop)
     })
+}
+
+/// Has `handler` take results whose `resultType` is `result_type`, a name that an extension defines (2026-07-28). Declare the
+/// extension among the client's `capabilities` (`mcpl_client_set_options`). Before connecting.
+///
+/// Its parameters are the `method` and the `params` of the request, and the `result` as it came. It answers with the ordinary
+/// result of the method, and may send requests for that; whoever called the method gets that result alone. A refusal fails the
+/// call with `MCPL_QUESTION_UNANSWERED`. Requests with `by_hand` among their options are given the result as it came.
+///
+/// For the other parameters see `mcpl_client_on_elicit`. A further call for the same type replaces its handler.
+///
+/// Any thread. Returns `MCPL_INVALID_ARGUMENT` if the type is the protocol's own (`complete`, `input_required`), the handler is
+/// `NULL` or the client connects already.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_client_on_result_type(
+    client: *mut mcpl_client,
+    result_type: *const c_char,
+    handler: mcpl_question_handler,
+    user: *mut c_void,
+    finalize: mcpl_finalizer,
+) -> mcpl_status {
+    // First of all: it is released however this ends.
+    let data = UserData::new(user, finalize);
+    entry(|| {
+        let ask = handler.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
+        let client = Client::get(client)?;
+        // SAFETY: the header demands it.
+        let name = unsafe { text::name("the result type", result_type)? };
+        if matches!(name, "complete" | "input_required") {
+            return Err(Fault::invalid(format!(
+                "result type {name:?}: it is the protocol's own"
+            )));
+        }
+        client.owner().keep(&data);
+        let asked = Asked {
+            ask,
+            data,
+            owner: client.owner().clone(),
+            fit: object,
+        };
+        let replaced = client.plan(|plan| {
+            let result_types = &mut plan.answerers.result_types;
+            Ok(result_types.insert(name.to_owned(), Arc::new(asked)))
+        });
+        replaced.map(drop)
+    })
+}
+
+/// An answer that has to be an object.
+fn object(_: &Raw, answer: Raw) -> Result<Raw, String> {
+    match answer.kind() {
+        Kind::Object => Ok(answer),
+        _ => Err("must be an object".to_owned()),
+    }
 }
 
 /// Has `handler` be asked about each tool call before anything of it is sent, whichever function begins it: for the user's

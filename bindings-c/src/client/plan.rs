@@ -121,6 +121,7 @@ impl Plan {
             "sample": self.answerers.sample.is_some(),
             "roots": self.answerers.list_roots.is_some(),
             "requests": self.answerers.requests.keys().collect::<Vec<_>>(),
+            "result_types": self.answerers.result_types.keys().collect::<Vec<_>>(),
             "tool_call": self.answerers.tool_call.is_some(),
             "tool_outcome": self.answerers.tool_outcome.is_some(),
             "notifications": false,

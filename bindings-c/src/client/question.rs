@@ -61,6 +61,8 @@ pub(super) struct Answerers {
     pub(super) tool_outcome: Option<Arc<Asked>>,
     /// Custom requests, by method.
     pub(super) requests: BTreeMap<String, Arc<Asked>>,
+    /// Results of extensions, by their types.
+    pub(super) result_types: BTreeMap<String, Arc<Asked>>,
 }
 
 /// A handler of questions.
@@ -78,6 +80,9 @@ pub(crate) type Fit = fn(&Raw, Raw) -> Result<Raw, String>;
 impl Answerers {
     /// Who answers questions of this method, for the core.
     pub(super) fn answerer(&self, method: &str) -> Answerer {
+        if method == "host/extended_result" {
+            return resolving(self.result_types.clone());
+        }
         let is_own = method.starts_with("auth/");
         let asked = match method {
             "elicitation/create" => &self.elicit,
@@ -95,6 +100,19 @@ impl Answerers {
             None => Box::pin(async { Err(gone()) }),
         })
     }
+}
+
+/// Who makes ordinary results of results of extensions, by their types.
+fn resolving(result_types: BTreeMap<String, Arc<Asked>>) -> Answerer {
+    Arc::new(move |params| {
+        let result = params.as_ref().and_then(|params| params.member("result"));
+        let name = result.and_then(|result| result.member("resultType"));
+        let name = name.as_ref().and_then(Raw::string_value);
+        match name.and_then(|name| result_types.get(&*name)) {
+            Some(asked) => asked.answer(params),
+            None => Box::pin(async { Err(gone()) }),
+        }
+    })
 }
 
 /// The parameters of a question of the library's own, with its name among them: one handler answers all of these.

@@ -44,6 +44,7 @@ fn add(service: &Service, name: &str, scopes: *const c_char, size: usize) -> mcp
         calls_per_second: 0,
         burst: 0,
         scopes,
+        extension: std::ptr::null(),
     };
     unsafe {
         mcpl_server_add_tool_with(

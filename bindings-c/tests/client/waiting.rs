@@ -43,6 +43,7 @@ fn relaying(behind: &Host, flags: u32) -> Service {
         calls_per_second: 0,
         burst: 0,
         scopes: std::ptr::null(),
+        extension: std::ptr::null(),
     };
     let (definition, client) = (definition.as_ptr(), behind.0.cast());
     ok(unsafe {
