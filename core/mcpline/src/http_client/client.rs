@@ -155,6 +155,30 @@ impl HttpClient {
         }
     }
 
+    /// Sends a request without authorization over a connection of its own, and each redirect likewise.
+    ///
+    /// # Errors
+    ///
+    /// As [`HttpClient::request`].
+    pub(crate) async fn send_afresh(
+        &self,
+        method: Method,
+        target: &Target,
+        headers: Headers<'_>,
+        body: &Bytes,
+    ) -> Result<Answer, ClientError> {
+        let moved = self.moved(target);
+        let target = moved.as_ref().unwrap_or(target);
+        let with_host = || {
+            let mut headers = headers();
+            if moved.is_some() {
+                headers.insert(header::HOST, target.host.clone());
+            }
+            headers
+        };
+        self.send(method, target, &with_host, body, false).await
+    }
+
     pub(crate) async fn send(
         &self,
         method: Method,
@@ -165,7 +189,7 @@ impl HttpClient {
     ) -> Result<Answer, ClientError> {
         let answer = self.once(&method, target, headers(), body, reuse).await?;
         if answer.head.status.is_redirection() {
-            return Box::pin(self.follow(answer, &method, target, headers, body)).await;
+            return Box::pin(self.follow(answer, &method, target, headers, body, reuse)).await;
         }
         Ok(answer)
     }
@@ -178,6 +202,7 @@ impl HttpClient {
         target: &Target,
         headers: Headers<'_>,
         body: &Bytes,
+        reuse: bool,
     ) -> Result<Answer, ClientError> {
         let asked = target;
         let mut target = target.clone();
@@ -213,7 +238,7 @@ impl HttpClient {
             }
             let mut headers = headers();
             headers.insert(header::HOST, target.host.clone());
-            answer = self.once(method, &target, headers, body, true).await?;
+            answer = self.once(method, &target, headers, body, reuse).await?;
         }
         if let Some(moved) = moved {
             self.remember(asked, moved);

@@ -95,19 +95,15 @@ impl Fetcher {
         let body = Bytes::from(request.body);
         let headers = || headers.clone();
         let client = &self.client;
-        let answer = match request.method {
-            FetchMethod::Get => {
-                client
-                    .request(Method::GET, &target, &headers, &body, &())
-                    .await
-            }
-            // On a connection of its own. The server may be just closing one that was idle, while the user was asked for
-            // instance, and codes and refresh tokens must not be sent twice.
-            FetchMethod::Post => {
-                client
-                    .send(Method::POST, &target, &headers, &body, false)
-                    .await
-            }
+        let method = match request.method {
+            FetchMethod::Get => Method::GET,
+            FetchMethod::Post => Method::POST,
+        };
+        // The server may be just closing a connection that was idle, while the user was asked for instance. Codes and refresh
+        // tokens must not be sent twice, so they are sent on a connection of their own.
+        let answer = match request.is_repeatable {
+            true => client.request(method, &target, &headers, &body, &()).await,
+            false => client.send_afresh(method, &target, &headers, &body).await,
         };
         let mut answer = answer.map_err(|error| Problem::Failed(error.to_string()))?;
         let body = answer.collect(MAX_BODY).await.map_err(|error| {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+#[cfg(feature = "schemars")]
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -10,18 +11,25 @@ use mcpline_protocol::session::Peer;
 use mcpline_protocol::vocabulary::meta::is_extension_identifier;
 use mcpline_protocol::vocabulary::{JsonObject, ServerCapabilities};
 use mcpline_protocol::wire::Raw;
+#[cfg(feature = "schemars")]
 use schemars::JsonSchema;
+#[cfg(feature = "schemars")]
 use serde::Serialize;
+#[cfg(feature = "schemars")]
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::error::Error;
 
+use super::Server;
+#[cfg(feature = "schemars")]
 use super::context::Context;
 use super::custom::MethodOptions;
 use super::handler::Handler;
+#[cfg(feature = "schemars")]
 use super::reply::HandlerError;
-use super::{Server, object_schema, typed};
+#[cfg(feature = "schemars")]
+use super::{object_schema, typed};
 
 /// An extension of the protocol that a server offers (2026-07-28, "Extensions"): an identifier, settings, and what belongs to
 /// it. [`ServerBuilder::extension`](super::ServerBuilder::extension) adds it to a server.
@@ -29,7 +37,7 @@ use super::{Server, object_schema, typed};
 /// The server declares the identifier with the settings to clients of every revision, in its capabilities. The extension's
 /// methods are served to clients that declare it, too: a request of another client is answered with -32021, a notification is
 /// dropped with a warning in the log, unless it is one of 2026-07-28 that does not say what its client declares.
-/// [`Context::client_extension`] says what a client declares.
+/// [`Context::client_extension`](super::Context::client_extension) says what a client declares.
 ///
 /// ```
 /// use mcpline::server::Extension;
@@ -102,6 +110,8 @@ impl Extension {
     }
 
     /// Serves requests of a method of the extension with a typed closure; see [`Server::on_request`].
+    #[cfg(feature = "schemars")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
     #[must_use]
     pub fn on_request<P, F, Fut, R, E>(self, method: &str, run: F) -> Self
     where
@@ -133,6 +143,8 @@ impl Extension {
     }
 
     /// Handles notifications of a method of the extension with a typed closure; see [`Server::on_notification`].
+    #[cfg(feature = "schemars")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
     #[must_use]
     pub fn on_notification<P, F, Fut>(self, method: &str, run: F) -> Self
     where

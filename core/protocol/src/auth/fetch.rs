@@ -16,6 +16,8 @@ pub struct FetchRequest {
     pub headers: Vec<(String, String)>,
     /// The body; empty for `GET`. It may hold secrets.
     pub body: Vec<u8>,
+    /// Whether the request may be sent again if its outcome is not known. A code or a refresh token may be used once.
+    pub is_repeatable: bool,
 }
 
 /// The methods that authorization uses.
@@ -46,15 +48,24 @@ impl FetchRequest {
             url: url.into(),
             headers: vec![("accept".to_owned(), "application/json".to_owned())],
             body: Vec::new(),
+            is_repeatable: true,
         }
     }
 
-    /// Sends a body and asks for a JSON document.
+    /// Sends a body and asks for a JSON document. Not repeatable, unless [`Self::repeatable`] says so.
     pub fn post(url: impl Into<String>, content_type: &str, body: Vec<u8>) -> Self {
         let mut request = Self::get(url);
         request.method = FetchMethod::Post;
         request.body = body;
+        request.is_repeatable = false;
         request.with("content-type", content_type)
+    }
+
+    /// A request that may be sent again, such as a question about a token.
+    #[must_use]
+    pub fn repeatable(mut self) -> Self {
+        self.is_repeatable = true;
+        self
     }
 
     /// Adds a header.

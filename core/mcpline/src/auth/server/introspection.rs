@@ -101,7 +101,8 @@ impl Introspection {
             &self.endpoint,
             "application/x-www-form-urlencoded",
             body.into_bytes(),
-        );
+        )
+        .repeatable();
         let encode =
             |text: &str| -> String { form_urlencoded::byte_serialize(text.as_bytes()).collect() };
         match &self.credentials {
