@@ -84,11 +84,16 @@ impl Pool {
     ///
     /// Busy: too many wait already.
     pub(crate) fn waiting<T>(&self, wait: impl FnOnce() -> T) -> Done<T> {
-        if !place::is_worker() {
+        if !place::works_for(self.address()) {
             return Ok(wait());
         }
         let waited = self.workers.waiting(wait);
         waited.map_err(|busy| Fault::new(MCPL_BUSY, busy.to_string()))
+    }
+
+    /// What tells it from other pools.
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     /// Does what is left, and ends the workers. Waits for their end: not to be called by one of them.
@@ -125,7 +130,7 @@ impl Pool {
 
     /// What a worker does.
     fn work(self: &Arc<Self>) {
-        place::become_worker();
+        place::become_worker(self.address());
         let mut worker = self.workers.worker();
         loop {
             match worker.take(|| self.start()) {
@@ -176,6 +181,33 @@ mod tests {
         });
         assert_eq!(second.take(guard()), Some(()));
         first.set(());
+        library::leave();
+    }
+
+    #[test]
+    fn a_worker_of_another_pool_counts_for_none() {
+        let library = library::enter().unwrap();
+        let other = Pool::new(
+            library.handle().clone(),
+            Completions::start(library.handle()),
+        );
+        let (begun, done) = (Latch::new(), Latch::new());
+        let (pool, beginning, ending) = (other.clone(), begun.clone(), done.clone());
+        let waiting = move || {
+            // The other pool goes on as if this thread were the host's.
+            let waited = pool.waiting(|| {
+                let given = Latch::new();
+                let giving = given.clone();
+                assert!(pool.push(Peer::new(), job(move || giving.set(()))).is_ok());
+                given.take(guard())
+            });
+            beginning.set(());
+            ending.set(waited.unwrap());
+        };
+        assert!(library.pool().push(Peer::new(), job(waiting)).is_ok());
+        assert_eq!(begun.take(guard()), Some(()));
+        assert_eq!(done.take(guard()), Some(Some(())));
+        other.close();
         library::leave();
     }
 

@@ -43,7 +43,8 @@ pub(crate) fn new_pool() -> Arc<Pool> {
 }
 
 thread_local! {
-    static IS_WORKER: Cell<bool> = const { Cell::new(false) };
+    /// The address of the pool that this thread works for; 0 for none.
+    static WORKS_FOR: Cell<usize> = const { Cell::new(0) };
 }
 
 /// Runs `wait` without the interpreter lock. If this is a worker, another takes its place meanwhile.
@@ -56,7 +57,8 @@ pub(crate) fn while_blocked<T: Send>(
     py: Python<'_>,
     wait: impl FnOnce() -> T + Send,
 ) -> Result<T, TooManyBlocked> {
-    if !IS_WORKER.get() {
+    // A handler of one server may wait with the context of another's call.
+    if WORKS_FOR.get() != Arc::as_ptr(pool).addr() {
         return Ok(py.detach(wait));
     }
     py.detach(|| pool.waiting(wait))
@@ -102,7 +104,7 @@ impl Workers {
 
     /// What a thread has that `spawn` has started.
     fn worker(slf: &Bound<'_, Self>) -> Worker {
-        IS_WORKER.set(true);
+        WORKS_FOR.set(Arc::as_ptr(&slf.get().pool).addr());
         Worker {
             worker: Mutex::new(Some(slf.get().pool.worker())),
             workers: slf.clone().unbind(),

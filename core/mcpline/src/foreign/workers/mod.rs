@@ -34,7 +34,7 @@ use std::time::{Duration, Instant};
 use tokio::runtime::Handle;
 
 use crate::background;
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering, fence};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, Weak};
 use crate::turns::{Peer, TurnQueue};
 
@@ -285,6 +285,8 @@ impl<J: Send + 'static> WorkerPool<J> {
     /// As [`Self::complete`], of a job that may go on: the runtime is woken soon however long that takes.
     pub fn complete_early(&self, completion: Completion) {
         self.complete(completion);
+        // Either the watch that is ending sees the result, or this sees that it has ended.
+        fence(Ordering::SeqCst);
         if !self.is_watched.load(Ordering::Acquire) {
             self.watch(self.lock());
         }

@@ -1,7 +1,7 @@
 //! What looks after jobs that wait: a task on the runtime, for as long as some do.
 
 use crate::background;
-use crate::sync::atomic::Ordering;
+use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{MutexGuard, Weak};
 
 use super::{QUICK_JOBS, State, TICK, WorkerPool};
@@ -51,6 +51,8 @@ impl<J: Send + 'static> WorkerPool<J> {
                 };
                 // Jobs and results that come from now on start another watch; this one sees those that came before.
                 pool.is_watched.store(false, Ordering::Release);
+                // See `complete_early`.
+                fence(Ordering::SeqCst);
                 watching.is_over = true;
                 let Some(next) = pool.look(seen) else { return };
                 if pool.is_watched.swap(true, Ordering::AcqRel) {

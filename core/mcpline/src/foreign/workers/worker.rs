@@ -29,6 +29,8 @@ enum Phase {
     Idle,
     /// It counts as running.
     Running,
+    /// It does not count any more.
+    Ended,
 }
 
 /// What a worker is to do next.
@@ -74,6 +76,9 @@ impl<J: Send + 'static> Worker<J> {
     pub fn take(&mut self, start: impl FnOnce() -> bool) -> Taken<J> {
         let pool = &*self.pool;
         let mut state = pool.lock();
+        if self.phase == Phase::Ended {
+            return Taken::Ended;
+        }
         if self.phase == Phase::Idle {
             return match state.closed && state.queue.is_empty() {
                 true => Taken::Ended,
@@ -107,7 +112,10 @@ impl<J: Send + 'static> Worker<J> {
             }
             // One is idle beside those that may run: more of them took the places of others who are back.
             if state.closed || state.running + state.idle > pool.limits.max_running + 1 {
-                drop(state);
+                // Counted out at once, so that no more of them end than are too many.
+                state.running -= 1;
+                state.threads -= 1;
+                self.phase = Phase::Ended;
                 return Taken::Ended;
             }
             state.running -= 1;
@@ -119,7 +127,7 @@ impl<J: Send + 'static> Worker<J> {
 
     /// Sleeps until it is woken, or the pool is closed.
     pub fn sleep(&mut self) {
-        if self.phase == Phase::Running {
+        if self.phase != Phase::Idle {
             return;
         }
         let mut state = self.pool.lock();
@@ -152,6 +160,7 @@ impl<J: Send + 'static> Drop for Worker<J> {
                 state.threads -= 1;
                 state.running -= 1;
             }
+            Phase::Ended => {}
         }
         // What came just now found this one running.
         if state.running == 0 && !state.queue.is_empty() {
