@@ -4,15 +4,15 @@
 //! binding starts them when it is asked to, and each [takes](Worker::take) jobs, runs them and [sleeps](Worker::sleep) in
 //! between. This module holds the policy:
 //!
-//! - **Order.** Peers take turns ([`TurnQueue`](crate::turns::TurnQueue)), so a client that floods a server waits behind its
+//! - **Order.** Peers take turns (`TurnQueue`), so a client that floods a server waits behind its
 //!   own jobs alone.
 //! - **Bounds.** Past [`MAX_WAITING_CALLS`] a call is refused. What has to run in any case
 //!   ([`push_always`](WorkerPool::push_always)) is bounded by whoever pushes it.
 //! - **Wake-ups.** Waking a thread costs more than most handlers. A pool without a running worker wakes one when the runtime
 //!   has taken in whatever else has arrived, and a running worker takes what has gathered. Results are collected likewise:
-//!   the runtime is woken when no job is left, after [a number of them](Limits::max_unsent_results), or after a [`TICK`].
+//!   the runtime is woken when no job is left, after [a number of them](Limits::max_unsent_results), or after a tick (`TICK`).
 //! - **Growth.** One worker is enough until jobs wait although a worker runs. While some do, the pool looks every
-//!   [`TICK`] ([`watch`](self)): if fewer jobs were taken since the last look than waited then, workers join, twice as many
+//!   `TICK` (`watch`): if fewer jobs were taken since the last look than waited then, workers join, twice as many
 //!   with each look. Where handlers share one lock ([`Limits::runs_in_parallel`]), they join only if those that run take few jobs,
 //!   which means that they block: another thread would otherwise compete for the lock, and all would be slower.
 //! - **Reserve.** A worker that takes a job first sees to it that another one is idle, because in Python only a thread of the
