@@ -1323,7 +1323,9 @@ mcpl_status mcpl_client_on_result_type(mcpl_client *client,
                                        mcpl_question_handler handler,
                                        void *user,
                                        mcpl_finalizer finalize);
+#endif
 
+#if defined(MCPLINE_HAS_CLIENT)
 /**
  * Has `handler` be asked about each tool call before anything of it is sent, whichever function begins it: for the user's
  * consent (`server/tools`, security considerations). Before connecting.
