@@ -1310,7 +1310,7 @@ mcpl_status mcpl_client_on_request(mcpl_client *client,
  * extension among the client's `capabilities` (`mcpl_client_set_options`). Before connecting.
  *
  * Its parameters are the `method` and the `params` of the request, and the `result` as it came. It answers with the ordinary
- * result of the method, and may send requests for that; whoever called the method gets that result alone. A refusal fails the
+ * result of the method, and may send requests for that; the caller of the method gets that result alone. A refusal fails the
  * call with `MCPL_QUESTION_UNANSWERED`. Requests with `by_hand` among their options are given the result as it came.
  *
  * For the other parameters see `mcpl_client_on_elicit`. A further call for the same type replaces its handler.

@@ -147,7 +147,7 @@ test("what can't be an extension is refused", { timeout: 60_000 }, async () => {
   for (const [extensions, reason] of [
     [[{ identifier: "stamps" }], /prefix/],
     [[collector, collector], /has it already/],
-    [[{ identifier: STAMPS, onResultType: { complete: () => ({}) } }], /protocol's own/],
+    [[{ identifier: STAMPS, onResultType: { complete: () => ({}) } }], /protocol defines it/],
     [[{ identifier: STAMPS, onRequest: { "host/x": () => ({}) } }], /library's own/],
   ]) {
     await assert.rejects(Client.memory(server, { extensions }), refused(reason));

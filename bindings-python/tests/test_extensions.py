@@ -214,7 +214,7 @@ async def test_what_can_not_be_an_extension_is_refused() -> None:
     for extensions, reason in (
         ([ClientExtension("stamps")], "prefix"),
         ([ClientExtension(STAMPS), ClientExtension(STAMPS)], "has it already"),
-        ([ClientExtension(STAMPS, on_result_type={"complete": answer})], "protocol's own"),
+        ([ClientExtension(STAMPS, on_result_type={"complete": answer})], "protocol defines it"),
         ([ClientExtension(STAMPS, on_request={"host/x": answer})], "library's own"),
         (
             [

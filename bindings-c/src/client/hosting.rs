@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use mcpline::foreign::options::check_host_request;
 use mcpline::protocol::client::fit_answer;
-use mcpline::protocol::methods::check_custom_request;
+use mcpline::protocol::methods::{check_custom_request, check_custom_result_type};
 use mcpline::protocol::wire::Kind;
 use mcpline::protocol::{Raw, fitted_roots};
 
@@ -178,7 +178,7 @@ pub unsafe extern "C" fn mcpl_client_on_request(
 /// extension among the client's `capabilities` (`mcpl_client_set_options`). Before connecting.
 ///
 /// Its parameters are the `method` and the `params` of the request, and the `result` as it came. It answers with the ordinary
-/// result of the method, and may send requests for that; whoever called the method gets that result alone. A refusal fails the
+/// result of the method, and may send requests for that; the caller of the method gets that result alone. A refusal fails the
 /// call with `MCPL_QUESTION_UNANSWERED`. Requests with `by_hand` among their options are given the result as it came.
 ///
 /// For the other parameters see `mcpl_client_on_elicit`. A further call for the same type replaces its handler.
@@ -200,11 +200,8 @@ pub unsafe extern "C" fn mcpl_client_on_result_type(
         let client = Client::get(client)?;
         // SAFETY: the header demands it.
         let name = unsafe { text::name("the result type", result_type)? };
-        if matches!(name, "complete" | "input_required") {
-            return Err(Fault::invalid(format!(
-                "result type {name:?}: it is the protocol's own"
-            )));
-        }
+        check_custom_result_type(name)
+            .map_err(|reason| Fault::invalid(format!("result type {name:?}: {reason}")))?;
         client.owner().keep(&data);
         let asked = Asked {
             ask,

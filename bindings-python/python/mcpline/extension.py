@@ -154,7 +154,7 @@ def declared(extensions: Iterable[Extension]) -> dict[str, dict[str, Any]]:
 
     Raises:
         UsageError: two have the same.
-        TypeError: one is no extension of a server.
+        TypeError: one is not an extension of a server.
     """
     settings: dict[str, dict[str, Any]] = {}
     result_types: dict[str, str] = {}

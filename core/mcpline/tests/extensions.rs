@@ -607,7 +607,7 @@ async fn a_client_with_an_unusable_extension_does_not_connect() {
         ),
         (
             host(Revision::V2026_07_28).extension(make(STAMPS).on_result_type("complete", resolve)),
-            "protocol's own",
+            "protocol defines it",
         ),
         (
             host(Revision::V2026_07_28)

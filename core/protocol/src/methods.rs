@@ -140,6 +140,18 @@ pub struct MethodSpec {
     pub invalidates: &'static [Method],
 }
 
+/// Checks the name of a type of results (`resultType`) that an extension defines (2026-07-28, `basic`, ResultType).
+///
+/// # Errors
+///
+/// The protocol defines the type.
+pub fn check_custom_result_type(name: &str) -> Result<(), &'static str> {
+    match name {
+        "complete" | "input_required" => Err("the protocol defines it"),
+        _ => Ok(()),
+    }
+}
+
 /// Checks the name of a custom request or notification: a method that no revision defines, which an author serves or sends.
 ///
 /// # Errors

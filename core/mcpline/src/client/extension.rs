@@ -90,7 +90,7 @@ impl Extension {
     }
 
     /// Takes results of a type that the extension defines, the value of `resultType` (2026-07-28). `resolve` makes the ordinary
-    /// result of the method of one, and may send requests for that; whoever called the method sees that result alone. It
+    /// result of the method of one, and may send requests for that; the caller of the method sees that result alone. It
     /// runs after the timeouts of the first request, and ends when the caller gives up or the client is closed.
     ///
     /// Requests by hand ([`RequestOptions::by_hand`]) are given the result as it came.

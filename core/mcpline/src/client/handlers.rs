@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 use mcpline_protocol::checks;
 use mcpline_protocol::client::{check_content, check_question, fit_answer};
 use mcpline_protocol::limits::MAX_INLINE_DECODED_BYTES;
-use mcpline_protocol::methods::check_custom_request;
+use mcpline_protocol::methods::{check_custom_request, check_custom_result_type};
 use mcpline_protocol::vocabulary::{ClientCapabilities, ListRootsResult, LogMessage, Root};
 use mcpline_protocol::wire::{Kind, Method, Notification, Raw};
 use mcpline_protocol::{ErrorCode, Printable, Revision, RpcError, adapt, fitted_roots};
@@ -94,10 +94,9 @@ impl Handlers {
 
     /// Registers what becomes of results of a type of an extension's.
     pub(super) fn take_result_type(&mut self, name: String, resolver: Resolver) {
-        let outcome = match &*name {
-            "complete" | "input_required" => Err("it is the protocol's own"),
-            known if self.result_types.contains_key(known) => Err("the client takes it already"),
-            _ => Ok(()),
+        let outcome = match check_custom_result_type(&name) {
+            Ok(()) if self.result_types.contains_key(&*name) => Err("the client takes it already"),
+            checked => checked,
         };
         match outcome {
             Ok(()) => {

@@ -1,5 +1,6 @@
 //! Results as handlers in other languages write them, JSON of the protocol's shapes, as the core's replies.
 
+use mcpline_protocol::methods::check_custom_result_type;
 use mcpline_protocol::session::Need;
 use mcpline_protocol::vocabulary::{CacheHints, CacheScope};
 use mcpline_protocol::wire::Raw;
@@ -18,8 +19,8 @@ use super::options::read;
 fn extended(result: &Raw) -> Option<Reply> {
     let own_type = result.member("resultType")?;
     let own_type = own_type.string_value()?;
-    let is_own = own_type != "complete" && own_type != "input_required";
-    is_own.then(|| Reply::Result(result.clone()))
+    check_custom_result_type(&own_type).ok()?;
+    Some(Reply::Result(result.clone()))
 }
 
 /// The reply that a `CallToolResult` is, or a result of a type of an extension's.

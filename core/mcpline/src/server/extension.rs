@@ -7,6 +7,7 @@ use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use mcpline_protocol::methods::check_custom_result_type;
 use mcpline_protocol::session::Peer;
 use mcpline_protocol::vocabulary::meta::is_extension_identifier;
 use mcpline_protocol::vocabulary::{JsonObject, ServerCapabilities};
@@ -273,11 +274,15 @@ impl Extensions {
                 .extend(extension.capabilities.iter().cloned());
             for name in &extension.result_types {
                 let taken = all.result_types.insert(name.clone(), identifier.clone());
-                if taken.is_some() || matches!(&**name, "complete" | "input_required") {
-                    return Err(Error::misuse(format!(
-                        "extension {identifier:?}: the result type {name:?} is another's already"
-                    )));
-                }
+                let checked = match taken {
+                    None => check_custom_result_type(name),
+                    Some(_) => Err("another extension has it already"),
+                };
+                checked.map_err(|reason| {
+                    Error::misuse(format!(
+                        "extension {identifier:?}: result type {name:?}: {reason}"
+                    ))
+                })?;
             }
             for (method, hook) in &extension.results {
                 let hook = (method.clone(), identifier.clone(), hook.clone());

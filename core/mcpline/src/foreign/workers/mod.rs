@@ -7,7 +7,7 @@
 //! - **Order.** Peers take turns (`TurnQueue`), so a client that floods a server waits behind its
 //!   own jobs alone.
 //! - **Bounds.** Past [`MAX_WAITING_CALLS`] a call is refused. What has to run in any case
-//!   ([`push_always`](WorkerPool::push_always)) is bounded by whoever pushes it.
+//!   ([`push_always`](WorkerPool::push_always)) is bounded by the code that pushes it.
 //! - **Wake-ups.** Waking a thread costs more than most handlers. A pool without a running worker wakes one when the runtime
 //!   has taken in whatever else has arrived, and a running worker takes what has gathered. Results are collected likewise:
 //!   the runtime is woken when no job is left, after [a number of them](Limits::max_unsent_results), or after a tick (`TICK`).
