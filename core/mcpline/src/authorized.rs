@@ -1,4 +1,4 @@
-//! Who calls, as a token said it.
+//! Who calls, as a token said it, or a transport.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,12 +9,14 @@ use mcpline_protocol::auth::claims::Claims;
 use mcpline_protocol::vocabulary::JsonObject;
 use serde_json::{Value, json};
 
-/// A caller whose token was checked. Cheap to clone. It doesn't hold the token.
+/// A caller that was authenticated, by a token or by a transport of the program's own. Cheap to clone. It doesn't hold the
+/// token.
 ///
 /// [`ResourceServer`](crate::auth::ResourceServer) makes it of a token's claims. A layer in front of
 /// [`HttpService`](crate::transport::http::HttpService) that checks tokens itself puts one among the request's
-/// extensions: then the scopes of tools, resources and prompts hold for it, sessions are bound to
-/// [its principal](Self::principal), and handlers find it in [`Context::auth`](crate::Context::auth).
+/// extensions, and a transport gives one to [`Server::connect_as`](crate::Server::connect_as). Then the scopes of tools,
+/// resources and prompts hold for it, sessions are bound to [its principal](Self::principal), and handlers find it in
+/// [`Context::auth`](crate::Context::auth).
 ///
 /// ```
 /// use mcpline::auth::Authorized;

@@ -18,6 +18,7 @@ use mcpline_protocol::wire::{
 use mcpline_protocol::{ErrorCode, RpcError};
 use tokio::sync::Notify;
 
+use crate::authorized::Authorized;
 use crate::background;
 use crate::clock;
 use crate::lane::{self, BatchLane, Kind, Lane, Status};
@@ -70,6 +71,9 @@ pub(crate) struct Connection {
     /// The handlers of what happens outside of calls.
     events: Events,
     session_id: Option<String>,
+    /// Who is at the other end, as the transport says; nobody known for HTTP, where each request says it.
+    auth: Option<Authorized>,
+    /// What input requests and sessions are bound to.
     principal: String,
     transport: TransportId,
     /// Whom everything here is held for.
@@ -91,6 +95,9 @@ pub(crate) struct Opening {
     pub(crate) limits: SessionLimits,
     pub(crate) general: Arc<dyn Lane>,
     pub(crate) session_id: Option<String>,
+    /// Who is at the other end, as the transport says; `None` for HTTP, where each request says it.
+    pub(crate) auth: Option<Authorized>,
+    /// What input requests and sessions are bound to.
     pub(crate) principal: String,
     pub(crate) transport: TransportId,
     pub(crate) client: Arc<ClientQuota>,
@@ -160,6 +167,7 @@ impl Connection {
             general: opening.general,
             events: Events::default(),
             session_id: opening.session_id,
+            auth: opening.auth,
             principal: opening.principal,
             transport: opening.transport,
             client: opening.client,
@@ -199,6 +207,11 @@ impl Connection {
 
     pub(crate) fn principal(&self) -> &str {
         &self.principal
+    }
+
+    /// Who is at the other end, as the transport says: the caller of every request that comes without HTTP.
+    pub(crate) fn auth(&self) -> Option<&Authorized> {
+        self.auth.as_ref()
     }
 
     pub(crate) fn lock_session(&self) -> SessionGuard<'_> {
@@ -396,7 +409,7 @@ impl Connection {
                 Ok(Some(uris)) => match uris.look_up_inline() {
                     Some(found) => {
                         unknown = found.unknown;
-                        permission::check(http.map(|http| &**http), &**lane, &found.scopes)
+                        permission::check(self, http.map(|http| &**http), &**lane, &found.scopes)
                     }
                     None => {
                         let request = request.clone();
@@ -462,7 +475,7 @@ impl Connection {
     ) {
         let _answering = self.answering();
         let permitted = found.and_then(|found| {
-            permission::check(http.map(|http| &**http), &**lane, &found.scopes)?;
+            permission::check(self, http.map(|http| &**http), &**lane, &found.scopes)?;
             Ok(found.unknown)
         });
         let mut session = self.lock_session();

@@ -219,27 +219,37 @@ impl Context {
         self.call.lock_seat().http.clone()
     }
 
-    /// The caller whose token was checked: who it is, what it may do, what the token says. `None` where there is no
-    /// authorization: on other transports, and over HTTP without it.
+    /// The caller: who it is, what it may do, what is known of it. Over HTTP whose token was checked, over a transport
+    /// that names its [principal](crate::Server::connect_as) that one. `None` where there is neither: on other transports,
+    /// and over HTTP without authorization.
     pub fn auth(&self) -> Option<Authorized> {
-        self.call.lock_seat().http.as_ref()?.auth.clone()
+        let seat = self.call.lock_seat();
+        match &seat.http {
+            Some(http) => http.auth.clone(),
+            None => seat.connection.auth().cloned(),
+        }
     }
 
     /// Checks that the caller has these scopes, where they depend on what is asked for; what is needed in any case is
-    /// better said with the tool ([`ToolOptions::scopes`](super::ToolOptions::scopes)). Without HTTP everybody has them.
+    /// better said with the tool ([`ToolOptions::scopes`](super::ToolOptions::scopes)). Over transports that name no principal
+    /// everybody has them.
     ///
     /// # Errors
     ///
     /// What a handler is to end with: over HTTP it becomes status 403 with a challenge that names the scopes
-    /// (2025-11-25, `basic/authorization`, scope challenge handling), unless something was sent before.
+    /// (2025-11-25, `basic/authorization`, scope challenge handling), unless something was sent before; over other
+    /// transports the JSON-RPC error -31001.
     pub fn require_scopes<S: AsRef<str>>(
         &self,
         scopes: impl IntoIterator<Item = S>,
     ) -> Result<(), RpcError> {
         let needed = Scopes::checked(scopes)
             .map_err(|text| RpcError::internal_error(format!("{text:?} can't be a scope")))?;
-        let http = self.call.lock_seat().http.clone();
-        match permission::has(http.as_deref(), &needed) {
+        let (connection, http) = {
+            let seat = self.call.lock_seat();
+            (seat.connection.clone(), seat.http.clone())
+        };
+        match permission::has(&connection, http.as_deref(), &needed) {
             true => Ok(()),
             false => Err(RpcError::insufficient_scope(&needed)),
         }

@@ -244,7 +244,8 @@ fn check_params(entry: &MethodEntry, params: &Raw) -> Result<Option<CompiledSche
 
 /// Refuses callers without these scopes.
 fn permit(seat: &Seat, scopes: &Scopes) -> Result<(), Refusal> {
-    permission::check(seat.http.as_deref(), &*seat.lane, scopes).map_err(Refusal::Forbidden)
+    permission::check(&seat.connection, seat.http.as_deref(), &*seat.lane, scopes)
+        .map_err(Refusal::Forbidden)
 }
 
 fn tool(registry: &Registry, seat: &Seat, params: &Params) -> Result<(Target, Raw), Refusal> {

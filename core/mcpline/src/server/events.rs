@@ -174,7 +174,7 @@ pub(super) fn notified(
     if is_known && let Err(error) = entry.check_extension(&peer) {
         return server.warn_of_drop(name, &error.message);
     }
-    if !permission::has(http.map(|http| &**http), &entry.scopes) {
+    if !permission::has(connection, http.map(|http| &**http), &entry.scopes) {
         return server.warn_of_drop(name, &"its client lacks a scope");
     }
     let client = connection.client();

@@ -39,8 +39,9 @@ pub(super) fn answer(registry: &Registry, kind: ListKind, params: Option<&Params
     let begin = list.items.partition_point(|item| item.number <= after);
     let rest = &list.items[begin..];
     let page_size = server.settings.page_size.max(1);
-    let visible =
-        |item: &&RenderedItem| !list.scoped || permission::has(seat.http.as_deref(), &item.scopes);
+    let visible = |item: &&RenderedItem| {
+        !list.scoped || permission::has(&seat.connection, seat.http.as_deref(), &item.scopes)
+    };
     let mut page: Vec<_> = rest
         .iter()
         .filter(visible)

@@ -57,6 +57,7 @@ use serde_json::Value;
 use crate::error::Error;
 use crate::sync::{Arc, Mutex};
 
+pub use crate::authorized::Authorized;
 pub use asking::{Ask, AskMethod, CustomMethod};
 pub use builder::ServerBuilder;
 pub use call::{Call, CallKind};

@@ -102,6 +102,7 @@ pub(super) fn connection(server: &Arc<Inner>, scope: Scope) -> Arc<Connection> {
         limits: SessionLimits::default(),
         general: Arc::new(TestLane::default()),
         session_id: None,
+        auth: None,
         principal: String::new(),
         transport: server.next_transport(),
         client: server.clients().sole_client(),

@@ -4,17 +4,18 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use mcpline_protocol::session::Scope;
-use mcpline_protocol::wire;
 use tokio::sync::Notify;
 
+use crate::authorized::Authorized;
 use crate::background;
 use crate::lane::{Kind, Lane};
 use crate::server::Server;
-use crate::server::connection::{Connection, Opening};
+use crate::server::connection::Connection;
 use crate::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use crate::line_io::outbox::OUTBOX_LIMIT;
+
+use super::single;
 
 /// What a connection in memory holds beside each message.
 const ENTRY_BYTES: usize = 64;
@@ -55,6 +56,8 @@ pub struct Memory {
 struct Queue {
     state: Mutex<QueueState>,
     filled: Notify,
+    /// Told when nothing of what the client sent is held back any more.
+    looked_at: Notify,
     limits: Limits,
     /// Whose client it is, once that is known.
     connection: OnceLock<Weak<Connection>>,
@@ -100,6 +103,7 @@ impl Queue {
         Self {
             state: Mutex::default(),
             filled: Notify::new(),
+            looked_at: Notify::new(),
             limits,
             connection: OnceLock::new(),
         }
@@ -115,6 +119,7 @@ impl Queue {
         };
         drop(sent);
         self.filled.notify_one();
+        self.looked_at.notify_waiters();
     }
 
     /// The client's next message, if it may be looked at now.
@@ -133,6 +138,7 @@ impl Queue {
     fn give_up(&self) {
         tracing::warn!("ending a connection within the process whose client does not receive");
         self.filled.notify_one();
+        self.looked_at.notify_waiters();
         let connection = self.connection.get().and_then(Weak::upgrade);
         if let Some(connection) = connection {
             let runtime = connection.runtime().clone();
@@ -150,7 +156,14 @@ struct Taking<'q>(&'q Queue);
 
 impl Drop for Taking<'_> {
     fn drop(&mut self) {
-        self.0.lock().is_taking = false;
+        let is_last = {
+            let mut state = self.0.lock();
+            state.is_taking = false;
+            state.sent.is_empty()
+        };
+        if is_last {
+            self.0.looked_at.notify_waiters();
+        }
     }
 }
 
@@ -187,29 +200,51 @@ impl Lane for Queue {
 impl Server {
     /// Connects to this server within the process, over a channel that carries one message at a time.
     ///
+    /// The client is anonymous and may do everything: right for a client in the same process, or one that runs in the name
+    /// of the same user. A transport that others can reach names its client with [`Server::connect_as`].
+    ///
     /// # Panics
     ///
     /// Outside of a tokio runtime.
     pub fn connect(&self) -> Memory {
-        self.connect_within(LIMITS)
+        self.connect_within(None, LIMITS)
     }
 
-    fn connect_within(&self, limits: Limits) -> Memory {
+    /// Connects to this server as [`Server::connect`] does, in the name of a principal that the transport has
+    /// authenticated.
+    ///
+    /// The principal is fixed for as long as the connection lasts. Handlers find it in
+    /// [`Context::auth`](crate::Context::auth). Scopes of tools, resources, prompts and custom methods hold as over HTTP:
+    /// lists leave out what the principal may not use, and a request without the scopes is refused with the JSON-RPC error
+    /// -31001, whose data names them. Suspended calls are bound to the principal, and what its connections hold counts
+    /// together, as one client of the server. An expiry of the principal is for handlers to see: to end its access, close
+    /// the connection.
+    ///
+    /// ```
+    /// use mcpline::Server;
+    /// use mcpline::server::Authorized;
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// let server = Server::new("files", "1.0.0");
+    /// let alice = Authorized::new().with_subject("alice").with_scopes(["files:read"]);
+    /// let connection = server.connect_as(alice);
+    /// connection.send(r#"{"jsonrpc": "2.0", "id": 1, "method": "ping"}"#);
+    /// assert!(connection.receive().await.is_some());
+    /// # }
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    pub fn connect_as(&self, principal: Authorized) -> Memory {
+        self.connect_within(Some(principal), LIMITS)
+    }
+
+    fn connect_within(&self, principal: Option<Authorized>, limits: Limits) -> Memory {
         let queue = Arc::new(Queue::new(limits));
         let lane: Arc<dyn Lane> = queue.clone();
-        self.inner().start(&tokio::runtime::Handle::current());
-        let connection = Connection::open(
-            self.inner(),
-            Opening {
-                scope: Scope::Connection,
-                limits: self.inner().settings.session,
-                general: lane.clone(),
-                session_id: None,
-                principal: String::new(),
-                transport: self.inner().next_transport(),
-                client: self.inner().clients().sole_client(),
-            },
-        );
+        let connection = single::open(self, principal, &lane);
         let _ = queue.connection.set(Arc::downgrade(&connection));
         let dead = queue.clone();
         connection.on_dead(move || dead.close());
@@ -245,10 +280,25 @@ impl Memory {
 
     /// Has the server look at what was sent.
     fn take_sent(&self) {
-        let limits = self.connection.server().settings.wire;
         while let Some((message, _taking)) = self.queue.take_sent() {
-            let incoming = wire::read_within(message, limits);
-            self.connection.receive(incoming, &self.lane, None);
+            single::receive(&self.connection, &self.lane, message);
+        }
+    }
+
+    /// Waits until the server has looked at everything that was [sent](Self::send), or the connection is closed. A transport
+    /// that waits for this before it takes the next message off its channel slows down a client that does not receive,
+    /// instead of holding its messages.
+    pub async fn ready(&self) {
+        loop {
+            let mut looked_at = std::pin::pin!(self.queue.looked_at.notified());
+            looked_at.as_mut().enable();
+            {
+                let state = self.queue.lock();
+                if state.closed || (state.sent.is_empty() && !state.is_taking) {
+                    return;
+                }
+            }
+            looked_at.await;
         }
     }
 
@@ -366,7 +416,7 @@ mod tests {
     #[runtimes::test]
     async fn what_is_sent_waits_while_too_much_is_not_received_and_nothing_of_it_is_lost() {
         let (server, begun, _) = server(true);
-        let memory = server.connect_within(LIMITS);
+        let memory = server.connect_within(None, LIMITS);
         for id in 0..100 {
             memory.send(call(id));
         }
@@ -385,7 +435,7 @@ mod tests {
     #[runtimes::test]
     async fn a_client_that_does_not_receive_loses_notifications_then_its_connection() {
         let (server, begun, go_on) = server(false);
-        let memory = server.connect_within(LIMITS);
+        let memory = server.connect_within(None, LIMITS);
         for id in 0..60 {
             memory.send(call(id));
         }
@@ -415,7 +465,7 @@ mod tests {
     #[runtimes::test]
     async fn a_client_that_sends_without_receiving_loses_its_connection() {
         let (server, ..) = server(true);
-        let memory = server.connect_within(LIMITS);
+        let memory = server.connect_within(None, LIMITS);
         for id in 0..2_000 {
             memory.send(call(id));
         }

@@ -7,6 +7,7 @@ mod memory;
 #[cfg(all(test, mcpline_models))]
 mod models;
 mod pipe;
+mod single;
 #[cfg(all(unix, feature = "stdio"))]
 mod stdio;
 
@@ -29,10 +30,10 @@ pub use stdio::{Stdio, stdio};
 
 /// A way to serve.
 ///
-/// Implement it for a channel of your own: take messages off it, hand each to
-/// [`Memory::send`](Memory::send) of a [`Server::connect`]ion, and put what
-/// [`Memory::receive`](Memory::receive) yields back on it. Where the channel is a byte stream, [`lines`]
-/// already does that.
+/// Implement it for a channel of your own: take messages off it, hand each to [`Memory::send`] of a
+/// [`Server::connect_as`] connection, or [`Server::connect`] where the client may do everything, and put what
+/// [`Memory::receive`] yields back on it. [`Memory::ready`] says when to take the next message off the channel. Where the
+/// channel is a byte stream, [`lines`] already does all that.
 pub trait Transport: Send {
     /// Serves until the other end is gone or `stop` says so, then ends within the server's grace period.
     ///

@@ -5,19 +5,18 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mcpline_protocol::session::Scope;
-use mcpline_protocol::wire::{self, ReadError};
+use mcpline_protocol::wire::{LineTooLong, ReadError};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
+use crate::authorized::Authorized;
 use crate::error::Error;
 use crate::lane::Lane;
 use crate::line_io::outbox::Outbox;
 use crate::line_io::pump::{Writing, pump, write_out};
-use crate::quota::{self, UNCHARGED_BYTES};
 use crate::server::Server;
-use crate::server::connection::{Connection, Opening};
+use crate::server::connection::Connection;
 
-use super::{LAST_ANSWERS, Stop, Transport};
+use super::{LAST_ANSWERS, Stop, Transport, single};
 
 /// After the input ended, how long calls in flight may still take: nobody waits for long behind a closed
 /// pipe, but `echo … | server` wants its answer.
@@ -32,15 +31,30 @@ const SETTLING: Duration = Duration::from_millis(10);
 pub struct Lines<R, W> {
     reader: R,
     writer: W,
+    principal: Option<Authorized>,
 }
 
-/// A transport of newline-delimited messages over these byte streams.
+impl<R, W> Lines<R, W> {
+    /// Names who is at the other end, as [`Server::connect_as`] does.
+    #[must_use]
+    pub fn with_principal(mut self, principal: Authorized) -> Self {
+        self.principal = Some(principal);
+        self
+    }
+}
+
+/// A transport of newline-delimited messages over these byte streams. The client is anonymous and may do everything,
+/// unless the transport [names it](Lines::with_principal).
 pub fn lines<R, W>(reader: R, writer: W) -> Lines<R, W>
 where
     R: AsyncRead + Send + Unpin,
     W: AsyncWrite + Send + Unpin,
 {
-    Lines { reader, writer }
+    Lines {
+        reader,
+        writer,
+        principal: None,
+    }
 }
 
 impl<R, W> Transport for Lines<R, W>
@@ -49,9 +63,15 @@ where
     W: AsyncWrite + Send + Unpin,
 {
     async fn serve(mut self, server: Server, stop: Stop) -> Result<(), Error> {
-        serve(&mut self.reader, &mut self.writer, &server, &stop)
-            .await
-            .map_err(|error| Error::transport("the pipe broke", error))
+        serve(
+            &mut self.reader,
+            &mut self.writer,
+            &server,
+            self.principal,
+            &stop,
+        )
+        .await
+        .map_err(|error| Error::transport("the pipe broke", error))
     }
 }
 
@@ -60,6 +80,7 @@ pub(super) async fn serve<R, W>(
     reader: &mut R,
     writer: &mut W,
     server: &Server,
+    principal: Option<Authorized>,
     stop: &Stop,
 ) -> io::Result<()>
 where
@@ -68,19 +89,7 @@ where
 {
     let outbox = Arc::new(Outbox::default());
     let lane: Arc<dyn Lane> = outbox.clone();
-    server.inner().start(&tokio::runtime::Handle::current());
-    let connection = Connection::open(
-        server.inner(),
-        Opening {
-            scope: Scope::Connection,
-            limits: server.inner().settings.session,
-            general: lane.clone(),
-            session_id: None,
-            principal: String::new(),
-            transport: server.inner().next_transport(),
-            client: server.inner().clients().sole_client(),
-        },
-    );
+    let connection = single::open(server, principal, &lane);
     let dead = Stop::new();
     connection.on_dead({
         let dead = dead.clone();
@@ -120,30 +129,10 @@ where
 fn receive(
     connection: &Arc<Connection>,
     lane: &Arc<dyn Lane>,
-    line: Result<bytes::Bytes, wire::LineTooLong>,
+    line: Result<bytes::Bytes, LineTooLong>,
 ) {
     match line {
-        Ok(line) => {
-            let limits = connection.server().settings.wire;
-            let client = connection.client();
-            if line.len() < UNCHARGED_BYTES {
-                connection.receive(wire::read_within(line, limits), lane, None);
-                return;
-            }
-            match client.hold_bytes(line.len()) {
-                Ok(charge) => {
-                    let line = quota::charged(line, charge);
-                    connection.receive(wire::read_within(line, limits), lane, None);
-                }
-                Err(exceeded) => {
-                    connection.receive_without_room(
-                        wire::read_within(line, limits),
-                        lane,
-                        exceeded,
-                    );
-                }
-            }
-        }
+        Ok(line) => single::receive(connection, lane, line),
         Err(error) => connection.receive(Err(ReadError::from(error)), lane, None),
     }
 }

@@ -33,7 +33,7 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 #[non_exhaustive]
 pub struct Stdio {}
 
-/// The stdio transport: one client, this process's parent.
+/// The stdio transport: one client, this process's parent, which may do everything.
 ///
 /// Ends promptly when stdin does. While it serves, `print!` and child processes see the null device and
 /// stderr in place of the protocol's stdin and stdout.
@@ -47,7 +47,7 @@ impl Transport for Stdio {
         let broke = |error| Error::transport("stdio broke", error);
         let mut reader = Stream::new(taken.input.as_fd(), OFlags::RDONLY).map_err(broke)?;
         let mut writer = Stream::new(taken.output.as_fd(), OFlags::WRONLY).map_err(broke)?;
-        match lines::serve(&mut reader, &mut writer, &server, &stop).await {
+        match lines::serve(&mut reader, &mut writer, &server, None, &stop).await {
             // The client is gone, which is how a pipe ends.
             Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             served => served.map_err(broke),

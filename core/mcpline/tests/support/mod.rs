@@ -37,8 +37,13 @@ fn everything() -> Value {
 impl Client {
     /// A 2026-07-28 client.
     pub(crate) fn modern(server: &Server) -> Self {
+        Self::over(server.connect())
+    }
+
+    /// A 2026-07-28 client over this connection.
+    pub(crate) fn over(memory: Memory) -> Self {
         Self {
-            memory: server.connect(),
+            memory,
             talk: RefCell::default(),
             next_id: 1,
             capabilities: everything(),

@@ -129,6 +129,7 @@ fn connect(
             limits: inner.settings.session,
             general: lane.clone(),
             session_id: None,
+            auth: None,
             principal: principal(parts).to_owned(),
             transport: shared.transport,
             client: client.clone(),

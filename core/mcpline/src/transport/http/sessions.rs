@@ -247,6 +247,7 @@ impl Sessions {
                 limits: inner.settings.session,
                 general: lane,
                 session_id: Some(id.clone()),
+                auth: None,
                 principal: principal.to_owned(),
                 transport: self.transport,
                 client: client.clone(),

@@ -1,0 +1,67 @@
+//! A connection that is its transport's whole conversation with one client: a pipe, a channel of messages.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use mcpline_protocol::session::Scope;
+use mcpline_protocol::wire;
+
+use crate::authorized::Authorized;
+use crate::lane::Lane;
+use crate::quota::{self, ClientKey, UNCHARGED_BYTES};
+use crate::server::Server;
+use crate::server::connection::{Connection, Opening};
+
+/// Opens a connection whose messages go to `lane`. Everything on it is done in the name of `principal`: its scopes hold,
+/// what is held for it is charged to it, together with its other connections. Without one the client may do everything.
+///
+/// # Panics
+///
+/// Outside of a tokio runtime.
+pub(super) fn open(
+    server: &Server,
+    principal: Option<Authorized>,
+    lane: &Arc<dyn Lane>,
+) -> Arc<Connection> {
+    let server = server.inner();
+    server.start(&tokio::runtime::Handle::current());
+    let (name, client) = match &principal {
+        Some(principal) => {
+            let name = principal.principal();
+            let key = ClientKey::Principal(name.clone());
+            (name, server.clients().client(key))
+        }
+        None => (String::new(), server.clients().sole_client()),
+    };
+    Connection::open(
+        server,
+        Opening {
+            scope: Scope::Connection,
+            limits: server.settings.session,
+            general: lane.clone(),
+            session_id: None,
+            auth: principal,
+            principal: name,
+            transport: server.next_transport(),
+            client,
+        },
+    )
+}
+
+/// Has the server look at one message, or batch, of the client's, charged to it.
+pub(super) fn receive(connection: &Arc<Connection>, lane: &Arc<dyn Lane>, message: Bytes) {
+    let limits = connection.server().settings.wire;
+    if message.len() < UNCHARGED_BYTES {
+        connection.receive(wire::read_within(message, limits), lane, None);
+        return;
+    }
+    match connection.client().hold_bytes(message.len()) {
+        Ok(charge) => {
+            let message = quota::charged(message, charge);
+            connection.receive(wire::read_within(message, limits), lane, None);
+        }
+        Err(exceeded) => {
+            connection.receive_without_room(wire::read_within(message, limits), lane, exceeded);
+        }
+    }
+}
