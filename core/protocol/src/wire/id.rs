@@ -25,7 +25,15 @@ pub struct RequestId(Form);
 /// The JSON text of an id. Short ones, UUIDs among them, hold no buffer alive and cost no allocation.
 #[derive(Clone)]
 enum Form {
-    Short { length: u8, text: [u8; SHORT] },
+    /// Digits alone, which need no decoding to be compared: the usual case.
+    Digits {
+        length: u8,
+        text: [u8; SHORT],
+    },
+    Short {
+        length: u8,
+        text: [u8; SHORT],
+    },
     Long(Bytes),
 }
 
@@ -36,10 +44,18 @@ impl Form {
         let mut short = [0; SHORT];
         short.get_mut(..text.len())?.copy_from_slice(text);
         let length = u8::try_from(text.len()).ok()?;
-        Some(Self::Short {
-            length,
-            text: short,
-        })
+        let text = short;
+        Some(Self::Short { length, text })
+    }
+
+    /// `text`, which is digits alone, and few enough of them to fit into 64 bits.
+    fn digits(text: &[u8]) -> Self {
+        let mut short = [0; SHORT];
+        short[..text.len()].copy_from_slice(text);
+        // At most `SAFE_DIGITS`.
+        let length = text.len() as u8;
+        let text = short;
+        Self::Digits { length, text }
     }
 }
 
@@ -74,6 +90,9 @@ impl RequestId {
     /// The id written at `span` of scanned bytes.
     pub(crate) fn from_slice(bytes: &Bytes, span: Span) -> Result<Self, InvalidId> {
         let text = &bytes[span.range()];
+        if are_digits(text) {
+            return Ok(Self(Form::digits(text)));
+        }
         let valid = match text.first().map(|&byte| Kind::of(byte)) {
             Some(Kind::String) => text.len() <= MAX_ID,
             Some(Kind::Number) => is_integer(text),
@@ -88,13 +107,18 @@ impl RequestId {
     }
 
     fn from_text(text: &[u8]) -> Self {
+        if are_digits(text) {
+            return Self(Form::digits(text));
+        }
         Self(Form::short(text).unwrap_or_else(|| Form::Long(Bytes::copy_from_slice(text))))
     }
 
     /// The id as JSON, as it was written.
     pub fn raw(&self) -> &[u8] {
         match &self.0 {
-            Form::Short { length, text } => &text[..usize::from(*length)],
+            Form::Digits { length, text } | Form::Short { length, text } => {
+                &text[..usize::from(*length)]
+            }
             Form::Long(text) => text,
         }
     }
@@ -113,7 +137,9 @@ impl RequestId {
     /// What ids are compared by: the text where it needs no decoding.
     fn value(&self) -> Value<'_> {
         let raw = self.raw();
-        if raw.first() == Some(&b'"') {
+        if let Form::Digits { .. } = self.0 {
+            Value::Number(raw)
+        } else if raw.first() == Some(&b'"') {
             let inner = raw.get(1..raw.len() - 1).unwrap_or_default();
             Value::Text(if memchr::memchr(b'\\', inner).is_some() {
                 Cow::Owned(unescape(inner).into_owned().into_bytes())
@@ -149,12 +175,16 @@ fn exact_float(text: &[u8]) -> Option<&[u8]> {
     (is_exact && text.len() <= SHORT).then_some(whole)
 }
 
+/// So many digits always fit into 64 bits.
+const SAFE_DIGITS: usize = 18;
+
+/// Whether a JSON value is an integer, written as digits alone, of 64 bits.
+fn are_digits(text: &[u8]) -> bool {
+    (1..=SAFE_DIGITS).contains(&text.len()) && text.iter().all(u8::is_ascii_digit)
+}
+
 /// Whether a JSON number is an integer of 64 bits.
 fn is_integer(text: &[u8]) -> bool {
-    // So few digits always fit.
-    if text.len() < 19 && text.iter().all(u8::is_ascii_digit) {
-        return true;
-    }
     integer(text).is_some_and(|value| (i64::MIN.into()..=u64::MAX.into()).contains(&value))
 }
 
