@@ -193,13 +193,14 @@ impl Member {
     }
 
     /// Whether the member of the object in `text` has this name.
+    #[inline]
     pub(crate) fn is_named(&self, text: &[u8], name: &str) -> bool {
-        let key = &text[self.key.range()];
+        let range = self.key.range();
         if self.escaped {
-            unescape(key) == name
-        } else {
-            key == name.as_bytes()
+            return unescape(&text[range]) == name;
         }
+        // Most names differ in length, which is known without reading them.
+        range.len() == name.len() && text[range] == *name.as_bytes()
     }
 }
 
