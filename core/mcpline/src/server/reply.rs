@@ -162,10 +162,14 @@ impl Reply {
 impl ToolReply {
     /// A reply of one text.
     pub fn text(text: &str) -> Self {
-        let mut content = Vec::with_capacity(text.len() + 32);
-        content.extend_from_slice(b"[{\"type\":\"text\",\"text\":");
+        const BEFORE: &[u8] = b"[{\"type\":\"text\",\"text\":";
+        const AFTER: &[u8] = b"}]";
+        // Exactly as long as a text without escapes: `Bytes` takes a full buffer over without a further allocation.
+        let quotes = 2;
+        let mut content = Vec::with_capacity(BEFORE.len() + quotes + text.len() + AFTER.len());
+        content.extend_from_slice(BEFORE);
         json_string(&mut content, text);
-        content.extend_from_slice(b"}]");
+        content.extend_from_slice(AFTER);
         Self {
             content: Some(Raw::from_trusted(content)),
             ..Self::default()

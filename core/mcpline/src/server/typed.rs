@@ -63,6 +63,18 @@ pub trait IntoToolReply {
     }
 }
 
+impl IntoToolReply for String {
+    fn into_tool_reply(self) -> Result<Reply, HandlerError> {
+        Ok(Reply::Tool(ToolReply::text(&self)))
+    }
+}
+
+impl IntoToolReply for &'static str {
+    fn into_tool_reply(self) -> Result<Reply, HandlerError> {
+        Ok(Reply::Tool(ToolReply::text(self)))
+    }
+}
+
 macro_rules! text_reply {
     ($($kind:ty),*) => {$(
         impl IntoToolReply for $kind {
@@ -73,18 +85,7 @@ macro_rules! text_reply {
     )*};
 }
 
-text_reply!(
-    String,
-    &'static str,
-    bool,
-    i32,
-    i64,
-    u32,
-    u64,
-    usize,
-    f32,
-    f64
-);
+text_reply!(bool, i32, i64, u32, u64, usize, f32, f64);
 
 impl IntoToolReply for () {
     fn into_tool_reply(self) -> Result<Reply, HandlerError> {

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use memchr::memchr_iter;
+use memchr::memchr;
 use memchr::memmem::Finder;
 
 use crate::vocabulary::meta::{check_key, key_warning};
@@ -83,8 +83,16 @@ fn is_one_text(json: &[u8]) -> bool {
             .take_while(|&&byte| byte == b'\\');
         backslashes.count() % 2 == 1
     };
-    let end = memchr_iter(b'"', text).find(|&quote| !is_escaped(quote));
-    end.is_some_and(|end| text[end..] == *b"\"}]")
+    // Nearly always the first quote is the end, so an iterator would cost more than it saves.
+    let mut from = 0;
+    while let Some(at) = memchr(b'"', &text[from..]) {
+        let quote = from + at;
+        if !is_escaped(quote) {
+            return text[quote..] == *b"\"}]";
+        }
+        from = quote + 1;
+    }
+    false
 }
 
 fn each(block: &Raw, warning: &mut Option<String>) -> Result<(), String> {
