@@ -401,14 +401,14 @@ impl Connection {
         lane: &Arc<dyn Lane>,
         http: Option<&Arc<HttpInfo>>,
     ) {
-        let mut unknown = HashSet::new();
+        let mut unknown = None;
         if let Message::Request(request) = &message {
             let limits = &self.server.settings.session;
             let permitted = match SubscribedUris::of(request, || self.server.registry(), limits) {
                 Ok(None) => Ok(()),
                 Ok(Some(uris)) => match uris.look_up_inline() {
                     Some(found) => {
-                        unknown = found.unknown;
+                        unknown = Some(found.unknown);
                         permission::check(self, http.map(|http| &**http), &**lane, &found.scopes)
                     }
                     None => {
@@ -422,8 +422,13 @@ impl Connection {
                 return refuse_subscribing(&**lane, &request.id, &error);
             }
         }
-        let received =
-            self.admit_locked(&mut self.lock_session(), message, in_batch, lane, &unknown);
+        let received = self.admit_locked(
+            &mut self.lock_session(),
+            message,
+            in_batch,
+            lane,
+            unknown.as_ref(),
+        );
         self.follow(received, lane, http);
     }
 
@@ -485,7 +490,7 @@ impl Connection {
         let received = match permitted {
             Ok(unknown) => {
                 let message = Message::Request(request);
-                Ok(self.admit_locked(&mut session, message, in_batch, lane, &unknown))
+                Ok(self.admit_locked(&mut session, message, in_batch, lane, Some(&unknown)))
             }
             Err(error) => Err((request.id, error)),
         };
@@ -571,7 +576,7 @@ impl Connection {
         message: Message,
         in_batch: bool,
         lane: &Arc<dyn Lane>,
-        unknown: &HashSet<String>,
+        unknown: Option<&HashSet<String>>,
     ) -> Received<Served, AskSink> {
         // What a subscription is to, for as long as it is charged or may have to be taken back.
         let params = match &message {
@@ -585,20 +590,17 @@ impl Connection {
             }
             _ => None,
         };
-        let subscribed = params.clone();
-        let served = || Served {
-            _params: params,
-            ..Served::of(lane)
-        };
         let profile = self.server.profile();
         let mut received = session.receive(message, in_batch, &profile, clock::now());
         match &mut received {
-            Received::Request(admitted) => session.attach(admitted.key, served()),
+            Received::Request(admitted) => session.attach(admitted.key, Served::of(lane)),
             Received::Listen(listening) => {
-                if !unknown.is_empty() {
+                if let Some(unknown) = unknown.filter(|unknown| !unknown.is_empty()) {
                     session.leave_out(listening, unknown);
                 }
-                session.attach(listening.key, served());
+                let mut served = Served::of(lane);
+                served._params = params;
+                session.attach(listening.key, served);
                 lane::send(&**lane, Kind::Request, &listening.acknowledgment);
             }
             Received::Ready(held) => {
@@ -617,10 +619,10 @@ impl Connection {
                 }
             }
             Received::Reply { outcome, .. } if outcome.is_ok() => {
-                if let Some(subscribed) = subscribed {
+                if let Some(subscribed) = params {
                     let uri = subscribed.get_str("uri").unwrap_or_default();
                     let kept = match session.peer() {
-                        Some(peer) if unknown.contains(&*uri) => {
+                        Some(peer) if unknown.is_some_and(|unknown| unknown.contains(&*uri)) => {
                             Err(RpcError::resource_not_found(peer.revision, &uri))
                         }
                         _ => self.charge_kept(session).map_err(RpcError::from),

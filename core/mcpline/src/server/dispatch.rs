@@ -192,7 +192,7 @@ fn begin(
         }
     }
     if let Target::Tool(entry) = &target
-        && !entry.admit(clock::now())
+        && !entry.admit(clock::now)
     {
         return Err(RpcError::busy(format!(
             "the tool {} is called too often; try again later",

@@ -315,6 +315,7 @@ impl Extensions {
     }
 
     /// Whether a result of `method` may be changed for this client.
+    #[inline]
     pub(super) fn change_result_of(&self, method: &str, peer: &Peer) -> bool {
         let mut hooks = self.results.iter();
         hooks.any(|(of, identifier, _)| of == method && peer.extension(identifier).is_some())

@@ -436,13 +436,13 @@ impl Registry {
 }
 
 impl ToolEntry {
-    /// Whether the tool may be called now.
-    pub(crate) fn admit(&self, now: Duration) -> bool {
+    /// Whether the tool may be called at the time that `now` returns. It is asked only of tools with a rate.
+    pub(crate) fn admit(&self, now: impl FnOnce() -> Duration) -> bool {
         self.bucket.as_ref().is_none_or(|(rate, bucket)| {
             bucket
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .take(*rate, now)
+                .take(*rate, now())
         })
     }
 }

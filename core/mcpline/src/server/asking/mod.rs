@@ -324,7 +324,12 @@ fn respond_input_required(seat: &Seat, requests: &[InputRequest], sealed: &str) 
 
 /// Fails every open question of a call.
 pub(super) fn fail_pending(call: &CallState, error: &AskError) {
-    let pending = std::mem::take(&mut call.lock_book().pending);
+    let mut book = call.lock_book();
+    if book.pending.is_empty() {
+        return;
+    }
+    let pending = std::mem::take(&mut book.pending);
+    drop(book);
     for question in pending {
         (question.sink)(Err(error.clone()));
     }
