@@ -1,0 +1,102 @@
+"""Runs the parts of `tools/test` side by side: each as a process of its own, whose output is printed whole when it ends.
+
+    side_by_side.py --jobs N PART…
+
+The first failure ends the other parts, and the run. `tools/test` describes the parts; what two of them need is made once,
+since `environment` locks it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGS = ROOT / ".cache" / "test-logs"
+
+#: How often the parts that still run are named, in seconds: a silent run looks like one that hangs.
+REPORT_EVERY = 120
+
+
+class Part:
+    """A part that runs, in a process group of its own."""
+
+    def __init__(self, name: str):
+        self.name = name
+        self.log = LOGS / f"{name}.log"
+        self.began = time.monotonic()
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [str(ROOT / "tools" / "test"), "--jobs", "1", name],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    def seconds(self) -> int:
+        return round(time.monotonic() - self.began)
+
+    def end(self) -> None:
+        """Ends its process group, all of which it started: politely, then not."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            try:
+                os.killpg(self.process.pid, number)
+                self.process.wait(timeout=20)
+                return
+            except ProcessLookupError:
+                return
+            except subprocess.TimeoutExpired:
+                continue
+
+    def show(self) -> None:
+        print(self.log.read_text(errors="replace"), end="")
+        print(f"-- {self.name}: {self.seconds()} s, exit status {self.process.returncode}", flush=True)
+
+
+def run(names: list[str], jobs: int) -> int:
+    """Runs the parts in order, `jobs` at a time. Returns the exit status of the first that fails, or 0."""
+    LOGS.mkdir(parents=True, exist_ok=True)
+    waiting, running = list(names), []
+    reported = time.monotonic()
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                running.append(Part(waiting.pop(0)))
+                print(f"-- {running[-1].name}: started", flush=True)
+            time.sleep(0.2)
+            for part in [part for part in running if part.process.poll() is not None]:
+                running.remove(part)
+                part.show()
+                if part.process.returncode != 0:
+                    return part.process.returncode if part.process.returncode > 0 else 1
+            if time.monotonic() - reported > REPORT_EVERY:
+                reported = time.monotonic()
+                print("-- running:", ", ".join(f"{part.name} ({part.seconds()} s)" for part in running), flush=True)
+        return 0
+    finally:
+        for part in running:
+            part.end()
+            print(f"-- {part.name}: ended after {part.seconds()} s; its output is in {part.log.relative_to(ROOT)}")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--jobs", type=int, required=True)
+    parser.add_argument("parts", nargs="+")
+    given = parser.parse_args()
+    # Ctrl-C and a supervisor's SIGTERM end the parts as well.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    return run(given.parts, given.jobs)
+
+
+if __name__ == "__main__":
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
