@@ -68,6 +68,7 @@ mod challenge;
 pub mod checks;
 pub mod client;
 pub mod error;
+mod http_origin;
 pub mod limits;
 #[doc(hidden)]
 pub mod members;
@@ -88,6 +89,7 @@ pub mod wire;
 
 pub use challenge::Challenge;
 pub use error::{ErrorCode, RpcError};
+pub use http_origin::{HttpOrigin, is_loopback_host, without_user_info};
 pub use printable::Printable;
 pub use revision::{Era, Features, Revision};
 pub use root_uri::{InvalidRoot, fitted_roots, root_uri};

@@ -9,10 +9,10 @@ use http::response::Parts;
 use http::{Response, header};
 use http_body_util::BodyExt as _;
 use hyper::body::{Body as _, Incoming};
+use mcpline_protocol::HttpOrigin;
 
 use super::connector::{Wire, reason};
 use super::pool::Pool;
-use super::target::Origin;
 
 /// How long an answer that nobody needs any more is read on, so that its connection can be used again. Most end with
 /// what was the last of them that mattered.
@@ -28,7 +28,7 @@ pub(crate) struct Answer {
     pub(crate) peer: Option<IpAddr>,
     body: Incoming,
     /// Given back at the end of the body.
-    lease: Option<(Wire, Arc<Origin>, Arc<Pool>)>,
+    lease: Option<(Wire, Arc<HttpOrigin>, Arc<Pool>)>,
 }
 
 /// Why a body can't be had whole.
@@ -53,7 +53,7 @@ impl Answer {
     pub(crate) fn new(
         response: Response<Incoming>,
         wire: Wire,
-        origin: Arc<Origin>,
+        origin: Arc<HttpOrigin>,
         pool: Arc<Pool>,
     ) -> Self {
         let (head, body) = response.into_parts();

@@ -118,9 +118,9 @@ impl Connector {
 
     async fn try_connect(&self, target: &Target) -> Result<Wire, String> {
         // Names are looked at when they are resolved; addresses never are.
-        self.reach.check_host(&target.origin.host)?;
+        self.reach.check_host(target.origin.host())?;
         let proxy = self.proxy_for(target);
-        let https = target.origin.https;
+        let https = target.origin.is_https();
         let mut proxied = None;
         let mut tcp = self.to_proxy.clone();
         let stream = match &proxy {
@@ -235,7 +235,7 @@ fn proxy(url: &str) -> Result<Intercept, ClientError> {
 fn with_port(target: &Target) -> Result<Uri, String> {
     let host = target.uri.host().unwrap_or_default();
     let mut parts = target.uri.clone().into_parts();
-    let authority = format!("{host}:{}", target.origin.port);
+    let authority = format!("{host}:{}", target.origin.port());
     parts.authority = Some(authority.parse().map_err(|error| format!("{error}"))?);
     Uri::from_parts(parts).map_err(|error| error.to_string())
 }

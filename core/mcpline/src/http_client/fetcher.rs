@@ -8,6 +8,7 @@ use http::header::{HOST, USER_AGENT};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use mcpline_protocol::auth::AuthError;
 use mcpline_protocol::auth::fetch::{FetchMethod, FetchRequest, FetchResponse};
+use mcpline_protocol::without_user_info;
 use tokio::runtime::Handle;
 
 use crate::client_error::ClientError;
@@ -17,7 +18,7 @@ use super::client::HttpClient;
 use super::headers::USER_AGENT_VALUE;
 use super::reach::Reach;
 use super::settings::HttpSettings;
-use super::target::{Target, shown};
+use super::target::Target;
 
 /// The longest document. Metadata and key sets have some KiB.
 const MAX_BODY: usize = 1024 * 1024;
@@ -69,7 +70,7 @@ impl Fetcher {
     /// [`AuthError::Insecure`] for what is neither `https` nor this machine, [`AuthError::Fetch`] if there is no answer, or
     /// one that is too long or leads elsewhere.
     pub(crate) async fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, AuthError> {
-        let url = shown(&request.url);
+        let url = without_user_info(&request.url);
         let failed = |reason: String| AuthError::Fetch {
             url: url.clone(),
             reason,
@@ -85,10 +86,10 @@ impl Fetcher {
     async fn perform(&self, request: FetchRequest) -> Result<FetchResponse, Problem> {
         let target =
             Target::parse(&request.url).map_err(|error| Problem::Failed(error.to_string()))?;
-        if !target.origin.https && !target.origin.is_loopback() {
+        if !target.origin.is_secure() {
             return Err(Problem::Auth(AuthError::Insecure {
                 what: "URL",
-                url: shown(&request.url),
+                url: without_user_info(&request.url),
             }));
         }
         let headers = headers(&request, &target)?;

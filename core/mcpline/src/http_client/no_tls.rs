@@ -31,7 +31,7 @@ impl Tls {
     ///
     /// Always.
     pub(crate) async fn encrypt(&self, _: TcpStream, target: &Target) -> Result<TcpStream, String> {
-        let host = &target.origin.host;
+        let host = target.origin.host();
         Err(format!("https://{host} needs the cargo feature `tls`"))
     }
 }

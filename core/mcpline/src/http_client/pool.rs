@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use mcpline_protocol::HttpOrigin;
 use tokio::time::Instant;
 
 use crate::background::{self, AbortHandle};
 use crate::client_tasks::Tasks;
 
 use super::connector::Wire;
-use super::target::Origin;
 
 /// Idle connections of one client. As many as a busy program has calls in flight; a burst beyond it costs new ones.
 const MAX_IDLE: usize = 128;
@@ -34,7 +34,7 @@ struct Shared {
 }
 
 struct Idle {
-    origin: Arc<Origin>,
+    origin: Arc<HttpOrigin>,
     wire: Wire,
     since: Instant,
 }
@@ -48,7 +48,7 @@ impl Pool {
     }
 
     /// A connection to `origin` that a request can be sent on.
-    pub(crate) fn take(&self, origin: &Origin) -> Option<Wire> {
+    pub(crate) fn take(&self, origin: &HttpOrigin) -> Option<Wire> {
         let mut shared = self.lock();
         let mut at = shared.idle.len();
         while at > 0 {
@@ -64,7 +64,7 @@ impl Pool {
     }
 
     /// Keeps a connection whose answer has been read to its end.
-    pub(crate) fn put(self: &Arc<Self>, origin: Arc<Origin>, wire: Wire) {
+    pub(crate) fn put(self: &Arc<Self>, origin: Arc<HttpOrigin>, wire: Wire) {
         if wire.sender.is_closed() {
             return;
         }

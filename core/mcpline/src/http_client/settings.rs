@@ -5,7 +5,7 @@ use std::time::Duration;
 
 #[cfg(feature = "auth")]
 use super::authorizer::Auth;
-use super::target::shown;
+use mcpline_protocol::without_user_info;
 
 /// How a client reaches servers over HTTP. Every field has a default that suits a server anywhere.
 #[derive(Clone)]
@@ -102,7 +102,7 @@ impl fmt::Debug for Proxy {
         match self {
             Self::Environment => f.write_str("Environment"),
             Self::Direct => f.write_str("Direct"),
-            Self::Url(url) => f.debug_tuple("Url").field(&shown(url)).finish(),
+            Self::Url(url) => f.debug_tuple("Url").field(&without_user_info(url)).finish(),
         }
     }
 }

@@ -59,8 +59,8 @@ impl Tls {
         stream: TcpStream,
         target: &Target,
     ) -> Result<TlsStream<TcpStream>, String> {
-        let name = ServerName::try_from(target.origin.host.clone())
-            .map_err(|error| format!("{} has no certificate: {error}", target.origin.host))?;
+        let name = ServerName::try_from(target.origin.host().to_owned())
+            .map_err(|error| format!("{} has no certificate: {error}", target.origin.host()))?;
         let connector = self
             .connector
             .get_or_try_init(|| self.tls_connector())

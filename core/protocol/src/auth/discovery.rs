@@ -170,7 +170,7 @@ impl Discovery {
                     }
                     Some(_) => Err(AuthError::NoServer(format!(
                         "the issuer {} has no metadata",
-                        super::url::shown(&issuer)
+                        crate::without_user_info(&issuer)
                     ))),
                 }
             }
@@ -183,7 +183,7 @@ impl Discovery {
         let resource = Url::parse("resource", &metadata.resource)?;
         if !resource.covers(&self.server) || resource.has_fragment() {
             return Err(AuthError::ResourceMismatch {
-                server: super::url::shown(self.server.as_str()),
+                server: crate::without_user_info(self.server.as_str()),
                 resource: cut(&metadata.resource),
             });
         }
@@ -292,7 +292,7 @@ fn document(url: &str, response: &FetchResponse) -> Result<Option<bytes::Bytes>,
         200..=299 => Ok(Some(response.body.clone())),
         400..=499 => Ok(None),
         status => Err(AuthError::Invalid {
-            url: super::url::shown(url),
+            url: crate::without_user_info(url),
             reason: format!("HTTP status {status}"),
         }),
     }
@@ -300,7 +300,7 @@ fn document(url: &str, response: &FetchResponse) -> Result<Option<bytes::Bytes>,
 
 fn parse<T: serde::de::DeserializeOwned>(url: &str, body: &[u8]) -> Result<T, AuthError> {
     serde_json::from_slice(body).map_err(|error| AuthError::Invalid {
-        url: super::url::shown(url),
+        url: crate::without_user_info(url),
         reason: format!("what is no metadata: {error}"),
     })
 }

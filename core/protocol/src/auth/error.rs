@@ -179,7 +179,7 @@ impl AuthError {
                 description: document.error_description.as_deref().map(cut),
             },
             Err(_) => Self::Invalid {
-                url: super::url::shown(url),
+                url: crate::without_user_info(url),
                 reason: format!("HTTP status {status} and no error"),
             },
         }

@@ -249,7 +249,7 @@ impl<'s> Registering<'s> {
         }
         let answer: Answer =
             serde_json::from_slice(&response.body).map_err(|error| AuthError::Invalid {
-                url: super::url::shown(self.endpoint),
+                url: crate::without_user_info(self.endpoint),
                 reason: format!("what is no registration: {error}"),
             })?;
         let has_secret = answer.client_secret.is_some();
@@ -259,7 +259,7 @@ impl<'s> Registering<'s> {
             Some("client_secret_post") if has_secret => ClientAuth::SecretPost,
             Some(other) => {
                 return Err(AuthError::Invalid {
-                    url: super::url::shown(self.endpoint),
+                    url: crate::without_user_info(self.endpoint),
                     reason: format!(
                         "a registration for {}, where {} was asked for",
                         cut(other),
@@ -307,7 +307,7 @@ pub fn check_client_id_metadata_url(url: &str) -> Result<(), AuthError> {
     };
     Err(AuthError::Url {
         what: WHAT,
-        url: super::url::shown(url),
+        url: crate::without_user_info(url),
         reason: reason.to_owned(),
     })
 }
@@ -324,7 +324,7 @@ pub fn check_redirect_uri(uri: &str) -> Result<(), AuthError> {
     if parsed.has_fragment() {
         return Err(AuthError::Url {
             what: WHAT,
-            url: super::url::shown(uri),
+            url: crate::without_user_info(uri),
             reason: "must have no fragment".to_owned(),
         });
     }

@@ -410,7 +410,7 @@ fn authenticated(
 
 fn invalid(url: &str, reason: &str) -> AuthError {
     AuthError::Invalid {
-        url: super::url::shown(url),
+        url: crate::without_user_info(url),
         reason: reason.to_owned(),
     }
 }

@@ -4,6 +4,7 @@
 use fluent_uri::Uri;
 
 use super::error::AuthError;
+use crate::{HttpOrigin, without_user_info};
 
 /// A URL that has been looked at, with its text as it came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,7 +21,7 @@ impl Url {
     pub fn parse(what: &'static str, text: &str) -> Result<Self, AuthError> {
         let invalid = |reason: &str| AuthError::Url {
             what,
-            url: shown(text),
+            url: without_user_info(text),
             reason: reason.to_owned(),
         };
         let uri = Uri::parse(text.to_owned()).map_err(|_| invalid("is no URL"))?;
@@ -45,12 +46,12 @@ impl Url {
     /// [`AuthError::Url`] if it is none, [`AuthError::Insecure`] if it isn't fit.
     pub fn secure(what: &'static str, text: &str) -> Result<Self, AuthError> {
         let url = Self::parse(what, text)?;
-        if url.is_https() || url.is_loopback() {
+        if url.http_origin().is_secure() {
             return Ok(url);
         }
         Err(AuthError::Insecure {
             what,
-            url: shown(text),
+            url: without_user_info(text),
         })
     }
 
@@ -66,31 +67,20 @@ impl Url {
 
     /// Whether the host is this machine by its address, or `localhost`.
     pub fn is_loopback(&self) -> bool {
-        let host = self.host();
-        host == "localhost"
-            || host.ends_with(".localhost")
-            || host
-                .parse::<std::net::IpAddr>()
-                .is_ok_and(|address| address.is_loopback())
+        self.http_origin().is_loopback()
     }
 
     /// The host in lower case, an IPv6 address without its brackets.
     pub fn host(&self) -> String {
-        let host = self
-            .uri
-            .authority()
-            .map_or("", |authority| authority.host());
-        host.trim_start_matches('[')
-            .trim_end_matches(']')
-            .to_ascii_lowercase()
+        self.http_origin().host().to_owned()
     }
 
-    fn port(&self) -> u16 {
-        let given = self
-            .uri
-            .authority()
-            .and_then(|authority| authority.port_to_u16().ok().flatten());
-        given.unwrap_or(if self.is_https() { 443 } else { 80 })
+    /// Scheme, host and port, as they are compared.
+    pub fn http_origin(&self) -> HttpOrigin {
+        let authority = self.uri.authority();
+        let host = authority.map_or("", |authority| authority.host());
+        let port = authority.and_then(|authority| authority.port_to_u16().ok().flatten());
+        HttpOrigin::new(self.is_https(), host, port)
     }
 
     /// The path; empty where there is none.
@@ -128,8 +118,7 @@ impl Url {
 
     /// Whether scheme, host and port are the same.
     pub fn same_origin(&self, other: &Self) -> bool {
-        (self.is_https(), self.host(), self.port())
-            == (other.is_https(), other.host(), other.port())
+        self.http_origin() == other.http_origin()
     }
 
     /// Whether `other` is this or lies under it, by whole segments of the path.
@@ -141,17 +130,6 @@ impl Url {
             && self
                 .query()
                 .is_none_or(|query| other.query() == Some(query))
-    }
-}
-
-/// A URL without what may be a password.
-pub(crate) fn shown(url: &str) -> String {
-    match url
-        .split_once("://")
-        .map(|(scheme, rest)| (scheme, rest.rsplit_once('@')))
-    {
-        Some((scheme, Some((_, rest)))) => format!("{scheme}://…@{rest}"),
-        _ => url.to_owned(),
     }
 }
 

@@ -67,15 +67,9 @@ pub fn visit(url: &str) -> Result<Visit, String> {
     if matches!(&*scheme, "https" | "http") && host.is_empty() {
         return Err("url: a URL of the web needs a host".to_owned());
     }
-    let address = host.trim_start_matches('[').trim_end_matches(']');
-    let is_loopback = host.eq_ignore_ascii_case("localhost")
-        || host.to_ascii_lowercase().ends_with(".localhost")
-        || address
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback());
     Ok(match &*scheme {
         "https" => Visit::Secure,
-        "http" if is_loopback => Visit::Secure,
+        "http" if crate::is_loopback_host(host) => Visit::Secure,
         _ => Visit::Insecure,
     })
 }

@@ -1,0 +1,140 @@
+//! The origin of an HTTP URL: what decides whether two URLs lead to the same server, and whether it is this machine.
+//!
+//! URLs themselves are parsed by crates. `fluent_uri` reads those that authorization compares character by character, by RFC
+//! 3986 to the letter; `http` reads those that requests go to, which also takes what browsers take.
+
+use std::net::IpAddr;
+
+/// Scheme, host and port of an HTTP URL (RFC 6454, section 4).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpOrigin {
+    is_https: bool,
+    host: String,
+    port: u16,
+}
+
+impl HttpOrigin {
+    /// The origin of a URL with this host, in any case, an IPv6 address with or without brackets, and this port; without
+    /// one, the scheme's own.
+    pub fn new(is_https: bool, host: &str, port: Option<u16>) -> Self {
+        Self {
+            is_https,
+            host: without_brackets(host).to_ascii_lowercase(),
+            port: port.unwrap_or(if is_https { 443 } else { 80 }),
+        }
+    }
+
+    /// Whether the scheme is `https`.
+    pub fn is_https(&self) -> bool {
+        self.is_https
+    }
+
+    /// The host in lower case, an IPv6 address without its brackets.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// The port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Whether the host is this machine: see [`is_loopback_host`].
+    pub fn is_loopback(&self) -> bool {
+        is_loopback_host(&self.host)
+    }
+
+    /// Whether requests to it can't be read on the way: `https`, or `http` to this machine (OAuth 2.1, section 1.5).
+    pub fn is_secure(&self) -> bool {
+        self.is_https || self.is_loopback()
+    }
+}
+
+/// Whether a host is this machine by its name (RFC 6761, section 6.3) or its address. An IPv6 address may have brackets.
+pub fn is_loopback_host(host: &str) -> bool {
+    let host = without_brackets(host);
+    let suffix = host.len().checked_sub(".localhost".len());
+    host.eq_ignore_ascii_case("localhost")
+        || suffix
+            .and_then(|at| host.get(at..))
+            .is_some_and(|end| end.eq_ignore_ascii_case(".localhost"))
+        || host
+            .parse::<IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
+fn without_brackets(host: &str) -> &str {
+    host.strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host)
+}
+
+/// A URL for a message or a log: without the name and the password in front of its host.
+pub fn without_user_info(url: &str) -> String {
+    match url
+        .split_once("://")
+        .map(|(scheme, rest)| (scheme, rest.rsplit_once('@')))
+    {
+        Some((scheme, Some((_, rest)))) => format!("{scheme}://…@{rest}"),
+        _ => url.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn case_brackets_and_default_ports_make_no_difference() {
+        assert_eq!(
+            HttpOrigin::new(true, "Example.com", None),
+            HttpOrigin::new(true, "example.COM", Some(443))
+        );
+        assert_eq!(
+            HttpOrigin::new(false, "[::1]", None),
+            HttpOrigin::new(false, "::1", Some(80))
+        );
+        assert_ne!(
+            HttpOrigin::new(false, "example.com", None),
+            HttpOrigin::new(true, "example.com", None)
+        );
+    }
+
+    #[test]
+    fn this_machine_is_known_by_all_its_names() {
+        for host in [
+            "localhost",
+            "LocalHost",
+            "a.localhost",
+            "127.0.0.9",
+            "::1",
+            "[::1]",
+        ] {
+            assert!(is_loopback_host(host), "{host}");
+        }
+        for host in [
+            "",
+            "example.com",
+            "localhost.example.com",
+            "notlocalhost",
+            "10.0.0.1",
+            "[::1",
+            "é.localhos",
+        ] {
+            assert!(!is_loopback_host(host), "{host}");
+        }
+    }
+
+    #[test]
+    fn names_and_passwords_are_left_out() {
+        assert_eq!(
+            without_user_info("https://me:secret@example.com/a"),
+            "https://…@example.com/a"
+        );
+        assert_eq!(
+            without_user_info("https://example.com/a"),
+            "https://example.com/a"
+        );
+        assert_eq!(without_user_info("secret"), "secret");
+    }
+}
