@@ -193,8 +193,8 @@ async def serve(server: Server, transport: str, options: dict[str, Any]) -> None
     await follow(server, _serving.start(server, transport, options))
 
 
-async def follow(server: Server, serving: _native.Serving, *, ours: bool = False) -> None:
-    """Run handlers until serving ends; end it when the task is cancelled. `ours` is whether the loop is."""
+async def follow(server: Server, serving: _native.Serving) -> None:
+    """Run handlers until serving ends; end it when the task is cancelled."""
     from . import _selector
 
     server._serving += 1
@@ -202,9 +202,7 @@ async def follow(server: Server, serving: _native.Serving, *, ours: bool = False
         async with lifespan(server):
             attachment = attach(server)
             try:
-                with contextlib.ExitStack() as stack:
-                    if ours:
-                        stack.enter_context(_selector.driven(server, attachment.loop, attachment.bridge))
+                with _selector.driven(server, attachment.loop, attachment.bridge):
                     await _until_end(server, serving)
             finally:
                 detach(attachment)
@@ -230,7 +228,9 @@ async def _until_end(server: Server, serving: _native.Serving) -> None:
 
 def run(server: Server, serving: _native.Serving) -> None:
     """Serve on a loop of its own, until it ends, or until Ctrl-C or SIGTERM."""
-    asyncio.run(follow(server, serving, ours=True))
+    from . import _selector
+
+    _selector.run(follow(server, serving))
 
 
 def attach_thread(server: Server) -> None:

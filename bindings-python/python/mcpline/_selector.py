@@ -1,7 +1,7 @@
 """Serving on the event loop's own thread, where the loop is ours: no call has to cross to another thread.
 
-asyncio waits for its descriptors in a selector. Ours does the server's I/O in that place, and counts the selector that
-was there before as one more descriptor. See `bindings-python/src/driver.rs`.
+asyncio waits for its descriptors in a selector, and takes the selector as an argument. Ours does the server's I/O in
+that place, and counts the system's selector as one more descriptor. See `bindings-python/src/driver.rs`.
 """
 
 from __future__ import annotations
@@ -9,115 +9,188 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import selectors
+import signal
+import socket
+import sys
 import typing
-from contextvars import copy_context
+import warnings
 
 from . import _native
 
 if typing.TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Coroutine, Iterator, Mapping
     from typing import Any
 
     from .server import Server
 
-__all__ = ["driven"]
+__all__ = ["driven", "run"]
 
 _CALLS = 1
 _DESCRIPTORS = 2
 _FORKED = 4
 
+_SIGNAL_BYTES = 4096
 
-class _Selector(selectors.BaseSelector):
-    """The server's I/O and the loop's own selector, to the loop one selector."""
 
-    def __init__(self, loop: Any, inner: selectors.BaseSelector, driver: _native.Driver, bridge: _native.Loop) -> None:
-        self.inner = inner
-        self._loop = loop
-        self._wait = driver.wait
-        self._drain = bridge.drain
-        self._context = copy_context()
-        # As if the bridge's descriptor had become readable.
-        self._calls = [(inner.get_key(bridge.fileno()), selectors.EVENT_READ)]
-        # What the loop does all the time goes straight to its own selector.
+class Selector(selectors.BaseSelector):
+    """The server's I/O and the system's selector, to the loop one selector. Without a driver it is the system's."""
+
+    def __init__(self, inner: selectors.BaseSelector) -> None:
+        self._inner = inner
+        # What the loop does all the time goes straight to the system's.
+        self.select = inner.select  # type: ignore[method-assign]
         self.register = inner.register  # type: ignore[method-assign]
         self.unregister = inner.unregister  # type: ignore[method-assign]
         self.modify = inner.modify  # type: ignore[method-assign]
         self.get_key = inner.get_key  # type: ignore[method-assign]
 
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        ready = self._wait(timeout)
-        # While the loop has nothing but calls to see to, it needn't turn for them.
-        while timeout is None and ready == _CALLS:
-            try:
-                self._context.run(self._drain)
-            except Exception as error:  # noqa: BLE001 - as the loop deals with its callbacks
-                self._loop.call_exception_handler({"message": "a call could not be started", "exception": error})
-            if self._loop._ready or self._loop._scheduled or self._loop._stopping:
+    def drive(self, driver: _native.Driver, bridge: _native.Loop) -> None:
+        """Have every wait of the loop do the driver's I/O. The loop must watch the bridge's descriptor."""
+        wait, select = driver.wait, self._inner.select
+        # As if the bridge's descriptor had become readable.
+        calls = [(self._inner.get_key(bridge.fileno()), selectors.EVENT_READ)]
+
+        def drive(timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+            ready = wait(timeout)
+            if ready == _CALLS:
+                return calls
+            if ready == 0:
                 return []
-            ready = self._wait(None)
-        if ready == _CALLS:
-            return self._calls
-        if ready == 0:
-            return []
-        if ready & _FORKED:
-            return self.inner.select(timeout)
-        events = self.inner.select(0)
-        return self._calls + events if ready & _CALLS else events
+            if ready & _FORKED:
+                return select(timeout)
+            events = select(0)
+            return calls + events if ready & _CALLS else events
+
+        self.select = drive  # type: ignore[method-assign]
+
+    @property
+    def is_driven(self) -> bool:
+        """Whether waiting does a server's I/O."""
+        return self.select != self._inner.select
+
+    def release(self) -> None:
+        """End what `drive` began."""
+        self.select = self._inner.select  # type: ignore[method-assign]
+
+    def fileno(self) -> int:
+        """Return the descriptor that stands for all registered ones."""
+        return typing.cast("Any", self._inner).fileno()  # type: ignore[no-any-return]
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        return self._inner.select(timeout)
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        return self.inner.register(fileobj, events, data)
+        return self._inner.register(fileobj, events, data)
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        return self.inner.unregister(fileobj)
+        return self._inner.unregister(fileobj)
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
-        return self.inner.get_map()
+        return self._inner.get_map()
 
     def close(self) -> None:
-        self.inner.close()
+        self._inner.close()
+
+
+class Loop(asyncio.SelectorEventLoop):
+    """asyncio's loop with our selector."""
+
+    def __init__(self, selector: Selector) -> None:
+        super().__init__(selector)
+        self.selector = selector
+        self._signals: socket.socket | None = None
+
+    @contextlib.contextmanager
+    def woken_by_signals(self) -> Iterator[None]:
+        """Have signals wake the loop: its usual wait they interrupt, in ours they would go unnoticed."""
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            ours.setblocking(False)
+            theirs.setblocking(False)
+            try:
+                before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+            except ValueError:
+                # Outside of the main thread, where no signal arrives.
+                yield
+                return
+            self.add_reader(ours, _forget_signals, ours)
+            self._signals = theirs
+            try:
+                yield
+            finally:
+                self._signals = None
+                now = signal.set_wakeup_fd(before)
+                if now not in (-1, theirs.fileno()):
+                    # The loop's own, for handlers that were added meanwhile.
+                    signal.set_wakeup_fd(now)
+                self.remove_reader(ours)
+
+    def remove_signal_handler(self, sig: int) -> bool:
+        removed = super().remove_signal_handler(sig)
+        if self._signals is not None:
+            # With the last of its handlers the loop stops being woken.
+            signal.set_wakeup_fd(self._signals.fileno(), warn_on_full_buffer=False)
+        return removed
+
+
+def _forget_signals(signals: socket.socket) -> None:
+    """Read what woke the loop; the interpreter runs the handlers."""
+    with contextlib.suppress(BlockingIOError):
+        signals.recv(_SIGNAL_BYTES)
+
+
+def run(main: Coroutine[Any, Any, None]) -> None:
+    """As `asyncio.run`, on a loop that can be `driven` unless the user has a policy of their own."""
+    # Only where one descriptor stands for all of a selector's.
+    system = getattr(selectors, "EpollSelector", None)
+    if system is None or not _has_usual_policy():
+        asyncio.run(main)
+        return
+
+    def make() -> asyncio.AbstractEventLoop:
+        return Loop(Selector(system()))
+
+    if sys.version_info >= (3, 11):
+        with asyncio.Runner(loop_factory=make) as runner:
+            runner.run(main)
+    else:
+        _run_by_policy(main, make)
+
+
+def _has_usual_policy() -> bool:
+    with warnings.catch_warnings():
+        # Python 3.14 deprecates policies, and 3.16 has none.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        get_policy = getattr(asyncio, "get_event_loop_policy", None)
+        return get_policy is None or type(get_policy()) is asyncio.DefaultEventLoopPolicy
+
+
+def _run_by_policy(main: Coroutine[Any, Any, None], make: Callable[[], asyncio.AbstractEventLoop]) -> None:
+    """Python 3.10 takes a loop from nothing but the policy."""
+
+    class Policy(asyncio.DefaultEventLoopPolicy):
+        def new_event_loop(self) -> asyncio.AbstractEventLoop:
+            return make()
+
+    before = asyncio.get_event_loop_policy()
+    asyncio.set_event_loop_policy(Policy())
+    try:
+        asyncio.run(main)
+    finally:
+        asyncio.set_event_loop_policy(before)
 
 
 @contextlib.contextmanager
 def driven(server: Server, loop: asyncio.AbstractEventLoop, bridge: _native.Loop) -> Iterator[None]:
-    """Have the running loop's thread do the server's I/O meanwhile, if it is a loop of asyncio's usual kind."""
-    inner = getattr(loop, "_selector", None)
-    # Only where one descriptor stands for all of a selector's.
-    usual = type(loop) is asyncio.SelectorEventLoop and type(inner) is getattr(selectors, "EpollSelector", None)
-    if inner is None or not usual:
+    """Have the running loop's thread do the server's I/O meanwhile, if `run` made the loop."""
+    if not isinstance(loop, Loop):
         yield
         return
-    driver = _native.Driver(server._native, bridge, inner.fileno())
-    with _signals(loop):
-        loop._selector = _Selector(loop, inner, driver, bridge)  # type: ignore[attr-defined]
+    driver = _native.Driver(server._native, bridge, loop.selector.fileno())
+    with loop.woken_by_signals():
+        loop.selector.drive(driver, bridge)
         try:
             yield
         finally:
-            loop._selector = inner  # type: ignore[attr-defined]
+            loop.selector.release()
             driver.close()
-
-
-@contextlib.contextmanager
-def _signals(loop: Any) -> Iterator[None]:
-    """Have signals wake the loop. In its usual wait they interrupt a system call; in ours nobody would notice."""
-    import _signal  # type: ignore[import-not-found]  # pyright: ignore[reportMissingImports]
-
-    wakes = loop._csock.fileno()
-    try:
-        before = _signal.set_wakeup_fd(wakes)
-    except ValueError:
-        # Outside of the main thread, where no signal arrives.
-        yield
-        return
-
-    def remove(number: int) -> bool:
-        removed: bool = type(loop).remove_signal_handler(loop, number)
-        # With the last of its handlers the loop stops being woken.
-        _signal.set_wakeup_fd(wakes)
-        return removed
-
-    loop.remove_signal_handler = remove
-    try:
-        yield
-    finally:
-        del loop.remove_signal_handler
-        _signal.set_wakeup_fd(before)

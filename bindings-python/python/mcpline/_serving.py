@@ -68,10 +68,10 @@ def _run_without_loop(server: Server, serving: _native.Serving) -> None:
 
 
 def _wait(serving: _native.Serving) -> None:
-    import _signal  # type: ignore[import-not-found]  # pyright: ignore[reportMissingImports]
+    import signal
 
     try:
-        before = _signal.set_wakeup_fd(serving.signal_fd, warn_on_full_buffer=False)
+        before = signal.set_wakeup_fd(serving.signal_fd, warn_on_full_buffer=False)
     except ValueError:
         # Outside of the main thread, where no signal arrives.
         serving.wait()
@@ -79,7 +79,7 @@ def _wait(serving: _native.Serving) -> None:
     try:
         serving.wait()
     finally:
-        _signal.set_wakeup_fd(before)
+        signal.set_wakeup_fd(before)
 
 
 class _Signals:
@@ -91,22 +91,21 @@ class _Signals:
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> _Signals:
-        # The C module: the one in Python builds enumerations, which takes its time.
-        import _signal  # pyright: ignore[reportMissingImports]
+        import signal
 
         try:
-            for number in (_signal.SIGINT, _signal.SIGTERM):
-                self._before[number] = _signal.signal(number, self._handle)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._handle)
         except ValueError:
             # Outside of the main thread, where no signal arrives.
             pass
         return self
 
     def __exit__(self, *_: object) -> None:
-        import _signal  # pyright: ignore[reportMissingImports]
+        import signal
 
         for number, handler in self._before.items():
-            _signal.signal(number, handler)
+            signal.signal(number, handler)
 
     def watch(self, serving: _native.Serving) -> None:
         """Tell from now on whom signals are for; those that came before count."""
