@@ -20,6 +20,7 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::errors;
 use crate::exchange::Answer;
+use crate::internals::Internals;
 use crate::outcome::{abandon, end_here};
 use crate::plan::Planned;
 use crate::slot::Slot;
@@ -146,8 +147,6 @@ pub(crate) struct Loop {
     pub(crate) hub: Arc<Hub>,
     wake: Arc<Wake>,
     pub(crate) objects: LoopObjects,
-    /// Tasks may be parked and stepped by hand, because they are asyncio's own.
-    parks: bool,
     draining: AtomicBool,
     flush_scheduled: AtomicBool,
     closed: AtomicBool,
@@ -164,13 +163,12 @@ pub(crate) struct LoopObjects {
     pub(crate) event_loop: Py<PyAny>,
     /// Runs the calls of one slot, one after the other.
     drive: Py<PyAny>,
+    /// Makes and starts a task of the coroutine that `drive` returns.
+    start: Py<PyAny>,
     /// The context that calls begin with.
     base: Py<PyAny>,
-    pub(crate) register: Py<PyAny>,
-    pub(crate) unregister: Py<PyAny>,
-    current: Py<PyAny>,
-    enter: Py<PyAny>,
-    leave: Py<PyAny>,
+    /// Without it, tasks are not parked: each call runs in a new one.
+    pub(crate) internals: Option<Py<Internals>>,
     pub(crate) cancelled: Py<PyAny>,
 }
 
@@ -178,9 +176,10 @@ pub(crate) struct LoopObjects {
 impl Loop {
     /// Attaches a server's calls to the running loop. The loop has to watch `fileno()` and call `drain()`,
     /// or have `notify` called, from another thread, whenever there is something to drain.
+    ///
+    /// `start` makes a task of a coroutine and starts it, at once or in the loop's next turn.
     #[staticmethod]
-    #[pyo3(signature = (server, event_loop, drive, base, parks, register, unregister, current, enter, leave,
-        cancelled, notify))]
+    #[pyo3(signature = (server, event_loop, drive, start, base, internals, cancelled, notify))]
     #[expect(
         clippy::too_many_arguments,
         reason = "called in one place, by keywords"
@@ -190,60 +189,48 @@ impl Loop {
         server: &crate::server::Server,
         event_loop: Py<PyAny>,
         drive: Py<PyAny>,
+        start: Py<PyAny>,
         base: Py<PyAny>,
-        parks: bool,
-        register: Py<PyAny>,
-        unregister: Py<PyAny>,
-        current: Py<PyAny>,
-        enter: Py<PyAny>,
-        leave: Py<PyAny>,
+        internals: Option<Py<Internals>>,
         cancelled: Py<PyAny>,
         notify: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
-        let hub = server.hub().clone();
-        let wake = Wake::new().map_err(|error| errors::transport(py, &error.to_string()))?;
-        let wake = Arc::new(wake);
-        {
-            let mut attached = lock(&hub.wake);
-            if attached.is_some() {
-                return Err(errors::misuse(
-                    py,
-                    "the server's handlers run on another event loop already",
-                ));
-            }
-            *attached = Some(match notify {
-                None => {
-                    let wake = wake.clone();
-                    Arc::new(move || wake.wake())
-                }
-                Some(notify) => notifier(notify),
-            });
-        }
-        // Calls may wait already: the core serves from before there is a loop.
-        hub.wake();
-        Ok(Self {
-            hub,
-            wake,
-            objects: LoopObjects {
-                event_loop,
-                drive,
-                base,
-                register,
-                unregister,
-                current,
-                enter,
-                leave,
-                cancelled,
-            },
-            parks,
-            draining: AtomicBool::new(false),
-            flush_scheduled: AtomicBool::new(false),
-            closed: AtomicBool::new(false),
-            driven: AtomicBool::new(false),
-            pending: Mutex::default(),
-            parked: Mutex::default(),
-            fresh: Mutex::default(),
-        })
+        let objects = LoopObjects {
+            event_loop,
+            drive,
+            start,
+            base,
+            internals,
+            cancelled,
+        };
+        Self::make(py, server.hub().clone(), objects, notify)
+    }
+
+    /// A loop without a server, for the self-test of `mcpline._internals`.
+    #[staticmethod]
+    fn for_self_test(
+        py: Python<'_>,
+        event_loop: Py<PyAny>,
+        drive: Py<PyAny>,
+        start: Py<PyAny>,
+        base: Py<PyAny>,
+        internals: Py<Internals>,
+        cancelled: Py<PyAny>,
+    ) -> PyResult<Self> {
+        let objects = LoopObjects {
+            event_loop,
+            drive,
+            start,
+            base,
+            internals: Some(internals),
+            cancelled,
+        };
+        Self::make(py, Hub::new(), objects, None)
+    }
+
+    /// Starts or steps a task as a call does, without a call. For the self-test.
+    fn start_empty_call(slf: &Bound<'_, Self>) -> PyResult<()> {
+        slf.get().start_next(slf, None)
     }
 
     /// The descriptor that becomes readable when there is something to drain.
@@ -310,12 +297,9 @@ impl Loop {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.objects.event_loop)?;
         visit.call(&self.objects.drive)?;
+        visit.call(&self.objects.start)?;
         visit.call(&self.objects.base)?;
-        visit.call(&self.objects.register)?;
-        visit.call(&self.objects.unregister)?;
-        visit.call(&self.objects.current)?;
-        visit.call(&self.objects.enter)?;
-        visit.call(&self.objects.leave)?;
+        visit.call(&self.objects.internals)?;
         visit.call(&self.objects.cancelled)?;
         for slots in [&self.parked, &self.fresh] {
             if let Ok(slots) = slots.try_lock() {
@@ -339,6 +323,46 @@ impl Loop {
 }
 
 impl Loop {
+    fn make(
+        py: Python<'_>,
+        hub: Arc<Hub>,
+        objects: LoopObjects,
+        notify: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let wake = Wake::new().map_err(|error| errors::transport(py, &error.to_string()))?;
+        let wake = Arc::new(wake);
+        {
+            let mut attached = lock(&hub.wake);
+            if attached.is_some() {
+                return Err(errors::misuse(
+                    py,
+                    "the server's handlers run on another event loop already",
+                ));
+            }
+            *attached = Some(match notify {
+                None => {
+                    let wake = wake.clone();
+                    Arc::new(move || wake.wake())
+                }
+                Some(notify) => notifier(notify),
+            });
+        }
+        // Calls may wait already: the core serves from before there is a loop.
+        hub.wake();
+        Ok(Self {
+            hub,
+            wake,
+            objects,
+            draining: AtomicBool::new(false),
+            flush_scheduled: AtomicBool::new(false),
+            closed: AtomicBool::new(false),
+            driven: AtomicBool::new(false),
+            pending: Mutex::default(),
+            parked: Mutex::default(),
+            fresh: Mutex::default(),
+        })
+    }
+
     /// Tells that the loop's thread drives the I/O from now on, and is told by `wake`; or that it doesn't.
     pub(crate) fn set_driven(&self, wake: Option<Arc<dyn Fn() + Send + Sync>>) {
         self.driven.store(wake.is_some(), Ordering::Relaxed);
@@ -356,22 +380,22 @@ impl Loop {
     pub(crate) fn drain_within(slf: &Bound<'_, Self>) -> PyResult<()> {
         let py = slf.py();
         let this = slf.get();
-        let event_loop = this.objects.event_loop.bind(py);
-        let current = this.objects.current.bind(py).call1((event_loop,))?;
-        if !current.is_none() {
-            this.objects.leave.call1(py, (event_loop, &current))?;
-        }
         let was_draining = this.draining.swap(true, Ordering::Relaxed);
-        let drained = this.drain_all(slf);
+        let drained = match &this.objects.internals {
+            Some(internals) => {
+                let event_loop = this.objects.event_loop.bind(py);
+                let drain = || this.drain_all(slf);
+                internals.get().without_current_task(event_loop, drain)
+            }
+            // A new task starts in the loop's next turn, or replaces the current task while it starts.
+            None => Ok(this.drain_all(slf)),
+        };
         this.draining.store(was_draining, Ordering::Relaxed);
-        if !current.is_none() {
-            this.objects.enter.call1(py, (event_loop, &current))?;
-        }
         let ended = std::mem::take(&mut *lock(&this.pending));
         for completion in ended {
             completion.run();
         }
-        drained
+        drained?
     }
 
     fn drain_all(&self, slf: &Bound<'_, Self>) -> PyResult<()> {
@@ -415,26 +439,34 @@ impl Loop {
 
     /// Starts one call, and runs it until it waits for something.
     fn start(&self, slf: &Bound<'_, Self>, planned: Arc<Planned>, call: CoreCall) -> PyResult<()> {
-        let py = slf.py();
         if call.context().is_cancelled() {
             abandon(call);
             return Ok(());
         }
+        self.start_next(slf, Some((planned, call)))
+    }
+
+    fn start_next(
+        &self,
+        slf: &Bound<'_, Self>,
+        next: Option<(Arc<Planned>, CoreCall)>,
+    ) -> PyResult<()> {
+        let py = slf.py();
         match self.take_parked(py) {
             Some(slot) => {
                 let slot = slot.bind(py);
-                let stepped = slot.get().resume(slot, planned, call);
+                let stepped = slot.get().resume(slot, next);
                 self.settle(py)?;
                 stepped
             }
-            None => self.start_task(slf, planned, call),
+            None => self.start_task(slf, next),
         }
     }
 
     fn take_parked(&self, py: Python<'_>) -> Option<Py<Slot>> {
         let mut parked = lock(&self.parked);
         while let Some(slot) = parked.pop() {
-            if slot.bind(py).get().is_unshared() {
+            if slot.bind(py).get().is_unshared(py) {
                 return Some(slot);
             }
         }
@@ -445,29 +477,24 @@ impl Loop {
     fn start_task(
         &self,
         slf: &Bound<'_, Self>,
-        planned: Arc<Planned>,
-        call: CoreCall,
+        next: Option<(Arc<Planned>, CoreCall)>,
     ) -> PyResult<()> {
         let py = slf.py();
-        let slot = Bound::new(py, Slot::new(slf.clone().unbind(), planned, call))?;
+        let slot = Bound::new(py, Slot::new(slf.clone().unbind(), next))?;
         let coroutine = self.objects.drive.bind(py).call1((&slot,))?;
-        let create = self
-            .objects
-            .event_loop
-            .bind(py)
-            .getattr(intern!(py, "create_task"))?;
         // The task begins with a copy of the context in which it is made.
         let base = self.objects.base.call_method0(py, intern!(py, "copy"))?;
+        let start = self.objects.start.bind(py);
         let task = base
             .bind(py)
-            .call_method1(intern!(py, "run"), (create, coroutine))?;
+            .call_method1(intern!(py, "run"), (start, coroutine))?;
         slot.get().set_task(&slot, task);
         Ok(())
     }
 
     /// Whether a task may be parked rather than ended: there is room, and no other loop has taken over.
     pub(crate) fn may_park(&self) -> bool {
-        self.parks
+        self.objects.internals.is_some()
             && !self.closed.load(Ordering::Relaxed)
             && lock(&self.parked).len() + lock(&self.fresh).len() < PARKED
     }
@@ -484,7 +511,7 @@ impl Loop {
                 return Ok(());
             };
             let state = slot.bind(py).get();
-            if state.is_unshared() {
+            if state.is_unshared(py) {
                 lock(&self.parked).push(slot);
             } else {
                 state.retire(py)?;

@@ -2,7 +2,7 @@
 //!
 //! It converts types, schedules calls and maps errors; what the protocol demands is decided by the core.
 //! [`plan`] is how one handler is called, [`outcome`] how its result becomes a reply, [`call`] what it may
-//! do meanwhile. Async handlers run on the user's event loop ([`event_loop`], [`slot`]), sync ones on a pool
+//! do meanwhile. Async handlers run on the user's event loop ([`event_loop`], [`slot`], [`internals`]), sync ones on a pool
 //! of threads ([`workers`]). [`server`] is what Python holds, [`runtime`] the thread that does the I/O, unless
 //! the loop's thread does ([`baton`], [`driver`]). [`client`] is the other side: what Python holds as a client.
 
@@ -13,6 +13,7 @@ mod driver;
 mod errors;
 mod event_loop;
 mod exchange;
+mod internals;
 mod log;
 mod memory;
 mod outcome;
@@ -44,6 +45,8 @@ mod _native {
     use crate::event_loop::Loop;
     #[pymodule_export]
     use crate::exchange::{Exchange, HttpApp, WellKnown};
+    #[pymodule_export]
+    use crate::internals::Internals;
     #[pymodule_export]
     use crate::memory::Pipe;
     #[pymodule_export]

@@ -4,7 +4,7 @@
 //! slot, which to it is a future; the slot keeps what would wake the task, and the next call steps it by
 //! hand, under its own context. The call sees a real task: `asyncio.timeout`, task groups, `current_task()`
 //! and anyio work. A task is used again only while nobody else holds it or waits for its end, and its
-//! context is as it was.
+//! context is as it was. Without [`crate::internals::Internals`], a task runs one call and ends.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,10 +17,8 @@ use pyo3::{PyTraverseError, PyVisit, intern};
 
 use crate::call::Asker;
 use crate::event_loop::{Event, Loop, lock, step_arguments};
+use crate::internals;
 use crate::plan::Planned;
-
-/// References to a parked task that are ours: the slot's, and the one of what wakes it.
-const OWN_REFERENCES: isize = 2;
 
 /// The future that a parked task awaits, and the call that it runs.
 #[pyclass(frozen, module = "mcpline._native")]
@@ -51,11 +49,12 @@ struct State {
 }
 
 impl Slot {
-    pub(crate) fn new(event_loop: Py<Loop>, planned: Arc<Planned>, call: CoreCall) -> Self {
+    /// A slot whose task begins with this call; in the self-test, with none.
+    pub(crate) fn new(event_loop: Py<Loop>, next: Option<(Arc<Planned>, CoreCall)>) -> Self {
         Self {
             event_loop,
             state: Mutex::new(State {
-                next: Some((planned, call)),
+                next,
                 current: None,
                 number: 0,
                 task: None,
@@ -69,11 +68,11 @@ impl Slot {
         }
     }
 
-    /// Takes the task that was made for the slot; its first call begins with the task's first step.
+    /// Sets the task that was made for the slot. Its call has begun already if the task started at once.
     pub(crate) fn set_task(&self, slf: &Bound<'_, Self>, task: Bound<'_, PyAny>) {
         let mut state = lock(&self.state);
         state.task = Some(task.unbind());
-        if let Some((_, call)) = &state.next {
+        if let Some((_, call)) = state.current.as_ref().or(state.next.as_ref()) {
             let context = call.context();
             drop(state);
             on_cancel(slf, &context, 1);
@@ -84,11 +83,10 @@ impl Slot {
     pub(crate) fn resume(
         &self,
         slf: &Bound<'_, Self>,
-        planned: Arc<Planned>,
-        call: CoreCall,
+        next: Option<(Arc<Planned>, CoreCall)>,
     ) -> PyResult<()> {
         let py = slf.py();
-        lock(&self.state).next = Some((planned, call));
+        lock(&self.state).next = next;
         let stepped = self.step(py);
         let suspended = {
             let state = lock(&self.state);
@@ -130,14 +128,12 @@ impl Slot {
     }
 
     /// Whether nobody but us holds the parked task or waits for its end.
-    pub(crate) fn is_unshared(&self) -> bool {
+    pub(crate) fn is_unshared(&self, py: Python<'_>) -> bool {
         let state = lock(&self.state);
         let (Some(task), false) = (&state.task, state.retired) else {
             return false;
         };
-        // SAFETY: the slot keeps the task alive.
-        let references = unsafe { pyo3::ffi::Py_REFCNT(task.as_ptr()) };
-        references <= OWN_REFERENCES
+        internals::is_unshared(task.bind(py))
     }
 
     /// Cancels the call with this number, if it still runs.
@@ -178,12 +174,10 @@ impl Slot {
             }
             state.task.as_ref().map(|task| task.clone_ref(py))
         };
-        self.event_loop
-            .get()
-            .objects
-            .register
-            .call1(py, (task,))
-            .map(drop)
+        match (&self.event_loop.get().objects.internals, task) {
+            (Some(internals), Some(task)) => internals.get().register(task.bind(py)),
+            _ => Ok(()),
+        }
     }
 
     fn unregister(&self, py: Python<'_>) -> PyResult<()> {
@@ -194,12 +188,10 @@ impl Slot {
             }
             state.task.as_ref().map(|task| task.clone_ref(py))
         };
-        self.event_loop
-            .get()
-            .objects
-            .unregister
-            .call1(py, (task,))
-            .map(drop)
+        match (&self.event_loop.get().objects.internals, task) {
+            (Some(internals), Some(task)) => internals.get().unregister(task.bind(py)),
+            _ => Ok(()),
+        }
     }
 
     /// Whether the task, whose call has ended, is as good as new.
@@ -214,8 +206,11 @@ impl Slot {
             (task, context, state.registered)
         };
         let task = task.bind(py);
+        let Some(internals) = &self.event_loop.get().objects.internals else {
+            return Ok(false);
+        };
         // A callback that the handler added must run now that its call has ended, so the task has to end.
-        if !task.getattr(intern!(py, "_callbacks"))?.is_none() {
+        if !internals.get().supports(task) || internals::has_callbacks(task)? {
             return Ok(false);
         }
         // Who cancels a task that was never suspended finds it cancelled when it parks.

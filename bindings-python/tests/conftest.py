@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mcpline import _native, testing
+from mcpline import _internals, _native, testing
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))
 
@@ -79,6 +79,16 @@ def what_the_server_says_fits_the_schema(monkeypatch: pytest.MonkeyPatch) -> Ite
     yield
     problems = [problem for talk in conversations for problem in talk.problems]
     assert not problems, "\n".join(problems)
+
+
+# From 3.12 on no internals are used.
+SWITCHES = ["on", "off"] if sys.version_info < (3, 12) else ["on"]
+
+
+@pytest.fixture(params=SWITCHES, ids=lambda switch: f"internals-{switch}")
+def with_and_without_internals(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs a test with the internals of asyncio and without."""
+    monkeypatch.setenv(_internals.SWITCH, request.param)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextvars
 import gc
+import re
 import sys
 import threading
 from typing import Any
@@ -12,8 +13,9 @@ from typing import Any
 import anyio
 import pytest
 from mcpline import Context, Server, _loops
-from support import LEGACY, PATIENCE, run, text
+from support import LEGACY, PATIENCE, SOURCE, process, run, text
 
+pytestmark = pytest.mark.usefixtures("with_and_without_internals")
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
 
 
@@ -267,6 +269,58 @@ def test_a_task_factory_makes_the_tasks():
 
     run(main())
     assert made.count("drive") == 3
+
+
+def test_a_loop_that_makes_its_own_tasks_makes_those_of_calls():
+    made: list[str] = []
+
+    class Loop(asyncio.SelectorEventLoop):
+        def create_task(self, coro: Any, **options: Any) -> Any:
+            made.append(coro.__qualname__)
+            return super().create_task(coro, **options)
+
+    server = Server("test")
+
+    @server.tool
+    async def tool() -> str:
+        return "fine"
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            for _ in range(3):
+                assert text(await client.call_tool("tool")) == "fine"
+
+    loop = Loop()
+    try:
+        loop.run_until_complete(main())
+    finally:
+        loop.close()
+    assert made.count("drive") == 3
+
+
+@pytest.mark.skipif(sys.version_info < (3, 12), reason="before, tasks do not start at once by public means")
+def test_nothing_undocumented_is_needed():
+    source = """
+    import sys
+    from mcpline import Server
+    server = Server("test")
+    @server.tool
+    async def used() -> bool:
+        return "mcpline._internals" in sys.modules
+    server.run()
+    """
+    with process(source) as server:
+        server.initialize()
+        server.call(1, "used")
+        assert text(server.receive()["result"]) == "false"
+        server.close_input()
+        assert server.wait() == 0
+
+
+def test_undocumented_parts_of_asyncio_are_named_in_one_module_only():
+    reaches = re.compile(r"\b(?:_asyncio|_signal|ctypes)\b|\b(?:asyncio|tasks|events|selectors|loop|task)\._(?!_)\w+")
+    found = {path.name for path in (SOURCE / "mcpline").glob("*.py") if reaches.search(path.read_text())}
+    assert found == {"_internals.py"}
 
 
 def test_whoever_waits_for_a_calls_task_sees_its_end():

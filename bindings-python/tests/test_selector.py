@@ -7,6 +7,8 @@ import signal
 import pytest
 from support import LEGACY, free_port, post, process, text, wait_for_port
 
+pytestmark = pytest.mark.usefixtures("with_and_without_internals")
+
 SERVER = """
 import asyncio, os, socket, subprocess, sys, threading, time
 from mcpline import Context, Server

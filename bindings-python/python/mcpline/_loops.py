@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import os
 import sys
 import threading
+import types
 import typing
-from asyncio import tasks
 from contextvars import copy_context
 
 from . import _native, _workers
 
 if typing.TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from typing import Any
 
     from .server import Server
@@ -72,21 +73,11 @@ class Attachment:
 def _bridge(server: Server, loop: asyncio.AbstractEventLoop) -> _native.Loop:
     """Have the loop drain the server's calls."""
 
+    start, internals = _tasks(loop)
+
     def make(notify: Any) -> _native.Loop:
         return _native.Loop.attach(
-            server._native,
-            loop,
-            drive,
-            copy_context(),
-            _parks(loop),
-            tasks._register_task,
-            tasks._unregister_task,
-            # Before 3.12 the other one is Python code.
-            tasks.current_task if sys.version_info >= (3, 12) else tasks._current_tasks.get,  # type: ignore[attr-defined]
-            tasks._enter_task,
-            tasks._leave_task,
-            asyncio.CancelledError,
-            notify,
+            server._native, loop, drive, start, copy_context(), internals, asyncio.CancelledError, notify
         )
 
     bridge = make(None)
@@ -99,11 +90,18 @@ def _bridge(server: Server, loop: asyncio.AbstractEventLoop) -> _native.Loop:
     return bridge
 
 
-def _parks(loop: asyncio.AbstractEventLoop) -> bool:
-    """Whether tasks may be stepped by hand: only asyncio's own, which nobody has wrapped or watches."""
-    import _asyncio
+def _tasks(loop: asyncio.AbstractEventLoop) -> tuple[Callable[[Any], asyncio.Task[None]], _native.Internals | None]:
+    """Return the function that starts the task of a call on this loop, and what is needed to park such tasks."""
+    create = type(loop).create_task
+    is_replaced = isinstance(create, types.FunctionType) and create is not asyncio.BaseEventLoop.create_task
+    if is_replaced or loop.get_task_factory() is not None:
+        return loop.create_task, None
+    if sys.version_info >= (3, 12):
+        # A call that needs no waiting ends without a turn of the loop.
+        return functools.partial(asyncio.Task, loop=loop, eager_start=True), None
+    from . import _internals
 
-    return asyncio.Task is _asyncio.Task and loop.get_task_factory() is None and not loop.get_debug()
+    return loop.create_task, None if loop.get_debug() else _internals.parking()
 
 
 def attach(server: Server) -> Attachment:

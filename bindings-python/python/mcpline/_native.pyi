@@ -1,7 +1,7 @@
 """The native half of the package. Nothing here is for users."""
 
 from asyncio import AbstractEventLoop, Future, Task
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
 from contextvars import Context
 from os import PathLike
 from typing import Any, Final, final
@@ -158,17 +158,23 @@ class Loop:
     def attach(
         server: Server,
         event_loop: AbstractEventLoop,
-        drive: Callable[[Slot], Awaitable[None]],
+        drive: Callable[[Slot], Coroutine[Any, Any, None]],
+        start: Callable[[Coroutine[Any, Any, None]], Task[None]],
         base: Context,
-        parks: bool,
-        register: Callable[[Task[Any]], None],
-        unregister: Callable[[Task[Any]], None],
-        current: Callable[[AbstractEventLoop], Task[Any] | None],
-        enter: Callable[[AbstractEventLoop, Task[Any]], None],
-        leave: Callable[[AbstractEventLoop, Task[Any]], None],
+        internals: Internals | None,
         cancelled: type[BaseException],
         notify: Callable[[], object] | None,
     ) -> Loop: ...
+    @staticmethod
+    def for_self_test(
+        event_loop: AbstractEventLoop,
+        drive: Callable[[Slot], Coroutine[Any, Any, None]],
+        start: Callable[[Coroutine[Any, Any, None]], Task[None]],
+        base: Context,
+        internals: Internals,
+        cancelled: type[BaseException],
+    ) -> Loop: ...
+    def start_empty_call(self) -> None: ...
     def fileno(self) -> int: ...
     def drain(self) -> None: ...
     def flush(self) -> None: ...
@@ -176,6 +182,19 @@ class Loop:
     def close(self) -> None: ...
     @property
     def parked(self) -> int: ...
+
+@final
+class Internals:
+    def __new__(
+        cls,
+        task: type[Task[Any]],
+        register: Callable[[Task[Any]], None],
+        unregister: Callable[[Task[Any]], None],
+        current: Callable[[AbstractEventLoop], Task[Any] | None],
+        enter: Callable[[AbstractEventLoop, Task[Any]], None],
+        leave: Callable[[AbstractEventLoop, Task[Any]], None],
+    ) -> Internals: ...
+    def without_current_task(self, event_loop: AbstractEventLoop, step: Callable[[], object]) -> None: ...
 
 @final
 class Driver:

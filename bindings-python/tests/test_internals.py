@@ -1,0 +1,195 @@
+"""Interpreters whose asyncio differs: the self-test fails, calls are served by public functions, the log says why."""
+
+from __future__ import annotations
+
+import _asyncio
+import asyncio
+import logging
+import sys
+import threading
+from typing import Any
+
+import pytest
+from mcpline import Server, _internals
+from support import run, text
+
+NAMES = ["_register_task", "_unregister_task", "_enter_task", "_leave_task"]
+CURRENT = "_current_tasks"
+
+pytestmark = pytest.mark.skipif(sys.version_info >= (3, 12), reason="tasks start at once by public means")
+
+
+@pytest.fixture(autouse=True)
+def anew(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """The self-test has not run, nothing is disabled, and the log has all levels."""
+    caplog.set_level(logging.DEBUG, "mcpline")
+    monkeypatch.setattr(_internals, "_tested", None)
+    monkeypatch.delenv(_internals.SWITCH, raising=False)
+
+
+def serve(*, parks: bool, log: pytest.LogCaptureFixture | None = None) -> None:
+    """Serve some calls, at once and one after the other, and see whether their tasks are used again."""
+    server = Server("test")
+    # Numbers only: nobody may hold the tasks.
+    tasks: list[int] = []
+
+    @server.tool
+    async def quick() -> str:
+        tasks.append(id(asyncio.current_task()))
+        return "quick"
+
+    @server.tool
+    async def waits() -> str:
+        await asyncio.sleep(0)
+        return "waited"
+
+    async def main() -> int:
+        async with server.test_client() as client:
+            calls = [client.call_tool(name) for name in ("quick", "waits") * 5]
+            assert {text(result) for result in await asyncio.gather(*calls)} == {"quick", "waited"}
+            for _ in range(5):
+                assert text(await client.call_tool("quick")) == "quick"
+            assert server._attachment is not None
+            return server._attachment.bridge.parked
+
+    assert (run(main()) > 0) == parks
+    if log is not None:
+        assert parks != ("not parked" in log.text)
+
+
+def test_tasks_are_parked_on_this_interpreter(caplog):
+    serve(parks=True, log=caplog)
+
+
+def test_the_self_test_runs_once(monkeypatch):
+    serve(parks=True)
+    monkeypatch.setattr(_internals, "_run_self_test", lambda: pytest.fail("tested again"))
+    serve(parks=True)
+
+
+def test_a_variable_turns_all_of_it_off(monkeypatch, caplog):
+    monkeypatch.setenv(_internals.SWITCH, "off")
+    monkeypatch.setattr(_internals, "_run_self_test", lambda: pytest.fail("tested"))
+    serve(parks=False)
+    assert _internals.SWITCH in caplog.text
+
+
+@pytest.mark.parametrize("name", [*NAMES, CURRENT])
+def test_a_function_that_is_missing(name, monkeypatch, caplog):
+    with monkeypatch.context() as patch:
+        patch.delattr(asyncio.tasks, name)
+        assert run_self_test() is None
+    serve(parks=False, log=caplog)
+
+
+@pytest.mark.parametrize("name", [*NAMES, CURRENT])
+@pytest.mark.parametrize("other", [None, 1, lambda: None, {}], ids=["None", "number", "arguments", "dict"])
+def test_a_function_of_another_kind(name, other, monkeypatch, caplog):
+    with monkeypatch.context() as patch:
+        # An empty dict is what a process without tasks has.
+        patch.setattr(asyncio.tasks, name, other if other != {} or name != CURRENT else [])
+        assert run_self_test() is None
+    serve(parks=False, log=caplog)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_function_that_does_nothing(name, monkeypatch, caplog):
+    with monkeypatch.context() as patch:
+        patch.setattr(asyncio.tasks, name, lambda *_: None)
+        assert run_self_test() is None
+    serve(parks=False, log=caplog)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_function_that_raises(name, monkeypatch, caplog):
+    def fail(*_: Any) -> None:
+        raise SystemExit(3)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(asyncio.tasks, name, fail)
+        assert run_self_test() is None
+    serve(parks=False, log=caplog)
+
+
+def test_a_function_that_never_returns(monkeypatch, caplog):
+    end = threading.Event()
+    with monkeypatch.context() as patch:
+        patch.setattr(asyncio.tasks, "_enter_task", lambda *_: end.wait())
+        patch.setattr(_internals, "_TIMEOUT", 0.01)
+        assert run_self_test() is None
+    try:
+        serve(parks=False, log=caplog)
+        assert "did not end" in caplog.text
+    finally:
+        end.set()
+
+
+class WithoutCallbacks(asyncio.Task):
+    """Nothing tells whether something is to be called at its end."""
+
+    @property
+    def _callbacks(self) -> Any:
+        raise AttributeError("_callbacks")
+
+
+class ListOfCallbacks(asyncio.Task):
+    """As tasks written in Python have it."""
+
+    _callbacks: Any = property(lambda self: [])
+
+
+class HiddenCallbacks(asyncio.Task):
+    """Never has any, as far as one can see."""
+
+    _callbacks: Any = property(lambda self: None)
+
+
+class Counted(asyncio.Task):
+    """Something else holds every task."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.own = self
+
+
+TASKS = [WithoutCallbacks, ListOfCallbacks, HiddenCallbacks, Counted]
+
+
+@pytest.mark.parametrize("kind", [*TASKS, asyncio.tasks._PyTask], ids=lambda kind: kind.__name__)  # type: ignore[attr-defined]
+def test_tasks_that_differ(kind, monkeypatch, caplog):
+    with monkeypatch.context() as patch:
+        for module in (asyncio, asyncio.tasks, _asyncio):
+            patch.setattr(module, "Task", kind)
+        assert run_self_test() is None
+        if kind is not WithoutCallbacks:
+            # asyncio itself asks for them when it shows a task.
+            serve(parks=False, log=caplog)
+    serve(parks=False, log=caplog)
+
+
+def test_tasks_that_are_not_the_ones_in_c(monkeypatch, caplog):
+    monkeypatch.setattr(asyncio, "Task", type("Task", (asyncio.Task,), {}))
+    serve(parks=False, log=caplog)
+
+
+def test_an_interpreter_without_tasks_in_c(monkeypatch, caplog):
+    monkeypatch.setitem(sys.modules, "_asyncio", None)
+    serve(parks=False, log=caplog)
+
+
+def test_a_system_that_starts_no_more_threads(monkeypatch, caplog):
+    import _thread
+
+    def refuse(*_: Any) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(_thread, "start_new_thread", refuse)
+        assert run_self_test() is None
+    serve(parks=False, log=caplog)
+
+
+def run_self_test() -> Any:
+    """Run the self-test, and keep its result as the first server does."""
+
+    return _internals.parking()
