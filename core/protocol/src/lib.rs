@@ -60,6 +60,9 @@
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
+// What `derive(Members)` generates names the crate as other crates do.
+extern crate self as mcpline_protocol;
+
 pub mod adapt;
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]

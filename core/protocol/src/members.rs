@@ -8,7 +8,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 
-/// Implements `Deserialize` for a struct.
+/// Implements `Deserialize` for a struct: one that serde writes as well by `derive(Members)` of `mcpline-derive`, which calls
+/// this, and one that is only read by a call of its own.
 ///
 /// Each member has the name of its field, which may be in another field, or the name that is given. What is absent is as in
 /// the value that `from` gives, unless it is among those that are needed. Other members are refused, ignored, or kept in

@@ -1,5 +1,6 @@
 //! What protected resources (RFC 9728) and authorization servers (RFC 8414, OpenID Connect Discovery) tell of themselves.
 
+use mcpline_derive::Members;
 use serde::Serialize;
 use serde::de::MapAccess;
 
@@ -10,22 +11,26 @@ use crate::scopes::Scopes;
 const MAX_LIST: usize = 1_000;
 
 /// The metadata of a protected resource: an MCP server (RFC 9728, section 2). Members beyond these are passed over.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Members)]
 #[non_exhaustive]
 pub struct ResourceMetadata {
     /// The resource's identifier, which tokens are asked for with.
     pub resource: String,
     /// The issuers of tokens for it.
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[members(read = bounded)]
     pub authorization_servers: Vec<String>,
     /// The scopes that basic use needs.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[members(read = some_bounded)]
     pub scopes_supported: Option<Vec<String>>,
     /// How tokens may be sent; MCP knows `header` alone.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[members(read = some_bounded)]
     pub bearer_methods_supported: Option<Vec<String>>,
     /// The algorithms that proofs of possession may be signed with (RFC 9449).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[members(read = some_bounded)]
     pub dpop_signing_alg_values_supported: Option<Vec<String>>,
     /// Whether tokens must be bound to a key (RFC 9449).
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,15 +43,8 @@ pub struct ResourceMetadata {
     pub resource_documentation: Option<String>,
 }
 
-members! {
-    ResourceMetadata from ResourceMetadata::default(); others ignored; needs resource;
-    resource, authorization_servers => bounded, scopes_supported => some_bounded,
-    bearer_methods_supported => some_bounded, dpop_signing_alg_values_supported => some_bounded,
-    dpop_bound_access_tokens_required, resource_name, resource_documentation,
-}
-
 /// The metadata of an authorization server. Members beyond these are passed over.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Members)]
 #[non_exhaustive]
 pub struct ServerMetadata {
     /// Who it is: the identifier that everything it issued is bound to.
@@ -71,24 +69,31 @@ pub struct ServerMetadata {
     pub jwks_uri: Option<String>,
     /// Scopes that it knows.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[members(read = some_bounded)]
     pub scopes_supported: Option<Vec<String>>,
     /// What an authorization request may ask for.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[members(read = some_bounded)]
     pub response_types_supported: Option<Vec<String>>,
     /// Grants that it knows.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[members(read = some_bounded)]
     pub grant_types_supported: Option<Vec<String>>,
     /// How clients may prove who they are at the token endpoint.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[members(read = some_bounded)]
     pub token_endpoint_auth_methods_supported: Option<Vec<String>>,
     /// The algorithms for `private_key_jwt`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[members(read = some_bounded)]
     pub token_endpoint_auth_signing_alg_values_supported: Option<Vec<String>>,
     /// The transformations of PKCE.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[members(read = some_bounded)]
     pub code_challenge_methods_supported: Option<Vec<String>>,
     /// The algorithms for proofs of possession (RFC 9449).
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[members(read = some_bounded)]
     pub dpop_signing_alg_values_supported: Option<Vec<String>>,
     /// Whether a client may be named by the URL of its metadata.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,17 +101,6 @@ pub struct ServerMetadata {
     /// Whether authorization responses name their issuer (RFC 9207).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub authorization_response_iss_parameter_supported: Option<bool>,
-}
-
-members! {
-    ServerMetadata from ServerMetadata::default(); others ignored; needs issuer;
-    issuer, authorization_endpoint, token_endpoint, registration_endpoint, revocation_endpoint,
-    introspection_endpoint, jwks_uri, scopes_supported => some_bounded,
-    response_types_supported => some_bounded, grant_types_supported => some_bounded, token_endpoint_auth_methods_supported => some_bounded,
-    token_endpoint_auth_signing_alg_values_supported => some_bounded,
-    code_challenge_methods_supported => some_bounded,
-    dpop_signing_alg_values_supported => some_bounded, client_id_metadata_document_supported,
-    authorization_response_iss_parameter_supported,
 }
 
 impl ResourceMetadata {

@@ -1,5 +1,6 @@
 //! How a client is known to an authorization server (2026-07-28, `basic/authorization/client-registration`).
 
+use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -8,7 +9,6 @@ use super::fetch::{FetchRequest, FetchResponse};
 use super::metadata::ServerMetadata;
 use super::secret::Secret;
 use super::url::Url;
-use crate::members;
 use crate::scopes::Scopes;
 
 /// How a client proves at the token endpoint who it is (RFC 7591, section 2; OpenID Connect, section 9).
@@ -41,8 +41,9 @@ impl ClientAuth {
 }
 
 /// What a client is known by, and to whom.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Members)]
 #[non_exhaustive]
+#[members(start = Registration::known("", "", None, ClientAuth::None))]
 pub struct Registration {
     /// Who gave it. It is shown to nobody else.
     pub issuer: String,
@@ -63,12 +64,8 @@ pub struct Registration {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<u64>,
     /// Whether it was registered dynamically, so that it can be registered anew.
+    #[members(optional)]
     pub dynamic: bool,
-}
-
-members! {
-    Registration from Registration::known("", "", None, ClientAuth::None); others ignored; needs issuer, client_id, auth;
-    issuer, client_id, client_secret, auth, redirect_uri, scopes, expires_at, dynamic,
 }
 
 /// What a client says of itself when it registers.

@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use mcpline_derive::Members;
 use serde::de::Visitor;
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +13,6 @@ use super::fetch::{FetchRequest, FetchResponse};
 use super::metadata::ServerMetadata;
 use super::registration::{ClientAuth, Registration};
 use super::secret::Secret;
-use crate::members;
 use crate::scopes::Scopes;
 
 /// The longest token that is taken: it goes into the head of every request, and servers read 8 to 64 KiB of that.
@@ -67,8 +67,9 @@ impl TokenType {
 }
 
 /// Tokens that were granted.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Members)]
 #[non_exhaustive]
+#[members(start = Tokens::bearer(Secret::from("")))]
 pub struct Tokens {
     /// What is shown to the MCP server.
     pub access_token: Secret,
@@ -84,22 +85,23 @@ pub struct Tokens {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub refresh_token: Option<Secret>,
     /// What was granted: what the server says, else what was asked for.
+    #[members(optional)]
     pub scopes: Scopes,
 }
 
-members! {
-    Tokens from Tokens {
-        access_token: Secret::from(""),
-        token_type: TokenType::Bearer,
-        expires_at: None,
-        lifetime: None,
-        refresh_token: None,
-        scopes: Scopes::new(),
-    }; others ignored; needs access_token, token_type;
-    access_token, token_type, expires_at, lifetime, refresh_token, scopes,
-}
-
 impl Tokens {
+    /// A token to be used like that, of which nothing else is known.
+    fn bearer(access_token: Secret) -> Self {
+        Self {
+            access_token,
+            token_type: TokenType::Bearer,
+            expires_at: None,
+            lifetime: None,
+            refresh_token: None,
+            scopes: Scopes::new(),
+        }
+    }
+
     /// Whether the access token is good for a request that is made now.
     pub fn is_fresh(&self, now: u64) -> bool {
         let margin = self

@@ -2,9 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use mcpline_derive::Members;
 use serde::Serialize;
 
-use crate::members;
 use crate::wire::Raw;
 
 use super::seal::{KeyRing, OpenError};
@@ -14,7 +14,7 @@ use super::seal::{KeyRing, OpenError};
 /// Bound to the principal, the method and a digest of the arguments, and short-lived, so that a state can
 /// be presented only by whom it was given to, only for the request it came from, and only for a while
 /// (2026-07-28, `basic/patterns/mrtr`, server requirement 5).
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Members)]
 pub struct RequestState {
     /// Digest of the authenticated principal; empty where the transport authenticates nobody.
     #[serde(rename = "p", skip_serializing_if = "String::is_empty")]
@@ -42,14 +42,8 @@ pub struct RequestState {
     pub author: Option<String>,
 }
 
-members! {
-    RequestState from RequestState::default(); others ignored; needs request, expires, ticket, round;
-    principal = "p", request = "d", expires = "x", ticket = "t", round = "r", asked = "q",
-    answers = "a", author = "s",
-}
-
 /// One question of the round.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Members)]
 pub struct Asked {
     /// Its key in `inputRequests`.
     #[serde(rename = "k")]
@@ -62,13 +56,8 @@ pub struct Asked {
     pub question: String,
 }
 
-members! {
-    Asked from Asked::default(); others ignored; needs key, method, question;
-    key = "k", method = "m", question = "q",
-}
-
 /// One question of an earlier round with its answer.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Members)]
 pub struct Answer {
     /// Its key in `inputRequests`.
     #[serde(rename = "k")]
@@ -79,11 +68,6 @@ pub struct Answer {
     /// The client's result.
     #[serde(rename = "a")]
     pub answer: Raw,
-}
-
-members! {
-    Answer from Answer::default(); others ignored; needs key, question, answer;
-    key = "k", question = "q", answer = "a",
 }
 
 /// Why a retry's state is not accepted. For the log; the client learns only that it was not.

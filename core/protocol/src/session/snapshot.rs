@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
 
 use crate::methods::check_custom_request;
@@ -22,21 +23,15 @@ use super::requests::{Entry, RequestKey, RequestTable};
 use super::server::{Outgoing, Phase, Scope, ServerSession, SessionLimits};
 use super::subscriptions::Listen;
 use super::visits::{Visit, Visits};
-use crate::members;
 
 /// What of a handshake-era session holds in whichever process its next message arrives: who the client is,
 /// and what it wants to be told. Requests and questions in flight stay where they are.
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Members)]
 pub struct SessionState {
     ready: bool,
     peer: Option<PeerSnapshot>,
     log_level: Option<LoggingLevel>,
     subscribed: Vec<String>,
-}
-
-members! {
-    SessionState from SessionState::default(); others ignored; needs ready, subscribed;
-    ready, peer, log_level, subscribed,
 }
 
 /// A [`ServerSession`] written out, whole.
@@ -56,20 +51,16 @@ pub struct SessionSnapshot {
     pings_missed: u32,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Members)]
+#[members(start = PeerSnapshot {
+        revision: Revision::LATEST_LEGACY,
+        info: None,
+        capabilities: Raw::NULL,
+    })]
 struct PeerSnapshot {
     revision: Revision,
     info: Option<Raw>,
     capabilities: Raw,
-}
-
-members! {
-    PeerSnapshot from PeerSnapshot {
-        revision: Revision::LATEST_LEGACY,
-        info: None,
-        capabilities: Raw::NULL,
-    }; others ignored; needs revision, capabilities;
-    revision, info, capabilities,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use mcpline_derive::Members;
 use serde::Serialize;
 
 use super::shape::setters;
 use super::{Extra, JsonObject};
-use crate::members;
 
 /// What a client offers to a server.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientCapabilities {
     /// It lists roots.
@@ -33,11 +33,6 @@ pub struct ClientCapabilities {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-members! {
-    ClientCapabilities from ClientCapabilities::default(); others extra; needs;
-    roots, sampling, elicitation, tasks, experimental, extensions,
 }
 
 setters!(ClientCapabilities {
@@ -88,7 +83,7 @@ impl ClientCapabilities {
 }
 
 /// The `roots` capability.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct RootsCapability {
     /// The client tells when its roots change; before 2026-07-28.
@@ -99,15 +94,10 @@ pub struct RootsCapability {
     pub extra: Extra,
 }
 
-members! {
-    RootsCapability from RootsCapability::default(); others extra; needs;
-    list_changed = "listChanged",
-}
-
 setters!(RootsCapability { with_list_changed => list_changed: bool });
 
 /// The `sampling` capability.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct SamplingCapability {
     /// `includeContext` may be other than `none`.
@@ -121,18 +111,13 @@ pub struct SamplingCapability {
     pub extra: Extra,
 }
 
-members! {
-    SamplingCapability from SamplingCapability::default(); others extra; needs;
-    context, tools,
-}
-
 setters!(SamplingCapability {
     with_context => context: JsonObject,
     with_tools => tools: JsonObject,
 });
 
 /// The `elicitation` capability.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitationCapability {
     /// Forms can be shown.
@@ -146,15 +131,10 @@ pub struct ElicitationCapability {
     pub extra: Extra,
 }
 
-members! {
-    ElicitationCapability from ElicitationCapability::default(); others extra; needs;
-    form, url,
-}
-
 setters!(ElicitationCapability { with_form => form: JsonObject, with_url => url: JsonObject });
 
 /// What a server offers to a client.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ServerCapabilities {
     /// It has tools.
@@ -186,11 +166,6 @@ pub struct ServerCapabilities {
     pub extra: Extra,
 }
 
-members! {
-    ServerCapabilities from ServerCapabilities::default(); others extra; needs;
-    tools, resources, prompts, completions, logging, tasks, experimental, extensions,
-}
-
 setters!(ServerCapabilities {
     with_tools => tools: ListCapability,
     with_resources => resources: ResourcesCapability,
@@ -203,7 +178,7 @@ setters!(ServerCapabilities {
 });
 
 /// The `tools` and `prompts` capabilities.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ListCapability {
     /// The server tells when the list changes.
@@ -214,15 +189,10 @@ pub struct ListCapability {
     pub extra: Extra,
 }
 
-members! {
-    ListCapability from ListCapability::default(); others extra; needs;
-    list_changed = "listChanged",
-}
-
 setters!(ListCapability { with_list_changed => list_changed: bool });
 
 /// The `resources` capability.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourcesCapability {
     /// Single resources can be subscribed to.
@@ -234,11 +204,6 @@ pub struct ResourcesCapability {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-members! {
-    ResourcesCapability from ResourcesCapability::default(); others extra; needs;
-    subscribe, list_changed = "listChanged",
 }
 
 setters!(ResourcesCapability { with_subscribe => subscribe: bool, with_list_changed => list_changed: bool });

@@ -1,11 +1,11 @@
 //! Content blocks: what tools return and prompts are made of.
 
+use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
 
 use super::Extra;
 use super::resources::{Resource, ResourceContents};
 use super::shape::{open_words, optional_number, setters, tagged_union};
-use crate::members;
 
 tagged_union! {
     /// One piece of content.
@@ -173,7 +173,7 @@ impl EmbeddedResource {
 setters!(EmbeddedResource { with_annotations => annotations: Annotations, with_meta => meta: Extra });
 
 /// Hints about whom something is for and how much it matters.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct Annotations {
     /// Whom it is for.
@@ -191,11 +191,6 @@ pub struct Annotations {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-members! {
-    Annotations from Annotations::default(); others extra; needs;
-    audience, priority, last_modified = "lastModified",
 }
 
 setters!(Annotations {

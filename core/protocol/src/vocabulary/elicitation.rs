@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use mcpline_derive::Members;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
@@ -11,7 +12,7 @@ use super::{Extra, JsonObject};
 use crate::members;
 
 /// The parameters of `elicitation/create`: a form unless `mode` says otherwise.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ElicitParams {
     /// How to ask; since 2025-11-25. Absent means by a form.
@@ -34,12 +35,6 @@ pub struct ElicitParams {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-members! {
-    ElicitParams from ElicitParams::default(); others extra; needs message;
-    mode, message, requested_schema = "requestedSchema", url, elicitation_id = "elicitationId",
-    meta = "_meta",
 }
 
 impl ElicitParams {
@@ -85,7 +80,7 @@ open_words! {
 }
 
 /// The fields of a form: a JSON Schema of one flat object.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct FormSchema {
     /// The dialect of the schema.
@@ -102,11 +97,6 @@ pub struct FormSchema {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-members! {
-    FormSchema from FormSchema::default(); others extra; needs kind, properties;
-    schema = "$schema", kind = "type", properties, required,
 }
 
 impl Default for FormSchema {
@@ -193,7 +183,7 @@ impl<'de> Visitor<'de> for InOrder {
 }
 
 /// One field of a form: a string, number, integer or boolean, or a choice among strings.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldSchema {
     /// `string`, `number`, `integer`, `boolean`, or `array` for a multiple choice.
@@ -207,6 +197,7 @@ pub struct FieldSchema {
     pub description: Option<String>,
     /// What it contains at first. Booleans since 2025-06-18, all others since 2025-11-25.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[members(read = present)]
     pub default: Option<Value>,
     /// For strings: `email`, `uri`, `date` or `date-time`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -250,13 +241,6 @@ pub struct FieldSchema {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-members! {
-    FieldSchema from FieldSchema::default(); others extra; needs;
-    kind = "type", title, description, default => present, format, min_length = "minLength",
-    max_length = "maxLength", minimum, maximum, values = "enum", enum_names = "enumNames",
-    one_of = "oneOf", items, min_items = "minItems", max_items = "maxItems",
 }
 
 /// Reads a member that may be `null` and yet is there.
@@ -349,7 +333,7 @@ setters!(FieldSchema {
 });
 
 /// A value with a title.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 pub struct Choice {
     /// The value.
     #[serde(rename = "const")]
@@ -359,11 +343,6 @@ pub struct Choice {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-members! {
-    Choice from Choice::default(); others extra; needs value, title;
-    value = "const", title,
 }
 
 impl Choice {
@@ -378,7 +357,7 @@ impl Choice {
 }
 
 /// The values of a multiple choice, with or without titles.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct Choices {
     /// `string`, where there are no titles.
@@ -393,11 +372,6 @@ pub struct Choices {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-members! {
-    Choices from Choices::default(); others extra; needs;
-    kind = "type", values = "enum", any_of = "anyOf",
 }
 
 /// What the user did.

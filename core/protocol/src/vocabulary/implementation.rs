@@ -1,13 +1,13 @@
 //! Who speaks: name, version and appearance of a client or server, and icons in general.
 
+use mcpline_derive::Members;
 use serde::Serialize;
 
 use super::Extra;
 use super::shape::{open_words, setters};
-use crate::members;
 
 /// A client or server describing itself.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct Implementation {
     /// Its name for programs.
@@ -31,11 +31,6 @@ pub struct Implementation {
     pub extra: Extra,
 }
 
-members! {
-    Implementation from Implementation::default(); others extra; needs name, version;
-    name, version, title, description, website_url = "websiteUrl", icons,
-}
-
 impl Implementation {
     /// A name and a version.
     pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
@@ -55,7 +50,7 @@ setters!(Implementation {
 });
 
 /// A picture for something, in one or more sizes.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct Icon {
     /// An `https:` or `data:` URI.
@@ -72,11 +67,6 @@ pub struct Icon {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-members! {
-    Icon from Icon::default(); others extra; needs src;
-    src, mime_type = "mimeType", sizes, theme,
 }
 
 impl Icon {

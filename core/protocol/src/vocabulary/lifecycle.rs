@@ -1,5 +1,6 @@
 //! Getting to know each other: `initialize` of the handshake era, `server/discover` since.
 
+use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
 
 use super::Extra;
@@ -8,7 +9,6 @@ use super::capabilities::{ClientCapabilities, ServerCapabilities};
 use super::implementation::Implementation;
 use super::shape::setters;
 use super::tools::ResultType;
-use crate::members;
 
 /// The parameters of `initialize`; before 2026-07-28.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -29,7 +29,7 @@ pub struct InitializeParams {
 }
 
 /// The result of `initialize`; before 2026-07-28.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct InitializeResult {
     /// The revision of the session.
@@ -49,16 +49,10 @@ pub struct InitializeResult {
     pub extra: Extra,
 }
 
-members! {
-    InitializeResult from InitializeResult::default(); others extra; needs protocol_version, capabilities, server_info;
-    protocol_version = "protocolVersion", capabilities, server_info = "serverInfo", instructions,
-    meta = "_meta",
-}
-
 setters!(InitializeResult { with_instructions => instructions: String, with_meta => meta: Extra });
 
 /// The result of `server/discover`; since 2026-07-28.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct DiscoverResult {
     /// The kind of result.
@@ -72,6 +66,7 @@ pub struct DiscoverResult {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
     /// How long the result may be kept.
+    #[members(within(ttl_ms, cache_scope))]
     #[serde(flatten)]
     pub cache: CacheHints,
     /// Metadata; says who the server is.
@@ -80,13 +75,6 @@ pub struct DiscoverResult {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-members! {
-    DiscoverResult from DiscoverResult::default(); others extra; needs supported_versions, capabilities;
-    ttl_ms in cache = "ttlMs", cache_scope in cache = "cacheScope",
-    result_type = "resultType", supported_versions = "supportedVersions", capabilities,
-    instructions, meta = "_meta",
 }
 
 setters!(DiscoverResult { with_instructions => instructions: String, with_meta => meta: Extra });

@@ -1,18 +1,19 @@
 //! Progress and cancellation of a request.
 
+use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
 
 use super::Extra;
 use super::shape::{number, optional_number, setters};
-use crate::members;
 use crate::wire::RequestId;
 
 /// What a requester chose to recognize progress by: a string or an integer, as a request id.
 pub type ProgressToken = RequestId;
 
 /// The parameters of `notifications/progress`.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[members(start = Progress::new(0.into(), 0.0))]
 pub struct Progress {
     /// Names the request.
     pub progress_token: ProgressToken,
@@ -34,11 +35,6 @@ pub struct Progress {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-members! {
-    Progress from Progress::new(0.into(), 0.0); others extra; needs progress_token, progress;
-    progress_token = "progressToken", progress, total, message, meta = "_meta",
 }
 
 impl Progress {

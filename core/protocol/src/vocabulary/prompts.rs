@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
 
 use super::content::{ContentBlock, Role};
@@ -9,10 +10,9 @@ use super::implementation::Icon;
 use super::shape::setters;
 use super::tools::ResultType;
 use super::{Extra, JsonObject};
-use crate::members;
 
 /// The definition of a prompt.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct Prompt {
     /// Its name for programs.
@@ -37,11 +37,6 @@ pub struct Prompt {
     pub extra: Extra,
 }
 
-members! {
-    Prompt from Prompt::default(); others extra; needs name;
-    name, title, description, arguments, icons, meta = "_meta",
-}
-
 impl Prompt {
     /// A prompt without arguments.
     pub fn new(name: impl Into<String>) -> Self {
@@ -61,7 +56,7 @@ setters!(Prompt {
 });
 
 /// An argument of a prompt.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct PromptArgument {
     /// Its name for programs.
@@ -78,11 +73,6 @@ pub struct PromptArgument {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-members! {
-    PromptArgument from PromptArgument::default(); others extra; needs name;
-    name, title, description, required,
 }
 
 impl PromptArgument {

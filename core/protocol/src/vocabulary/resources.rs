@@ -1,5 +1,6 @@
 //! Resources and resource templates.
 
+use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
 
 use super::caching::CacheHints;
@@ -8,10 +9,9 @@ use super::implementation::Icon;
 use super::shape::setters;
 use super::tools::ResultType;
 use super::{Extra, JsonObject};
-use crate::members;
 
 /// The definition of a resource; as content, a link to one.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct Resource {
     /// Where it is.
@@ -44,12 +44,6 @@ pub struct Resource {
     pub extra: Extra,
 }
 
-members! {
-    Resource from Resource::default(); others extra; needs uri, name;
-    uri, name, title, description, mime_type = "mimeType", size, icons, annotations,
-    meta = "_meta",
-}
-
 impl Resource {
     /// A resource at `uri`.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {
@@ -72,7 +66,7 @@ setters!(Resource {
 });
 
 /// The definition of a family of resources.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ResourceTemplate {
     /// Where they are: a URI template (RFC 6570).
@@ -100,12 +94,6 @@ pub struct ResourceTemplate {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-members! {
-    ResourceTemplate from ResourceTemplate::default(); others extra; needs uri_template, name;
-    uri_template = "uriTemplate", name, title, description, mime_type = "mimeType", icons,
-    annotations, meta = "_meta",
 }
 
 impl ResourceTemplate {

@@ -1,14 +1,14 @@
 //! `subscriptions/listen`: one long request that change notifications arrive on; since 2026-07-28.
 
+use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
 
 use super::Extra;
 use super::shape::setters;
 use super::tools::ResultType;
-use crate::members;
 
 /// The changes that a client wants to hear of.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct SubscriptionFilter {
     /// `notifications/tools/list_changed`.
@@ -28,13 +28,6 @@ pub struct SubscriptionFilter {
     pub extra: Extra,
 }
 
-members! {
-    SubscriptionFilter from SubscriptionFilter::default(); others extra; needs;
-    tools_list_changed = "toolsListChanged", prompts_list_changed = "promptsListChanged",
-    resources_list_changed = "resourcesListChanged",
-    resource_subscriptions = "resourceSubscriptions",
-}
-
 setters!(SubscriptionFilter {
     with_tools_list_changed => tools_list_changed: bool,
     with_prompts_list_changed => prompts_list_changed: bool,
@@ -43,7 +36,7 @@ setters!(SubscriptionFilter {
 });
 
 /// The parameters of `subscriptions/listen`, and of `notifications/subscriptions/acknowledged`.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ListenParams {
     /// What is wanted, or what will be sent.
@@ -54,11 +47,6 @@ pub struct ListenParams {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-members! {
-    ListenParams from ListenParams::default(); others extra; needs notifications;
-    notifications, meta = "_meta",
 }
 
 /// The result of `subscriptions/listen`, when the server ends it.

@@ -1,5 +1,6 @@
 //! Tools: their definitions, calls and results.
 
+use mcpline_derive::Members;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -7,7 +8,6 @@ use super::content::ContentBlock;
 use super::implementation::Icon;
 use super::shape::{open_words, setters};
 use super::{Extra, JsonObject};
-use crate::members;
 
 /// Whether a tool's name is one that every client takes: 1 to 128 ASCII letters, digits, `_`, `-` and `.` (2025-11-25,
 /// `server/tools`, tool names).
@@ -19,8 +19,9 @@ pub fn is_recommended_name(name: &str) -> bool {
 }
 
 /// The definition of a tool.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
+#[members(start = Tool::new("", Value::Null))]
 pub struct Tool {
     /// Its name for programs.
     pub name: String,
@@ -52,12 +53,6 @@ pub struct Tool {
     pub extra: Extra,
 }
 
-members! {
-    Tool from Tool::new("", Value::Null); others extra; needs name, input_schema;
-    name, title, description, input_schema = "inputSchema", output_schema = "outputSchema",
-    annotations, icons, execution, meta = "_meta",
-}
-
 impl Tool {
     /// A tool of that name whose arguments fit `input_schema`.
     pub fn new(name: impl Into<String>, input_schema: Value) -> Self {
@@ -86,7 +81,7 @@ setters!(Tool {
 });
 
 /// Whether a tool may run as a task; 2025-11-25 only.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolExecution {
     /// Whether it may, must or cannot.
@@ -95,11 +90,6 @@ pub struct ToolExecution {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-members! {
-    ToolExecution from ToolExecution::default(); others extra; needs;
-    task_support = "taskSupport",
 }
 
 open_words! {
@@ -115,7 +105,7 @@ open_words! {
 }
 
 /// Hints about what a tool does. They are not to be trusted unless the server is.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolAnnotations {
     /// A name for people.
@@ -136,12 +126,6 @@ pub struct ToolAnnotations {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
-}
-
-members! {
-    ToolAnnotations from ToolAnnotations::default(); others extra; needs;
-    title, read_only_hint = "readOnlyHint", destructive_hint = "destructiveHint",
-    idempotent_hint = "idempotentHint", open_world_hint = "openWorldHint",
 }
 
 setters!(ToolAnnotations {

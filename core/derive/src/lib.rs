@@ -1,0 +1,306 @@
+//! `#[derive(Members)]`: reads a struct from a JSON object, as the attributes say by which serde writes it.
+//!
+//! It generates a call of `mcpline_protocol::members!`, which explains why serde's own derive is not used. Of serde's
+//! attributes it reads those that the protocol's structs have: `rename_all = "camelCase"`, `rename`, `flatten` and
+//! `skip_serializing_if`; others than these and `serialize_with` are an error. A field is required unless it is an `Option` or may be skipped. A flattened field takes all members
+//! that the struct does not name; without one they are ignored.
+//!
+//! Its own attributes:
+//!
+//! | On | Attribute | Meaning |
+//! | --- | --- | --- |
+//! | the struct | `#[members(start = EXPRESSION)]` | the value that members are read into, if it is not the default |
+//! | a field | `#[members(optional)]`, `#[members(required)]` | other than the rule above says |
+//! | a field | `#[members(read = FUNCTION)]` | what reads it, instead of `mcpline_protocol::members::read` |
+//! | a flattened field | `#[members(within(a, b))]` | the fields of its own that are read, named as the struct's are |
+
+use proc_macro::TokenStream;
+use proc_macro2::TokenStream as Tokens;
+use quote::quote;
+use syn::parse::ParseStream;
+use syn::punctuated::Punctuated;
+use syn::{
+    Data, DeriveInput, Error, Expr, Field, Fields, Ident, LitStr, Path, Result, Token, Type,
+};
+use syn::{parenthesized, parse_macro_input};
+
+/// Implements `Deserialize`. See the [crate](self).
+#[proc_macro_derive(Members, attributes(members, serde))]
+pub fn members(input: TokenStream) -> TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    expanded(&input)
+        .unwrap_or_else(|error| error.to_compile_error())
+        .into()
+}
+
+/// The attributes of serde that a field may have.
+const KNOWN: &str = "known are `rename`, `flatten`, `skip_serializing_if` and `serialize_with`";
+
+/// What the attributes of a field say.
+#[derive(Default)]
+struct Options {
+    rename: Option<LitStr>,
+    is_flattened: bool,
+    may_be_skipped: bool,
+    is_required: Option<bool>,
+    read: Option<Path>,
+    within: Vec<Ident>,
+}
+
+fn expanded(input: &DeriveInput) -> Result<Tokens> {
+    let name = &input.ident;
+    let Data::Struct(data) = &input.data else {
+        return Err(Error::new_spanned(name, "only a struct has members"));
+    };
+    let Fields::Named(fields) = &data.fields else {
+        return Err(Error::new_spanned(name, "the fields need names"));
+    };
+    let (start, is_camel_case) = of_struct(input)?;
+    let start = start.map_or_else(
+        || quote!(<#name as ::core::default::Default>::default()),
+        |start| quote!(#start),
+    );
+
+    let mut members = Vec::new();
+    let mut required = Vec::new();
+    let mut rest = None;
+    for field in &fields.named {
+        let Some(ident) = &field.ident else { continue };
+        let options = of_field(field)?;
+        if options.is_flattened && options.within.is_empty() {
+            rest = Some(ident.clone());
+            continue;
+        }
+        if options.is_flattened {
+            for inner in &options.within {
+                let word = word(inner, is_camel_case);
+                members.push(quote!(#inner in #ident = #word));
+            }
+            continue;
+        }
+        let word = options.rename.unwrap_or_else(|| word(ident, is_camel_case));
+        let read = options.read.map(|read| quote!(=> #read));
+        members.push(quote!(#ident = #word #read));
+        let is_usually_required = !is_option(&field.ty) && !options.may_be_skipped;
+        if options.is_required.unwrap_or(is_usually_required) {
+            required.push(ident);
+        }
+    }
+    let rest = rest.unwrap_or_else(|| Ident::new("ignored", name.span()));
+    Ok(quote! {
+        ::mcpline_protocol::members! {
+            #name from #start; others #rest; needs #(#required),*;
+            #(#members),*
+        }
+    })
+}
+
+/// The value to begin with, and whether members are named in camel case.
+fn of_struct(input: &DeriveInput) -> Result<(Option<Expr>, bool)> {
+    let mut start = None;
+    let mut is_camel_case = false;
+    for attribute in &input.attrs {
+        if attribute.path().is_ident("members") {
+            attribute.parse_nested_meta(|meta| {
+                if !meta.path.is_ident("start") {
+                    return Err(meta.error("only `start` is known here"));
+                }
+                start = Some(meta.value()?.parse()?);
+                Ok(())
+            })?;
+        } else if attribute.path().is_ident("serde") {
+            attribute.parse_nested_meta(|meta| {
+                let rule: LitStr = match meta.path.is_ident("rename_all") {
+                    true => meta.value()?.parse()?,
+                    false => return Err(meta.error("only `rename_all` is known here")),
+                };
+                if rule.value() != "camelCase" {
+                    return Err(meta.error("only `camelCase` is known"));
+                }
+                is_camel_case = true;
+                Ok(())
+            })?;
+        }
+    }
+    Ok((start, is_camel_case))
+}
+
+fn of_field(field: &Field) -> Result<Options> {
+    let mut options = Options::default();
+    for attribute in &field.attrs {
+        if attribute.path().is_ident("members") {
+            attribute.parse_nested_meta(|meta| {
+                if meta.path.is_ident("optional") {
+                    options.is_required = Some(false);
+                } else if meta.path.is_ident("required") {
+                    options.is_required = Some(true);
+                } else if meta.path.is_ident("read") {
+                    options.read = Some(meta.value()?.parse()?);
+                } else if meta.path.is_ident("within") {
+                    options.within = listed(meta.input)?;
+                } else {
+                    return Err(meta.error("known are `optional`, `required`, `read` and `within`"));
+                }
+                Ok(())
+            })?;
+        } else if attribute.path().is_ident("serde") {
+            attribute.parse_nested_meta(|meta| {
+                if meta.path.is_ident("rename") {
+                    options.rename = Some(meta.value()?.parse()?);
+                } else if meta.path.is_ident("flatten") {
+                    options.is_flattened = true;
+                } else if meta.path.is_ident("skip_serializing_if") {
+                    meta.value()?.parse::<LitStr>()?;
+                    options.may_be_skipped = true;
+                } else if meta.path.is_ident("serialize_with") {
+                    meta.value()?.parse::<LitStr>()?;
+                } else {
+                    return Err(meta.error(KNOWN));
+                }
+                Ok(())
+            })?;
+        }
+    }
+    Ok(options)
+}
+
+fn listed(input: ParseStream<'_>) -> Result<Vec<Ident>> {
+    let content;
+    parenthesized!(content in input);
+    let names = Punctuated::<Ident, Token![,]>::parse_terminated(&content)?;
+    Ok(names.into_iter().collect())
+}
+
+/// The name of a field's member.
+fn word(field: &Ident, is_camel_case: bool) -> LitStr {
+    let name = field.to_string();
+    let mut word = String::new();
+    let mut is_start = false;
+    for character in name.trim_start_matches("r#").chars() {
+        match character {
+            '_' if is_camel_case => is_start = true,
+            _ if is_start => {
+                word.push(character.to_ascii_uppercase());
+                is_start = false;
+            }
+            _ => word.push(character),
+        }
+    }
+    LitStr::new(&word, field.span())
+}
+
+fn is_option(kind: &Type) -> bool {
+    let Type::Path(path) = kind else { return false };
+    path.path
+        .segments
+        .last()
+        .is_some_and(|segment| segment.ident == "Option")
+}
+
+#[cfg(test)]
+mod tests {
+    use syn::parse_quote;
+
+    use super::*;
+
+    fn generated(input: &DeriveInput) -> String {
+        match expanded(input) {
+            Ok(tokens) => tokens.to_string().replace(' ', ""),
+            Err(error) => format!("error: {error}"),
+        }
+    }
+
+    #[test]
+    fn members_are_named_and_required_as_serde_writes_them() {
+        let generated = generated(&parse_quote! {
+            #[serde(rename_all = "camelCase")]
+            struct Tool {
+                name: String,
+                input_schema: Value,
+                title: Option<String>,
+                #[serde(rename = "_meta", skip_serializing_if = "Option::is_none")]
+                meta: Option<Extra>,
+                #[serde(skip_serializing_if = "Vec::is_empty")]
+                icons: Vec<Icon>,
+                #[serde(flatten)]
+                extra: Extra,
+            }
+        });
+        assert!(
+            generated.contains("othersextra;needsname,input_schema;"),
+            "{generated}"
+        );
+        assert!(
+            generated.contains(
+                r#"name="name",input_schema="inputSchema",title="title",meta="_meta",icons="icons""#
+            ),
+            "{generated}"
+        );
+    }
+
+    #[test]
+    fn own_attributes_say_what_serde_does_not() {
+        let generated = generated(&parse_quote! {
+            #[members(start = Kept::new("x"))]
+            struct Kept {
+                #[members(optional)]
+                is_dynamic: bool,
+                #[members(required, read = present)]
+                value: Option<Value>,
+                #[members(within(ttl_ms))]
+                #[serde(flatten)]
+                cache: CacheHints,
+            }
+        });
+        assert!(
+            generated.contains(r#"KeptfromKept::new("x");othersignored;needsvalue;"#),
+            "{generated}"
+        );
+        assert!(
+            generated.contains(
+                r#"is_dynamic="is_dynamic",value="value"=>present,ttl_msincache="ttl_ms""#
+            ),
+            "{generated}"
+        );
+    }
+
+    #[test]
+    fn what_it_does_not_know_is_refused() {
+        for (input, expected) in [
+            (
+                parse_quote!(
+                    struct A {
+                        #[serde(alias = "b")]
+                        a: u8,
+                    }
+                ),
+                KNOWN,
+            ),
+            (
+                parse_quote!(
+                    #[serde(rename_all = "kebab-case")]
+                    struct A {
+                        a: u8,
+                    }
+                ),
+                "only `camelCase` is known",
+            ),
+            (
+                parse_quote!(
+                    struct A(u8);
+                ),
+                "the fields need names",
+            ),
+            (
+                parse_quote!(
+                    enum A {
+                        B,
+                    }
+                ),
+                "only a struct has members",
+            ),
+        ] {
+            assert_eq!(generated(&input), format!("error: {expected}"));
+        }
+    }
+}
