@@ -696,7 +696,8 @@ mcpl_status mcpl_call_send_request(mcpl_call *call,
  * Allowed on worker threads, of which another then takes the place of this one, and on threads of the host's. Returns
  * `MCPL_WOULD_BLOCK` on the I/O thread (in handlers that run inline) and within `mcpl_loop_dispatch`. The wait is bounded
  * by the server's options `ask_idle_timeout` and `ask_timeout`, and ends when the request is cancelled
- * (`MCPL_CANCELLED`).
+ * (`MCPL_CANCELLED`). Returns `MCPL_BUSY` where 1,024 workers wait already, or as many of this client as are left for all
+ * others.
  */
 mcpl_status mcpl_call_ask_wait(mcpl_call *call,
                                const char *key,

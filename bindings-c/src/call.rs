@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mcpline::foreign::{self, Completion};
+use mcpline::foreign::{self, Completion, workers};
 use mcpline::protocol::vocabulary::{ElicitParams, LoggingLevel};
 use mcpline::protocol::wire::Raw;
 use mcpline::protocol::{ErrorCode, RpcError};
@@ -116,7 +116,7 @@ pub(crate) fn deliver_reply(owner: &Owner, call: Call, outcome: Result<Reply, Ha
         return;
     }
     let reply = Completion::Reply(call, outcome);
-    if place::is_worker() || place::is_dispatching() {
+    if workers::is_worker() || place::is_dispatching() {
         owner.library().pool().leave(reply);
     } else {
         owner.library().completions().push(reply);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mcpline::Call;
 use mcpline::foreign::Peer;
-use mcpline::foreign::workers::Refused;
+use mcpline::foreign::workers::{self, Refused};
 
 use crate::callback::Registered;
 use crate::event_loop::Loop;
@@ -67,8 +67,6 @@ thread_local! {
         ThreadNumber(LAST.fetch_add(1, Ordering::Relaxed))
     };
     static IO: Cell<bool> = const { Cell::new(false) };
-    /// The address of the pool that this thread works for; 0 for none.
-    static WORKER: Cell<usize> = const { Cell::new(0) };
     static DISPATCHING: Cell<bool> = const { Cell::new(false) };
     /// The gates of the owners whose callbacks run on this thread, innermost last.
     static RUNNING: RefCell<Vec<usize>> = const { RefCell::new(Vec::new()) };
@@ -88,24 +86,9 @@ pub(crate) fn is_io_thread() -> bool {
     IO.get()
 }
 
-/// This thread works for the pool at this address from now on.
-pub(crate) fn become_worker(pool: usize) {
-    WORKER.set(pool);
-}
-
-pub(crate) fn is_worker() -> bool {
-    WORKER.get() != 0
-}
-
-/// Whether this thread works for the pool at this address. There may be two pools: a callback that frees the last server and
-/// begins anew runs on a worker of the one before.
-pub(crate) fn works_for(pool: usize) -> bool {
-    WORKER.get() == pool
-}
-
 /// Whether this thread is one that the library has started, and so can't wait for the end of.
 pub(crate) fn is_ours() -> bool {
-    is_io_thread() || is_worker()
+    is_io_thread() || workers::is_worker()
 }
 
 pub(crate) fn is_dispatching() -> bool {

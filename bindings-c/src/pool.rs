@@ -82,18 +82,10 @@ impl Pool {
     ///
     /// # Errors
     ///
-    /// Busy: too many wait already.
+    /// Busy: too many wait already, of the client whose callback this is or in all.
     pub(crate) fn waiting<T>(&self, wait: impl FnOnce() -> T) -> Done<T> {
-        if !place::works_for(self.address()) {
-            return Ok(wait());
-        }
         let waited = self.workers.waiting(wait);
         waited.map_err(|busy| Fault::new(MCPL_BUSY, busy.to_string()))
-    }
-
-    /// What tells it from other pools.
-    fn address(&self) -> usize {
-        std::ptr::from_ref(self).addr()
     }
 
     /// Does what is left, and ends the workers. Waits for their end: not to be called by one of them.
@@ -130,7 +122,6 @@ impl Pool {
 
     /// What a worker does.
     fn work(self: &Arc<Self>) {
-        place::become_worker(self.address());
         let mut worker = self.workers.worker();
         loop {
             match worker.take(|| self.start()) {

@@ -15,7 +15,7 @@ use crate::errors;
 use crate::event_loop::{Event, Hub, Value};
 use crate::exchange::AsgiScope;
 use crate::outcome::{ask_method, checked, trusted};
-use crate::workers::{self, Pool};
+use crate::workers::Pool;
 
 /// How a handler waits for an answer: it depends on where it runs.
 #[derive(Clone)]
@@ -130,10 +130,11 @@ impl Call {
             let _ = sender.send(answer);
         };
         let asking = Completion::Ask(self.context.clone(), ask, Box::new(sink));
-        let asked = workers::while_blocked(pool, py, move || {
+        let ask_and_wait = move || {
             pool.deliver(asking);
             receiver.recv()
-        });
+        };
+        let asked = py.detach(|| pool.waiting(ask_and_wait));
         let answer = asked.map_err(|busy| errors::busy(py, &busy.to_string()))?;
         match answer {
             Ok(Ok(answer)) => Ok(PyBytes::new(py, answer.as_bytes())),

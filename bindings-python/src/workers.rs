@@ -4,13 +4,12 @@
 //! The threads are Python's own and run `mcpline._workers.work`, so that a handler stands on no frame of ours:
 //! when the interpreter ends while a handler runs, its thread ends as any daemon thread does. Only they can start others.
 
-use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use mcpline::Call as CoreCall;
 use mcpline::foreign::Completion;
-use mcpline::foreign::workers::{self, Limits, Taken, Threads, TooManyBlocked, WorkerPool};
+use mcpline::foreign::workers::{self, Limits, Taken, Threads, WorkerPool};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
@@ -40,28 +39,6 @@ pub(crate) fn new_pool() -> Arc<Pool> {
         max_unsent_results: 8,
     };
     WorkerPool::new(limits, Threads::default())
-}
-
-thread_local! {
-    /// The address of the pool that this thread works for; 0 for none.
-    static WORKS_FOR: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Runs `wait` without the interpreter lock. If this is a worker, another takes its place meanwhile.
-///
-/// # Errors
-///
-/// Too many workers wait already.
-pub(crate) fn while_blocked<T: Send>(
-    pool: &Arc<Pool>,
-    py: Python<'_>,
-    wait: impl FnOnce() -> T + Send,
-) -> Result<T, TooManyBlocked> {
-    // A handler of one server may wait with the context of another's call.
-    if WORKS_FOR.get() != Arc::as_ptr(pool).addr() {
-        return Ok(py.detach(wait));
-    }
-    py.detach(|| pool.waiting(wait))
 }
 
 /// A function, its arguments, and the job that takes what it returns.
@@ -104,7 +81,6 @@ impl Workers {
 
     /// What a thread has that `spawn` has started.
     fn worker(slf: &Bound<'_, Self>) -> Worker {
-        WORKS_FOR.set(Arc::as_ptr(&slf.get().pool).addr());
         Worker {
             worker: Mutex::new(Some(slf.get().pool.worker())),
             workers: slf.clone().unbind(),

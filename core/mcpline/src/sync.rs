@@ -15,6 +15,12 @@ pub(crate) use std::sync::{Mutex, MutexGuard, RwLock, atomic};
 #[cfg(all(test, mcpline_models))]
 pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, RwLock, atomic};
 
+/// Each thread of a model has its own.
+#[cfg(all(feature = "server", test, mcpline_models))]
+pub(crate) use shuttle::thread_local;
+#[cfg(all(feature = "server", not(all(test, mcpline_models))))]
+pub(crate) use std::thread_local;
+
 pub(crate) use std::sync::{Arc, OnceLock, PoisonError, Weak};
 
 /// A moment at which another thread may run, where shuttle sees none: before a flag of `std::sync` that others are given, or

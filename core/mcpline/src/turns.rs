@@ -106,25 +106,33 @@ impl<T> TurnQueue<T> {
 
     /// Takes the next entry. Its peer's next turn comes after those of the others.
     pub fn pop(&mut self) -> Option<T> {
+        self.pop_with_peer().map(|(_, entry)| entry)
+    }
+
+    /// As [`Self::pop`], and says whose entry it is.
+    pub fn pop_with_peer(&mut self) -> Option<(Peer, T)> {
         loop {
             let (turn, at) = self.order.pop_front()?;
-            let slot = &mut self.slots[at];
-            if slot.turn != turn {
-                continue;
+            if let Some(taken) = self.take(turn, at) {
+                return Some(taken);
             }
-            let Some((_, next)) = slot.queue.pop_front() else {
-                continue;
-            };
-            if slot.queue.is_empty() {
-                self.has_emptied(at);
-            } else {
-                self.next += 1;
-                slot.turn = self.next;
-                self.order.push_back((self.next, at));
-            }
-            self.len -= 1;
-            return Some(next);
         }
+    }
+
+    /// Takes the oldest entry of the peer with this turn, unless nothing is left of the turn.
+    fn take(&mut self, turn: u64, at: usize) -> Option<(Peer, T)> {
+        let slot = &mut self.slots[at];
+        let peer = slot.peer.filter(|_| slot.turn == turn)?;
+        let (_, entry) = slot.queue.pop_front()?;
+        if slot.queue.is_empty() {
+            self.has_emptied(at);
+        } else {
+            self.next += 1;
+            slot.turn = self.next;
+            self.order.push_back((self.next, at));
+        }
+        self.len -= 1;
+        Some((peer, entry))
     }
 
     /// Takes out the entry with this number, if it is still there.

@@ -18,8 +18,9 @@
 //! - **Reserve.** A worker that takes a job first sees to it that another one is idle, because in Python only a thread of the
 //!   interpreter can start another: all that others have to do is to wake it. In C it keeps the cost of a new thread away
 //!   from the I/O thread.
-//! - **Waiting.** A worker that waits for a client's answer ([`waiting`](WorkerPool::waiting)) is replaced meanwhile. Those that
-//!   are too many afterwards end.
+//! - **Waiting.** A worker that waits for a client's answer ([`waiting`](WorkerPool::waiting)) is replaced meanwhile, unless its
+//!   peer has as many that wait as all others may still have ([`MAX_BLOCKED_WORKERS`]). Those that are too many afterwards
+//!   end.
 
 mod handler;
 #[cfg(all(test, mcpline_models))]
@@ -41,13 +42,15 @@ use crate::turns::{Peer, TurnQueue};
 use super::completions::{Completion, Completions};
 
 pub use handler::too_many_calls;
-pub use worker::{Taken, Worker};
+pub use worker::{Taken, Worker, is_worker};
 
 /// How many calls may wait for foreign code: enough for every client of a busy server to have one waiting, and few enough
 /// that what they hold in memory stays small beside the process.
 pub const MAX_WAITING_CALLS: usize = 65_536;
 
-/// How many workers of a pool may wait for an answer at once. Each is a thread with its stack.
+/// How many workers of a pool may wait for an answer at once. Each is a thread with its stack. A peer may have no more of
+/// them than are left for all others: half if it is alone, a third each if two take what they can get. However many it
+/// takes, a peer that has none finds one.
 pub const MAX_BLOCKED_WORKERS: usize = 1_024;
 
 /// How long jobs may wait before another worker joins: long beside handlers that are worth gathering, short beside what a
@@ -88,10 +91,17 @@ pub enum Refused<J> {
     Full(J),
 }
 
-/// [`MAX_BLOCKED_WORKERS`] wait already.
+/// As many handlers wait as may: see [`MAX_BLOCKED_WORKERS`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{MAX_BLOCKED_WORKERS} handlers wait for an answer already; try again later")]
-pub struct TooManyBlocked;
+#[error(
+    "too many handlers wait for an answer ({of_peer} of this client, {all} in all); try again later"
+)]
+pub struct TooManyBlocked {
+    /// How many of this peer's wait.
+    pub of_peer: usize,
+    /// How many wait in all.
+    pub all: usize,
+}
 
 /// How many threads a pool has, and what they do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -138,6 +148,10 @@ struct State<J> {
     woken: usize,
     /// Workers that wait for an answer.
     blocked: usize,
+    /// What each worker does, by its number.
+    activities: Vec<Activity>,
+    /// The numbers that no worker has.
+    free_numbers: Vec<usize>,
     /// How many threads gather jobs: workers are woken when they have done so.
     gathering: usize,
     closed: bool,
@@ -147,6 +161,17 @@ struct State<J> {
 struct Waiting<J> {
     job: J,
     is_call: bool,
+}
+
+/// What a worker does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Activity {
+    /// It runs no job.
+    None,
+    /// It runs a job of this peer.
+    Running(Peer),
+    /// The job of this peer that it runs waits for an answer.
+    Blocked(Peer),
 }
 
 impl<J: Send + 'static> WorkerPool<J> {
@@ -162,6 +187,8 @@ impl<J: Send + 'static> WorkerPool<J> {
                 idle: 0,
                 woken: 0,
                 blocked: 0,
+                activities: Vec::new(),
+                free_numbers: Vec::new(),
                 gathering: 0,
                 closed: false,
                 runtime: None,
@@ -309,33 +336,46 @@ impl<J: Send + 'static> WorkerPool<J> {
         }
     }
 
-    /// Runs something that waits for an answer, on a worker, which another one replaces meanwhile.
+    /// Runs something that waits for an answer. If this thread is one of the pool's workers, another one replaces it
+    /// meanwhile.
     ///
     /// # Errors
     ///
-    /// Too many workers wait already.
+    /// Too many workers wait already, of the peer whose job this one runs or in all ([`MAX_BLOCKED_WORKERS`]).
     pub fn waiting<T>(&self, wait: impl FnOnce() -> T) -> Result<T, TooManyBlocked> {
         let _blocked = self.block()?;
         Ok(wait())
     }
 
-    /// Counts a worker as one that waits, until the guard is dropped.
+    /// Counts this thread as a worker that waits, until the guard is dropped. `None` if it runs no job of the pool's.
     ///
     /// # Errors
     ///
     /// As [`Self::waiting`].
-    pub fn block(&self) -> Result<Blocked<'_, J>, TooManyBlocked> {
+    pub fn block(&self) -> Result<Option<Blocked<'_, J>>, TooManyBlocked> {
+        let Some(worker) = worker::this_threads_number(self) else {
+            return Ok(None);
+        };
         self.hand_over();
         let mut state = self.lock();
-        if state.blocked >= MAX_BLOCKED_WORKERS {
-            return Err(TooManyBlocked);
+        let Activity::Running(peer) = state.activities[worker] else {
+            return Ok(None);
+        };
+        let (all, of_peer) = (state.blocked, state.count_blocked(peer));
+        if of_peer >= MAX_BLOCKED_WORKERS.saturating_sub(all) {
+            return Err(TooManyBlocked { of_peer, all });
         }
+        state.activities[worker] = Activity::Blocked(peer);
         state.blocked += 1;
         state.running -= 1;
         if state.running == 0 && !state.queue.is_empty() {
             self.wake_workers(state, 1);
         }
-        Ok(Blocked(self))
+        Ok(Some(Blocked {
+            pool: self,
+            worker,
+            peer,
+        }))
     }
 
     /// Wakes or starts up to so many workers.
@@ -435,6 +475,27 @@ impl<J> State<J> {
         }
     }
 
+    /// How many workers wait that run jobs of this peer. There are few workers, and those that wait do so for long.
+    fn count_blocked(&self, peer: Peer) -> usize {
+        let activities = self.activities.iter();
+        activities
+            .filter(|activity| **activity == Activity::Blocked(peer))
+            .count()
+    }
+
+    /// The number of a worker that begins.
+    fn add_worker(&mut self) -> usize {
+        self.free_numbers.pop().unwrap_or_else(|| {
+            self.activities.push(Activity::None);
+            self.activities.len() - 1
+        })
+    }
+
+    fn remove_worker(&mut self, number: usize) {
+        self.activities[number] = Activity::None;
+        self.free_numbers.push(number);
+    }
+
     /// Counts a worker that is about to be started.
     fn add_idle(&mut self) {
         self.threads += 1;
@@ -480,11 +541,16 @@ impl<J: Send + 'static> Drop for GatheringJobs<'_, J> {
 }
 
 /// A worker that waits. See [`WorkerPool::block`].
-pub struct Blocked<'p, J: Send + 'static>(&'p WorkerPool<J>);
+pub struct Blocked<'p, J: Send + 'static> {
+    pool: &'p WorkerPool<J>,
+    worker: usize,
+    peer: Peer,
+}
 
 impl<J: Send + 'static> Drop for Blocked<'_, J> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = self.pool.lock();
+        state.activities[self.worker] = Activity::Running(self.peer);
         state.blocked -= 1;
         state.running += 1;
     }

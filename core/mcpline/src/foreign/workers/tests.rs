@@ -140,11 +140,70 @@ fn a_worker_that_waits_is_replaced_and_the_surplus_ends() {
     pool.close();
 }
 
+/// Has a job of this peer wait for an answer, until what this returns is dropped.
+fn begin_to_wait(pool: &Pool, peer: Peer) -> Result<mpsc::Sender<()>, TooManyBlocked> {
+    let (going, go) = mpsc::channel();
+    let (begun, begin) = mpsc::channel();
+    let inner = pool.pool.clone();
+    pool.push(peer, move || {
+        let waited = inner.waiting(|| {
+            begun.send(Ok(())).expect("somebody waits");
+            // An error is the end.
+            let _ = go.recv();
+        });
+        if let Err(refused) = waited {
+            begun.send(Err(refused)).expect("somebody waits");
+        }
+    });
+    begin.recv().expect("it begins").map(|()| going)
+}
+
 #[test]
-fn waiting_workers_are_bounded() {
-    let pool = WorkerPool::<u8>::new(LIMITS, Threads::default());
-    pool.lock().blocked = MAX_BLOCKED_WORKERS;
-    assert_eq!(pool.waiting(|| ()), Err(TooManyBlocked));
+fn waiting_workers_are_bounded_and_one_peer_does_not_take_them_all() {
+    let pool = Pool::new(LIMITS);
+    let peers = [Peer::new(), Peer::new()];
+    let mut waiting = Vec::new();
+    let mut fill = |peer| loop {
+        match begin_to_wait(&pool, peer) {
+            Ok(one) => waiting.push(one),
+            Err(TooManyBlocked { of_peer, all }) => return (of_peer, all),
+        }
+    };
+    let half = MAX_BLOCKED_WORKERS / 2;
+    assert_eq!(fill(peers[0]), (half, half));
+    // The next one gets half of what is left, and whoever has none gets one.
+    assert_eq!(fill(peers[1]), (half / 2, half + half / 2));
+    assert_eq!(fill(peers[0]), (half, half + half / 2));
+    while pool.pool.thread_counts().blocked < MAX_BLOCKED_WORKERS {
+        assert_ne!(fill(Peer::new()).0, 0);
+    }
+    assert_eq!(fill(Peer::new()), (0, MAX_BLOCKED_WORKERS));
+    waiting.clear();
+    while pool.pool.thread_counts().blocked > 0 {
+        std::thread::yield_now();
+    }
+    assert!(begin_to_wait(&pool, peers[0]).is_ok());
+    pool.close();
+}
+
+#[test]
+fn a_thread_that_is_no_worker_of_the_pool_waits_without_being_counted() {
+    let (pool, other) = (Pool::new(LIMITS), Pool::new(LIMITS));
+    let counts = pool
+        .pool
+        .waiting(|| pool.pool.thread_counts())
+        .expect("room");
+    assert_eq!(counts.blocked, 0);
+    let (send, receive) = mpsc::channel();
+    let waited_for = other.pool.clone();
+    pool.push(Peer::new(), move || {
+        let counts = waited_for.waiting(|| waited_for.thread_counts());
+        send.send(counts.expect("room").blocked)
+            .expect("somebody waits");
+    });
+    assert_eq!(receive.recv(), Ok(0));
+    pool.close();
+    other.close();
 }
 
 /// A pool whose running workers are counted by hand.

@@ -1,9 +1,30 @@
 //! One thread of a pool.
 
-use crate::sync::atomic::Ordering;
-use crate::sync::{Arc, PoisonError};
+use std::cell::Cell;
 
-use super::WorkerPool;
+use crate::sync::atomic::Ordering;
+use crate::sync::{Arc, PoisonError, thread_local};
+
+use super::{Activity, WorkerPool};
+
+thread_local! {
+    /// The address of the pool that this thread works for, and the worker's number there.
+    static THIS: Cell<Option<(usize, usize)>> = const { Cell::new(None) };
+}
+
+/// Whether this thread is a worker of any pool.
+pub fn is_worker() -> bool {
+    THIS.get().is_some()
+}
+
+/// The number of the worker that this thread is in the pool. There may be several pools, and a job of one may wait for
+/// another.
+pub(super) fn this_threads_number<J>(pool: &WorkerPool<J>) -> Option<usize> {
+    let address = std::ptr::from_ref(pool).addr();
+    THIS.get()
+        .filter(|(pool, _)| *pool == address)
+        .map(|(_, number)| number)
+}
 
 /// What a thread of a pool has, from its start to its end.
 ///
@@ -20,6 +41,7 @@ use super::WorkerPool;
 /// ```
 pub struct Worker<J: Send + 'static> {
     pool: Arc<WorkerPool<J>>,
+    number: usize,
     phase: Phase,
 }
 
@@ -45,10 +67,13 @@ pub enum Taken<J> {
 }
 
 impl<J: Send + 'static> WorkerPool<J> {
-    /// What a thread has that was started for the pool.
+    /// What this thread has, which was started for the pool.
     pub fn worker(self: &Arc<Self>) -> Worker<J> {
+        let number = self.lock().add_worker();
+        THIS.set(Some((Arc::as_ptr(self).addr(), number)));
         Worker {
             pool: self.clone(),
+            number,
             phase: Phase::Idle,
         }
     }
@@ -85,8 +110,10 @@ impl<J: Send + 'static> Worker<J> {
                 false => Taken::Nothing,
             };
         }
+        state.activities[self.number] = Activity::None;
         loop {
-            if let Some(waiting) = state.queue.pop() {
+            if let Some((peer, waiting)) = state.queue.pop_with_peer() {
+                state.activities[self.number] = Activity::Running(peer);
                 state.taken += 1;
                 state.calls -= usize::from(waiting.is_call);
                 let unsent = pool.unsent.load(Ordering::Acquire);
@@ -153,7 +180,11 @@ impl<J: Send + 'static> Worker<J> {
 
 impl<J: Send + 'static> Drop for Worker<J> {
     fn drop(&mut self) {
+        if this_threads_number(&self.pool) == Some(self.number) {
+            THIS.set(None);
+        }
         let mut state = self.pool.lock();
+        state.remove_worker(self.number);
         match self.phase {
             Phase::Idle => state.remove_idle(),
             Phase::Running => {
