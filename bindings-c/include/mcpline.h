@@ -2050,7 +2050,8 @@ mcpl_status mcpl_set_diagnostics(int32_t least,
 
 /**
  * Sets how many callbacks run on worker threads at once, before the first server, client or loop is made; 0 is the
- * default: one per processor, at least four. Callbacks that wait in `mcpl_call_ask_wait` and in functions of a client are
+ * default: one per processor, at least four, and up to 32 more for clients of whose callbacks none runs while others hold all
+ * of these. Callbacks that wait in `mcpl_call_ask_wait` and in functions of a client are
  * not counted.
  */
 mcpl_status mcpl_set_worker_threads(uint32_t most);

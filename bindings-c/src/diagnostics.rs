@@ -129,7 +129,8 @@ pub unsafe extern "C" fn mcpl_set_diagnostics(
 }
 
 /// Sets how many callbacks run on worker threads at once, before the first server, client or loop is made; 0 is the
-/// default: one per processor, at least four. Callbacks that wait in `mcpl_call_ask_wait` and in functions of a client are
+/// default: one per processor, at least four, and up to 32 more for clients of whose callbacks none runs while others hold all
+/// of these. Callbacks that wait in `mcpl_call_ask_wait` and in functions of a client are
 /// not counted.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_set_worker_threads(most: u32) -> mcpl_status {

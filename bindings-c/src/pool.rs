@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use mcpline::foreign::workers::{Limits, Refused, Taken, Threads, WorkerPool};
+use mcpline::foreign::workers::{Limits, MAX_SPARE_WORKERS, Refused, Taken, Threads, WorkerPool};
 use mcpline::foreign::{Completion, Completions, Peer};
 use tokio::runtime::Handle;
 
@@ -32,14 +32,15 @@ pub(crate) struct Pool {
 
 impl Pool {
     pub(crate) fn new(io: Handle, completions: Completions) -> Arc<Self> {
-        let max_running = match MOST.load(Ordering::Relaxed) as usize {
-            0 => {
-                std::thread::available_parallelism().map_or(FEWEST, |count| count.get().max(FEWEST))
-            }
-            most => most,
+        let processors = || std::thread::available_parallelism().map_or(FEWEST, usize::from);
+        let (max_running, max_spare) = match MOST.load(Ordering::Relaxed) as usize {
+            0 => (processors().max(FEWEST), MAX_SPARE_WORKERS),
+            // A host that sets it may rely on it.
+            most => (most, 0),
         };
         let limits = Limits {
             max_running,
+            max_spare,
             runs_in_parallel: true,
             max_unsent_results: 32,
         };

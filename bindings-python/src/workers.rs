@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use mcpline::Call as CoreCall;
 use mcpline::foreign::Completion;
-use mcpline::foreign::workers::{self, Limits, Taken, Threads, WorkerPool};
+use mcpline::foreign::workers::{self, Limits, MAX_SPARE_WORKERS, Taken, Threads, WorkerPool};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use pyo3::{PyTraverseError, PyVisit};
@@ -35,6 +35,7 @@ pub(crate) type Pool = WorkerPool<Waiting>;
 pub(crate) fn new_pool() -> Arc<Pool> {
     let limits = Limits {
         max_running: THREADS,
+        max_spare: MAX_SPARE_WORKERS,
         runs_in_parallel: false,
         max_unsent_results: 8,
     };

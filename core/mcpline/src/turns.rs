@@ -119,6 +119,26 @@ impl<T> TurnQueue<T> {
         }
     }
 
+    /// As [`Self::pop_with_peer`], of the first peer in turn that is one of these. The turns of the others stay as they are.
+    pub fn pop_of(&mut self, mut is_one: impl FnMut(Peer) -> bool) -> Option<(Peer, T)> {
+        let place = self.place_of(&mut is_one)?;
+        let (turn, at) = self.order.remove(place)?;
+        self.take(turn, at)
+    }
+
+    /// Whether one of these peers has an entry.
+    pub fn has_of(&self, mut is_one: impl FnMut(Peer) -> bool) -> bool {
+        self.place_of(&mut is_one).is_some()
+    }
+
+    /// The place in the order of the first of these peers.
+    fn place_of(&self, is_one: &mut impl FnMut(Peer) -> bool) -> Option<usize> {
+        self.order.iter().position(|(turn, at)| {
+            let slot = &self.slots[*at];
+            slot.turn == *turn && !slot.queue.is_empty() && slot.peer.is_some_and(&mut *is_one)
+        })
+    }
+
     /// Takes the oldest entry of the peer with this turn, unless nothing is left of the turn.
     fn take(&mut self, turn: u64, at: usize) -> Option<(Peer, T)> {
         let slot = &mut self.slots[at];
@@ -267,6 +287,23 @@ mod tests {
             assert_eq!(queue.pop(), Some(0));
             assert_eq!(queue.pop(), Some(1));
         }
+    }
+
+    #[test]
+    fn an_entry_of_some_peers_is_taken_without_changing_the_turns_of_others() {
+        let mut queue = TurnQueue::default();
+        let peers = [Peer::new(), Peer::new(), Peer::new()];
+        for entry in 0..9 {
+            queue.push(peers[entry % 3], entry);
+        }
+        let absent = Peer::new();
+        assert!(!queue.has_of(|peer| peer == absent));
+        assert_eq!(queue.pop_of(|peer| peer == absent), None);
+        assert!(queue.has_of(|peer| peer != peers[0]));
+        // The second one's: its next turn is after the third's.
+        assert_eq!(queue.pop_of(|peer| peer != peers[0]), Some((peers[1], 1)));
+        assert_eq!(taken(&mut queue), [0, 2, 4, 3, 5, 7, 6, 8]);
+        assert_eq!(queue.kept(), (1, 0));
     }
 
     #[test]

@@ -267,6 +267,7 @@ async fn queued_calls_of_clients_take_turns() {
 async fn calls_of_clients_take_turns_on_worker_threads() {
     let limits = Limits {
         max_running: 1,
+        max_spare: 0,
         runs_in_parallel: true,
         max_unsent_results: 1,
     };

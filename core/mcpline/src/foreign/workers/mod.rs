@@ -15,6 +15,9 @@
 //!   `TICK` (`watch`): if fewer jobs were taken since the last look than waited then, workers join, twice as many
 //!   with each look. Where handlers share one lock ([`Limits::runs_in_parallel`]), they join only if those that run take few jobs,
 //!   which means that they block: another thread would otherwise compete for the lock, and all would be slower.
+//! - **Spare workers.** Turns are taken by the job, and jobs that take long may hold all workers. While no job is taken, the pool
+//!   adds workers beyond the limit for peers of whose jobs none runs ([`Limits::max_spare`]). When more run than the limit says, a
+//!   worker takes only jobs of such peers, and rests if there are none.
 //! - **Reserve.** A worker that takes a job first sees to it that another one is idle, because in Python only a thread of the
 //!   interpreter can start another: all that others have to do is to wake it. In C it keeps the cost of a new thread away
 //!   from the I/O thread.
@@ -53,6 +56,11 @@ pub const MAX_WAITING_CALLS: usize = 65_536;
 /// takes, a peer that has none finds one.
 pub const MAX_BLOCKED_WORKERS: usize = 1_024;
 
+/// How many spare workers a pool has by default: workers beyond [`Limits::max_running`], each for a peer of whose jobs none runs.
+/// Calls that take long may hold all workers; a client that has none of them need not wait for their end. Enough for the
+/// clients that call while a few others hold all workers, and few enough that they do no harm as threads.
+pub const MAX_SPARE_WORKERS: usize = 32;
+
 /// How long jobs may wait before another worker joins: long beside handlers that are worth gathering, short beside what a
 /// user notices.
 const TICK: Duration = Duration::from_millis(1);
@@ -63,8 +71,12 @@ const QUICK_JOBS: u64 = 4;
 /// What a pool is made for.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// How many workers run jobs at once. Those that wait for an answer aren't counted.
+    /// How many workers run jobs at once. Those that wait for an answer aren't counted, nor are spare ones
+    /// ([`max_spare`](Self::max_spare)).
     pub max_running: usize,
+    /// How many workers may run jobs beyond `max_running`, each for a peer of whose jobs none runs: [`MAX_SPARE_WORKERS`], or 0
+    /// where `max_running` is a promise.
+    pub max_spare: usize,
     /// Whether handlers of several workers can run at the same moment: not where all need one interpreter lock.
     pub runs_in_parallel: bool,
     /// How many results wait for the runtime while workers have more to do: about as many as handlers return in a fraction
@@ -379,10 +391,15 @@ impl<J: Send + 'static> WorkerPool<J> {
     }
 
     /// Wakes or starts up to so many workers.
-    fn wake_workers(&self, mut state: MutexGuard<'_, State<J>>, count: usize) {
+    fn wake_workers(&self, state: MutexGuard<'_, State<J>>, count: usize) {
+        self.wake_up_to(state, count, self.limits.max_running);
+    }
+
+    /// Wakes or starts up to so many workers, as long as fewer than `max_running` run.
+    fn wake_up_to(&self, mut state: MutexGuard<'_, State<J>>, count: usize, max_running: usize) {
         let mut to_start = 0;
         for _ in 0..count {
-            if state.running >= self.limits.max_running {
+            if state.running >= max_running {
                 break;
             }
             if state.idle == 0 {
@@ -473,6 +490,31 @@ impl<J> State<J> {
             running: self.running,
             blocked: self.blocked,
         }
+    }
+
+    /// The peers whose jobs run, without those that wait.
+    fn running_peers(&self) -> Vec<Peer> {
+        let activities = self.activities.iter();
+        let running = activities.filter_map(|activity| match activity {
+            Activity::Running(peer) => Some(*peer),
+            Activity::None | Activity::Blocked(_) => None,
+        });
+        running.collect()
+    }
+
+    /// Whether a peer has a job that waits, and none that runs. Looks at one more peer than workers run, at most.
+    fn has_job_of_idle_peer(&self) -> bool {
+        let running = self.running_peers();
+        self.queue.has_of(|peer| !running.contains(&peer))
+    }
+
+    /// The next job; if more workers run than `max_running`, of a peer of whose jobs none runs.
+    fn pop(&mut self, max_running: usize) -> Option<(Peer, Waiting<J>)> {
+        if self.running <= max_running {
+            return self.queue.pop_with_peer();
+        }
+        let running = self.running_peers();
+        self.queue.pop_of(|peer| !running.contains(&peer))
     }
 
     /// How many workers wait that run jobs of this peer. There are few workers, and those that wait do so for long.

@@ -9,7 +9,7 @@ use crate::models::{Record, check};
 use crate::sync::{Arc, Mutex, OnceLock, Weak};
 use crate::turns::Peer;
 
-use super::{Limits, Refused, Taken, Threads, WorkerPool};
+use super::{Limits, MAX_SPARE_WORKERS, Refused, Taken, Threads, WorkerPool};
 
 type Job = Box<dyn FnOnce() + Send>;
 type Started = Arc<Mutex<Vec<thread::JoinHandle<()>>>>;
@@ -35,6 +35,7 @@ impl Pool {
         };
         let limits = Limits {
             max_running,
+            max_spare: MAX_SPARE_WORKERS,
             runs_in_parallel: true,
             max_unsent_results: 32,
         };

@@ -7,6 +7,7 @@ type Started = Arc<std::sync::Mutex<Vec<std::thread::JoinHandle<()>>>>;
 
 const LIMITS: Limits = Limits {
     max_running: 4,
+    max_spare: MAX_SPARE_WORKERS,
     runs_in_parallel: true,
     max_unsent_results: 32,
 };
@@ -210,6 +211,7 @@ fn a_thread_that_is_no_worker_of_the_pool_waits_without_being_counted() {
 fn counted(runs_in_parallel: bool, running: usize, waiting: usize) -> Arc<WorkerPool<u8>> {
     let limits = Limits {
         max_running: 16,
+        max_spare: MAX_SPARE_WORKERS,
         runs_in_parallel,
         max_unsent_results: 32,
     };
@@ -255,6 +257,80 @@ fn workers_join_quick_ones_only_where_handlers_run_in_parallel() {
     let quick = QUICK_JOBS as usize + 1;
     assert_eq!(running_after(&counted(false, 1, 100), quick), 1);
     assert_eq!(running_after(&counted(true, 1, 100), quick), 2);
+}
+
+/// Slow jobs of one peer hold all workers.
+#[runtimes::test]
+async fn a_peer_without_a_running_job_gets_a_spare_worker_and_others_do_not() {
+    let limits = Limits {
+        max_running: 2,
+        ..LIMITS
+    };
+    let pool = Pool::new(limits);
+    let runtime = tokio::runtime::Handle::current();
+    pool.pool
+        .attach(runtime.clone(), Completions::start(&runtime));
+    let (slow, neighbours) = (Peer::new(), [Peer::new(), Peer::new()]);
+    let most = Arc::new(AtomicUsize::new(0));
+    let running = Arc::new(AtomicUsize::new(0));
+    let go = Arc::new(std::sync::Barrier::new(3));
+    for _ in 0..2 {
+        let go = go.clone();
+        pool.push(slow, move || {
+            go.wait();
+        });
+    }
+    for _ in 0..100 {
+        let (most, running) = (most.clone(), running.clone());
+        pool.push(slow, move || {
+            most.fetch_max(running.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            std::thread::yield_now();
+            running.fetch_sub(1, Ordering::SeqCst);
+        });
+    }
+    for neighbour in neighbours {
+        let (ran, run) = tokio::sync::oneshot::channel();
+        pool.push(neighbour, move || ran.send(()).expect("somebody waits"));
+        run.await.expect("it is run though no worker is free");
+    }
+    let taken = most.load(Ordering::SeqCst);
+    assert_eq!(taken, 0, "the spare workers took none of the slow peer's");
+    tokio::task::spawn_blocking(move || {
+        go.wait();
+        pool.close();
+    })
+    .await
+    .expect("no panic");
+    assert!(most.load(Ordering::SeqCst) <= limits.max_running);
+}
+
+#[test]
+fn spare_workers_are_few_and_only_for_peers_without_a_running_job() {
+    let pool = WorkerPool::new(LIMITS, Threads::default());
+    let peer = Peer::new();
+    let waiting = || Waiting {
+        job: 0,
+        is_call: false,
+    };
+    let mut state = pool.lock();
+    state.running = LIMITS.max_running;
+    state.idle = MAX_SPARE_WORKERS + 1;
+    state.activities = vec![Activity::Running(peer); LIMITS.max_running];
+    state.queue.push(peer, waiting());
+    drop(state);
+    let look = || {
+        let seen = pool.lock().seen();
+        pool.look(seen);
+        let mut state = pool.lock();
+        state.woken = 0;
+        state.running - LIMITS.max_running
+    };
+    assert_eq!(look(), 0);
+    pool.lock().queue.push(Peer::new(), waiting());
+    for spare in 1..=MAX_SPARE_WORKERS {
+        assert_eq!(look(), spare);
+    }
+    assert_eq!(look(), MAX_SPARE_WORKERS);
 }
 
 #[test]

@@ -76,11 +76,25 @@ impl<J: Send + 'static> WorkerPool<J> {
             return None;
         }
         let next = state.seen();
+        if state.running >= self.limits.max_running {
+            if self.needs_spare(&state, seen) {
+                self.wake_up_to(state, 1, self.limits.max_running + self.limits.max_spare);
+            }
+            return Some(next);
+        }
         let joining = self.count_joining(&state, seen);
         if joining > 0 {
             self.wake_workers(state, joining);
         }
         Some(next)
+    }
+
+    /// Whether all workers were held up by jobs of other peers than one that waits, since the last look.
+    fn needs_spare(&self, state: &State<J>, seen: Seen) -> bool {
+        self.limits.max_spare > 0
+            && state.taken == seen.taken
+            && state.woken == 0
+            && state.has_job_of_idle_peer()
     }
 
     fn count_joining(&self, state: &State<J>, seen: Seen) -> usize {

@@ -112,13 +112,14 @@ impl<J: Send + 'static> Worker<J> {
         }
         state.activities[self.number] = Activity::None;
         loop {
-            if let Some((peer, waiting)) = state.queue.pop_with_peer() {
+            if let Some((peer, waiting)) = state.pop(pool.limits.max_running) {
                 state.activities[self.number] = Activity::Running(peer);
                 state.taken += 1;
                 state.calls -= usize::from(waiting.is_call);
                 let unsent = pool.unsent.load(Ordering::Acquire);
-                let starts =
-                    !state.closed && state.idle == 0 && state.running <= pool.limits.max_running;
+                // One is idle beside those that run, which a spare one needs, too.
+                let most = pool.limits.max_running + pool.limits.max_spare.max(1);
+                let starts = !state.closed && state.idle == 0 && state.running < most;
                 if starts {
                     state.add_idle();
                 }
