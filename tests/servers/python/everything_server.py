@@ -1022,16 +1022,16 @@ if options.blocking:
     WORKERS = 64
     holding = threading.Lock()
     held = 0
-    released = threading.Event()
+    releases = threading.Semaphore(0)
     tickets = itertools.count(1)
 
     @server.tool
     def test_hold() -> str:
-        """Holds a worker thread until all are released."""
+        """Holds a worker thread until it is released."""
         global held
         with holding:
             held += 1
-        released.wait()
+        releases.acquire()
         return "released"
 
     @server.tool
@@ -1040,9 +1040,15 @@ if options.blocking:
         return f"{held} of {WORKERS}"
 
     @server.tool
+    async def test_release_one() -> str:
+        """Releases one worker thread."""
+        releases.release()
+        return "released"
+
+    @server.tool
     async def test_release() -> str:
         """Releases the worker threads."""
-        released.set()
+        releases.release(WORKERS)
         return "released"
 
     @server.tool
