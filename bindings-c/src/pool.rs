@@ -125,8 +125,13 @@ impl Pool {
     fn work(self: &Arc<Self>) {
         let mut worker = self.workers.worker();
         loop {
-            match worker.take(|| self.start()) {
+            match worker.take() {
                 Taken::Job(job) => job.run(),
+                Taken::StartAnother => {
+                    if !self.start() {
+                        self.workers.worker_not_started();
+                    }
+                }
                 Taken::Nothing => worker.sleep(),
                 Taken::Ended => return,
             }

@@ -42,31 +42,35 @@ pub(crate) fn new_pool() -> Arc<Pool> {
     WorkerPool::new(limits, Threads::default())
 }
 
-/// A function, its arguments, and the job that takes what it returns.
-type Work<'py> = (
-    Bound<'py, PyAny>,
-    Bound<'py, PyTuple>,
-    Option<Bound<'py, PyDict>>,
-    Bound<'py, Job>,
-);
+/// What a thread is to do.
+#[derive(IntoPyObject)]
+enum Work<'py> {
+    /// Call a function with arguments, and give what it returns to the job.
+    Call(
+        Bound<'py, PyAny>,
+        Bound<'py, PyTuple>,
+        Option<Bound<'py, PyDict>>,
+        Bound<'py, Job>,
+    ),
+    /// Start another thread: an empty tuple.
+    StartAnother(Bound<'py, PyTuple>),
+}
 
 /// The threads that run a server's sync handlers.
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Workers {
     pool: Arc<Pool>,
-    /// Starts one more thread.
-    spawn: Py<PyAny>,
 }
 
 #[pymethods]
 impl Workers {
-    /// Begins to run a server's sync handlers. `spawn` starts a thread that works as long as the `take` of its
-    /// `Worker` returns something, and ends with `leave`.
+    /// Begins to run a server's sync handlers. A thread works as long as the `take` of its `Worker` returns something, and
+    /// ends with `leave`.
     #[new]
-    fn new(server: &crate::server::Server, spawn: Py<PyAny>) -> Self {
+    fn new(server: &crate::server::Server) -> Self {
         let pool = server.pool().clone();
         pool.reopen();
-        Self { pool, spawn }
+        Self { pool }
     }
 
     /// Whether a thread is to be started because none waits for calls. Python starts it, not this: the interpreter may end as
@@ -113,10 +117,6 @@ impl Workers {
         let threads = self.pool.thread_counts();
         (threads.all, threads.running)
     }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        visit.call(&self.spawn)
-    }
 }
 
 /// One thread.
@@ -130,7 +130,8 @@ pub(crate) struct Worker {
 
 #[pymethods]
 impl Worker {
-    /// The next call to make: a function, its arguments and its job. Waits for one; `None` at the end.
+    /// The next call to make: a function, its arguments and its job. Waits for one; `None` at the end. An empty tuple: another
+    /// thread is to be started first, by Python, because the interpreter may end while it is.
     fn take<'py>(&self, py: Python<'py>) -> Option<Work<'py>> {
         let mut held = lock(&self.worker);
         let worker = held.as_mut()?;
@@ -140,10 +141,9 @@ impl Worker {
                 // A handler has forked, and this is the child: the calls are its parent's.
                 return None;
             }
-            // Without another thread calls wait for this one, which is better than to fail.
-            let start = || workers.spawn.call0(py).is_ok();
-            let (planned, call) = match worker.take(start) {
+            let (planned, call) = match worker.take() {
                 Taken::Job(job) => job,
+                Taken::StartAnother => return Some(Work::StartAnother(PyTuple::empty(py))),
                 Taken::Nothing => {
                     py.detach(|| worker.sleep());
                     continue;
@@ -168,7 +168,7 @@ impl Worker {
             match prepared {
                 Ok((prepared, job)) => {
                     *lock(&job.get().current) = Some((planned, call));
-                    return Some((
+                    return Some(Work::Call(
                         prepared.function,
                         prepared.arguments,
                         prepared.keywords,

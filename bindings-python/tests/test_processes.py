@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 
 import pytest
 from support import PATIENCE, free_port, post, process, text, wait_for_port
@@ -228,6 +231,46 @@ sys.stdin.readline()
             server.close_input()
             assert server.wait() == 0
             assert b"Fatal" not in server.errors
+
+
+def test_the_interpreter_ends_while_a_worker_starts_another():
+    source = (
+        KINDS["sync"]
+        + """
+import types
+import mcpline._workers
+started = 0
+def start_new_thread(*given):
+    global started
+    started += 1
+    if started == 1:
+        return start(*given)
+    print("starting", flush=True)
+    while True:
+        # Asks for the interpreter lock over and over, and never gets it again once the interpreter ends.
+        time.sleep(0.0001)
+start = mcpline._workers._thread.start_new_thread
+mcpline._workers._thread = types.SimpleNamespace(start_new_thread=start_new_thread)
+threading.Thread(target=server.run, args=("http",), kwargs={"port": int(sys.argv[1])}, daemon=True).start()
+sys.stdin.readline()
+"""
+    )
+    port = free_port()
+    with process(source, str(port)) as server:
+        wait_for_port(port, server)
+        calling = threading.Thread(target=call_in_vain, args=(port,))
+        calling.start()
+        assert server.line() == b"starting\n"
+        server.close_input()
+        assert server.wait() == 0
+        assert b"Fatal" not in server.errors
+        calling.join()
+
+
+def call_in_vain(port: int) -> None:
+    """Calls a tool of a server that ends before it answers."""
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        post(port, "/mcp", "echo", {"value": "hi"})
 
 
 def test_serving_is_cancelled_with_its_task():

@@ -23,18 +23,21 @@ machine is very busy. Threads whose handlers still run are left alone, as any da
 def start(server: Server) -> _native.Workers:
     """Begin to run the server's sync handlers, each call in a copy of the context that is current now."""
     base = copy_context()
-
-    def spawn() -> None:
-        _thread.start_new_thread(_work, (workers, base))
-
-    workers = _native.Workers(server._native, spawn)
-    if workers.expect_worker():
-        try:
-            spawn()
-        except BaseException:
-            workers.worker_not_started()
-            raise
+    workers = _native.Workers(server._native)
+    if workers.expect_worker() and not _spawn(workers, base):
+        workers.close(0.0)
+        raise RuntimeError("no thread can be started for the server's handlers")
     return workers
+
+
+def _spawn(workers: _native.Workers, base: Context) -> bool:
+    """Start the thread that the pool expects. Returns whether there is one."""
+    try:
+        _thread.start_new_thread(_work, (workers, base))
+    except Exception:  # noqa: BLE001 - whatever the reason, the pool counts what there is
+        workers.worker_not_started()
+        return False
+    return True
 
 
 def _work(workers: _native.Workers, base: Context) -> None:
@@ -42,6 +45,11 @@ def _work(workers: _native.Workers, base: Context) -> None:
     worker = workers.worker()
     try:
         while (work := worker.take()) is not None:
+            if not work:
+                # Started here, not by `take`: the interpreter may end meanwhile, and then this thread must stand on no
+                # native frame. Without another thread calls wait for those that there are.
+                _spawn(workers, base)
+                continue
             function, arguments, keywords, job = work
             try:
                 if keywords is None:

@@ -279,7 +279,8 @@ async fn calls_of_clients_take_turns_on_worker_threads() {
     let next = || {
         let mut calls = Vec::new();
         while calls.len() < 3 {
-            match worker.take(|| false) {
+            match worker.take() {
+                Taken::StartAnother => pool.worker_not_started(),
                 Taken::Job(((), call)) => calls.push(call),
                 Taken::Nothing => worker.sleep(),
                 Taken::Ended => unreachable!("the pool is open"),

@@ -18,7 +18,7 @@
 //! - **Spare workers.** Turns are taken by the job, and jobs that take long may hold all workers. While no job is taken, the pool
 //!   adds workers beyond the limit for peers of whose jobs none runs ([`Limits::max_spare`]). When more run than the limit says, a
 //!   worker takes only jobs of such peers, and rests if there are none.
-//! - **Reserve.** A worker that takes a job first sees to it that another one is idle, because in Python only a thread of the
+//! - **Reserve.** Before a worker takes a job it starts another one if none is idle ([`Taken::StartAnother`]), because in Python only a thread of the
 //!   interpreter can start another: all that others have to do is to wake it. In C it keeps the cost of a new thread away
 //!   from the I/O thread.
 //! - **Waiting.** A worker that waits for a client's answer ([`waiting`](WorkerPool::waiting)) is replaced meanwhile, unless its

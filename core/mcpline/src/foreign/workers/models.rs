@@ -69,8 +69,9 @@ fn start_thread(pool: &Arc<WorkerPool<Job>>, started: &Started) -> bool {
     let thread = thread::spawn(move || {
         let mut worker = pool.worker();
         loop {
-            match worker.take(|| start_thread(&pool, &starting)) {
+            match worker.take() {
                 Taken::Job(job) => job(),
+            Taken::StartAnother => drop(start_thread(&pool, &starting)),
                 Taken::Nothing => worker.sleep(),
                 Taken::Ended => return,
             }

@@ -64,8 +64,9 @@ fn start_thread(pool: &Arc<WorkerPool<Job>>, started: &Started) -> bool {
 fn work(pool: &Arc<WorkerPool<Job>>, threads: &Started) {
     let mut worker = pool.worker();
     loop {
-        match worker.take(|| start_thread(pool, threads)) {
+        match worker.take() {
             Taken::Job(job) => job(),
+            Taken::StartAnother => drop(start_thread(pool, threads)),
             Taken::Nothing => worker.sleep(),
             Taken::Ended => return,
         }

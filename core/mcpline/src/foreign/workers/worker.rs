@@ -32,8 +32,9 @@ pub(super) fn this_threads_number<J>(pool: &WorkerPool<J>) -> Option<usize> {
 ///
 /// ```text
 /// loop {
-///     match worker.take(start) {
+///     match worker.take() {
 ///         Taken::Job(job) => job.run(),
+///         Taken::StartAnother => start another thread, or tell `worker_not_started`,
 ///         Taken::Nothing => worker.sleep(),
 ///         Taken::Ended => return,
 ///     }
@@ -43,6 +44,8 @@ pub struct Worker<J: Send + 'static> {
     pool: Arc<WorkerPool<J>>,
     number: usize,
     phase: Phase,
+    /// It has asked for another worker since its last job.
+    has_asked: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +63,9 @@ enum Phase {
 pub enum Taken<J> {
     /// Run this.
     Job(J),
+    /// Start another worker, because none is idle, then take a job. It counts as idle from now on: if it can't be started, say
+    /// so ([`WorkerPool::worker_not_started`]), and jobs wait for the workers that there are.
+    StartAnother,
     /// Sleep.
     Nothing,
     /// End.
@@ -75,6 +81,7 @@ impl<J: Send + 'static> WorkerPool<J> {
             pool: self.clone(),
             number,
             phase: Phase::Idle,
+            has_asked: false,
         }
     }
 
@@ -96,9 +103,8 @@ impl<J: Send + 'static> WorkerPool<J> {
 }
 
 impl<J: Send + 'static> Worker<J> {
-    /// Takes the next job. First has `start` start another worker, which returns whether it has, if none would be idle;
-    /// if it can't, jobs wait for the workers that there are.
-    pub fn take(&mut self, start: impl FnOnce() -> bool) -> Taken<J> {
+    /// Takes the next job, or says what to do instead.
+    pub fn take(&mut self) -> Taken<J> {
         let pool = &*self.pool;
         let mut state = pool.lock();
         if self.phase == Phase::Ended {
@@ -111,24 +117,28 @@ impl<J: Send + 'static> Worker<J> {
             };
         }
         state.activities[self.number] = Activity::None;
+        // One is idle beside those that run, which a spare one needs, too.
+        let most = pool.limits.max_running + pool.limits.max_spare.max(1);
+        if state.idle == 0
+            && !self.has_asked
+            && !state.closed
+            && state.running < most
+            && !state.queue.is_empty()
+        {
+            self.has_asked = true;
+            state.add_idle();
+            return Taken::StartAnother;
+        }
         loop {
             if let Some((peer, waiting)) = state.pop(pool.limits.max_running) {
+                self.has_asked = false;
                 state.activities[self.number] = Activity::Running(peer);
                 state.taken += 1;
                 state.calls -= usize::from(waiting.is_call);
                 let unsent = pool.unsent.load(Ordering::Acquire);
-                // One is idle beside those that run, which a spare one needs, too.
-                let most = pool.limits.max_running + pool.limits.max_spare.max(1);
-                let starts = !state.closed && state.idle == 0 && state.running < most;
-                if starts {
-                    state.add_idle();
-                }
                 drop(state);
                 if unsent >= pool.limits.max_unsent_results {
                     pool.hand_over();
-                }
-                if starts && !start() {
-                    pool.worker_not_started();
                 }
                 return Taken::Job(waiting.job);
             }
