@@ -4,6 +4,7 @@
 //! The threads are Python's own and run `mcpline._workers.work`, so that a handler stands on no frame of ours:
 //! when the interpreter ends while a handler runs, its thread ends as any daemon thread does. Only they can start others.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -60,6 +61,7 @@ enum Work<'py> {
 #[pyclass(frozen, module = "mcpline._native")]
 pub(crate) struct Workers {
     pool: Arc<Pool>,
+    is_closed: AtomicBool,
 }
 
 #[pymethods]
@@ -69,8 +71,11 @@ impl Workers {
     #[new]
     fn new(server: &crate::server::Server) -> Self {
         let pool = server.pool().clone();
-        pool.reopen();
-        Self { pool }
+        pool.open();
+        Self {
+            pool,
+            is_closed: AtomicBool::new(false),
+        }
     }
 
     /// Whether a thread is to be started because none waits for calls. Python starts it, not this: the interpreter may end as
@@ -93,13 +98,16 @@ impl Workers {
         }
     }
 
-    /// Ends the threads that wait for calls, and waits for their end, up to `patience` seconds. Those that run
-    /// a handler had the server's grace period, and get [`LAST_MOMENT`]; they end after it, or with the process.
+    /// If nothing else serves the server, ends the threads that wait for calls, and waits for their end, up to `patience`
+    /// seconds. Those that run a handler had the server's grace period, and get [`LAST_MOMENT`]; they end after it, or with the
+    /// process.
     fn close(&self, py: Python<'_>, patience: f64) {
+        let pool = &self.pool;
+        if self.is_closed.swap(true, Ordering::AcqRel) || !pool.close() {
+            return;
+        }
         let now = Instant::now();
         let deadline = now + Duration::from_secs_f64(patience.clamp(0.0, 3600.0));
-        let pool = &self.pool;
-        pool.close();
         py.detach(|| {
             pool.wait_for_end(
                 |threads| match threads.all > threads.running + threads.blocked {

@@ -141,13 +141,14 @@ def process(source: str, *arguments: str, **environment: str) -> Iterator[Proces
             server.kill()
 
 
-def wait_for_port(port: int, server: Process) -> None:
+def wait_for_port(port: int, server: Process | None = None) -> None:
+    """Waits until something listens at the port, of this process or of another one."""
     while True:
         try:
             socket.create_connection(("127.0.0.1", port)).close()
             return
         except OSError:
-            if server.process.poll() is not None:
+            if server is not None and server.process.poll() is not None:
                 raise AssertionError(f"the server ended: {server.wait()}\n{server.errors.decode()}") from None
             time.sleep(0.01)
 

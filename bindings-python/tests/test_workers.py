@@ -8,7 +8,7 @@ import threading
 from typing import Any
 
 from mcpline import Server, SyncContext
-from support import LEGACY, run, settles, text
+from support import LEGACY, free_port, post, run, settles, text, wait_for_port
 
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
 
@@ -114,6 +114,37 @@ def test_handlers_that_wait_for_their_client_take_no_threads_from_others():
         async with first, second:
             calls = [client.call_tool("tool") for client in (first, second) for _ in range(count)]
             assert {text(result) for result in await asyncio.gather(*calls)} == {"words"}
+
+    run(main())
+
+
+def test_threads_go_on_as_long_as_anything_serves():
+    server = Server("test")
+
+    @server.tool
+    def tool() -> str:
+        return "answered"
+
+    def serve(port: int) -> threading.Thread:
+        serving = threading.Thread(target=server.run, args=("http",), kwargs={"port": port})
+        serving.start()
+        wait_for_port(port)
+        return serving
+
+    async def main() -> None:
+        first, second = free_port(), free_port()
+        # Without a loop of its own, as no handler needs one: it begins to use the threads, and so does the client.
+        serving = serve(first)
+        async with server.test_client() as client:
+            assert text(await client.call_tool("tool")) == "answered"
+            server.stop()
+            await asyncio.to_thread(serving.join)
+            assert text(await client.call_tool("tool")) == "answered"
+            serving = serve(second)
+        answer = await asyncio.to_thread(post, second, "/mcp", "tool", {})
+        assert text(answer["result"]) == "answered"
+        server.stop()
+        await asyncio.to_thread(serving.join)
 
     run(main())
 

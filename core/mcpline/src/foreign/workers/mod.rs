@@ -166,6 +166,8 @@ struct State<J> {
     free_numbers: Vec<usize>,
     /// How many threads gather jobs: workers are woken when they have done so.
     gathering: usize,
+    /// How many [use](WorkerPool::open) the pool.
+    users: usize,
     closed: bool,
     runtime: Option<Handle>,
 }
@@ -202,6 +204,7 @@ impl<J: Send + 'static> WorkerPool<J> {
                 activities: Vec::new(),
                 free_numbers: Vec::new(),
                 gathering: 0,
+                users: 0,
                 closed: false,
                 runtime: None,
             }),
@@ -424,9 +427,21 @@ impl<J: Send + 'static> WorkerPool<J> {
         }
     }
 
-    /// Lets workers do what is left and end. Jobs that come from now on are refused.
-    pub fn close(&self) {
+    /// Counts one more user of the pool, and takes jobs again if it was closed. Wants a [`close`](Self::close).
+    pub fn open(&self) {
         let mut state = self.lock();
+        state.users += 1;
+        state.closed = false;
+    }
+
+    /// Ends one [use](Self::open) of the pool, or the only one if it was never opened. After the last one, workers do what is left
+    /// and end, and jobs that come are refused. Returns whether it was the last.
+    pub fn close(&self) -> bool {
+        let mut state = self.lock();
+        state.users = state.users.saturating_sub(1);
+        if state.users > 0 {
+            return false;
+        }
         state.closed = true;
         if state.running == 0 && !state.queue.is_empty() {
             self.wake_workers(state, 1);
@@ -434,11 +449,7 @@ impl<J: Send + 'static> WorkerPool<J> {
             drop(state);
         }
         self.woken.notify_all();
-    }
-
-    /// Takes jobs again.
-    pub fn reopen(&self) {
-        self.lock().closed = false;
+        true
     }
 
     /// Waits until no thread is left, or the time is over that `deadline` gives for those that are.

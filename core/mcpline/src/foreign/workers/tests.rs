@@ -142,6 +142,20 @@ fn a_worker_that_waits_is_replaced_and_the_surplus_ends() {
     pool.close();
 }
 
+#[test]
+fn a_pool_ends_with_the_last_of_its_users_and_may_be_used_again() {
+    let pool = WorkerPool::<u8>::new(LIMITS, Threads::default());
+    let peer = Peer::new();
+    for _ in 0..2 {
+        pool.open();
+        pool.open();
+        assert!(!pool.close(), "another one uses it");
+        assert!(pool.push(peer, 0).is_ok());
+        assert!(pool.close());
+        assert!(matches!(pool.push(peer, 1), Err(Refused::Closed(1))));
+    }
+}
+
 /// Has a job of this peer wait for an answer, until what this returns is dropped.
 fn begin_to_wait(pool: &Pool, peer: Peer) -> Result<mpsc::Sender<()>, TooManyBlocked> {
     let (going, go) = mpsc::channel();
