@@ -59,6 +59,11 @@ impl Registered {
         }
     }
 
+    /// Answers a call for which there is no room.
+    pub(crate) fn refuse(&self, call: Call) {
+        self.end(call, too_many_calls());
+    }
+
     fn end(&self, call: Call, error: HandlerError) {
         call::deliver_reply(&self.owner, call, Err(error));
     }
@@ -83,7 +88,7 @@ impl Handler for Queued {
             peer_of_call(&call),
             Job::Call(registered.clone(), call, entered),
         ) {
-            Err(Refused::Full(Job::Call(_, call, _))) => call.reply(Err(too_many_calls())),
+            Err(Refused::Full(job)) => job.refuse(),
             // A call that is dropped is answered.
             Err(refused) => drop(refused),
             Ok(()) => {}

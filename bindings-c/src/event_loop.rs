@@ -39,7 +39,7 @@ pub(crate) struct Loop {
 
 struct State {
     /// Peers take turns: the host may dispatch a few at a time, and those of one peer may be thousands.
-    jobs: TurnQueue<(Peer, Job)>,
+    jobs: TurnQueue<Job>,
     calls: usize,
     signalled: bool,
     closed: bool,
@@ -68,7 +68,7 @@ impl Loop {
             }
             state.calls += 1;
         }
-        state.jobs.push(peer, (peer, job));
+        state.jobs.push(peer, job);
         if !state.signalled {
             state.signalled = true;
             // Never waits, for it is the only byte there.
@@ -134,12 +134,12 @@ impl Loop {
             let job = {
                 let mut state = self.lock();
                 let job = state.jobs.pop();
-                if let Some((_, Job::Call(..))) = &job {
+                if let Some(Job::Call(..)) = &job {
                     state.calls -= 1;
                 }
                 job
             };
-            let Some((_, job)) = job else { break };
+            let Some(job) = job else { break };
             job.run();
             done += 1;
         }
@@ -187,16 +187,22 @@ impl Loop {
 
     /// Nobody dispatches it any more: what was queued runs on the pool.
     fn close(&self) {
-        let mut jobs = {
+        let pool = self.library.pool();
+        let mut refused = Vec::new();
+        {
+            // No worker is woken before all jobs have moved and the loop is unlocked.
+            let _gathering = pool.gather();
             let mut state = self.lock();
+            // Locked until all have moved: what comes meanwhile goes to the pool behind them.
+            while let Some((peer, job)) = state.jobs.pop_with_peer() {
+                if let Err(Refused::Closed(job) | Refused::Full(job)) = pool.push(peer, job) {
+                    refused.push(job);
+                }
+            }
             state.closed = true;
-            std::mem::take(&mut state.jobs)
-        };
-        self.poke();
-        while let Some((peer, job)) = jobs.pop() {
-            // The pool closes after the last loop.
-            drop(self.library.pool().push(peer, job));
+            self.stir(state);
         }
+        refused.into_iter().for_each(Job::refuse);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -331,3 +337,6 @@ pub extern "C" fn mcpl_loop_free(events: *mut mcpl_loop) {
         Ok(())
     });
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,6 +29,14 @@ impl Job {
             Self::Run(run) => run(),
         }
     }
+
+    /// Does without the callback threads: too many calls wait for them. A call is answered with that; anything else runs here.
+    pub(crate) fn refuse(self) {
+        match self {
+            Self::Call(registered, call, _entered) => registered.refuse(call),
+            Self::Run(run) => run(),
+        }
+    }
 }
 
 /// Where the callbacks of one server or client run.

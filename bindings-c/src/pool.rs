@@ -69,6 +69,11 @@ impl Pool {
         }
     }
 
+    /// Has no worker woken for what is pushed until the guard is dropped.
+    pub(crate) fn gather(&self) -> impl Drop {
+        self.workers.gather()
+    }
+
     /// Hands over a result of a callback that may go on. For callback threads.
     pub(crate) fn leave(&self, completion: Completion) {
         self.workers.complete_early(completion);

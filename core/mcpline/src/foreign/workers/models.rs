@@ -71,7 +71,7 @@ fn start_thread(pool: &Arc<WorkerPool<Job>>, started: &Started) -> bool {
         loop {
             match worker.take() {
                 Taken::Job(job) => job(),
-            Taken::StartAnother => drop(start_thread(&pool, &starting)),
+                Taken::StartAnother => drop(start_thread(&pool, &starting)),
                 Taken::Nothing => worker.sleep(),
                 Taken::Ended => return,
             }

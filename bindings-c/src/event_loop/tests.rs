@@ -1,0 +1,176 @@
+use std::ffi::{c_char, c_void};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use mcpline::transport::Memory;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::call::mcpl_call;
+use crate::features::mcpl_server_add_tool;
+use crate::mcpl_status::MCPL_OK;
+use crate::owner::Latch;
+use crate::place::Place;
+use crate::server::{Server, mcpl_server, mcpl_server_free, mcpl_server_new, mcpl_server_use_loop};
+
+/// Long beside anything that is waited for here; only a guard against waiting for ever.
+fn guard() -> Option<Instant> {
+    deadline(60_000)
+}
+
+/// What the handlers of one server have noted: the numbers of its clients, which are the names of its tools.
+#[derive(Default)]
+struct Noted {
+    called: Mutex<Vec<usize>>,
+}
+
+/// A tool of the server, and where it notes its calls.
+struct Noting<'n>(usize, &'n Noted);
+
+unsafe extern "C" fn call(_: *mut mcpl_call, _: *const c_char, _: usize, user: *mut c_void) {
+    // SAFETY: the test outlives its server.
+    let Noting(number, noted) = unsafe { &*user.cast::<Noting>() };
+    noted.called.lock().unwrap().push(*number);
+}
+
+/// A server whose callbacks run on a loop.
+struct Looped {
+    events: *mut mcpl_loop,
+    server: *mut mcpl_server,
+}
+
+impl Looped {
+    fn new(tools: &[Noting<'_>]) -> Self {
+        let events = mcpl_loop_new();
+        // SAFETY: what is given lives long enough, and is text.
+        unsafe {
+            let server = mcpl_server_new(c"test".as_ptr(), c"1".as_ptr());
+            assert_eq!(mcpl_server_use_loop(server, events), MCPL_OK);
+            for tool in tools {
+                let name = std::ffi::CString::new(tool.0.to_string()).unwrap();
+                let user = std::ptr::from_ref(tool).cast_mut().cast();
+                let added = mcpl_server_add_tool(
+                    server,
+                    name.as_ptr(),
+                    c"notes its calls".as_ptr(),
+                    std::ptr::null(),
+                    Some(call),
+                    user,
+                    None,
+                );
+                assert_eq!(added, MCPL_OK);
+            }
+            Self { events, server }
+        }
+    }
+
+    fn connect(&self) -> Arc<Memory> {
+        let server = Server::get(self.server).unwrap();
+        let _entered = server.owner.library().handle().enter();
+        let client = Arc::new(server.core.connect());
+        let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": {"name": "test", "version": "1"}});
+        let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello});
+        let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+        send(&client, [hello, initialized]);
+        client
+    }
+}
+
+impl Drop for Looped {
+    fn drop(&mut self) {
+        mcpl_server_free(self.server);
+        mcpl_loop_free(self.events);
+    }
+}
+
+/// Sends messages on the I/O thread, and waits until the server has taken them.
+fn send(client: &Arc<Memory>, messages: impl IntoIterator<Item = Value>) {
+    let library = library::enter().unwrap();
+    let (sent, sending) = (Latch::new(), client.clone());
+    let messages: Vec<Bytes> = messages
+        .into_iter()
+        .map(|message| message.to_string().into())
+        .collect();
+    let done = sent.clone();
+    library.spawn(async move {
+        messages
+            .into_iter()
+            .for_each(|message| sending.send(message));
+        done.set(());
+    });
+    assert_eq!(sent.take(guard()), Some(()));
+    library::leave();
+}
+
+fn tool_call(id: usize, tool: usize) -> Value {
+    json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool.to_string()}})
+}
+
+#[test]
+fn a_call_for_which_there_is_no_room_is_answered_as_busy() {
+    let noted = Noted::default();
+    let tools = [Noting(0, &noted)];
+    let looped = Looped::new(&tools);
+    let client = looped.connect();
+    send(&client, [tool_call(1, 0)]);
+    assert_eq!(mcpl_loop_wait(looped.events, 60_000), MCPL_OK);
+    let job = Loop::get(looped.events).unwrap().lock().jobs.pop();
+    job.expect("the call").refuse();
+    let answer = Latch::new();
+    let answered = answer.clone();
+    let library = library::enter().unwrap();
+    library.spawn(async move {
+        while let Some(message) = client.receive().await {
+            let message: Value = serde_json::from_slice(&message).unwrap();
+            if message["id"] == 1 {
+                return answered.set(message["error"]["code"].clone());
+            }
+        }
+    });
+    assert_eq!(answer.take(guard()), Some(json!(-31000)));
+    library::leave();
+    assert!(noted.called.lock().unwrap().is_empty());
+}
+
+/// Jobs are numbered as they are queued, by a thread that goes on while the loop is freed.
+#[test]
+fn jobs_keep_their_order_when_their_loop_is_freed() {
+    const BEFORE: usize = 100_000;
+    let events = mcpl_loop_new();
+    let library = library::enter().unwrap();
+    let place = Place::Loop(Loop::get(events).unwrap(), library.pool().clone());
+    let (peer, ran) = (Peer::new(), Arc::new(Mutex::new(Vec::new())));
+    let run = |number| {
+        let ran = ran.clone();
+        let job = Job::Run(Box::new(move || ran.lock().unwrap().push(number)));
+        assert!(place.run(peer, job).is_ok());
+    };
+    (0..BEFORE).for_each(run);
+    let (pushed, freed) = (AtomicUsize::new(BEFORE), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !freed.load(Ordering::Acquire) {
+                run(pushed.fetch_add(1, Ordering::AcqRel));
+            }
+        });
+        while pushed.load(Ordering::Acquire) == BEFORE {
+            std::thread::yield_now();
+        }
+        mcpl_loop_free(events);
+        freed.store(true, Ordering::Release);
+    });
+    let all = pushed.into_inner();
+    while ran.lock().unwrap().len() < all {
+        std::thread::yield_now();
+    }
+    // A worker takes jobs in their order and may be held up before it runs one: then those of the others come first.
+    let workers = 2 * std::thread::available_parallelism().unwrap().get() + 64;
+    let ran = ran.lock().unwrap();
+    let early = ran
+        .iter()
+        .enumerate()
+        .find(|(at, number)| **number > at + workers);
+    assert_eq!(early, None, "a job ran before others that came before it");
+    library::leave();
+}
