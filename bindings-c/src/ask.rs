@@ -170,7 +170,8 @@ fn put(
         let answer = answer.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
         let open = OpenCall::get(call)?;
         let question = read()?;
-        open.owner().keep(&data);
+        let peer = foreign::peer_of_context(open.context());
+        open.owner().keep_for(peer, &data);
         let pending = open
             .owner()
             .enter()
@@ -178,7 +179,6 @@ fn put(
         let open_call = open.clone();
         let sink = Box::new(move |given: Answer| {
             let owner = pending.owner().clone();
-            let peer = foreign::peer_of_context(open_call.context());
             let giving = move || pending.run(|| give(&open_call, answer, &data, given));
             owner.run_for(peer, place::Job::Run(Box::new(giving)));
         });

@@ -566,11 +566,12 @@ pub unsafe extern "C" fn mcpl_call_on_cancel(
     entry(|| {
         let cancelled = cancelled.ok_or_else(|| Fault::invalid("the callback is NULL"))?;
         let open = OpenCall::get(call)?;
-        open.owner().keep(&data);
+        let peer = foreign::peer_of_context(&open.context);
+        open.owner().keep_for(peer, &data);
         let (token, owner) = (open.token, open.owner().clone());
         open.context.on_cancel(move || {
             // Not called if the owner is closed: then every call has ended.
-            owner.call_back(move || {
+            owner.call_back_for(peer, move || {
                 if let Ok(open) = OpenCall::get(token.handle()) {
                     // SAFETY: the data is released after the last callback.
                     unsafe { cancelled(open.handle(), data.pointer()) }

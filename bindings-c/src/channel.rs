@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use mcpline::foreign::Peer;
 use mcpline::transport::Memory;
 use tokio::sync::{mpsc, oneshot};
 
@@ -86,6 +87,8 @@ static CHANNELS: Table<Arc<Channel>> = Table::new("channel");
 pub(crate) struct Channel {
     token: Token,
     owner: Arc<Owner>,
+    /// For whom its functions run: what one channel has to send delays no other.
+    peer: Peer,
     functions: mcpl_channel_functions,
     data: Arc<UserData>,
     state: Mutex<State>,
@@ -99,9 +102,10 @@ struct State {
 }
 
 impl Channel {
-    /// A channel, and what C receives by it.
+    /// A channel whose functions run for this peer, and what C receives by it.
     pub(crate) fn new(
         owner: &Arc<Owner>,
+        peer: Peer,
         functions: mcpl_channel_functions,
         data: Arc<UserData>,
     ) -> Done<(Arc<Self>, mpsc::Receiver<Bytes>)> {
@@ -110,6 +114,7 @@ impl Channel {
             Arc::new(Self {
                 token,
                 owner: owner.clone(),
+                peer,
                 functions,
                 data,
                 state: Mutex::new(State {
@@ -184,7 +189,7 @@ impl Channel {
             }
             CHANNELS.take(channel.token);
         };
-        if !self.owner.call_back(closing) {
+        if !self.owner.call_back_for(self.peer, closing) {
             CHANNELS.take(self.token);
         }
     }
@@ -196,11 +201,12 @@ impl Channel {
         let Some(entered) = self.owner.enter() else {
             return;
         };
-        self.owner.run(Job::Run(Box::new(move || {
+        let calling = move || {
             entered.run(|| callback(&channel));
             // Nobody waits any more if the channel is given up.
             let _ = sender.send(());
-        })));
+        };
+        self.owner.run_for(self.peer, Job::Run(Box::new(calling)));
         // It ends with the sender, too.
         let _ = done.await;
     }
@@ -232,8 +238,9 @@ pub unsafe extern "C" fn mcpl_server_serve_channel(
         let server = Server::get(server)?;
         // SAFETY: the header demands it.
         let functions = unsafe { mcpl_channel_functions::read(functions)? };
-        server.owner.keep(&data);
-        let (channel, mut received) = Channel::new(&server.owner, functions, data)?;
+        let peer = Peer::new();
+        server.owner.keep_for(peer, &data);
+        let (channel, mut received) = Channel::new(&server.owner, peer, functions, data)?;
         let serving = channel.clone();
         let spawned = server.spawn(move |core, stop| async move {
             let memory = core.connect();

@@ -15,7 +15,7 @@ use crate::user::UserData;
 /// The callbacks of one server or client.
 pub(crate) struct Owner {
     library: Arc<Library>,
-    /// Who takes turns with the clients of servers: a client's callbacks, and those of a server that are for no call.
+    /// Who takes turns with the clients of servers: a client's callbacks, and those of a server that are for no client.
     peer: Peer,
     /// The host's loop, if it has one.
     events: OnceLock<Arc<Loop>>,
@@ -102,19 +102,33 @@ impl Owner {
 
     /// Has a callback run, unless the owner is closed; closing waits for it. Returns whether it will run.
     pub(crate) fn call_back(&self, callback: impl FnOnce() + Send + 'static) -> bool {
+        self.call_back_for(self.peer, callback)
+    }
+
+    /// The same for this peer.
+    pub(crate) fn call_back_for(
+        &self,
+        peer: Peer,
+        callback: impl FnOnce() + Send + 'static,
+    ) -> bool {
         let Some(entered) = self.enter() else {
             return false;
         };
-        self.run(Job::Run(Box::new(move || entered.run(callback))));
+        self.run_for(peer, Job::Run(Box::new(move || entered.run(callback))));
         true
     }
 
     /// Keeps data for a callback, which is released when the owner closes at the latest.
     pub(crate) fn keep(&self, data: &Arc<UserData>) {
+        self.keep_for(self.peer, data);
+    }
+
+    /// The same for a callback of this peer.
+    pub(crate) fn keep_for(&self, peer: Peer, data: &Arc<UserData>) {
         let Some(this) = self.this.upgrade() else {
             return;
         };
-        if !data.belong(&this) {
+        if !data.belong(&this, peer) {
             return;
         }
         self.gate().unreleased += 1;

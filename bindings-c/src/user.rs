@@ -3,6 +3,8 @@
 use std::ffi::c_void;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use mcpline::foreign::Peer;
+
 use crate::owner::Owner;
 use crate::place::{Job, is_io_thread};
 
@@ -15,7 +17,8 @@ pub type mcpl_finalizer = Option<unsafe extern "C" fn(user: *mut c_void)>;
 pub(crate) struct UserData {
     user: *mut c_void,
     finalize: Mutex<mcpl_finalizer>,
-    owner: OnceLock<Arc<Owner>>,
+    /// Who releases it at the latest, and for which peer.
+    owner: OnceLock<(Arc<Owner>, Peer)>,
 }
 
 // SAFETY: the header says that data given along with callbacks must be usable from any thread.
@@ -51,11 +54,11 @@ impl UserData {
         self.user
     }
 
-    /// From now on of this owner, who releases it when it closes at the latest. Returns whether there is anything to
-    /// release.
-    pub(crate) fn belong(&self, owner: &Arc<Owner>) -> bool {
+    /// From now on of this owner, who releases it when it closes at the latest, and of this peer's callbacks. Returns whether there
+    /// is anything to release.
+    pub(crate) fn belong(&self, owner: &Arc<Owner>, peer: Peer) -> bool {
         // Set once: data is registered once.
-        let _ = self.owner.set(owner.clone());
+        let _ = self.owner.set((owner.clone(), peer));
         self.lock().is_some()
     }
 
@@ -64,7 +67,7 @@ impl UserData {
         let finalize = self.lock().take();
         if let Some(finalize) = finalize {
             Release(self.user, finalize).run();
-            if let Some(owner) = self.owner.get() {
+            if let Some((owner, _)) = self.owner.get() {
                 owner.released();
             }
         }
@@ -83,14 +86,15 @@ impl Drop for UserData {
         let release = Release(self.user, finalize);
         match self.owner.take() {
             // Foreign code has no place on the I/O thread unless it asked for one.
-            Some(owner) if is_io_thread() => {
+            Some((owner, peer)) if is_io_thread() => {
                 let place = owner.clone();
-                place.run(Job::Run(Box::new(move || {
+                let releasing = move || {
                     release.run();
                     owner.released();
-                })));
+                };
+                place.run_for(peer, Job::Run(Box::new(releasing)));
             }
-            Some(owner) => {
+            Some((owner, _)) => {
                 release.run();
                 owner.released();
             }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use mcpline::client::{Channel as CoreChannel, Dial};
+use mcpline::foreign::Peer;
 use tokio::sync::{mpsc, oneshot, watch};
 
 use crate::channel::{Channel, mcpl_channel_functions};
@@ -41,7 +42,8 @@ impl Dial for Dialler {
             // The client closes after the channel, whose last callback still runs.
             let entered = self.owner.enter();
             let entered = entered.ok_or_else(|| io::Error::other("the client is closed"))?;
-            let made = Channel::new(&self.owner, self.functions, self.data.clone());
+            let (functions, data) = (self.functions, self.data.clone());
+            let made = Channel::new(&self.owner, Peer::new(), functions, data);
             let (channel, from_server) = made.map_err(|fault| io::Error::other(fault.message))?;
             let (to_server, messages) = mpsc::unbounded_channel();
             let (opening, opened) = oneshot::channel();

@@ -6,7 +6,7 @@ use mcpline::transport::Memory;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::call::mcpl_call;
+use crate::call::{mcpl_call, mcpl_call_on_cancel};
 use crate::features::mcpl_server_add_tool;
 use crate::mcpl_status::MCPL_OK;
 use crate::owner::Latch;
@@ -22,15 +22,25 @@ fn guard() -> Option<Instant> {
 #[derive(Default)]
 struct Noted {
     called: Mutex<Vec<usize>>,
+    cancelled: Mutex<Vec<usize>>,
 }
 
 /// A tool of the server, and where it notes its calls.
 struct Noting<'n>(usize, &'n Noted);
 
-unsafe extern "C" fn call(_: *mut mcpl_call, _: *const c_char, _: usize, user: *mut c_void) {
+unsafe extern "C" fn call(call: *mut mcpl_call, _: *const c_char, _: usize, user: *mut c_void) {
     // SAFETY: the test outlives its server.
     let Noting(number, noted) = unsafe { &*user.cast::<Noting>() };
     noted.called.lock().unwrap().push(*number);
+    // SAFETY: as above.
+    let status = unsafe { mcpl_call_on_cancel(call, Some(cancel), user, None) };
+    assert_eq!(status, MCPL_OK);
+}
+
+unsafe extern "C" fn cancel(_: *mut mcpl_call, user: *mut c_void) {
+    // SAFETY: the test outlives its server.
+    let Noting(number, noted) = unsafe { &*user.cast::<Noting>() };
+    noted.cancelled.lock().unwrap().push(*number);
 }
 
 /// A server whose callbacks run on a loop.
@@ -75,6 +85,20 @@ impl Looped {
         send(&client, [hello, initialized]);
         client
     }
+
+    /// Dispatches until so many calls have begun.
+    fn dispatch_calls(&self, noted: &Noted, count: usize) {
+        while noted.called.lock().unwrap().len() < count {
+            assert_eq!(mcpl_loop_wait(self.events, 60_000), MCPL_OK);
+            self.dispatch(0);
+        }
+    }
+
+    fn dispatch(&self, most: u32) {
+        // SAFETY: nobody wants the count.
+        let status = unsafe { mcpl_loop_dispatch(self.events, most, std::ptr::null_mut()) };
+        assert_eq!(status, MCPL_OK);
+    }
 }
 
 impl Drop for Looped {
@@ -105,6 +129,28 @@ fn send(client: &Arc<Memory>, messages: impl IntoIterator<Item = Value>) {
 
 fn tool_call(id: usize, tool: usize) -> Value {
     json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": tool.to_string()}})
+}
+
+fn cancellation(id: usize) -> Value {
+    json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}})
+}
+
+#[test]
+fn a_flood_of_cancellations_delays_none_of_another_client() {
+    const FLOOD: usize = 50;
+    let noted = Noted::default();
+    let tools = [Noting(0, &noted), Noting(1, &noted)];
+    let looped = Looped::new(&tools);
+    let clients = [looped.connect(), looped.connect()];
+    send(&clients[0], (1..=FLOOD).map(|id| tool_call(id, 0)));
+    send(&clients[1], [tool_call(1, 1)]);
+    looped.dispatch_calls(&noted, FLOOD + 1);
+    send(&clients[0], (1..=FLOOD).map(cancellation));
+    send(&clients[1], [cancellation(1)]);
+    looped.dispatch(2);
+    assert_eq!(*noted.cancelled.lock().unwrap(), [0, 1]);
+    looped.dispatch(0);
+    assert_eq!(noted.cancelled.lock().unwrap().len(), FLOOD + 1);
 }
 
 #[test]
