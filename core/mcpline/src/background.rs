@@ -46,6 +46,18 @@ where
     };
 }
 
+/// Waits for so long. In a model time does not pass: other threads may go on, then the wait is over.
+#[cfg(feature = "server")]
+pub(crate) async fn sleep(time: std::time::Duration) {
+    #[cfg(not(all(test, mcpline_models)))]
+    tokio::time::sleep(time).await;
+    #[cfg(all(test, mcpline_models))]
+    {
+        let _ = time;
+        shuttle::future::yield_now().await;
+    }
+}
+
 /// Starts a task on the runtime that the caller runs on.
 pub(crate) fn spawn_here<T: Send + 'static>(
     task: impl Future<Output = T> + Send + 'static,

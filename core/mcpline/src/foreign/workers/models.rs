@@ -1,14 +1,17 @@
 //! Models of the pool: threads that push meet workers that take, sleep, wait for an answer and end. Each job is run once, no
-//! worker sleeps while a job waits that none is to run, and closing ends all threads.
+//! worker sleeps while a job waits that none is to run, closing ends all threads, and each result reaches the runtime. Of jobs
+//! that wait without a worker's waiting, the watch has others run.
 
 use std::time::{Duration, Instant};
 
 use shuttle::thread;
+use tokio::runtime::Handle;
 
-use crate::models::{Record, check};
+use crate::models::{Record, check, end_runtime, settle};
 use crate::sync::{Arc, Mutex, OnceLock, Weak};
 use crate::turns::Peer;
 
+use super::super::completions::{Completion, Completions};
 use super::{Limits, MAX_SPARE_WORKERS, Refused, Taken, Threads, WorkerPool};
 
 type Job = Box<dyn FnOnce() + Send>;
@@ -45,6 +48,23 @@ impl Pool {
             start_thread(&pool, &started);
         }
         Self { pool, started }
+    }
+
+    /// A pool that is watched on the model's runtime, where results go.
+    fn attached(max_running: usize, from_any_thread: bool) -> Self {
+        let pool = Self::new(max_running, from_any_thread);
+        pool.attach();
+        pool
+    }
+
+    fn attach(&self) {
+        let runtime = Handle::current();
+        self.pool
+            .attach(runtime.clone(), Completions::start(&runtime));
+    }
+
+    fn push(&self, peer: Peer, job: impl FnOnce() + Send + 'static) {
+        assert!(self.pool.push(peer, Box::new(job)).is_ok());
     }
 
     /// Closes the pool, and waits for the end of its threads.
@@ -201,5 +221,134 @@ fn gathered_jobs_are_run() {
         let _ = done.wait_for(1);
         pusher.join().expect("no panic");
         pool.end();
+    });
+}
+
+/// Threads push jobs that leave their results to the pool. Nothing but that has the runtime take them.
+fn results_reach_the_runtime(from_any_thread: bool) {
+    check(move || {
+        const EACH: usize = 2;
+        let pool = Arc::new(Pool::attached(2, from_any_thread));
+        let sent: Arc<Record<usize>> = Arc::default();
+        let pushing: Vec<_> = (0..2)
+            .map(|thread| {
+                let (pool, sent) = (pool.clone(), sent.clone());
+                thread::spawn(move || {
+                    let peer = Peer::new();
+                    for number in 0..EACH {
+                        let (inner, sent) = (pool.pool.clone(), sent.clone());
+                        let result = move || sent.add(thread * EACH + number);
+                        pool.push(peer, move || {
+                            inner.complete(Completion::Run(Box::new(result)));
+                        });
+                    }
+                })
+            })
+            .collect();
+        // Blocks the model for ever if a result stays where it is.
+        let _ = sent.wait_for(2 * EACH - 1);
+        for thread in pushing {
+            thread.join().expect("no panic");
+        }
+        pool.end();
+        drop(pool);
+        settle();
+        let mut sent = sent.all();
+        sent.sort_unstable();
+        assert_eq!(sent, (0..2 * EACH).collect::<Vec<_>>());
+    });
+}
+
+#[test]
+fn results_reach_the_runtime_of_threads_that_any_thread_starts() {
+    results_reach_the_runtime(true);
+}
+
+#[test]
+fn results_reach_the_runtime_of_threads_that_workers_start() {
+    results_reach_the_runtime(false);
+}
+
+/// A job has left its result and goes on until it was sent: only the watch can have it sent, which may be about to end.
+#[test]
+fn early_results_are_sent_while_their_jobs_go_on() {
+    check(|| {
+        let pool = Pool::attached(2, true);
+        let ended: Arc<Record<()>> = Arc::default();
+        for _ in 0..2 {
+            let (inner, sent, ended) = (pool.pool.clone(), Arc::default(), ended.clone());
+            pool.push(Peer::new(), move || {
+                let (given, sent): (Arc<Record<()>>, Arc<Record<()>>) = (sent, Arc::default());
+                let (early, last) = (given.clone(), sent.clone());
+                inner.complete_early(Completion::Run(Box::new(move || early.add(()))));
+                given.wait_for(0);
+                inner.deliver(Completion::Run(Box::new(move || last.add(()))));
+                sent.wait_for(0);
+                ended.add(());
+            });
+        }
+        ended.wait_for(1);
+        pool.end();
+        drop(pool);
+        settle();
+    });
+}
+
+/// Jobs hold all workers until another job runs, which is of a peer that has none: a spare worker runs it. Workers of the
+/// same peer join up to the limit.
+fn held_workers_are_joined(from_any_thread: bool) {
+    check(move || {
+        let pool = Pool::attached(2, from_any_thread);
+        let (slow, neighbour) = (Peer::new(), Peer::new());
+        let given: Arc<Record<()>> = Arc::default();
+        let ended: Arc<Record<()>> = Arc::default();
+        for _ in 0..3 {
+            let (given, ended) = (given.clone(), ended.clone());
+            pool.push(slow, move || {
+                given.wait_for(0);
+                ended.add(());
+            });
+        }
+        let giving = given.clone();
+        pool.push(neighbour, move || giving.add(()));
+        ended.wait_for(2);
+        pool.end();
+        drop(pool);
+        settle();
+    });
+}
+
+#[test]
+fn held_workers_are_joined_by_threads_that_any_thread_starts() {
+    held_workers_are_joined(true);
+}
+
+#[test]
+fn held_workers_are_joined_by_threads_that_workers_start() {
+    held_workers_are_joined(false);
+}
+
+/// The runtime ends while jobs wait, and another takes its place: the pool is watched there.
+#[test]
+fn another_runtime_takes_the_place_of_one_that_ends() {
+    check(|| {
+        let pool = Pool::attached(1, true);
+        let done: Arc<Record<()>> = Arc::default();
+        let before = done.clone();
+        pool.push(Peer::new(), move || before.add(()));
+        end_runtime();
+        pool.attach();
+        let given: Arc<Record<()>> = Arc::default();
+        let (inner, giving) = (pool.pool.clone(), given.clone());
+        let after = done.clone();
+        pool.push(Peer::new(), move || {
+            inner.complete_early(Completion::Run(Box::new(move || giving.add(()))));
+            given.wait_for(0);
+            after.add(());
+        });
+        done.wait_for(1);
+        pool.end();
+        drop(pool);
+        settle();
     });
 }

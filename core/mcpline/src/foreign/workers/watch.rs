@@ -45,7 +45,7 @@ impl<J: Send + 'static> WorkerPool<J> {
         };
         background::spawn_unboxed(&runtime, async move {
             loop {
-                tokio::time::sleep(TICK).await;
+                background::sleep(TICK).await;
                 let Some(pool) = watching.pool.upgrade() else {
                     return;
                 };

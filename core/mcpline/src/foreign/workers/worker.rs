@@ -14,14 +14,14 @@ thread_local! {
 
 /// Whether this thread is a worker of any pool.
 pub fn is_worker() -> bool {
-    THIS.get().is_some()
+    THIS.with(Cell::get).is_some()
 }
 
 /// The number of the worker that this thread is in the pool. There may be several pools, and a job of one may wait for
 /// another.
 pub(super) fn this_threads_number<J>(pool: &WorkerPool<J>) -> Option<usize> {
     let address = std::ptr::from_ref(pool).addr();
-    THIS.get()
+    THIS.with(Cell::get)
         .filter(|(pool, _)| *pool == address)
         .map(|(_, number)| number)
 }
@@ -76,7 +76,8 @@ impl<J: Send + 'static> WorkerPool<J> {
     /// What this thread has, which was started for the pool.
     pub fn worker(self: &Arc<Self>) -> Worker<J> {
         let number = self.lock().add_worker();
-        THIS.set(Some((Arc::as_ptr(self).addr(), number)));
+        let address = Arc::as_ptr(self).addr();
+        THIS.with(|this| this.set(Some((address, number))));
         Worker {
             pool: self.clone(),
             number,
@@ -192,7 +193,7 @@ impl<J: Send + 'static> Worker<J> {
 impl<J: Send + 'static> Drop for Worker<J> {
     fn drop(&mut self) {
         if this_threads_number(&self.pool) == Some(self.number) {
-            THIS.set(None);
+            THIS.with(|this| this.set(None));
         }
         let mut state = self.pool.lock();
         state.remove_worker(self.number);
