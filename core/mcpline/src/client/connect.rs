@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use mcpline_protocol::client::{OpenError, Opened, Opening, Plan, Step};
+use mcpline_protocol::methods::Repeat;
 use mcpline_protocol::wire::{Incoming, Message, Method, RequestId, encode};
 use mcpline_protocol::{Era, ErrorCode, RpcError};
 use tokio::sync::mpsc;
@@ -58,8 +59,12 @@ pub(super) async fn open(
                 // Of what comes of this request, not of one before.
                 driver.why = None;
                 let opens = !revision.is_modern();
+                let method = match opens {
+                    true => Method::Initialize,
+                    false => Method::ServerDiscover,
+                };
                 let headers = match driver.dialled.link.has_headers() && !opens {
-                    true => vec![("Mcp-Method".to_owned(), "server/discover".to_owned())],
+                    true => vec![("Mcp-Method".to_owned(), method.as_str().to_owned())],
                     false => Vec::new(),
                 };
                 driver.dialled.link.send(Outgoing {
@@ -68,6 +73,7 @@ pub(super) async fn open(
                         number,
                         revision,
                         opens,
+                        is_repeatable: method.is(|spec| spec.repeat == Repeat::Safe),
                         headers,
                     }),
                 });

@@ -72,6 +72,8 @@ pub(crate) struct RequestHead {
     pub(crate) revision: Revision,
     /// `initialize`: what opens a session.
     pub(crate) opens: bool,
+    /// The link may send it again if the server may have received it. Else whoever has sent it decides.
+    pub(crate) is_repeatable: bool,
     /// On 2026-07-28, the headers that HTTP repeats of it: `Mcp-Method`, `Mcp-Name`, `Mcp-Param-…`, with their
     /// values encoded (`basic/transports/streamable-http`).
     pub(crate) headers: Vec<(String, String)>,

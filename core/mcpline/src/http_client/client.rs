@@ -30,6 +30,18 @@ const MOVED: usize = 8;
 /// compiled for each kind of closure.
 type Headers<'h> = &'h (dyn Fn() -> HeaderMap + Sync);
 
+/// Whether a request may go out over a connection that was used before. The server may be just closing such a connection, and
+/// nobody can tell whether it took the request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reuse {
+    /// It goes out over a connection of its own.
+    No,
+    /// It may, and is sent again if the connection closes without an answer and its HTTP method is idempotent.
+    Yes,
+    /// It may, and is sent again whatever its HTTP method: it does no harm twice.
+    Repeatable,
+}
+
 /// What the conversations of one client share: settings, connections, and the runtime that they run on.
 pub(crate) struct HttpClient {
     pub(crate) settings: HttpSettings,
@@ -102,7 +114,7 @@ impl HttpClient {
     }
 
     /// Sends a request and waits for the head of its answer, whatever its status. `headers` is called once, and again
-    /// for each redirect and each time that the request is sent again with another token.
+    /// for each redirect and each time that the request is sent again with another token. `reuse` is for the first time.
     ///
     /// # Errors
     ///
@@ -116,6 +128,7 @@ impl HttpClient {
         headers: Headers<'_>,
         body: &Bytes,
         timer: &dyn RequestTimer,
+        mut reuse: Reuse,
     ) -> Result<Answer, ClientError> {
         let moved = self.moved(target);
         let target = moved.as_ref().unwrap_or(target);
@@ -128,13 +141,10 @@ impl HttpClient {
         };
         let headers: Headers<'_> = &with_host;
         let Some(authorizer) = &self.authorizer else {
-            return self.send(method, target, headers, body, true).await;
+            return self.send(method, target, headers, body, reuse).await;
         };
         let mut attempts = authorizer.attempts();
         let url = target.uri.to_string();
-        // What was idle while a user was asked may be just being closed by the server: then nobody could tell whether it took
-        // the request.
-        let mut reuse = true;
         loop {
             attempts.prepare(timer).await?;
             let with_token = || {
@@ -149,7 +159,8 @@ impl HttpClient {
                 AttemptOutcome::Done => return Ok(answer),
                 AttemptOutcome::Retry => {
                     answer.drain().await;
-                    reuse = false;
+                    // What was idle while a user was asked may be just being closed by the server.
+                    reuse = Reuse::No;
                 }
             }
         }
@@ -176,7 +187,7 @@ impl HttpClient {
             }
             headers
         };
-        self.send(method, target, &with_host, body, false).await
+        self.send(method, target, &with_host, body, Reuse::No).await
     }
 
     pub(crate) async fn send(
@@ -185,7 +196,7 @@ impl HttpClient {
         target: &Target,
         headers: Headers<'_>,
         body: &Bytes,
-        reuse: bool,
+        reuse: Reuse,
     ) -> Result<Answer, ClientError> {
         let answer = self.once(&method, target, headers(), body, reuse).await?;
         if answer.head.status.is_redirection() {
@@ -202,7 +213,7 @@ impl HttpClient {
         target: &Target,
         headers: Headers<'_>,
         body: &Bytes,
-        reuse: bool,
+        reuse: Reuse,
     ) -> Result<Answer, ClientError> {
         let asked = target;
         let mut target = target.clone();
@@ -271,13 +282,13 @@ impl HttpClient {
         target: &Target,
         headers: HeaderMap,
         body: &Bytes,
-        reuse: bool,
+        reuse: Reuse,
     ) -> Result<Answer, ClientError> {
         let mut request = request(method, headers, body);
         loop {
             let idle = match reuse {
-                true => self.pool.take(&target.origin),
-                false => None,
+                Reuse::No => None,
+                Reuse::Yes | Reuse::Repeatable => self.pool.take(&target.origin),
             };
             let (mut wire, used) = match idle {
                 Some(wire) => (wire, true),
@@ -287,7 +298,8 @@ impl HttpClient {
                 },
             };
             address(&mut request, target, wire.proxied.as_ref());
-            let repeatable = (used && is_idempotent(method)).then(|| request.headers().clone());
+            let may_repeat = used && (reuse == Reuse::Repeatable || is_idempotent(method));
+            let repeatable = may_repeat.then(|| request.headers().clone());
             match wire.sender.try_send_request(request).await {
                 Ok(response) => {
                     let origin = target.origin.clone();

@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 use crate::client_error::ClientError;
 
 use super::answer::BodyError;
-use super::client::HttpClient;
+use super::client::{HttpClient, Reuse};
 use super::headers::USER_AGENT_VALUE;
 use super::reach::Reach;
 use super::settings::HttpSettings;
@@ -103,7 +103,11 @@ impl Fetcher {
         // The server may be just closing a connection that was idle, while the user was asked for instance. Codes and refresh
         // tokens must not be sent twice, so they are sent on a connection of their own.
         let answer = match request.is_repeatable {
-            true => client.request(method, &target, &headers, &body, &()).await,
+            true => {
+                let reuse = Reuse::Repeatable;
+                let sent = client.request(method, &target, &headers, &body, &(), reuse);
+                sent.await
+            }
             false => client.send_afresh(method, &target, &headers, &body).await,
         };
         let mut answer = answer.map_err(|error| Problem::Failed(error.to_string()))?;

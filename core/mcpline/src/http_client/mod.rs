@@ -27,7 +27,7 @@ pub(crate) use authorizer::RequestTimer;
 #[cfg(feature = "auth")]
 pub(crate) use authorizer::{AttemptOutcome, Attempts, AuthSource, Authorizer};
 #[cfg(feature = "client")]
-pub(crate) use client::HttpClient;
+pub(crate) use client::{HttpClient, Reuse};
 #[cfg(feature = "auth")]
 pub(crate) use fetcher::Fetcher;
 #[cfg(feature = "client")]

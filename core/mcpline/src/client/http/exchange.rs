@@ -9,9 +9,9 @@ use mcpline_protocol::Revision;
 use crate::client::link::{RequestHead, Sink};
 use crate::client_error::ClientError;
 use crate::header::SESSION_ID;
-use crate::http_client::RequestTimer;
 use crate::http_client::answer::{Answer, BodyError, Media};
 use crate::http_client::refusal::refusal;
+use crate::http_client::{RequestTimer, Reuse};
 
 use super::events::{End, Memory, Owner, pump};
 use super::one_way::OneWayMessage;
@@ -59,6 +59,7 @@ async fn try_tell(talk: &Conversation, message: &Bytes) -> Result<(), ClientErro
             &|| (*view.heads.post).clone(),
             message,
             &(),
+            Reuse::Yes,
         )
         .await?;
     if sent.head.status.is_success() {
@@ -90,6 +91,11 @@ async fn try_exchange(
             &|| view.heads.of(head),
             &message,
             &Waiting(&talk.sink, Some(head.number)),
+            if head.is_repeatable {
+                Reuse::Repeatable
+            } else {
+                Reuse::Yes
+            },
         )
         .await?;
     if !answer.head.status.is_success() {

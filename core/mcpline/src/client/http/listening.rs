@@ -7,6 +7,7 @@ use http::{Method, StatusCode};
 
 use crate::client_error::ClientError;
 use crate::clock;
+use crate::http_client::Reuse;
 use crate::http_client::answer::{Answer, Media};
 use crate::http_client::refusal::refusal;
 
@@ -156,7 +157,14 @@ impl Conversation {
         let headers = || view.heads.after(memory.last_event.as_ref());
         let got = self
             .client
-            .request(Method::GET, &self.target, &headers, &Bytes::new(), &())
+            .request(
+                Method::GET,
+                &self.target,
+                &headers,
+                &Bytes::new(),
+                &(),
+                Reuse::Yes,
+            )
             .await;
         let answer = match got {
             Ok(answer) => answer,

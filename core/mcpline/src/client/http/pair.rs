@@ -10,11 +10,11 @@ use mcpline_protocol::Revision;
 use crate::background;
 use crate::client::link::{Ending, Link, NO_EVENT_STREAM, Outgoing, Purpose, Sink};
 use crate::client_error::ClientError;
-use crate::http_client::RequestTimer;
 use crate::http_client::answer::Media;
 use crate::http_client::client::HttpClient;
 use crate::http_client::refusal::refusal;
 use crate::http_client::target::Target;
+use crate::http_client::{RequestTimer, Reuse};
 
 use super::events::{Events, Next, message};
 use super::exchange::{Waiting, too_large};
@@ -202,6 +202,7 @@ impl Pair {
                 &headers,
                 &Bytes::new(),
                 &Waiting(&self.sink, None),
+                Reuse::Yes,
             )
             .await;
         let answer = match got {
@@ -273,7 +274,14 @@ impl Pair {
         };
         let answer = self
             .client
-            .request(Method::POST, &endpoint, &headers, message, timer)
+            .request(
+                Method::POST,
+                &endpoint,
+                &headers,
+                message,
+                timer,
+                Reuse::Yes,
+            )
             .await?;
         if answer.head.status.is_success() {
             answer.drain().await;

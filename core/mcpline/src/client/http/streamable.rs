@@ -10,6 +10,7 @@ use mcpline_protocol::Revision;
 
 use crate::client::link::{Ending, Link, Outgoing, Purpose, Sink};
 use crate::client_error::ClientError;
+use crate::http_client::Reuse;
 use crate::http_client::client::HttpClient;
 use crate::http_client::target::Target;
 
@@ -205,9 +206,14 @@ impl Link for HttpLink {
             self.tasks.detached(async move {
                 let heads = talk.view().heads;
                 let (headers, nothing) = (|| (*heads.get).clone(), Bytes::new());
-                let delete =
-                    talk.client
-                        .request(Method::DELETE, &talk.target, &headers, &nothing, &());
+                let delete = talk.client.request(
+                    Method::DELETE,
+                    &talk.target,
+                    &headers,
+                    &nothing,
+                    &(),
+                    Reuse::Yes,
+                );
                 if let Ok(Ok(answer)) = tokio::time::timeout(FAREWELL, delete).await {
                     answer.drain().await;
                 }

@@ -209,6 +209,7 @@ impl Session {
             number: key.number(),
             revision: self.revision(),
             opens: false,
+            is_repeatable: false,
             headers,
         };
         self.send(message, Purpose::Request(head));

@@ -11,8 +11,8 @@ use mcpline_protocol::{ErrorCode, Revision};
 use serde_json::json;
 use tokio::sync::Notify;
 
-use crate::http_client::Fetcher;
 use crate::http_client::target::Target;
+use crate::http_client::{Fetcher, Reuse};
 
 use super::peer::{Peer, Step, answer, json as json_answer};
 use super::*;
@@ -121,7 +121,7 @@ async fn a_connection_that_the_server_closed_while_idle_costs_nothing() {
 }
 
 /// What comes of a request by a connection that was used before and that the server closes when it comes.
-async fn by_closing_connection(method: Method) -> Result<u16, ClientError> {
+async fn by_closing_connection(method: Method, reuse: Reuse) -> Result<u16, ClientError> {
     let mut used = HashSet::new();
     let closed = Arc::new(AtomicUsize::new(0));
     let closing = closed.clone();
@@ -137,7 +137,7 @@ async fn by_closing_connection(method: Method) -> Result<u16, ClientError> {
     let target = Target::parse(&peer.url()).expect("a URL");
     let send = async |method| {
         let body = Bytes::new();
-        let sent = client.send(method, &target, &HeaderMap::new, &body, true);
+        let sent = client.send(method, &target, &HeaderMap::new, &body, reuse);
         let answer = guarded(sent).await?;
         let status = answer.head.status.as_u16();
         answer.drain().await;
@@ -158,9 +158,11 @@ async fn by_closing_connection(method: Method) -> Result<u16, ClientError> {
 #[runtimes::test]
 async fn what_may_be_asked_twice_is_if_a_used_connection_closes_without_an_answer() {
     for method in [Method::GET, Method::DELETE] {
-        assert_eq!(by_closing_connection(method).await, Ok(200));
+        assert_eq!(by_closing_connection(method, Reuse::Yes).await, Ok(200));
     }
-    let lost = by_closing_connection(Method::POST).await;
+    let repeated = by_closing_connection(Method::POST, Reuse::Repeatable).await;
+    assert_eq!(repeated, Ok(200));
+    let lost = by_closing_connection(Method::POST, Reuse::Yes).await;
     assert!(
         matches!(lost, Err(ClientError::ConnectionLost { .. })),
         "{lost:?}"
@@ -460,7 +462,7 @@ async fn a_request_that_wants_a_fresh_connection_leaves_the_idle_one_open() {
     .await;
     let client = http_client(settings());
     let target = Target::parse(&peer.url()).expect("a URL");
-    for reuse in [true, false] {
+    for reuse in [Reuse::Yes, Reuse::No] {
         let body = Bytes::new();
         let sent = client.send(Method::POST, &target, &HeaderMap::new, &body, reuse);
         guarded(sent).await.expect("an answer").drain().await;

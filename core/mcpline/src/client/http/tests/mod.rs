@@ -156,6 +156,7 @@ fn head(number: u64, revision: Revision) -> RequestHead {
         number,
         revision,
         opens: false,
+        is_repeatable: false,
         headers: Vec::new(),
     }
 }

@@ -1,5 +1,6 @@
 //! Whole clients against scripted servers: what they remember of a server, of its results, and pings that it misses.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -9,7 +10,7 @@ use tokio::sync::Notify;
 
 use crate::auth::{Auth, BearerToken};
 use crate::client::settings::ClientSettings;
-use crate::client::{Address, Client, ClientErrorKind};
+use crate::client::{Address, Client, ClientErrorKind, RequestOptions};
 
 use super::peer::{Peer, Reply, Seen, Step, answer, json as json_answer};
 use super::*;
@@ -97,6 +98,44 @@ fn elsewhere(peer: &Peer) -> (String, HttpSettings) {
     settings.proxy = Proxy::Url(url.replace("/mcp", ""));
     // Each test has a port of its own, and so a server of its own.
     (url.replace("127.0.0.1:", "other-machine-"), settings)
+}
+
+/// The server refuses the revision of the first request, so that its client opens another conversation by the connection
+/// that was used, and resets that when it asks.
+#[runtimes::test]
+async fn an_opening_by_a_connection_that_the_server_resets_is_tried_again() {
+    let mut used = HashSet::new();
+    let mut lists = 0;
+    let mut peer = Peer::new(move |_, seen| {
+        let is_first = used.insert(seen.connection);
+        match method(seen).as_str() {
+            "server/discover" if lists == 0 || is_first => discovery(seen),
+            "server/discover" => vec![Step::Reset],
+            "tools/list" => {
+                lists += 1;
+                if lists > 1 {
+                    let page = json!({"resultType": "complete", "tools": [], "ttlMs": 0, "cacheScope": "public"});
+                    return reply(seen, &page);
+                }
+                let error = json!({"code": -32022, "message": "no such version",
+                    "data": {"supported": ["2026-07-28"]}});
+                let body = json!({"jsonrpc": "2.0", "id": message(seen)["id"], "error": error});
+                vec![Step::Send(json_answer(&body.to_string()))]
+            }
+            _ => status(StatusCode::NOT_FOUND),
+        }
+    })
+    .await;
+    let client = connect(&peer.url()).await;
+    let listed = guarded(client.request("tools/list", None, &RequestOptions::default())).await;
+    assert_eq!(listed.map(|_| ()), Ok(()));
+    let connections: Vec<_> = peer.rest().iter().map(|seen| seen.connection).collect();
+    let reset = connections.windows(2).any(|two| two[0] < two[1]);
+    assert!(
+        reset,
+        "all requests came by one connection: {connections:?}"
+    );
+    client.close().await;
 }
 
 /// What opened conversations since the last time.
