@@ -46,8 +46,9 @@ async def flooded_workers(attack: Attack) -> None:
     # client of which it serves nothing, where there are spare workers.
     await _call(watching, "test_release_one")
     served = [await _ticket(neighbour) for neighbour in neighbours]
+    # One more call of the neighbour's may wait: that of what goes on besides every attack.
     attack.expect(
-        max(served) <= 2 * NEIGHBOURS,
+        max(served) <= 2 * (NEIGHBOURS + 1),
         f"the calls of the neighbour begin as {served} of {FLOOD + NEIGHBOURS}: more than one of the flood before each",
     )
     await _call(watching, "test_release")
