@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import signal
 
 import pytest
+from mcpline import _selector
 from support import LEGACY, free_port, post, process, text, wait_for_port
 
 pytestmark = pytest.mark.usefixtures("with_and_without_internals")
@@ -303,6 +305,34 @@ async def kind() -> str:
         assert text(server.receive()["result"]) == "uvloop"
         server.close_input()
         assert server.wait() == 0
+
+
+def test_a_policy_with_its_own_selector_is_heeded():
+    source = (
+        SERVER
+        + """
+import selectors
+class Policy(asyncio.DefaultEventLoopPolicy):
+    def new_event_loop(self):
+        return asyncio.SelectorEventLoop(selectors.SelectSelector())
+asyncio.set_event_loop_policy(Policy())
+@server.tool
+async def kind() -> str:
+    return type(asyncio.get_running_loop()).__module__
+"""
+    )
+    with process(source + RUN, PYTHONWARNINGS="ignore") as server:
+        server.initialize()
+        server.call(1, "kind")
+        assert text(server.receive()["result"]) == "asyncio.unix_events"
+        server.close_input()
+        assert server.wait() == 0
+
+
+def test_an_interpreter_without_policies_has_the_usual_loop(monkeypatch):
+    assert _selector._has_usual_policy()
+    monkeypatch.delattr(asyncio, "get_event_loop_policy")
+    assert _selector._has_usual_policy()
 
 
 def test_the_loop_waits_by_itself_when_serving_has_ended():
