@@ -1,6 +1,6 @@
 //! What can be wrong with a token or a key.
 
-use crate::{MAX_KEYS, MAX_SET_LEN, MAX_TOKEN_LEN};
+use crate::limits::{MAX_KEYS, MAX_SET_LEN, MAX_TOKEN_LEN};
 
 /// Why a token or a key is refused. Says nothing of what it holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -35,6 +35,7 @@ pub mod assertion;
 pub mod dpop;
 mod error;
 mod jwk;
+mod limits;
 mod pem;
 pub mod proof;
 mod set;
@@ -49,9 +50,10 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 pub use algorithm::Algorithm;
 pub use error::JoseError;
 pub use jwk::Jwk;
-pub use set::{JwkSet, MAX_KEYS, MAX_SET_LEN};
+pub use limits::{MAX_KEYS, MAX_SET_LEN, MAX_TOKEN_LEN};
+pub use set::JwkSet;
 pub use signing::SigningKey;
-pub use token::{MAX_TOKEN_LEN, Token, Verified, verify};
+pub use token::{Token, Verified, verify};
 
 /// Base64url without padding, the only spelling that these standards have (RFC 7515, section 2).
 fn encode(bytes: impl AsRef<[u8]>) -> String {

@@ -6,13 +6,8 @@ use serde_json::Value;
 use mcpline_protocol::vocabulary::JsonObject;
 use mcpline_protocol::wire::Raw;
 
+use crate::limits::{MAX_KEYS, MAX_SET_LEN};
 use crate::{Algorithm, JoseError, Jwk};
-
-/// The longest key set. A hundred RSA keys with certificate chains come to some 400 KiB.
-pub const MAX_SET_LEN: usize = 512 * 1024;
-
-/// The most keys of a set: verifying may try several, and issuers publish one to five.
-pub const MAX_KEYS: usize = 100;
 
 /// How many keys are tried for one token that names none.
 const TRIED: usize = 8;

@@ -6,11 +6,8 @@ use serde_json::Value;
 use mcpline_protocol::vocabulary::JsonObject;
 use mcpline_protocol::wire::Raw;
 
+use crate::limits::MAX_TOKEN_LEN;
 use crate::{Algorithm, JoseError, Jwk, JwkSet, decode};
-
-/// The longest token. Those that carry a user's groups come to some kilobytes; HTTP servers commonly take no more
-/// than 8 to 16 KiB of headers.
-pub const MAX_TOKEN_LEN: usize = 16 * 1024;
 
 /// A token that was read and whose signature was not verified yet. What it says of itself is not to be believed, so
 /// there is no access to its claims.

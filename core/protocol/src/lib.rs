@@ -71,7 +71,9 @@ mod challenge;
 pub mod checks;
 pub mod client;
 pub mod error;
+mod error_code;
 mod http_origin;
+mod json;
 pub mod limits;
 #[doc(hidden)]
 pub mod members;
@@ -79,6 +81,7 @@ pub mod methods;
 pub mod mrtr;
 mod printable;
 pub mod rank;
+mod request_id;
 pub mod revision;
 mod root_uri;
 pub mod schema;

@@ -8,7 +8,6 @@ use std::fmt;
 
 use crate::limits::MAX_METHOD;
 use crate::revision::{Features, Revision};
-use crate::vocabulary::ServerCapabilities;
 
 /// Who sends a method.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,25 +82,6 @@ impl ServerCapability {
             Self::Tasks => "tasks",
             Self::TasksList => "tasks.list",
             Self::TasksCancel => "tasks.cancel",
-        }
-    }
-
-    /// Whether a server declares it.
-    pub fn is_declared(self, server: &ServerCapabilities) -> bool {
-        let resources = server.resources.as_ref();
-        let tasks = server.tasks.as_ref();
-        match self {
-            Self::Tools => server.tools.is_some(),
-            Self::Resources => resources.is_some(),
-            Self::ResourcesSubscribe => {
-                resources.is_some_and(|resources| resources.subscribe == Some(true))
-            }
-            Self::Prompts => server.prompts.is_some(),
-            Self::Completions => server.completions.is_some(),
-            Self::Logging => server.logging.is_some(),
-            Self::Tasks => tasks.is_some(),
-            Self::TasksList => tasks.is_some_and(|tasks| tasks.contains_key("list")),
-            Self::TasksCancel => tasks.is_some_and(|tasks| tasks.contains_key("cancel")),
         }
     }
 }

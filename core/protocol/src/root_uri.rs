@@ -3,11 +3,10 @@
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use crate::json::Raw;
 use crate::printable::Printable;
-use crate::vocabulary::JsonObject;
-use crate::wire::Raw;
 
 /// Why something is no root.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -71,7 +70,7 @@ const OTHER_HOST: &str = "it names a host other than localhost";
 /// # Errors
 /// As for [`root_uri`]. A result without roots is given back as it is.
 pub fn fitted_roots(result: Raw) -> Result<Raw, InvalidRoot> {
-    let Ok(mut fitted) = result.decode::<JsonObject>() else {
+    let Ok(mut fitted) = result.decode::<Map<String, Value>>() else {
         return Ok(result);
     };
     let roots = fitted.get_mut("roots").and_then(Value::as_array_mut);

@@ -16,10 +16,9 @@ use std::sync::{Arc, OnceLock};
 use mcpline_schema::{Measured, ValidationFailure, Validator, compilation_steps, validation_steps};
 use serde_json::Value;
 
+use crate::json::Raw;
 use crate::limits::MAX_INLINE_STEPS;
-use crate::wire::Raw;
 
-pub(crate) use mcpline_schema::keywords;
 pub use mcpline_schema::{Budget, SchemaError, Violation};
 
 use quick::Quick;

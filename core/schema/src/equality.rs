@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash, Hasher};
 use serde_json::Value;
 
 use crate::budget::Budget;
-use crate::evaluate::charge_value;
+use crate::cost::charge_value;
 use crate::number;
 
 /// Whether two values are the same; `None` if that costs more than may be spent.

@@ -1,32 +1,17 @@
 //! Holding a value against a program: the walk through schemas, and what it may cost. The rules are in `rules`.
 
-mod cost;
 mod rules;
-
-pub(crate) use cost::charge_value;
 
 use serde_json::Value;
 
+use crate::broken::Broken;
 use crate::budget::Budget;
 use crate::check::{Failure, check};
+use crate::cost;
 use crate::limits::MAX_SCHEMA_NESTING;
 use crate::marks::{self, Marks};
 use crate::place::{Place, pointer};
 use crate::program::{Node, NodeId, Program, ResourceId};
-use crate::types::Types;
-
-/// Why a value doesn't fit, told.
-#[derive(Clone, Debug)]
-pub(crate) struct Broken {
-    /// A JSON pointer into the value.
-    pub(crate) path: String,
-    /// The keyword.
-    pub(crate) rule: &'static str,
-    /// What the rule demands.
-    pub(crate) message: String,
-    /// The types that would fit, if that is the rule.
-    pub(crate) types: Option<Types>,
-}
 
 /// Why a walk ended before its end.
 #[derive(Debug)]

@@ -33,9 +33,11 @@
 //! of nodes with rules, and `evaluate` applies it to a value. `pattern` parses and matches regular expressions. `wording` has
 //! the messages.
 
+mod broken;
 mod budget;
 mod check;
 mod compile;
+mod cost;
 mod dialect;
 mod equality;
 mod evaluate;
@@ -60,8 +62,9 @@ use serde_json::Value;
 
 pub use budget::Budget;
 
+use cost::charge_value;
 use dialect::Dialect;
-use evaluate::{Stop, charge_value, evaluate};
+use evaluate::{Stop, evaluate};
 use limits::{MAX_COMPILATION_STEPS, MAX_SCHEMA_DEPTH, MAX_SUBSCHEMAS, MAX_VALIDATION_STEPS};
 use program::Program;
 

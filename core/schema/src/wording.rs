@@ -2,8 +2,8 @@
 
 use serde_json::{Number, Value};
 
+use crate::broken::Broken;
 use crate::dialect::Shape;
-use crate::evaluate::Broken;
 use crate::types::Types;
 
 /// The most names, values or alternatives that one message lists.

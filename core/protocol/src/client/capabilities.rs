@@ -32,7 +32,7 @@ pub fn undeclared_capability(
     let is_implied = capability == ServerCapability::Completions
         && revision == Revision::V2025_03_26
         && (server.prompts.is_some() || server.resources.is_some());
-    let is_declared = is_implied || capability.is_declared(server);
+    let is_declared = is_implied || server.declares(capability);
     (!is_declared).then_some(capability.path())
 }
 

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use mcpline_schema::Budget;
 use serde_json::{Map, Value};
 
-use crate::wire::{Kind, Raw};
+use crate::json::{Kind, Raw};
 
 /// Whether a keyword is one that no value can break, with a value that it may have.
 fn is_annotation(keyword: &str, value: &Value) -> bool {

@@ -45,6 +45,6 @@ fn destination(
     };
     let is_offered = spec
         .capability(revision)
-        .is_none_or(|capability| capability.is_declared(&profile.capabilities));
+        .is_none_or(|capability| profile.capabilities.declares(capability));
     (spec.is_in(revision) && is_offered).then_some(destination)
 }

@@ -7,6 +7,7 @@ use serde::Serialize;
 
 use super::shape::setters;
 use super::{Extra, JsonObject};
+use crate::methods::ServerCapability;
 
 /// What a client offers to a server.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Members)]
@@ -164,6 +165,29 @@ pub struct ServerCapabilities {
     /// Members that no known revision defines.
     #[serde(flatten)]
     pub extra: Extra,
+}
+
+impl ServerCapabilities {
+    /// Whether the server declares what a method needs.
+    pub fn declares(&self, capability: ServerCapability) -> bool {
+        let resources = self.resources.as_ref();
+        let tasks = self.tasks.as_ref();
+        match capability {
+            ServerCapability::Tools => self.tools.is_some(),
+            ServerCapability::Resources => resources.is_some(),
+            ServerCapability::ResourcesSubscribe => {
+                resources.is_some_and(|resources| resources.subscribe == Some(true))
+            }
+            ServerCapability::Prompts => self.prompts.is_some(),
+            ServerCapability::Completions => self.completions.is_some(),
+            ServerCapability::Logging => self.logging.is_some(),
+            ServerCapability::Tasks => tasks.is_some(),
+            ServerCapability::TasksList => tasks.is_some_and(|tasks| tasks.contains_key("list")),
+            ServerCapability::TasksCancel => {
+                tasks.is_some_and(|tasks| tasks.contains_key("cancel"))
+            }
+        }
+    }
 }
 
 setters!(ServerCapabilities {

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::Extra;
 use super::shape::{number, optional_number, setters};
-use crate::wire::RequestId;
+use crate::request_id::RequestId;
 
 /// What a requester chose to recognize progress by: a string or an integer, as a request id.
 pub type ProgressToken = RequestId;

@@ -2,9 +2,9 @@
 //!
 //! Each function appends one message, without a line end, to a buffer that the caller reuses.
 
-use super::id::RequestId;
-use super::text::json_string;
 use crate::error::RpcError;
+use crate::json::json_string;
+use crate::request_id::RequestId;
 
 /// Appends a response with a result, which must be valid JSON.
 pub fn response(out: &mut Vec<u8>, id: &RequestId, result: &[u8]) {

@@ -7,14 +7,12 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-use super::id::RequestId;
 use super::line::LineTooLong;
-use super::raw::Raw;
-use super::scan::{Key, Kind, Member, Scan, ScanError, Scanner, Span, head, scan};
-use super::text::unescape;
 use crate::error::{ErrorCode, RpcError};
+use crate::json::{Key, Kind, Member, Raw, Scan, ScanError, Scanner, Span, head, scan, unescape};
 use crate::limits::{MAX_DEPTH, MAX_METHOD, WireLimits};
 use crate::methods::Method;
+use crate::request_id::RequestId;
 
 /// What one line or one HTTP body holds.
 #[derive(Clone, Debug, PartialEq)]

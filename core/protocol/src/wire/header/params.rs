@@ -6,11 +6,11 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{Field, PARAM_PREFIX, decode_value, encode_value, malformed, mismatch};
+use mcpline_schema::keywords::{SCHEMA_MAPS, SCHEMAS};
+
 use crate::error::RpcError;
+use crate::json::{Kind, Raw};
 use crate::limits::{MAX_DEPTH, MAX_PARAM_HEADERS};
-use crate::schema::keywords::{SCHEMA_MAPS, SCHEMAS};
-use crate::wire::raw::Raw;
-use crate::wire::scan::Kind;
 
 const ANNOTATION: &str = "x-mcp-header";
 

@@ -8,9 +8,7 @@ use bytes::Bytes;
 use serde::de::{Error as _, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::raw::Raw;
-use super::scan::{Kind, Span};
-use super::text::{json_string, unescape};
+use crate::json::{Kind, Raw, Span, json_string, unescape};
 use crate::limits::MAX_ID;
 
 /// The `id` of a request: a string, or an integer of 64 bits, signed or unsigned.

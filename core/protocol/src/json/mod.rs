@@ -1,0 +1,15 @@
+//! JSON as text: one pass that validates it, and slices of what was validated.
+//!
+//! The scanner finds where values are; [`Raw`] keeps one of them as bytes until somebody needs it decoded.
+
+mod raw;
+mod raw_ref;
+mod scan;
+mod text;
+
+pub use raw::{Elements, Members, Raw};
+pub use raw_ref::RawRef;
+pub(crate) use scan::{Key, Member, Scan, Scanner, Span, head, scan};
+pub use scan::{Kind, Problem, ScanError, check};
+pub use text::json_string;
+pub(crate) use text::unescape;
