@@ -219,7 +219,7 @@ impl From<ScanError> for ReadError {
 /// Reads one line or HTTP body.
 ///
 /// # Errors
-/// [`ErrorCode::PARSE_ERROR`] when the bytes are not JSON as [`check`](super::scan::check) demands it,
+/// [`ErrorCode::PARSE_ERROR`] when the bytes are not JSON as [`check`](super::check) demands it,
 /// [`ErrorCode::INVALID_REQUEST`] when they are JSON but no message, or an empty or too long batch. A
 /// faulty message in a batch spoils only itself.
 pub fn read(bytes: Bytes) -> Result<Incoming, ReadError> {
