@@ -7,7 +7,7 @@
  * Threads. Every function may be called from any thread at any time, unless it says otherwise.
  *
  * Handles. mcpl_server, mcpl_client, mcpl_call, mcpl_loop, mcpl_request, mcpl_question and mcpl_channel are tokens: none
- * is ever followed as a pointer. One whose object has ended is answered with MCPL_ENDED, NULL with MCPL_INVALID_ARGUMENT.
+ * is ever followed as a pointer. One whose object has ended is answered with MCPL_ENDED, NULL with MCPL_USAGE_ERROR.
  *
  * Strings given. Names, URIs, paths and messages end with a zero byte. What may be long, as text and JSON, is a pointer
  * and a length in bytes; the length MCPL_AUTO_LENGTH says that it ends with a zero byte. All are checked to be UTF-8, and
@@ -65,7 +65,9 @@
 #define MCPL_HANDLER_RUN_ONCE 2
 
 /**
- * What a function has come to. Anything but `MCPL_OK` is a failure, of which `mcpl_last_error` tells the details.
+ * What a function returns. Every status but `MCPL_OK` is an error; `mcpl_last_error` has its details.
+ *
+ * The statuses up to 100 are the kinds of errors that exist in every language. `docs/errors.md` describes each.
  */
 enum mcpl_status
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -73,97 +75,106 @@ enum mcpl_status
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
     /**
-     * It is done.
+     * Success.
      */
     MCPL_OK = 0,
     /**
-     * An argument can't be: `NULL`, not UTF-8, not JSON, a name that is taken; or the function was used wrongly.
+     * The peer returned a JSON-RPC error: see `mcpl_error_rpc_code`.
      */
-    MCPL_INVALID_ARGUMENT = 1,
+    MCPL_RPC_ERROR = 1,
     /**
-     * What the handle stood for has ended, or was freed.
+     * No response arrived in time. The request was cancelled; whether the peer performed it is unknown.
      */
-    MCPL_ENDED = 2,
+    MCPL_REQUEST_TIMED_OUT = 2,
     /**
-     * The server, the client or the connection is closed.
+     * The request was cancelled by its sender.
      */
-    MCPL_CLOSED = 3,
+    MCPL_REQUEST_CANCELLED = 3,
     /**
-     * The function waits, and on this thread that would be for ever.
+     * The server responded with an HTTP status instead of a JSON-RPC message.
      */
-    MCPL_WOULD_BLOCK = 4,
+    MCPL_HTTP_ERROR = 4,
     /**
-     * It took longer than it was given.
+     * The server could not be reached: no connection was made, or its process did not start. Nothing was sent.
      */
-    MCPL_TIMED_OUT = 5,
+    MCPL_SERVER_UNREACHABLE = 5,
     /**
-     * It was cancelled.
+     * The server was reached, but client and server could not agree on how to communicate.
      */
-    MCPL_CANCELLED = 6,
+    MCPL_CONNECT_FAILED = 6,
     /**
-     * A socket, pipe or process failed.
+     * The server was reached, but did not respond to `initialize` or `server/discover` in time.
      */
-    MCPL_TRANSPORT = 7,
+    MCPL_CONNECT_TIMED_OUT = 7,
     /**
-     * The server answered with a JSON-RPC error: see `mcpl_error_rpc_code`.
+     * The connection ended before the response arrived. Whether the peer performed the request is unknown.
      */
-    MCPL_SERVER_ERROR = 8,
+    MCPL_CONNECTION_LOST = 8,
     /**
-     * The server answered with an HTTP status.
+     * The server no longer knows the session, or the cursor of a list belongs to an earlier session.
      */
-    MCPL_HTTP_ERROR = 9,
+    MCPL_SESSION_EXPIRED = 9,
     /**
-     * The server can't be reached, or the connection was lost.
+     * The server's process exited.
      */
-    MCPL_CONNECTION_FAILED = 10,
+    MCPL_SERVER_EXITED = 10,
     /**
-     * The server's process has ended.
+     * The server requires authorization, and no access token that it accepts could be obtained.
      */
-    MCPL_SERVER_EXITED = 11,
+    MCPL_AUTHORIZATION_FAILED = 11,
     /**
-     * What the other side said can't be.
+     * A response violates the protocol or a schema.
      */
-    MCPL_INVALID_ANSWER = 12,
+    MCPL_INVALID_RESPONSE = 12,
     /**
-     * No conversation could be opened.
+     * An input request was answered with an error: see `mcpl_error_rpc_code`.
      */
-    MCPL_OPEN_FAILED = 13,
+    MCPL_INPUT_REQUEST_FAILED = 13,
     /**
-     * The server was reached, but opened no conversation in time.
+     * The host's callback refused the tool call. Nothing was sent.
      */
-    MCPL_OPEN_TIMED_OUT = 14,
+    MCPL_TOOL_CALL_REFUSED = 14,
     /**
-     * A question of the server, which it asked in the course of a request, had no answer.
+     * The peer or the protocol revision does not support the operation. Nothing was sent.
      */
-    MCPL_QUESTION_UNANSWERED = 15,
+    MCPL_NOT_SUPPORTED = 15,
     /**
-     * The other side, or the revision, does not have it.
+     * A limit of this library is reached.
      */
-    MCPL_NOT_SUPPORTED = 16,
+    MCPL_LIMIT_EXCEEDED = 16,
     /**
-     * The client refused to answer.
+     * The client, the server or the connection was closed by this program.
      */
-    MCPL_REFUSED = 17,
+    MCPL_CLOSED = 17,
     /**
-     * There is none of that name.
+     * The library was used incorrectly: an argument is `NULL`, not UTF-8 or not JSON, a name is taken, a call is out of
+     * order.
      */
-    MCPL_NOT_FOUND = 18,
+    MCPL_USAGE_ERROR = 18,
     /**
-     * A limit is reached.
+     * The operating system reported an error of a socket, a pipe or a process.
      */
-    MCPL_BUSY = 19,
+    MCPL_TRANSPORT_ERROR = 19,
     /**
-     * A defect of this library.
+     * A bug in mcpline.
      */
-    MCPL_INTERNAL = 20,
+    MCPL_INTERNAL_ERROR = 20,
     /**
-     * The server demands a token, and there is none that it takes.
+     * C only: what the handle referred to has ended, or was freed.
      */
-    MCPL_AUTHORIZATION_FAILED = 21,
+    MCPL_ENDED = 101,
     /**
-     * The host's callback refused the tool call; it was not sent.
+     * C only: the function waits, and on this thread that would be for ever.
      */
-    MCPL_TOOL_CALL_REFUSED = 22,
+    MCPL_WOULD_BLOCK = 102,
+    /**
+     * C only: the time that the function may wait is over. What it waits for goes on.
+     */
+    MCPL_TIMED_OUT = 103,
+    /**
+     * C only: nothing has that name.
+     */
+    MCPL_NOT_FOUND = 104,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -503,7 +514,7 @@ typedef struct {
  * Is told the end of a request, exactly once, where callbacks run.
  *
  * - `request`: which; it has ended.
- * - `error`: `NULL` if there is a result, else why there is none: `MCPL_CANCELLED` after `mcpl_request_cancel`,
+ * - `error`: `NULL` if there is a result, else why there is none: `MCPL_REQUEST_CANCELLED` after `mcpl_request_cancel`,
  *   `MCPL_CLOSED` if the client was closed. Valid until the callback returns.
  * - `result`, `length`: the result as JSON, of `length` bytes which a zero byte follows; `""` where the function says that
  *   there is no result. `NULL` and 0 if there is an error. Valid until the callback returns.
@@ -678,7 +689,7 @@ mcpl_status mcpl_call_ask(mcpl_call *call,
  * `inputRequests`, and a client that does not know it fails the whole call: so send it only to clients that declare an
  * extension which has it.
  *
- * Returns `MCPL_INVALID_ARGUMENT` if the protocol defines the method or `params` is no JSON, `MCPL_ENDED` if the call has
+ * Returns `MCPL_USAGE_ERROR` if the protocol defines the method or `params` is no JSON, `MCPL_ENDED` if the call has
  * ended; `answer` is not called then.
  */
 mcpl_status mcpl_call_send_request(mcpl_call *call,
@@ -696,7 +707,7 @@ mcpl_status mcpl_call_send_request(mcpl_call *call,
  * Allowed on worker threads, of which another then takes the place of this one, and on threads of the host's. Returns
  * `MCPL_WOULD_BLOCK` on the I/O thread (in handlers that run inline) and within `mcpl_loop_dispatch`. The wait is bounded
  * by the server's options `ask_idle_timeout` and `ask_timeout`, and ends when the request is cancelled
- * (`MCPL_CANCELLED`). Returns `MCPL_BUSY` where 1,024 workers wait already, or as many of this client as are left for all
+ * (`MCPL_REQUEST_CANCELLED`). Returns `MCPL_LIMIT_EXCEEDED` where 1,024 workers wait already, or as many of this client as are left for all
  * others.
  */
 mcpl_status mcpl_call_ask_wait(mcpl_call *call,
@@ -731,7 +742,7 @@ mcpl_status mcpl_call_reply_text(mcpl_call *call,
 /**
  * Ends a call with bytes, which travel as base64: a resource's, or a tool's image or sound (`image/...`, `audio/...`).
  *
- * `mime_type` may be `NULL` for that of the resource's definition. Returns `MCPL_INVALID_ARGUMENT` for a tool's bytes of
+ * `mime_type` may be `NULL` for that of the resource's definition. Returns `MCPL_USAGE_ERROR` for a tool's bytes of
  * another type, and for prompts and completions; the call stays open then.
  */
 mcpl_status mcpl_call_reply_bytes(mcpl_call *call,
@@ -743,7 +754,7 @@ mcpl_status mcpl_call_reply_bytes(mcpl_call *call,
  * Ends a call with the array that its result consists of, as JSON: of a tool its `content`, of a prompt its `messages`,
  * of a resource its `contents`.
  *
- * `json` is `length` bytes. Returns `MCPL_INVALID_ARGUMENT` if it is no JSON array; the call stays open then.
+ * `json` is `length` bytes. Returns `MCPL_USAGE_ERROR` if it is no JSON array; the call stays open then.
  */
 mcpl_status mcpl_call_reply_content(mcpl_call *call,
                                     const char *json,
@@ -753,7 +764,7 @@ mcpl_status mcpl_call_reply_content(mcpl_call *call,
  * Ends a tool's call with structured content: any JSON value, which should fit the tool's `outputSchema`. Clients of
  * revisions that don't have it get it as text.
  *
- * `json` is `length` bytes. Returns `MCPL_INVALID_ARGUMENT` if it is no JSON; the call stays open then.
+ * `json` is `length` bytes. Returns `MCPL_USAGE_ERROR` if it is no JSON; the call stays open then.
  */
 mcpl_status mcpl_call_reply_structured(mcpl_call *call,
                                        const char *json,
@@ -763,7 +774,7 @@ mcpl_status mcpl_call_reply_structured(mcpl_call *call,
  * Ends a call with a whole result, as JSON: `CallToolResult`, `ReadResourceResult`, `GetPromptResult` or
  * `CompleteResult` of the specification, by what is called; of a custom request any JSON object.
  *
- * `json` is `length` bytes. Returns `MCPL_INVALID_ARGUMENT` if it is none; the call stays open then.
+ * `json` is `length` bytes. Returns `MCPL_USAGE_ERROR` if it is none; the call stays open then.
  */
 mcpl_status mcpl_call_reply_result(mcpl_call *call, const char *json, size_t length);
 
@@ -910,7 +921,7 @@ mcpl_status mcpl_call_log_text(mcpl_call *call,
  * `length` bytes, or `NULL`.
  *
  * Does nothing if the request was cancelled, or in the handler of a notification on 2026-07-28. A client that does not read may lose notifications. Returns
- * `MCPL_INVALID_ARGUMENT` if the protocol defines the method, or `params` is not a JSON object.
+ * `MCPL_USAGE_ERROR` if the protocol defines the method, or `params` is not a JSON object.
  */
 mcpl_status mcpl_call_notify(mcpl_call *call,
                              const char *method,
@@ -945,7 +956,7 @@ mcpl_status mcpl_channel_opened(mcpl_channel *channel, const char *failure);
  * Hands over a message that has come from the other side: JSON-RPC, `length` bytes, copied. It is not checked here: what
  * is no message is answered or ignored as the protocol says.
  *
- * Returns `MCPL_BUSY` if the I/O thread has not taken up a thousand messages before it, `MCPL_CLOSED` after
+ * Returns `MCPL_LIMIT_EXCEEDED` if the I/O thread has not taken up a thousand messages before it, `MCPL_CLOSED` after
  * `mcpl_channel_hang_up`, `MCPL_ENDED` once the channel is closed.
  */
 mcpl_status mcpl_channel_receive(mcpl_channel *channel,
@@ -973,14 +984,14 @@ mcpl_status mcpl_channel_hang_up(mcpl_channel *channel, const char *reason);
  * Any thread but those that must not wait. It waits as long as the client's `timeout` and `total_timeout` say, or the
  * options; a function `..._async` doesn't. Returns
  *
- * - `MCPL_SERVER_ERROR` if the server answered with an error: see `mcpl_error_rpc_code` and `mcpl_error_details`;
- * - `MCPL_TIMED_OUT`, `MCPL_HTTP_ERROR`, `MCPL_CONNECTION_FAILED` or `MCPL_SERVER_EXITED` if no answer came:
+ * - `MCPL_RPC_ERROR` if the server returned an error: see `mcpl_error_rpc_code` and `mcpl_error_details`;
+ * - `MCPL_REQUEST_TIMED_OUT`, `MCPL_HTTP_ERROR`, `MCPL_CONNECTION_LOST` or `MCPL_SERVER_EXITED` if no response arrived:
  *   `mcpl_error_details` tells whether asking again is safe;
- * - `MCPL_INVALID_ANSWER` if the answer is not what the protocol demands;
- * - `MCPL_QUESTION_UNANSWERED` if the server asked for input that the host has not given (2026-07-28);
+ * - `MCPL_INVALID_RESPONSE` if the answer is not what the protocol demands;
+ * - `MCPL_INPUT_REQUEST_FAILED` if the server asked for input that the host has not given (2026-07-28);
  * - `MCPL_NOT_SUPPORTED` if the server or the revision doesn't have it;
- * - `MCPL_OPEN_FAILED` or `MCPL_OPEN_TIMED_OUT` if the connection was lost and can't be opened anew;
- * - `MCPL_INVALID_ARGUMENT` if an argument can't be or the client is not connected, `MCPL_CLOSED` if it is closed, also
+ * - `MCPL_CONNECT_FAILED` or `MCPL_CONNECT_TIMED_OUT` if the connection was lost and can't be opened anew;
+ * - `MCPL_USAGE_ERROR` if an argument can't be or the client is not connected, `MCPL_CLOSED` if it is closed, also
  *   meanwhile;
  * - `MCPL_WOULD_BLOCK` on the I/O thread and within a dispatch, where nothing is asked.
  */
@@ -1000,7 +1011,7 @@ mcpl_status mcpl_client_request(mcpl_client *client,
  * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
  * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
  * be or the client is not connected, `MCPL_CLOSED` if it is closed.
  */
 mcpl_status mcpl_client_request_async(mcpl_client *client,
@@ -1026,7 +1037,7 @@ mcpl_status mcpl_client_request_async(mcpl_client *client,
  * The result is a `CallToolResult`, as JSON. One with `isError` is a result: it is for the model to read.
  *
  * It waits, and fails, as `mcpl_client_request` does.
- * `MCPL_INVALID_ANSWER` is also told if the structured content doesn't fit the output schema that the tool was listed with.
+ * `MCPL_INVALID_RESPONSE` is also told if the structured content doesn't fit the output schema that the tool was listed with.
  */
 mcpl_status mcpl_client_call_tool(mcpl_client *client,
                                   const char *name,
@@ -1044,7 +1055,7 @@ mcpl_status mcpl_client_call_tool(mcpl_client *client,
  * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
  * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
  * be or the client is not connected, `MCPL_CLOSED` if it is closed.
  */
 mcpl_status mcpl_client_call_tool_async(mcpl_client *client,
@@ -1084,7 +1095,7 @@ mcpl_status mcpl_client_read_resource(mcpl_client *client,
  * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
  * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
  * be or the client is not connected, `MCPL_CLOSED` if it is closed.
  */
 mcpl_status mcpl_client_read_resource_async(mcpl_client *client,
@@ -1126,7 +1137,7 @@ mcpl_status mcpl_client_get_prompt(mcpl_client *client,
  * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
  * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
  * be or the client is not connected, `MCPL_CLOSED` if it is closed.
  */
 mcpl_status mcpl_client_get_prompt_async(mcpl_client *client,
@@ -1169,7 +1180,7 @@ mcpl_status mcpl_client_complete(mcpl_client *client,
  * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
  * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
  * be or the client is not connected, `MCPL_CLOSED` if it is closed.
  */
 mcpl_status mcpl_client_complete_async(mcpl_client *client,
@@ -1191,7 +1202,7 @@ mcpl_status mcpl_client_complete_async(mcpl_client *client,
  * - `user`, `finalize`: given to all of them, and what releases it once none is called any more: when the client closes,
  *   another target is set, or this function fails.
  *
- * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the functions or `send` are `NULL`, their size is not set or the client
+ * Any thread. Returns `MCPL_USAGE_ERROR` if the functions or `send` are `NULL`, their size is not set or the client
  * connects already.
  */
 mcpl_status mcpl_client_set_channel(mcpl_client *client,
@@ -1249,7 +1260,7 @@ void mcpl_client_free(mcpl_client *client);
  * - `user`, `finalize`: given to it, and what releases it once it is not called any more: when the client closes, a further
  *   call of this function replaces the handler, or this one fails.
  *
- * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the handler is `NULL` or the client connects already.
+ * Any thread. Returns `MCPL_USAGE_ERROR` if the handler is `NULL` or the client connects already.
  */
 mcpl_status mcpl_client_on_elicit(mcpl_client *client,
                                   mcpl_question_handler handler,
@@ -1295,7 +1306,7 @@ mcpl_status mcpl_client_on_list_roots(mcpl_client *client,
  *
  * For the other parameters see `mcpl_client_on_elicit`. A further call for the same method replaces its handler.
  *
- * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the protocol defines the method, it begins with `notifications/`, `rpc.`,
+ * Any thread. Returns `MCPL_USAGE_ERROR` if the protocol defines the method, it begins with `notifications/`, `rpc.`,
  * `auth/` or `host/` (which this library asks with), the handler is `NULL` or the client connects already.
  */
 mcpl_status mcpl_client_on_request(mcpl_client *client,
@@ -1312,11 +1323,11 @@ mcpl_status mcpl_client_on_request(mcpl_client *client,
  *
  * Its parameters are the `method` and the `params` of the request, and the `result` as it came. It answers with the ordinary
  * result of the method, and may send requests for that; the caller of the method gets that result alone. A refusal fails the
- * call with `MCPL_QUESTION_UNANSWERED`. Requests with `by_hand` among their options are given the result as it came.
+ * call with `MCPL_INPUT_REQUEST_FAILED`. Requests with `by_hand` among their options are given the result as it came.
  *
  * For the other parameters see `mcpl_client_on_elicit`. A further call for the same type replaces its handler.
  *
- * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the type is the protocol's own (`complete`, `input_required`), the handler is
+ * Any thread. Returns `MCPL_USAGE_ERROR` if the type is the protocol's own (`complete`, `input_required`), the handler is
  * `NULL` or the client connects already.
  */
 mcpl_status mcpl_client_on_result_type(mcpl_client *client,
@@ -1349,7 +1360,7 @@ mcpl_status mcpl_client_on_tool_call(mcpl_client *client,
  * Has `handler` be told how each tool call ended, for an audit log. Before connecting.
  *
  * Its parameters are the `call`, as `mcpl_client_on_tool_call` has it, and the `result` as the server sent it, or the
- * `error`: its `kind`, such as `"timed_out"`, `"refused"`, or `"cancelled"` if the caller gave the call up, and its
+ * `error`: its `kind`, such as `"request_timed_out"`, `"request_cancelled"` if the caller cancelled the call, and its
  * `message`. The call's caller gets the outcome once this is answered, with whatever.
  *
  * For the parameters of this function, and what it returns, see `mcpl_client_on_elicit`.
@@ -1396,7 +1407,7 @@ mcpl_status mcpl_client_on_authorize(mcpl_client *client,
  * - `user`, `finalize`: given to it, and what releases it once it is not called any more: when the client closes, a further
  *   call of this function replaces the callback, or this one fails.
  *
- * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the callback is `NULL` or the client connects already.
+ * Any thread. Returns `MCPL_USAGE_ERROR` if the callback is `NULL` or the client connects already.
  */
 mcpl_status mcpl_client_on_notification(mcpl_client *client,
                                         mcpl_notification_listener heard,
@@ -1440,7 +1451,7 @@ mcpl_status mcpl_client_on_stderr(mcpl_client *client,
  *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
  *
  * The result is an array of `Tool`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
- * with `MCPL_INVALID_ANSWER` also if the pages never end. A list that the client has kept, as its server allowed it (since
+ * with `MCPL_INVALID_RESPONSE` also if the pages never end. A list that the client has kept, as its server allowed it (since
  * 2026-07-28), is not asked for again unless the options say `fresh`.
  */
 mcpl_status mcpl_client_list_tools(mcpl_client *client,
@@ -1456,7 +1467,7 @@ mcpl_status mcpl_client_list_tools(mcpl_client *client,
  * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
  * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
  * be or the client is not connected, `MCPL_CLOSED` if it is closed.
  */
 mcpl_status mcpl_client_list_tools_async(mcpl_client *client,
@@ -1475,7 +1486,7 @@ mcpl_status mcpl_client_list_tools_async(mcpl_client *client,
  *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
  *
  * The result is an array of `Resource`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
- * with `MCPL_INVALID_ANSWER` also if the pages never end. A list that the client has kept, as its server allowed it (since
+ * with `MCPL_INVALID_RESPONSE` also if the pages never end. A list that the client has kept, as its server allowed it (since
  * 2026-07-28), is not asked for again unless the options say `fresh`.
  */
 mcpl_status mcpl_client_list_resources(mcpl_client *client,
@@ -1491,7 +1502,7 @@ mcpl_status mcpl_client_list_resources(mcpl_client *client,
  * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
  * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
  * be or the client is not connected, `MCPL_CLOSED` if it is closed.
  */
 mcpl_status mcpl_client_list_resources_async(mcpl_client *client,
@@ -1510,7 +1521,7 @@ mcpl_status mcpl_client_list_resources_async(mcpl_client *client,
  *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
  *
  * The result is an array of `ResourceTemplate`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
- * with `MCPL_INVALID_ANSWER` also if the pages never end. A list that the client has kept, as its server allowed it (since
+ * with `MCPL_INVALID_RESPONSE` also if the pages never end. A list that the client has kept, as its server allowed it (since
  * 2026-07-28), is not asked for again unless the options say `fresh`.
  */
 mcpl_status mcpl_client_list_resource_templates(mcpl_client *client,
@@ -1526,7 +1537,7 @@ mcpl_status mcpl_client_list_resource_templates(mcpl_client *client,
  * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
  * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
  * be or the client is not connected, `MCPL_CLOSED` if it is closed.
  */
 mcpl_status mcpl_client_list_resource_templates_async(mcpl_client *client,
@@ -1545,7 +1556,7 @@ mcpl_status mcpl_client_list_resource_templates_async(mcpl_client *client,
  *   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
  *
  * The result is an array of `Prompt`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
- * with `MCPL_INVALID_ANSWER` also if the pages never end. A list that the client has kept, as its server allowed it (since
+ * with `MCPL_INVALID_RESPONSE` also if the pages never end. A list that the client has kept, as its server allowed it (since
  * 2026-07-28), is not asked for again unless the options say `fresh`.
  */
 mcpl_status mcpl_client_list_prompts(mcpl_client *client,
@@ -1561,7 +1572,7 @@ mcpl_status mcpl_client_list_prompts(mcpl_client *client,
  * - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
  * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
  * be or the client is not connected, `MCPL_CLOSED` if it is closed.
  */
 mcpl_status mcpl_client_list_prompts_async(mcpl_client *client,
@@ -1580,9 +1591,9 @@ mcpl_status mcpl_client_list_prompts_async(mcpl_client *client,
  * that could not connect can be told to do so again. Once it is connected it connects anew by itself where the connection
  * is lost.
  *
- * Returns `MCPL_INVALID_ARGUMENT` if nothing was set or it is connected already, `MCPL_CONNECTION_FAILED` if the server can't
- * be reached, `MCPL_SERVER_EXITED`, `MCPL_HTTP_ERROR`, `MCPL_OPEN_FAILED` if it speaks nothing that the client may speak,
- * `MCPL_OPEN_TIMED_OUT`, `MCPL_CLOSED` if the client is closed, also meanwhile, and `MCPL_WOULD_BLOCK` where it must not
+ * Returns `MCPL_USAGE_ERROR` if nothing was set or it is connected already, `MCPL_SERVER_UNREACHABLE` if the server can't
+ * be reached, `MCPL_SERVER_EXITED`, `MCPL_HTTP_ERROR`, `MCPL_CONNECT_FAILED` if it speaks nothing that the client may speak,
+ * `MCPL_CONNECT_TIMED_OUT`, `MCPL_CLOSED` if the client is closed, also meanwhile, and `MCPL_WOULD_BLOCK` where it must not
  * wait.
  */
 mcpl_status mcpl_client_open(mcpl_client *client);
@@ -1595,7 +1606,7 @@ mcpl_status mcpl_client_open(mcpl_client *client);
  * - `user`: given to `done`.
  * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
  *
- * Any thread. `done` is not called if this function fails: `MCPL_INVALID_ARGUMENT` if it is `NULL`, nothing was set, or the
+ * Any thread. `done` is not called if this function fails: `MCPL_USAGE_ERROR` if it is `NULL`, nothing was set, or the
  * client connects already or has; `MCPL_CLOSED` if it is closed.
  */
 mcpl_status mcpl_client_open_async(mcpl_client *client,
@@ -1631,7 +1642,7 @@ mcpl_status mcpl_client_spawn(mcpl_client *client,
  *   0. Its members: `protocolVersion`, the revision that is spoken; `serverInfo`, the server's `Implementation`, or `null`;
  *   `serverCapabilities`; `instructions`, how to use it, for the model, or `null`.
  *
- * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the client is not connected, `MCPL_CLOSED` if it is closed.
+ * Any thread. Returns `MCPL_USAGE_ERROR` if the client is not connected, `MCPL_CLOSED` if it is closed.
  */
 mcpl_status mcpl_client_info(mcpl_client *client,
                              char **json,
@@ -1648,7 +1659,7 @@ mcpl_status mcpl_client_info(mcpl_client *client,
  *   leaves out get the defaults that the server gave. Absolute paths among the URIs of roots are sent as `file://` URIs.
  *
  * Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the question was answered, refused or withdrawn, and
- * `MCPL_INVALID_ARGUMENT` if the result is no JSON object, the content of an accepted form does not match the schema in the
+ * `MCPL_USAGE_ERROR` if the result is no JSON object, the content of an accepted form does not match the schema in the
  * question, what the model said is no message, or a root is neither an absolute path nor a `file://` URI; the question
  * stays open then. Content is sent for accepted forms alone.
  */
@@ -1666,7 +1677,7 @@ mcpl_status mcpl_question_answer(mcpl_question *question,
  * - `data`, `data_length`: more, as JSON, or `NULL`. Everything is copied.
  *
  * Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the question was answered, refused or withdrawn, and
- * `MCPL_INVALID_ARGUMENT` if a text is not what it has to be; the question stays open then.
+ * `MCPL_USAGE_ERROR` if a text is not what it has to be; the question stays open then.
  */
 mcpl_status mcpl_question_refuse(mcpl_question *question,
                                  int64_t code,
@@ -1704,7 +1715,7 @@ mcpl_status mcpl_question_on_withdrawn(mcpl_question *question,
 #if defined(MCPLINE_HAS_CLIENT)
 /**
  * Gives up a request: the server hears of it (every revision, `basic/utilities/cancellation`), and the request's callback
- * is called with `MCPL_CANCELLED`.
+ * is called with `MCPL_REQUEST_CANCELLED`.
  *
  * Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the request has ended: then its callback was or
  * will be called with how that was.
@@ -1729,7 +1740,7 @@ mcpl_status mcpl_request_cancel(mcpl_request *request);
  *   - `timeout` (60), `total_timeout` (3600): how long requests wait without a sign of life, and in all.
  *   - `ping_interval` (never), `ping_timeout` (30): after how much silence the server is pinged (2024-11-05 to 2025-11-25;
  *     there is no `ping` on 2026-07-28), and how long the answer may take. Without one the connection ends as if it had been
- *     lost, which is logged: requests in flight fail with `MCPL_CONNECTION_FAILED`.
+ *     lost, which is logged: requests in flight fail with `MCPL_CONNECTION_LOST`.
  *   - `max_rounds` (10): how often a server may ask for input in the course of one request.
  *   - `max_list_bytes` (33554432): how many bytes the pages of one list may have together.
  *   - `check_output` (`true`): whether structured content is held against the output schema of its tool.
@@ -1745,7 +1756,7 @@ mcpl_status mcpl_request_cancel(mcpl_request *request);
  *
  * A further call replaces all of them but `info`, whose members stay until they are replaced.
  *
- * Any thread. Returns `MCPL_INVALID_ARGUMENT`, and changes nothing, if the options are not these or the client connects
+ * Any thread. Returns `MCPL_USAGE_ERROR`, and changes nothing, if the options are not these or the client connects
  * already.
  */
 mcpl_status mcpl_client_set_options(mcpl_client *client,
@@ -1758,7 +1769,7 @@ mcpl_status mcpl_client_set_options(mcpl_client *client,
  * Has all callbacks of a client run on the thread that dispatches this loop. Before connecting, once.
  *
  * Any thread. The loop should outlive the client: once it is freed, callbacks run on worker threads. Returns
- * `MCPL_INVALID_ARGUMENT` if the client uses a loop already or connects already.
+ * `MCPL_USAGE_ERROR` if the client uses a loop already or connects already.
  */
 mcpl_status mcpl_client_use_loop(mcpl_client *client, mcpl_loop *loop_);
 #endif
@@ -1792,7 +1803,7 @@ mcpl_status mcpl_client_use_loop(mcpl_client *client, mcpl_loop *loop_);
  *
  *     What the host is asked is answered by what `mcpl_client_on_authorize` was given.
  *
- * Both are copied. Any thread. Returns `MCPL_INVALID_ARGUMENT` if the options are not these or the client connects already;
+ * Both are copied. Any thread. Returns `MCPL_USAGE_ERROR` if the options are not these or the client connects already;
  * a URL that is none is told when it connects.
  */
 mcpl_status mcpl_client_set_url(mcpl_client *client,
@@ -1817,7 +1828,7 @@ mcpl_status mcpl_client_set_url(mcpl_client *client,
  *     hears them), `"inherit"` or `"null"`.
  *   - `grace` (2): how many seconds it has to leave.
  *
- * All is copied. Any thread. Returns `MCPL_INVALID_ARGUMENT` if there is no program, the options are not these or the
+ * All is copied. Any thread. Returns `MCPL_USAGE_ERROR` if there is no program, the options are not these or the
  * client connects already; that a program can't be started is told when the client connects.
  */
 mcpl_status mcpl_client_set_command(mcpl_client *client,
@@ -1833,7 +1844,7 @@ mcpl_status mcpl_client_set_command(mcpl_client *client,
  *
  * - `path`: the socket's, which is copied.
  *
- * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the path is `NULL` or not UTF-8, or the client connects already.
+ * Any thread. Returns `MCPL_USAGE_ERROR` if the path is `NULL` or not UTF-8, or the client connects already.
  */
 mcpl_status mcpl_client_set_socket(mcpl_client *client,
                                    const char *path);
@@ -1844,7 +1855,7 @@ mcpl_status mcpl_client_set_socket(mcpl_client *client,
  * The server is one in this process, which needn't be served otherwise. Before connecting; replaces what was set before.
  *
  * Any thread. The server should outlive the client: once it is closed its handlers don't run any more, and what is asked
- * of it fails. Returns `MCPL_ENDED` if it was freed, and `MCPL_INVALID_ARGUMENT` if the client connects already.
+ * of it fails. Returns `MCPL_ENDED` if it was freed, and `MCPL_USAGE_ERROR` if the client connects already.
  */
 mcpl_status mcpl_client_set_server(mcpl_client *client,
                                    mcpl_server *server);
@@ -1870,7 +1881,7 @@ mcpl_status mcpl_client_ping(mcpl_client *client,
  * - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
  * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
  * be or the client is not connected, `MCPL_CLOSED` if it is closed.
  */
 mcpl_status mcpl_client_ping_async(mcpl_client *client,
@@ -1903,7 +1914,7 @@ mcpl_status mcpl_client_set_log_level(mcpl_client *client,
  * - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
  * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
  * be or the client is not connected, `MCPL_CLOSED` if it is closed.
  */
 mcpl_status mcpl_client_set_log_level_async(mcpl_client *client,
@@ -1936,7 +1947,7 @@ mcpl_status mcpl_client_subscribe(mcpl_client *client,
  * - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
  * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
  * be or the client is not connected, `MCPL_CLOSED` if it is closed.
  */
 mcpl_status mcpl_client_subscribe_async(mcpl_client *client,
@@ -1968,7 +1979,7 @@ mcpl_status mcpl_client_unsubscribe(mcpl_client *client,
  * - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
  * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
  * be or the client is not connected, `MCPL_CLOSED` if it is closed.
  */
 mcpl_status mcpl_client_unsubscribe_async(mcpl_client *client,
@@ -1996,7 +2007,7 @@ mcpl_status mcpl_client_roots_changed(mcpl_client *client);
  * - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
  * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
  * be or the client is not connected, `MCPL_CLOSED` if it is closed.
  */
 mcpl_status mcpl_client_roots_changed_async(mcpl_client *client,
@@ -2024,7 +2035,7 @@ mcpl_status mcpl_client_notify(mcpl_client *client, const char *method, const ch
  * - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
  * - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
  *
- * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+ * Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
  * be or the client is not connected, `MCPL_CLOSED` if it is closed.
  */
 mcpl_status mcpl_client_notify_async(mcpl_client *client,
@@ -2106,7 +2117,7 @@ void mcpl_loop_free(mcpl_loop *events);
  * Adds a tool, while it is served too. `description` may be `NULL`. `input_schema` is the JSON Schema of its arguments,
  * an object's; `NULL` for none. Arguments are checked against it before the handler is called.
  *
- * Returns `MCPL_INVALID_ARGUMENT` if there is a tool of that name, or the schema is none.
+ * Returns `MCPL_USAGE_ERROR` if there is a tool of that name, or the schema is none.
  */
 mcpl_status mcpl_server_add_tool(mcpl_server *server,
                                  const char *name,
@@ -2130,7 +2141,7 @@ mcpl_status mcpl_server_add_tool_with(mcpl_server *server,
 /**
  * Adds a resource. `mime_type` may be `NULL`. Its handler's arguments are `{}`.
  *
- * Returns `MCPL_INVALID_ARGUMENT` if there is a resource of that URI.
+ * Returns `MCPL_USAGE_ERROR` if there is a resource of that URI.
  */
 mcpl_status mcpl_server_add_resource(mcpl_server *server,
                                      const char *uri,
@@ -2156,7 +2167,7 @@ mcpl_status mcpl_server_add_resource_with(mcpl_server *server,
  * Adds a resource template (RFC 6570), such as `"users://{id}"`. `mime_type` may be `NULL`. Its handler's arguments are
  * the variables, as texts; `mcpl_call_name` tells the whole URI.
  *
- * Returns `MCPL_INVALID_ARGUMENT` if it is no template, or there is one like it.
+ * Returns `MCPL_USAGE_ERROR` if it is no template, or there is one like it.
  */
 mcpl_status mcpl_server_add_resource_template(mcpl_server *server,
                                               const char *uri_template,
@@ -2182,7 +2193,7 @@ mcpl_status mcpl_server_add_resource_template_with(mcpl_server *server,
  * Adds a prompt. `description` may be `NULL`. `arguments` is a JSON array of `PromptArgument` (`name`, `description`,
  * `required`), or `NULL` for none; the handler gets them as texts.
  *
- * Returns `MCPL_INVALID_ARGUMENT` if there is a prompt of that name.
+ * Returns `MCPL_USAGE_ERROR` if there is a prompt of that name.
  */
 mcpl_status mcpl_server_add_prompt(mcpl_server *server,
                                    const char *name,
@@ -2210,7 +2221,7 @@ mcpl_status mcpl_server_add_prompt_with(mcpl_server *server,
  *
  * The handler's arguments are the parameters, without `_meta`. It ends its call with `mcpl_call_reply_result`: any JSON object.
  *
- * Returns `MCPL_INVALID_ARGUMENT` if the method has a handler, the protocol defines it, or the schema is unusable.
+ * Returns `MCPL_USAGE_ERROR` if the method has a handler, the protocol defines it, or the schema is unusable.
  */
 mcpl_status mcpl_server_on_request(mcpl_server *server,
                                    const char *method,
@@ -2230,7 +2241,7 @@ mcpl_status mcpl_server_on_request(mcpl_server *server,
  * `mcpl_server_on_initialized` do; on 2026-07-28 asking fails. A notification whose parameters don't match the schema, or
  * whose client lacks a scope or has too many calls in flight, is dropped with a warning in the log.
  *
- * Returns `MCPL_INVALID_ARGUMENT` if the method has a handler, the protocol defines it, or the schema is unusable.
+ * Returns `MCPL_USAGE_ERROR` if the method has a handler, the protocol defines it, or the schema is unusable.
  */
 mcpl_status mcpl_server_on_notification(mcpl_server *server,
                                         const char *method,
@@ -2331,7 +2342,7 @@ mcpl_status mcpl_server_remove_notification_handler(mcpl_server *server,
  *
  * What was found can be given to the other functions of this kind. Any thread.
  *
- * Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_INVALID_ARGUMENT` if the text is not JSON (two
+ * Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if the text is not JSON (two
  * members of one name in an object are not) or the pointer is none.
  */
 mcpl_status mcpl_json_find(const char *json,
@@ -2346,7 +2357,7 @@ mcpl_status mcpl_json_find(const char *json,
  * - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
  * - `kind`: set to its kind; left as it is on failure.
  *
- * Any thread. Fails with `MCPL_INVALID_ARGUMENT` if the text is not JSON.
+ * Any thread. Fails with `MCPL_USAGE_ERROR` if the text is not JSON.
  */
 mcpl_status mcpl_json_kind_of(const char *json, size_t length, mcpl_json_kind *kind);
 
@@ -2359,7 +2370,7 @@ mcpl_status mcpl_json_kind_of(const char *json, size_t length, mcpl_json_kind *k
  *
  * A number that is whole is an integer however it is written: `7`, `7.0` and `7e0` are the same. Any thread.
  *
- * Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_INVALID_ARGUMENT` if it is not an integer of 64
+ * Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is not an integer of 64
  * bits, or as `mcpl_json_find` does.
  */
 mcpl_status mcpl_json_int64(const char *json,
@@ -2374,7 +2385,7 @@ mcpl_status mcpl_json_int64(const char *json,
  * - `pointer`: where the number is in it, as for `mcpl_json_find`.
  * - `number`: set to the nearest double; left as it is on failure.
  *
- * Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_INVALID_ARGUMENT` if it is no number or
+ * Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is no number or
  * beyond what a double holds, or as `mcpl_json_find` does.
  */
 mcpl_status mcpl_json_double(const char *json,
@@ -2389,7 +2400,7 @@ mcpl_status mcpl_json_double(const char *json,
  * - `pointer`: where the value is in it, as for `mcpl_json_find`.
  * - `value`: set to it; left as it is on failure.
  *
- * Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_INVALID_ARGUMENT` if it is of another
+ * Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is of another
  * kind, or as `mcpl_json_find` does.
  */
 mcpl_status mcpl_json_bool(const char *json,
@@ -2406,7 +2417,7 @@ mcpl_status mcpl_json_bool(const char *json,
  * - `text_length`: set to its length in bytes, without the zero byte; on failure 0. May be `NULL`, but a string may hold
  *   zero bytes of its own (`\u0000`), where C functions take it to end.
  *
- * Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_INVALID_ARGUMENT` if it is of another
+ * Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is of another
  * kind, or as `mcpl_json_find` does.
  */
 mcpl_status mcpl_json_string(const char *json,
@@ -2422,7 +2433,7 @@ mcpl_status mcpl_json_string(const char *json,
  * - `pointer`: where the object or array is in it, as for `mcpl_json_find`.
  * - `count`: set to how many it has; left as it is on failure.
  *
- * Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_INVALID_ARGUMENT` if it is of another
+ * Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is of another
  * kind, or as `mcpl_json_find` does.
  */
 mcpl_status mcpl_json_count(const char *json,
@@ -2441,7 +2452,7 @@ mcpl_status mcpl_json_count(const char *json,
  *   and on failure. May be `NULL`.
  * - `value`, `value_length`: set to where the value lies in `json`, as `mcpl_json_find` does.
  *
- * Any thread. Fails with `MCPL_NOT_FOUND` if there are not so many, and with `MCPL_INVALID_ARGUMENT` if the text is not
+ * Any thread. Fails with `MCPL_NOT_FOUND` if there are not so many, and with `MCPL_USAGE_ERROR` if the text is not
  * JSON, or neither an object nor an array.
  */
 mcpl_status mcpl_json_item(const char *json,
@@ -2555,7 +2566,7 @@ void mcpl_json_put_base64(mcpl_json *json,
  *   again or released. On failure `NULL`. May be `NULL`.
  * - `length`: set to its length in bytes; on failure 0. May be `NULL`.
  *
- * One thread at a time. Fails with `MCPL_INVALID_ARGUMENT` if what was written is not one whole value, or something went
+ * One thread at a time. Fails with `MCPL_USAGE_ERROR` if what was written is not one whole value, or something went
  * wrong before: `mcpl_last_error` then tells the first mistake.
  */
 mcpl_status mcpl_json_text(mcpl_json *json,
@@ -2688,7 +2699,7 @@ mcpl_status mcpl_server_stop(mcpl_server *server);
 /**
  * Waits until nothing is served any more, at most `timeout_ms` milliseconds, or without limit if that is negative.
  *
- * Returns `MCPL_TIMED_OUT` when the time is over, `MCPL_TRANSPORT` if a transport has failed, `MCPL_WOULD_BLOCK` where it
+ * Returns `MCPL_TIMED_OUT` when the time is over, `MCPL_TRANSPORT_ERROR` if a transport has failed, `MCPL_WOULD_BLOCK` where it
  * must not wait.
  */
 mcpl_status mcpl_server_wait(mcpl_server *server,
@@ -2719,7 +2730,7 @@ mcpl_status mcpl_server_on_end(mcpl_server *server,
  * `audiences`, `required_scopes`, `implied_scopes`, `algorithms`, `clock_skew` and more, as `ResourceServer` has them in other
  * languages; `verifies`, for a callback that checks tokens instead (`mcpl_server_on_verify`).
  *
- * Returns `MCPL_TRANSPORT` if it can't listen there, `MCPL_WOULD_BLOCK` where it must not wait.
+ * Returns `MCPL_TRANSPORT_ERROR` if it can't listen there, `MCPL_WOULD_BLOCK` where it must not wait.
  */
 mcpl_status mcpl_server_run_http(mcpl_server *server,
                                  const char *host,
@@ -2740,7 +2751,7 @@ mcpl_status mcpl_server_start_http(mcpl_server *server,
 #endif
 
 /**
- * The name of a status, such as `"MCPL_TIMED_OUT"`; `"unknown"` for a number that is none.
+ * The name of a status, such as `"MCPL_REQUEST_TIMED_OUT"`; `"unknown"` for any other number.
  *
  * The string lives as long as the library. Never fails.
  */
@@ -2755,7 +2766,7 @@ const char *mcpl_status_name(int32_t status);
 const mcpl_error *mcpl_last_error(void);
 
 /**
- * The status of a failure; `MCPL_INVALID_ARGUMENT` for `NULL`.
+ * The status of a failure; `MCPL_USAGE_ERROR` for `NULL`.
  */
 mcpl_status mcpl_error_status(const mcpl_error *error);
 
@@ -2770,13 +2781,35 @@ const char *mcpl_error_message(const mcpl_error *error);
 int64_t mcpl_error_rpc_code(const mcpl_error *error);
 
 /**
- * Whatever else is known, as a JSON object; `"{}"` for `NULL`. Lives as long as the error.
+ * Whether the peer certainly did not perform the request, so that sending it again cannot perform it twice; `false` for
+ * `NULL`.
+ */
+bool mcpl_error_is_retry_safe(const mcpl_error *error);
+
+/**
+ * Whether it is unknown if the peer performed the request; `false` for `NULL`.
+ */
+bool mcpl_error_is_outcome_unknown(const mcpl_error *error);
+
+/**
+ * The method or action that failed, such as `"tools/call"` or `"connect"`; `""` if it is not known, and for `NULL`. Lives
+ * as long as the error.
+ */
+const char *mcpl_error_operation(const mcpl_error *error);
+
+/**
+ * Everything else that is known, as a JSON object; `"{}"` for `NULL`. Lives as long as the error.
  *
- * Members that may be there: `error`, the JSON-RPC error with `code`, `message` and `data`; `required`, the capability
- * that a client lacks. Of a client's requests: `retry_safe`, whether the server certainly did nothing of what was
- * asked; `outcome_unknown`, whether that is not known; `status`, `body` and `challenge` of an HTTP answer; `exit` and
- * `stderr`, the end and the last words of a process; `waited`, in seconds, and `in_all`, of what took too long; `reason`, a
- * stable name for why authorization failed.
+ * Members of every error of a request:
+ *
+ * - `retry_safe`: whether the peer certainly did not perform the request, so that sending it again cannot perform it twice;
+ * - `outcome_unknown`: whether it is unknown if the peer performed the request;
+ * - `operation`: the method or action that failed, where it is known, such as `"tools/call"` or `"connect"`;
+ * - `source`: the cause, where there is one: the JSON-RPC error as an object with `code`, `message` and `data`, or a string.
+ *
+ * Members by status: `status`, `body` and `challenge` of `MCPL_HTTP_ERROR`; `exit` and `stderr`, the last lines, of
+ * `MCPL_SERVER_EXITED`; `waited`, in seconds, and `in_all`, whether the total timeout elapsed, of timeouts; `reason`, a
+ * stable name, of `MCPL_AUTHORIZATION_FAILED`; `required`, the capabilities that a client lacks, of `MCPL_NOT_SUPPORTED`.
  */
 const char *mcpl_error_details(const mcpl_error *error);
 
@@ -2799,7 +2832,7 @@ void mcpl_string_free(char *text);
  * - `user`, `finalize`: given to it, and what releases it once it is not called any more: when the server closes, a further
  *   call of this function replaces the handler, or this one fails.
  *
- * Any thread. Returns `MCPL_INVALID_ARGUMENT` if the handler is `NULL`.
+ * Any thread. Returns `MCPL_USAGE_ERROR` if the handler is `NULL`.
  */
 mcpl_status mcpl_server_on_verify(mcpl_server *server,
                                   mcpl_question_handler handler,

@@ -4,7 +4,7 @@ use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
 use mcpline::foreign::{self, Completion};
-use mcpline::protocol::session::AskError;
+use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::wire::Raw;
 use mcpline::{Ask, AskMethod};
 
@@ -44,7 +44,11 @@ pub type mcpl_answer = Option<
 >;
 
 /// What an answer is before C gets it.
-type Answer = Result<Raw, AskError>;
+type Answer = Done<Raw>;
+
+fn failed(error: &InputRequestError, method: &AskMethod) -> Fault {
+    Fault::of_input_request(error, method.as_str())
+}
 
 /// # Safety
 ///
@@ -139,7 +143,7 @@ pub unsafe extern "C" fn mcpl_call_ask(
 /// `inputRequests`, and a client that does not know it fails the whole call: so send it only to clients that declare an
 /// extension which has it.
 ///
-/// Returns `MCPL_INVALID_ARGUMENT` if the protocol defines the method or `params` is no JSON, `MCPL_ENDED` if the call has
+/// Returns `MCPL_USAGE_ERROR` if the protocol defines the method or `params` is no JSON, `MCPL_ENDED` if the call has
 /// ended; `answer` is not called then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_send_request(
@@ -177,7 +181,9 @@ fn put(
             .enter()
             .ok_or_else(|| Fault::closed("server"))?;
         let open_call = open.clone();
-        let sink = Box::new(move |given: Answer| {
+        let method = question.method.clone();
+        let sink = Box::new(move |given: Result<Raw, InputRequestError>| {
+            let given = given.map_err(|error| failed(&error, &method));
             let owner = pending.owner().clone();
             let giving = move || pending.run(|| give(&open_call, answer, &data, given));
             owner.run_for(peer, place::Job::Run(Box::new(giving)));
@@ -214,7 +220,7 @@ fn give(
             }
         }
         Err(error) => {
-            let error = mcpl_error::from(Fault::from(&error));
+            let error = mcpl_error::from(error);
             // SAFETY: as above.
             unsafe {
                 answer(
@@ -234,7 +240,7 @@ fn give(
 /// Allowed on worker threads, of which another then takes the place of this one, and on threads of the host's. Returns
 /// `MCPL_WOULD_BLOCK` on the I/O thread (in handlers that run inline) and within `mcpl_loop_dispatch`. The wait is bounded
 /// by the server's options `ask_idle_timeout` and `ask_timeout`, and ends when the request is cancelled
-/// (`MCPL_CANCELLED`). Returns `MCPL_BUSY` where 1,024 workers wait already, or as many of this client as are left for all
+/// (`MCPL_REQUEST_CANCELLED`). Returns `MCPL_LIMIT_EXCEEDED` where 1,024 workers wait already, or as many of this client as are left for all
 /// others.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_ask_wait(
@@ -279,7 +285,10 @@ fn put_and_wait(call: *mut mcpl_call, read: impl FnOnce() -> Done<Ask>, out: Out
         let question = read()?;
         let latch = Latch::<Answer>::new();
         let giving = Giving(Some(latch.clone()));
-        let sink = Box::new(move |given| giving.give(given));
+        let method = question.method.clone();
+        let sink = Box::new(move |given: Result<Raw, InputRequestError>| {
+            giving.give(given.map_err(|error| failed(&error, &method)));
+        });
         open.deliver(Completion::Ask(open.context().clone(), question, sink));
         let answer = open.owner().wait(&latch, None)?;
         match answer {
@@ -287,7 +296,7 @@ fn put_and_wait(call: *mut mcpl_call, read: impl FnOnce() -> Done<Ask>, out: Out
                 out.give(answer.as_bytes());
                 Ok(())
             }
-            Some(Err(error)) => Err(Fault::from(&error)),
+            Some(Err(error)) => Err(error),
             None => Err(Fault::new(MCPL_CLOSED, "the server was closed")),
         }
     })
@@ -307,7 +316,10 @@ impl Giving {
 impl Drop for Giving {
     fn drop(&mut self) {
         if let Some(latch) = self.0.take() {
-            latch.set(Err(AskError::Closed));
+            latch.set(Err(Fault::of_input_request(
+                &InputRequestError::ConnectionLost,
+                "",
+            )));
         }
     }
 }

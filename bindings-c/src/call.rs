@@ -228,7 +228,7 @@ pub unsafe extern "C" fn mcpl_call_reply_text(
 
 /// Ends a call with bytes, which travel as base64: a resource's, or a tool's image or sound (`image/...`, `audio/...`).
 ///
-/// `mime_type` may be `NULL` for that of the resource's definition. Returns `MCPL_INVALID_ARGUMENT` for a tool's bytes of
+/// `mime_type` may be `NULL` for that of the resource's definition. Returns `MCPL_USAGE_ERROR` for a tool's bytes of
 /// another type, and for prompts and completions; the call stays open then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_reply_bytes(
@@ -254,7 +254,7 @@ pub unsafe extern "C" fn mcpl_call_reply_bytes(
 /// Ends a call with the array that its result consists of, as JSON: of a tool its `content`, of a prompt its `messages`,
 /// of a resource its `contents`.
 ///
-/// `json` is `length` bytes. Returns `MCPL_INVALID_ARGUMENT` if it is no JSON array; the call stays open then.
+/// `json` is `length` bytes. Returns `MCPL_USAGE_ERROR` if it is no JSON array; the call stays open then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_reply_content(
     call: *mut mcpl_call,
@@ -270,7 +270,7 @@ pub unsafe extern "C" fn mcpl_call_reply_content(
 /// Ends a tool's call with structured content: any JSON value, which should fit the tool's `outputSchema`. Clients of
 /// revisions that don't have it get it as text.
 ///
-/// `json` is `length` bytes. Returns `MCPL_INVALID_ARGUMENT` if it is no JSON; the call stays open then.
+/// `json` is `length` bytes. Returns `MCPL_USAGE_ERROR` if it is no JSON; the call stays open then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_reply_structured(
     call: *mut mcpl_call,
@@ -286,7 +286,7 @@ pub unsafe extern "C" fn mcpl_call_reply_structured(
 /// Ends a call with a whole result, as JSON: `CallToolResult`, `ReadResourceResult`, `GetPromptResult` or
 /// `CompleteResult` of the specification, by what is called; of a custom request any JSON object.
 ///
-/// `json` is `length` bytes. Returns `MCPL_INVALID_ARGUMENT` if it is none; the call stays open then.
+/// `json` is `length` bytes. Returns `MCPL_USAGE_ERROR` if it is none; the call stays open then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_reply_result(
     call: *mut mcpl_call,
@@ -666,7 +666,7 @@ unsafe fn log(
 /// `length` bytes, or `NULL`.
 ///
 /// Does nothing if the request was cancelled, or in the handler of a notification on 2026-07-28. A client that does not read may lose notifications. Returns
-/// `MCPL_INVALID_ARGUMENT` if the protocol defines the method, or `params` is not a JSON object.
+/// `MCPL_USAGE_ERROR` if the protocol defines the method, or `params` is not a JSON object.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_notify(
     call: *mut mcpl_call,

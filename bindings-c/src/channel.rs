@@ -10,7 +10,7 @@ use mcpline::transport::Memory;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::handles::{Table, Token};
-use crate::mcpl_status::{MCPL_BUSY, MCPL_CLOSED};
+use crate::mcpl_status::{MCPL_CLOSED, MCPL_LIMIT_EXCEEDED};
 use crate::owner::Owner;
 use crate::place::Job;
 use crate::server::{Server, mcpl_server};
@@ -323,7 +323,7 @@ pub unsafe extern "C" fn mcpl_channel_opened(
 /// Hands over a message that has come from the other side: JSON-RPC, `length` bytes, copied. It is not checked here: what
 /// is no message is answered or ignored as the protocol says.
 ///
-/// Returns `MCPL_BUSY` if the I/O thread has not taken up a thousand messages before it, `MCPL_CLOSED` after
+/// Returns `MCPL_LIMIT_EXCEEDED` if the I/O thread has not taken up a thousand messages before it, `MCPL_CLOSED` after
 /// `mcpl_channel_hang_up`, `MCPL_ENDED` once the channel is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_channel_receive(
@@ -340,7 +340,7 @@ pub unsafe extern "C" fn mcpl_channel_receive(
         match incoming.try_send(Bytes::copy_from_slice(message)) {
             Ok(()) => Ok(()),
             Err(mpsc::error::TrySendError::Full(_)) => Err(Fault::new(
-                MCPL_BUSY,
+                MCPL_LIMIT_EXCEEDED,
                 format!("{WAITING} messages wait already"),
             )),
             Err(mpsc::error::TrySendError::Closed(_)) => Err(Fault::closed("channel")),

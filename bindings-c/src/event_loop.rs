@@ -233,7 +233,10 @@ pub extern "C" fn mcpl_loop_new() -> *mut mcpl_loop {
             Ok(pair) => pair,
             Err(error) => {
                 library::leave();
-                return Err(Fault::new(mcpl_status::MCPL_TRANSPORT, error.to_string()));
+                return Err(Fault::new(
+                    mcpl_status::MCPL_TRANSPORT_ERROR,
+                    error.to_string(),
+                ));
             }
         };
         let mut token = None;

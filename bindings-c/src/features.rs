@@ -21,7 +21,7 @@ use crate::user::mcpl_finalizer;
 /// Adds a tool, while it is served too. `description` may be `NULL`. `input_schema` is the JSON Schema of its arguments,
 /// an object's; `NULL` for none. Arguments are checked against it before the handler is called.
 ///
-/// Returns `MCPL_INVALID_ARGUMENT` if there is a tool of that name, or the schema is none.
+/// Returns `MCPL_USAGE_ERROR` if there is a tool of that name, or the schema is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_add_tool(
     server: *mut mcpl_server,
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn mcpl_server_add_tool_with(
 
 /// Adds a resource. `mime_type` may be `NULL`. Its handler's arguments are `{}`.
 ///
-/// Returns `MCPL_INVALID_ARGUMENT` if there is a resource of that URI.
+/// Returns `MCPL_USAGE_ERROR` if there is a resource of that URI.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_add_resource(
     server: *mut mcpl_server,
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn mcpl_server_add_resource_with(
 /// Adds a resource template (RFC 6570), such as `"users://{id}"`. `mime_type` may be `NULL`. Its handler's arguments are
 /// the variables, as texts; `mcpl_call_name` tells the whole URI.
 ///
-/// Returns `MCPL_INVALID_ARGUMENT` if it is no template, or there is one like it.
+/// Returns `MCPL_USAGE_ERROR` if it is no template, or there is one like it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_add_resource_template(
     server: *mut mcpl_server,
@@ -190,7 +190,7 @@ pub unsafe extern "C" fn mcpl_server_add_resource_template_with(
 /// Adds a prompt. `description` may be `NULL`. `arguments` is a JSON array of `PromptArgument` (`name`, `description`,
 /// `required`), or `NULL` for none; the handler gets them as texts.
 ///
-/// Returns `MCPL_INVALID_ARGUMENT` if there is a prompt of that name.
+/// Returns `MCPL_USAGE_ERROR` if there is a prompt of that name.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_add_prompt(
     server: *mut mcpl_server,
@@ -254,7 +254,7 @@ pub unsafe extern "C" fn mcpl_server_add_prompt_with(
 ///
 /// The handler's arguments are the parameters, without `_meta`. It ends its call with `mcpl_call_reply_result`: any JSON object.
 ///
-/// Returns `MCPL_INVALID_ARGUMENT` if the method has a handler, the protocol defines it, or the schema is unusable.
+/// Returns `MCPL_USAGE_ERROR` if the method has a handler, the protocol defines it, or the schema is unusable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_on_request(
     server: *mut mcpl_server,
@@ -286,7 +286,7 @@ pub unsafe extern "C" fn mcpl_server_on_request(
 /// `mcpl_server_on_initialized` do; on 2026-07-28 asking fails. A notification whose parameters don't match the schema, or
 /// whose client lacks a scope or has too many calls in flight, is dropped with a warning in the log.
 ///
-/// Returns `MCPL_INVALID_ARGUMENT` if the method has a handler, the protocol defines it, or the schema is unusable.
+/// Returns `MCPL_USAGE_ERROR` if the method has a handler, the protocol defines it, or the schema is unusable.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_on_notification(
     server: *mut mcpl_server,

@@ -73,7 +73,7 @@ impl<T: Clone> Table<T> {
             }
             None => {
                 let text = format!("no more than {PLACES} {}s can be open at once", self.what);
-                return Err(Fault::new(crate::mcpl_status::MCPL_BUSY, text));
+                return Err(Fault::new(crate::mcpl_status::MCPL_LIMIT_EXCEEDED, text));
             }
         };
         let entry = &mut open.places[place];
@@ -164,7 +164,7 @@ mod tests {
     fn what_was_never_a_token_is_refused() {
         let table = Table::<u8>::new("thing");
         let null = table.get(std::ptr::null::<u8>()).unwrap_err();
-        assert_eq!(null.status, crate::mcpl_status::MCPL_INVALID_ARGUMENT);
+        assert_eq!(null.status, crate::mcpl_status::MCPL_USAGE_ERROR);
         for number in [1, 7, usize::MAX, 1 << PLACE_BITS] {
             let other = table.get(Token(number).handle::<u8>()).unwrap_err();
             assert_eq!(other.status, crate::mcpl_status::MCPL_ENDED);

@@ -9,7 +9,7 @@ use mcpline::foreign::Completions;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use crate::mcpl_status::MCPL_TRANSPORT;
+use crate::mcpl_status::MCPL_TRANSPORT_ERROR;
 use crate::owner::Latch;
 use crate::place;
 use crate::pool::Pool;
@@ -41,7 +41,8 @@ pub(crate) fn enter() -> Done<Arc<Library>> {
     let mut current = current();
     if current.1.is_none() {
         let started = Library::start();
-        let started = started.map_err(|error| Fault::new(MCPL_TRANSPORT, error.to_string()))?;
+        let started =
+            started.map_err(|error| Fault::new(MCPL_TRANSPORT_ERROR, error.to_string()))?;
         current.1 = Some(started);
     }
     match &current.1 {

@@ -10,7 +10,7 @@ use mcpline::foreign::workers::{Limits, MAX_SPARE_WORKERS, Refused, Taken, Threa
 use mcpline::foreign::{Completion, Completions, Peer};
 use tokio::runtime::Handle;
 
-use crate::mcpl_status::MCPL_BUSY;
+use crate::mcpl_status::MCPL_LIMIT_EXCEEDED;
 use crate::place::{self, Job};
 use crate::status::{Done, Fault};
 
@@ -91,7 +91,7 @@ impl Pool {
     /// Busy: too many wait already, of the client whose callback this is or in all.
     pub(crate) fn waiting<T>(&self, wait: impl FnOnce() -> T) -> Done<T> {
         let waited = self.workers.waiting(wait);
-        waited.map_err(|busy| Fault::new(MCPL_BUSY, busy.to_string()))
+        waited.map_err(|busy| Fault::new(MCPL_LIMIT_EXCEEDED, busy.to_string()))
     }
 
     /// Does what is left, and ends the workers. Waits for their end: not to be called by one of them.

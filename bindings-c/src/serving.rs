@@ -203,8 +203,8 @@ pub extern "C" fn mcpl_server_stop_on_signals(server: *mut mcpl_server) -> mcpl_
             let terminate = signal(SignalKind::terminate())?;
             Ok((interrupt, terminate))
         });
-        let (mut interrupt, mut terminate) =
-            taken.map_err(|error| Fault::new(mcpl_status::MCPL_TRANSPORT, error.to_string()))?;
+        let (mut interrupt, mut terminate) = taken
+            .map_err(|error| Fault::new(mcpl_status::MCPL_TRANSPORT_ERROR, error.to_string()))?;
         let stopping = Arc::downgrade(&server);
         server.owner.library().spawn(async move {
             loop {
@@ -239,7 +239,7 @@ pub extern "C" fn mcpl_server_stop(server: *mut mcpl_server) -> mcpl_status {
 
 /// Waits until nothing is served any more, at most `timeout_ms` milliseconds, or without limit if that is negative.
 ///
-/// Returns `MCPL_TIMED_OUT` when the time is over, `MCPL_TRANSPORT` if a transport has failed, `MCPL_WOULD_BLOCK` where it
+/// Returns `MCPL_TIMED_OUT` when the time is over, `MCPL_TRANSPORT_ERROR` if a transport has failed, `MCPL_WOULD_BLOCK` where it
 /// must not wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_wait(server: *mut mcpl_server, timeout_ms: i64) -> mcpl_status {

@@ -1,98 +1,136 @@
-//! How failures are told: a status from every function, and the details of a thread's last failure.
+//! How functions report errors: by a status, and by the details of a thread's last error.
 
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::panic::AssertUnwindSafe;
 
+use mcpline::foreign::Failure;
 use mcpline::protocol::RpcError;
-use mcpline::protocol::session::AskError;
+use mcpline::protocol::session::InputRequestError;
 use mcpline::{ErrorKind, HandlerError};
 use serde_json::{Map, Value};
 
-/// What a function has come to. Anything but `MCPL_OK` is a failure, of which `mcpl_last_error` tells the details.
+/// What a function returns. Every status but `MCPL_OK` is an error; `mcpl_last_error` has its details.
+///
+/// The statuses up to 100 are the kinds of errors that exist in every language. `docs/errors.md` describes each.
 #[repr(i32)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum mcpl_status {
-    /// It is done.
+    /// Success.
     MCPL_OK = 0,
-    /// An argument can't be: `NULL`, not UTF-8, not JSON, a name that is taken; or the function was used wrongly.
-    MCPL_INVALID_ARGUMENT = 1,
-    /// What the handle stood for has ended, or was freed.
-    MCPL_ENDED = 2,
-    /// The server, the client or the connection is closed.
-    MCPL_CLOSED = 3,
-    /// The function waits, and on this thread that would be for ever.
-    MCPL_WOULD_BLOCK = 4,
-    /// It took longer than it was given.
-    MCPL_TIMED_OUT = 5,
-    /// It was cancelled.
-    MCPL_CANCELLED = 6,
-    /// A socket, pipe or process failed.
-    MCPL_TRANSPORT = 7,
-    /// The server answered with a JSON-RPC error: see `mcpl_error_rpc_code`.
-    MCPL_SERVER_ERROR = 8,
-    /// The server answered with an HTTP status.
-    MCPL_HTTP_ERROR = 9,
-    /// The server can't be reached, or the connection was lost.
-    MCPL_CONNECTION_FAILED = 10,
-    /// The server's process has ended.
-    MCPL_SERVER_EXITED = 11,
-    /// What the other side said can't be.
-    MCPL_INVALID_ANSWER = 12,
-    /// No conversation could be opened.
-    MCPL_OPEN_FAILED = 13,
-    /// The server was reached, but opened no conversation in time.
-    MCPL_OPEN_TIMED_OUT = 14,
-    /// A question of the server, which it asked in the course of a request, had no answer.
-    MCPL_QUESTION_UNANSWERED = 15,
-    /// The other side, or the revision, does not have it.
-    MCPL_NOT_SUPPORTED = 16,
-    /// The client refused to answer.
-    MCPL_REFUSED = 17,
-    /// There is none of that name.
-    MCPL_NOT_FOUND = 18,
-    /// A limit is reached.
-    MCPL_BUSY = 19,
-    /// A defect of this library.
-    MCPL_INTERNAL = 20,
-    /// The server demands a token, and there is none that it takes.
-    MCPL_AUTHORIZATION_FAILED = 21,
-    /// The host's callback refused the tool call; it was not sent.
-    MCPL_TOOL_CALL_REFUSED = 22,
+    /// The peer returned a JSON-RPC error: see `mcpl_error_rpc_code`.
+    MCPL_RPC_ERROR = 1,
+    /// No response arrived in time. The request was cancelled; whether the peer performed it is unknown.
+    MCPL_REQUEST_TIMED_OUT = 2,
+    /// The request was cancelled by its sender.
+    MCPL_REQUEST_CANCELLED = 3,
+    /// The server responded with an HTTP status instead of a JSON-RPC message.
+    MCPL_HTTP_ERROR = 4,
+    /// The server could not be reached: no connection was made, or its process did not start. Nothing was sent.
+    MCPL_SERVER_UNREACHABLE = 5,
+    /// The server was reached, but client and server could not agree on how to communicate.
+    MCPL_CONNECT_FAILED = 6,
+    /// The server was reached, but did not respond to `initialize` or `server/discover` in time.
+    MCPL_CONNECT_TIMED_OUT = 7,
+    /// The connection ended before the response arrived. Whether the peer performed the request is unknown.
+    MCPL_CONNECTION_LOST = 8,
+    /// The server no longer knows the session, or the cursor of a list belongs to an earlier session.
+    MCPL_SESSION_EXPIRED = 9,
+    /// The server's process exited.
+    MCPL_SERVER_EXITED = 10,
+    /// The server requires authorization, and no access token that it accepts could be obtained.
+    MCPL_AUTHORIZATION_FAILED = 11,
+    /// A response violates the protocol or a schema.
+    MCPL_INVALID_RESPONSE = 12,
+    /// An input request was answered with an error: see `mcpl_error_rpc_code`.
+    MCPL_INPUT_REQUEST_FAILED = 13,
+    /// The host's callback refused the tool call. Nothing was sent.
+    MCPL_TOOL_CALL_REFUSED = 14,
+    /// The peer or the protocol revision does not support the operation. Nothing was sent.
+    MCPL_NOT_SUPPORTED = 15,
+    /// A limit of this library is reached.
+    MCPL_LIMIT_EXCEEDED = 16,
+    /// The client, the server or the connection was closed by this program.
+    MCPL_CLOSED = 17,
+    /// The library was used incorrectly: an argument is `NULL`, not UTF-8 or not JSON, a name is taken, a call is out of
+    /// order.
+    MCPL_USAGE_ERROR = 18,
+    /// The operating system reported an error of a socket, a pipe or a process.
+    MCPL_TRANSPORT_ERROR = 19,
+    /// A bug in mcpline.
+    MCPL_INTERNAL_ERROR = 20,
+    /// C only: what the handle referred to has ended, or was freed.
+    MCPL_ENDED = 101,
+    /// C only: the function waits, and on this thread that would be for ever.
+    MCPL_WOULD_BLOCK = 102,
+    /// C only: the time that the function may wait is over. What it waits for goes on.
+    MCPL_TIMED_OUT = 103,
+    /// C only: nothing has that name.
+    MCPL_NOT_FOUND = 104,
 }
 
 use mcpl_status::*;
 
 impl mcpl_status {
-    /// All of them.
-    const ALL: [(Self, &'static std::ffi::CStr); 23] = [
+    /// All of them; each kind of error stands at its place in `ErrorKind::ALL`, counted from 1.
+    const ALL: [(Self, &'static std::ffi::CStr); 25] = [
         (MCPL_OK, c"MCPL_OK"),
-        (MCPL_INVALID_ARGUMENT, c"MCPL_INVALID_ARGUMENT"),
-        (MCPL_ENDED, c"MCPL_ENDED"),
+        (MCPL_RPC_ERROR, c"MCPL_RPC_ERROR"),
+        (MCPL_REQUEST_TIMED_OUT, c"MCPL_REQUEST_TIMED_OUT"),
+        (MCPL_REQUEST_CANCELLED, c"MCPL_REQUEST_CANCELLED"),
+        (MCPL_HTTP_ERROR, c"MCPL_HTTP_ERROR"),
+        (MCPL_SERVER_UNREACHABLE, c"MCPL_SERVER_UNREACHABLE"),
+        (MCPL_CONNECT_FAILED, c"MCPL_CONNECT_FAILED"),
+        (MCPL_CONNECT_TIMED_OUT, c"MCPL_CONNECT_TIMED_OUT"),
+        (MCPL_CONNECTION_LOST, c"MCPL_CONNECTION_LOST"),
+        (MCPL_SESSION_EXPIRED, c"MCPL_SESSION_EXPIRED"),
+        (MCPL_SERVER_EXITED, c"MCPL_SERVER_EXITED"),
+        (MCPL_AUTHORIZATION_FAILED, c"MCPL_AUTHORIZATION_FAILED"),
+        (MCPL_INVALID_RESPONSE, c"MCPL_INVALID_RESPONSE"),
+        (MCPL_INPUT_REQUEST_FAILED, c"MCPL_INPUT_REQUEST_FAILED"),
+        (MCPL_TOOL_CALL_REFUSED, c"MCPL_TOOL_CALL_REFUSED"),
+        (MCPL_NOT_SUPPORTED, c"MCPL_NOT_SUPPORTED"),
+        (MCPL_LIMIT_EXCEEDED, c"MCPL_LIMIT_EXCEEDED"),
         (MCPL_CLOSED, c"MCPL_CLOSED"),
+        (MCPL_USAGE_ERROR, c"MCPL_USAGE_ERROR"),
+        (MCPL_TRANSPORT_ERROR, c"MCPL_TRANSPORT_ERROR"),
+        (MCPL_INTERNAL_ERROR, c"MCPL_INTERNAL_ERROR"),
+        (MCPL_ENDED, c"MCPL_ENDED"),
         (MCPL_WOULD_BLOCK, c"MCPL_WOULD_BLOCK"),
         (MCPL_TIMED_OUT, c"MCPL_TIMED_OUT"),
-        (MCPL_CANCELLED, c"MCPL_CANCELLED"),
-        (MCPL_TRANSPORT, c"MCPL_TRANSPORT"),
-        (MCPL_SERVER_ERROR, c"MCPL_SERVER_ERROR"),
-        (MCPL_HTTP_ERROR, c"MCPL_HTTP_ERROR"),
-        (MCPL_CONNECTION_FAILED, c"MCPL_CONNECTION_FAILED"),
-        (MCPL_SERVER_EXITED, c"MCPL_SERVER_EXITED"),
-        (MCPL_INVALID_ANSWER, c"MCPL_INVALID_ANSWER"),
-        (MCPL_OPEN_FAILED, c"MCPL_OPEN_FAILED"),
-        (MCPL_OPEN_TIMED_OUT, c"MCPL_OPEN_TIMED_OUT"),
-        (MCPL_QUESTION_UNANSWERED, c"MCPL_QUESTION_UNANSWERED"),
-        (MCPL_NOT_SUPPORTED, c"MCPL_NOT_SUPPORTED"),
-        (MCPL_REFUSED, c"MCPL_REFUSED"),
         (MCPL_NOT_FOUND, c"MCPL_NOT_FOUND"),
-        (MCPL_BUSY, c"MCPL_BUSY"),
-        (MCPL_INTERNAL, c"MCPL_INTERNAL"),
-        (MCPL_AUTHORIZATION_FAILED, c"MCPL_AUTHORIZATION_FAILED"),
-        (MCPL_TOOL_CALL_REFUSED, c"MCPL_TOOL_CALL_REFUSED"),
     ];
 }
 
-/// The name of a status, such as `"MCPL_TIMED_OUT"`; `"unknown"` for a number that is none.
+impl From<ErrorKind> for mcpl_status {
+    fn from(kind: ErrorKind) -> Self {
+        match kind {
+            ErrorKind::Rpc => MCPL_RPC_ERROR,
+            ErrorKind::RequestTimedOut => MCPL_REQUEST_TIMED_OUT,
+            ErrorKind::RequestCancelled => MCPL_REQUEST_CANCELLED,
+            ErrorKind::Http => MCPL_HTTP_ERROR,
+            ErrorKind::ServerUnreachable => MCPL_SERVER_UNREACHABLE,
+            ErrorKind::ConnectFailed => MCPL_CONNECT_FAILED,
+            ErrorKind::ConnectTimedOut => MCPL_CONNECT_TIMED_OUT,
+            ErrorKind::ConnectionLost => MCPL_CONNECTION_LOST,
+            ErrorKind::SessionExpired => MCPL_SESSION_EXPIRED,
+            ErrorKind::ServerExited => MCPL_SERVER_EXITED,
+            ErrorKind::AuthorizationFailed => MCPL_AUTHORIZATION_FAILED,
+            ErrorKind::InvalidResponse => MCPL_INVALID_RESPONSE,
+            ErrorKind::InputRequestFailed => MCPL_INPUT_REQUEST_FAILED,
+            ErrorKind::ToolCallRefused => MCPL_TOOL_CALL_REFUSED,
+            ErrorKind::NotSupported => MCPL_NOT_SUPPORTED,
+            ErrorKind::LimitExceeded => MCPL_LIMIT_EXCEEDED,
+            ErrorKind::Closed => MCPL_CLOSED,
+            ErrorKind::Usage => MCPL_USAGE_ERROR,
+            ErrorKind::Transport => MCPL_TRANSPORT_ERROR,
+            // A kind that this binding doesn't know yet is a bug until it does.
+            _ => MCPL_INTERNAL_ERROR,
+        }
+    }
+}
+
+/// The name of a status, such as `"MCPL_REQUEST_TIMED_OUT"`; `"unknown"` for any other number.
 ///
 /// The string lives as long as the library. Never fails.
 #[unsafe(no_mangle)]
@@ -108,6 +146,7 @@ pub extern "C" fn mcpl_status_name(status: i32) -> *const c_char {
 pub struct mcpl_error {
     fault: Fault,
     message: CString,
+    operation: CString,
     details: CString,
 }
 
@@ -139,7 +178,7 @@ impl Fault {
 
     /// An argument, or the use of the function, is wrong.
     pub(crate) fn invalid(message: impl Into<String>) -> Self {
-        Self::new(MCPL_INVALID_ARGUMENT, message)
+        Self::new(MCPL_USAGE_ERROR, message)
     }
 
     /// The handle is no more. `what` it was.
@@ -158,18 +197,6 @@ impl Fault {
         )
     }
 
-    /// With a JSON-RPC error, which is also among the details.
-    #[must_use]
-    pub(crate) fn with_rpc(mut self, error: &RpcError) -> Self {
-        self.rpc = Some(Box::new(error.clone()));
-        // The vocabulary's types have string keys and nothing else that JSON couldn't hold.
-        self.details.insert(
-            "error".into(),
-            serde_json::to_value(error).unwrap_or_default(),
-        );
-        self
-    }
-
     /// What a handler fails with that passes this on.
     pub(crate) fn to_handler_error(&self) -> HandlerError {
         match &self.handler {
@@ -179,43 +206,29 @@ impl Fault {
     }
 }
 
-impl From<mcpline::Error> for Fault {
-    fn from(error: mcpline::Error) -> Self {
-        let status = match error.kind() {
-            ErrorKind::Misuse => MCPL_INVALID_ARGUMENT,
-            ErrorKind::Transport => MCPL_TRANSPORT,
-            ErrorKind::Closed => MCPL_CLOSED,
-            // A kind that this binding doesn't know yet is a defect of ours until it does.
-            _ => MCPL_INTERNAL,
-        };
-        Self::new(status, error.to_string())
+impl From<Failure<'_>> for Fault {
+    fn from(failure: Failure<'_>) -> Self {
+        let details = Box::new(failure.members());
+        Self {
+            rpc: failure.rpc().cloned().map(Box::new),
+            details,
+            ..Self::new(failure.kind.into(), failure.message)
+        }
     }
 }
 
-impl From<&AskError> for Fault {
-    fn from(error: &AskError) -> Self {
-        let fault = |status| Self {
+impl From<mcpline::Error> for Fault {
+    fn from(error: mcpline::Error) -> Self {
+        Failure::of_error(&error).into()
+    }
+}
+
+impl Fault {
+    /// An input request, or another request to a client, that failed.
+    pub(crate) fn of_input_request(error: &InputRequestError, method: &str) -> Self {
+        Self {
             handler: Some(Box::new(error.clone().into())),
-            ..Self::new(status, error.to_string())
-        };
-        match error {
-            AskError::Unsupported(need) => {
-                let mut fault = fault(MCPL_NOT_SUPPORTED);
-                fault.details.insert("required".into(), need.required());
-                fault
-            }
-            AskError::Refused(refusal) => fault(MCPL_REFUSED).with_rpc(refusal),
-            AskError::TimedOut(_) => fault(MCPL_TIMED_OUT),
-            AskError::Closed => fault(MCPL_CLOSED),
-            AskError::Cancelled => fault(MCPL_CANCELLED),
-            AskError::Invalid(_) => fault(MCPL_INVALID_ANSWER),
-            AskError::Inexpressible(_) => fault(MCPL_NOT_SUPPORTED),
-            AskError::InvalidParams(_) | AskError::OutsideCall | AskError::Diverged { .. } => {
-                fault(MCPL_INVALID_ARGUMENT)
-            }
-            AskError::Limit(_) => fault(MCPL_BUSY),
-            // What this binding doesn't know yet is a defect of ours until it does.
-            _ => fault(MCPL_INTERNAL),
+            ..Failure::of_input_request(error).during(method).into()
         }
     }
 }
@@ -224,9 +237,12 @@ impl From<Fault> for mcpl_error {
     fn from(fault: Fault) -> Self {
         // JSON has no zero bytes; a message that has shall not be lost for them.
         let message = CString::new(fault.message.replace('\0', "\u{fffd}")).unwrap_or_default();
+        let operation = fault.details.get("operation").and_then(Value::as_str);
+        let operation = CString::new(operation.unwrap_or_default()).unwrap_or_default();
         let details = Value::Object((*fault.details).clone()).to_string();
         Self {
             message,
+            operation,
             details: CString::new(details).unwrap_or_default(),
             fault,
         }
@@ -236,6 +252,10 @@ impl From<Fault> for mcpl_error {
 impl mcpl_error {
     pub(crate) fn fault(&self) -> &Fault {
         &self.fault
+    }
+
+    fn has(&self, fact: &str) -> bool {
+        self.fault.details.get(fact) == Some(&Value::Bool(true))
     }
 }
 
@@ -283,7 +303,7 @@ fn entered(run: &mut dyn FnMut() -> Done) -> mcpl_status {
                 .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
                 .unwrap_or("no message");
             let text = format!("a defect of mcpline: {text}");
-            remember(Fault::new(MCPL_INTERNAL, text))
+            remember(Fault::new(MCPL_INTERNAL_ERROR, text))
         }
     }
 }
@@ -298,11 +318,11 @@ pub extern "C" fn mcpl_last_error() -> *const mcpl_error {
         .unwrap_or(std::ptr::null())
 }
 
-/// The status of a failure; `MCPL_INVALID_ARGUMENT` for `NULL`.
+/// The status of a failure; `MCPL_USAGE_ERROR` for `NULL`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_error_status(error: *const mcpl_error) -> mcpl_status {
     // SAFETY: as the caller promises.
-    unsafe { error.as_ref() }.map_or(MCPL_INVALID_ARGUMENT, |error| error.fault.status)
+    unsafe { error.as_ref() }.map_or(MCPL_USAGE_ERROR, |error| error.fault.status)
 }
 
 /// A sentence that says what went wrong, for people; `""` for `NULL`. Lives as long as the error.
@@ -322,15 +342,59 @@ pub unsafe extern "C" fn mcpl_error_rpc_code(error: *const mcpl_error) -> i64 {
         .map_or(0, |error| error.code.0)
 }
 
-/// Whatever else is known, as a JSON object; `"{}"` for `NULL`. Lives as long as the error.
+/// Whether the peer certainly did not perform the request, so that sending it again cannot perform it twice; `false` for
+/// `NULL`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_error_is_retry_safe(error: *const mcpl_error) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { error.as_ref() }.is_some_and(|error| error.has("retry_safe"))
+}
+
+/// Whether it is unknown if the peer performed the request; `false` for `NULL`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_error_is_outcome_unknown(error: *const mcpl_error) -> bool {
+    // SAFETY: as the caller promises.
+    unsafe { error.as_ref() }.is_some_and(|error| error.has("outcome_unknown"))
+}
+
+/// The method or action that failed, such as `"tools/call"` or `"connect"`; `""` if it is not known, and for `NULL`. Lives
+/// as long as the error.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mcpl_error_operation(error: *const mcpl_error) -> *const c_char {
+    // SAFETY: as the caller promises.
+    unsafe { error.as_ref() }.map_or(c"".as_ptr(), |error| error.operation.as_ptr())
+}
+
+/// Everything else that is known, as a JSON object; `"{}"` for `NULL`. Lives as long as the error.
 ///
-/// Members that may be there: `error`, the JSON-RPC error with `code`, `message` and `data`; `required`, the capability
-/// that a client lacks. Of a client's requests: `retry_safe`, whether the server certainly did nothing of what was
-/// asked; `outcome_unknown`, whether that is not known; `status`, `body` and `challenge` of an HTTP answer; `exit` and
-/// `stderr`, the end and the last words of a process; `waited`, in seconds, and `in_all`, of what took too long; `reason`, a
-/// stable name for why authorization failed.
+/// Members of every error of a request:
+///
+/// - `retry_safe`: whether the peer certainly did not perform the request, so that sending it again cannot perform it twice;
+/// - `outcome_unknown`: whether it is unknown if the peer performed the request;
+/// - `operation`: the method or action that failed, where it is known, such as `"tools/call"` or `"connect"`;
+/// - `source`: the cause, where there is one: the JSON-RPC error as an object with `code`, `message` and `data`, or a string.
+///
+/// Members by status: `status`, `body` and `challenge` of `MCPL_HTTP_ERROR`; `exit` and `stderr`, the last lines, of
+/// `MCPL_SERVER_EXITED`; `waited`, in seconds, and `in_all`, whether the total timeout elapsed, of timeouts; `reason`, a
+/// stable name, of `MCPL_AUTHORIZATION_FAILED`; `required`, the capabilities that a client lacks, of `MCPL_NOT_SUPPORTED`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_error_details(error: *const mcpl_error) -> *const c_char {
     // SAFETY: as the caller promises.
     unsafe { error.as_ref() }.map_or(c"{}".as_ptr(), |error| error.details.as_ptr())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_the_kinds_of_errors_in_order() {
+        for (index, kind) in ErrorKind::ALL.iter().enumerate() {
+            let (status, name) = mcpl_status::ALL[index + 1];
+            assert_eq!(mcpl_status::from(*kind), status);
+            assert_eq!(status as usize, index + 1);
+            let expected = format!("MCPL_{}", kind.as_str().to_uppercase());
+            assert_eq!(name.to_str().unwrap(), expected);
+        }
+    }
 }

@@ -28,7 +28,7 @@ const NOT_GOOD: i64 = -1;
 /// - `user`, `finalize`: given to it, and what releases it once it is not called any more: when the server closes, a further
 ///   call of this function replaces the handler, or this one fails.
 ///
-/// Any thread. Returns `MCPL_INVALID_ARGUMENT` if the handler is `NULL`.
+/// Any thread. Returns `MCPL_USAGE_ERROR` if the handler is `NULL`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_on_verify(
     server: *mut mcpl_server,

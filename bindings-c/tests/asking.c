@@ -33,7 +33,7 @@ static void answer_sample(mcpl_question *question, const char *params, size_t le
 static void *answer_roots_elsewhere(void *question) {
   /* What is no root leaves the question open. */
   CHECK(mcpl_question_answer(question, "{\"roots\": [{\"uri\": \"http://evil\"}]}", MCPL_AUTO_LENGTH) ==
-        MCPL_INVALID_ARGUMENT);
+        MCPL_USAGE_ERROR);
   CONTAINS(mcpl_error_message(mcpl_last_error()), "http://evil");
   OK(mcpl_question_answer(question, "{\"roots\": [{\"uri\": \"/x/../here\"}]}", MCPL_AUTO_LENGTH));
   return NULL;
@@ -100,7 +100,7 @@ static void ask_and_pass_on(mcpl_call *call, const char *arguments, size_t lengt
   EXPECT(*(mcpl_status *)user, status);
   /* A call that the client has given up may have ended. */
   const mcpl_status told = mcpl_call_fail_with(call, mcpl_last_error());
-  CHECK(told == MCPL_OK || (status == MCPL_CANCELLED && told == MCPL_ENDED));
+  CHECK(told == MCPL_OK || (status == MCPL_REQUEST_CANCELLED && told == MCPL_ENDED));
 }
 
 static mcpl_server *asking_server(struct tally *asked) {
@@ -155,9 +155,9 @@ static void a_client_that_cannot_or_will_not_answer_is_told(void) {
     bool refuses;
     mcpl_status status;
   } cases[] = {
-      {"{\"revisions\": [\"2025-11-25\"]}", true, MCPL_REFUSED},
+      {"{\"revisions\": [\"2025-11-25\"]}", true, MCPL_INPUT_REQUEST_FAILED},
       /* On 2026-07-28 a question can't be refused: the client gives the call up. */
-      {"{\"revisions\": [\"2026-07-28\"]}", true, MCPL_CANCELLED},
+      {"{\"revisions\": [\"2026-07-28\"]}", true, MCPL_REQUEST_CANCELLED},
       {"{\"revisions\": [\"2025-11-25\"]}", false, MCPL_NOT_SUPPORTED},
       {"{\"revisions\": [\"2026-07-28\"]}", false, MCPL_NOT_SUPPORTED},
   };
@@ -201,7 +201,7 @@ static void ask_invalid(mcpl_call *call, const char *arguments, size_t length, v
   (void)arguments, (void)length, (void)user;
   for (size_t index = 0; index < sizeof INVALID / sizeof *INVALID; index++) {
     char *result = NULL;
-    EXPECT(MCPL_INVALID_ARGUMENT,
+    EXPECT(MCPL_USAGE_ERROR,
            mcpl_call_ask_wait(call, NULL, INVALID[index].what, INVALID[index].params, MCPL_AUTO_LENGTH, &result, NULL));
     CONTAINS(mcpl_error_message(mcpl_last_error()), INVALID[index].told);
     CHECK(result == NULL);
@@ -299,7 +299,7 @@ static void a_question_ends_with_the_request_that_led_to_it(void) {
   OK(mcpl_request_cancel(still.request));
   tally_wait(&still.open.withdrawn, 1);
   ended(&still);
-  CHECK(still.pending.status == MCPL_CANCELLED);
+  CHECK(still.pending.status == MCPL_REQUEST_CANCELLED);
 }
 
 static void a_question_ends_with_the_connection(void) {

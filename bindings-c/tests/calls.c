@@ -46,7 +46,7 @@ static void a_call_is_ended_in_every_way(void) {
   CALLS(client, "reply", "{\"how\": \"fail\"}", "no such luck");
   CALLS(client, "reply", "{\"how\": \"fail\"}", "\"isError\":true");
   char *result = NULL;
-  EXPECT(MCPL_SERVER_ERROR,
+  EXPECT(MCPL_RPC_ERROR,
          mcpl_client_call_tool(client, "reply", "{\"how\": \"rpc\"}", MCPL_AUTO_LENGTH, NULL, &result, NULL));
   CHECK(result == NULL);
   CHECK(mcpl_error_rpc_code(mcpl_last_error()) == -32123);
@@ -55,7 +55,7 @@ static void a_call_is_ended_in_every_way(void) {
   /* Of an internal failure the client learns nothing more. */
   mcpl_status status =
       mcpl_client_call_tool(client, "reply", "{\"how\": \"internal\"}", MCPL_AUTO_LENGTH, NULL, &result, NULL);
-  CHECK(status == MCPL_SERVER_ERROR || (status == MCPL_OK && strstr(result, "\"isError\":true") != NULL));
+  CHECK(status == MCPL_RPC_ERROR || (status == MCPL_OK && strstr(result, "\"isError\":true") != NULL));
   CHECK(strstr(status == MCPL_OK ? result : mcpl_error_details(mcpl_last_error()), "secret") == NULL);
   mcpl_string_free(result);
   mcpl_client_free(client);
@@ -262,7 +262,7 @@ static void a_cancelled_call_is_told_by_flag_and_callback(void) {
   CHECK(!mcpl_call_is_cancelled(kept.call));
   OK(mcpl_request_cancel(request));
   tally_wait(&pending.done, 1);
-  CHECK(pending.status == MCPL_CANCELLED);
+  CHECK(pending.status == MCPL_REQUEST_CANCELLED);
   EXPECT(MCPL_ENDED, mcpl_request_cancel(request));
   tally_wait(&kept.cancelled, 1);
   CHECK(mcpl_call_is_cancelled(kept.call));
@@ -298,19 +298,19 @@ static void definitions_that_break_a_rule_are_refused_where_they_are_given(void)
       OF_PROPERTY("{\"type\": \"number\", \"x-mcp-header\": \"A\"}"),
   };
   for (size_t index = 0; index < sizeof uris / sizeof *uris; index++) {
-    EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_add_resource(server, uris[index], "r", NULL, nothing, NULL, NULL));
+    EXPECT(MCPL_USAGE_ERROR, mcpl_server_add_resource(server, uris[index], "r", NULL, nothing, NULL, NULL));
   }
   CONTAINS(mcpl_error_message(mcpl_last_error()), "' ' at byte 9");
-  EXPECT(MCPL_INVALID_ARGUMENT,
+  EXPECT(MCPL_USAGE_ERROR,
          mcpl_server_add_resource_template(server, "notes/{id}", "t", NULL, nothing, NULL, NULL));
   for (size_t index = 0; index < sizeof tools / sizeof *tools; index++) {
-    EXPECT(MCPL_INVALID_ARGUMENT,
+    EXPECT(MCPL_USAGE_ERROR,
            mcpl_server_add_tool_with(server, tools[index], MCPL_AUTO_LENGTH, &options, nothing, NULL, NULL));
   }
   OK(mcpl_server_add_resource(server, "memo:1", "r", NULL, nothing, NULL, NULL));
-  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_add_resource(server, "memo:1", "r", NULL, nothing, NULL, NULL));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_add_resource(server, "memo:1", "r", NULL, nothing, NULL, NULL));
   OK(mcpl_server_add_prompt(server, "review", "Reviews", NULL, nothing, NULL, NULL));
-  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_add_prompt(server, "review", "Again", NULL, nothing, NULL, NULL));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_add_prompt(server, "review", "Again", NULL, nothing, NULL, NULL));
   mcpl_server_free(server);
 }
 
@@ -324,13 +324,13 @@ static void user_data_is_given_back_exactly_once(void) {
   OK(mcpl_server_add_tool(server, "tool", "Nothing", NULL, nothing, &tool, finalized));
   OK(mcpl_server_add_resource(server, "a://b", "b", NULL, nothing, &resource, finalized));
   OK(mcpl_server_add_prompt(server, "prompt", "Nothing", NULL, nothing, &prompt, finalized));
-  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_add_tool(server, "bad", "Nothing", "{", nothing, &failed, finalized));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_add_tool(server, "bad", "Nothing", "{", nothing, &failed, finalized));
   CHECK(tally_count(&failed) == 1);
-  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_add_tool(server, NULL, "Nothing", NULL, nothing, &failed, finalized));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_add_tool(server, NULL, "Nothing", NULL, nothing, &failed, finalized));
   CHECK(tally_count(&failed) == 2);
-  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_add_tool(NULL, "bad", "Nothing", NULL, nothing, &failed, finalized));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_add_tool(NULL, "bad", "Nothing", NULL, nothing, &failed, finalized));
   CHECK(tally_count(&failed) == 3);
-  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_add_tool(server, "bad", "Nothing", NULL, NULL, &failed, finalized));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_add_tool(server, "bad", "Nothing", NULL, NULL, &failed, finalized));
   CHECK(tally_count(&failed) == 4);
   OK(mcpl_server_set_completion(server, nothing, &replaced, finalized));
   mcpl_client *client = joined(server);
@@ -371,7 +371,7 @@ static void a_finalizer_may_use_the_server(void) {
   do {                                                                                                                 \
     const int before = tally_count(&uses.finalized);                                                                   \
     OK(add);                                                                                                           \
-    EXPECT(MCPL_INVALID_ARGUMENT, add);                                                                                \
+    EXPECT(MCPL_USAGE_ERROR, add);                                                                                \
     tally_wait(&uses.finalized, before + 1);                                                                           \
     OK(remove);                                                                                                        \
     tally_wait(&uses.finalized, before + 2);                                                                           \

@@ -65,13 +65,13 @@ static void ask_by_returning(mcpl_call *call, const char *params, size_t length,
 static void reply_with_other_things(mcpl_call *call, const char *params, size_t length, void *user) {
   const char *values[] = {"a"};
   (void)params, (void)length, (void)user;
-  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_call_reply_result(call, "[1]", MCPL_AUTO_LENGTH));
-  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_call_reply_text(call, "a", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_call_reply_result(call, "[1]", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_call_reply_text(call, "a", MCPL_AUTO_LENGTH));
   CONTAINS(mcpl_error_message(mcpl_last_error()), "a custom request");
-  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_call_reply_bytes(call, "a", 1, NULL));
-  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_call_reply_content(call, "[]", MCPL_AUTO_LENGTH));
-  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_call_reply_structured(call, "{}", MCPL_AUTO_LENGTH));
-  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_call_reply_values(call, values, 1));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_call_reply_bytes(call, "a", 1, NULL));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_call_reply_content(call, "[]", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_call_reply_structured(call, "{}", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_call_reply_values(call, values, 1));
   OK(mcpl_call_fail_internal(call, "a secret"));
 }
 
@@ -128,7 +128,7 @@ static mcpl_client *client_of(const char *revision) {
 
 #define FAILS(code, client, method, params)                                                                            \
   do {                                                                                                                 \
-    EXPECT(MCPL_SERVER_ERROR, mcpl_client_request((client), (method), (params), MCPL_AUTO_LENGTH, NULL, NULL, NULL));  \
+    EXPECT(MCPL_RPC_ERROR, mcpl_client_request((client), (method), (params), MCPL_AUTO_LENGTH, NULL, NULL, NULL));  \
     CHECK(mcpl_error_rpc_code(mcpl_last_error()) == (code));                                                           \
   } while (0)
 
@@ -220,7 +220,7 @@ static void a_cancelled_custom_request_is_told_to_its_handler(void) {
   tally_wait(&kept.arrived, 1);
   OK(mcpl_request_cancel(request));
   tally_wait(&pending.done, 1);
-  CHECK(pending.status == MCPL_CANCELLED);
+  CHECK(pending.status == MCPL_REQUEST_CANCELLED);
   tally_wait(&kept.cancelled, 1);
   OK(mcpl_call_notify(kept.call, "acme/late", NULL, 0));
   OK(mcpl_call_reply_result(kept.call, "{}", MCPL_AUTO_LENGTH));
@@ -233,9 +233,9 @@ static void notify_badly(mcpl_call *call, const char *params, size_t length, voi
   const char *const methods[] = {"", "notifications/message", "tools/call", "rpc.note", "acme/s\xc3\xbc\xc3\x9f"};
   (void)params, (void)length, (void)user;
   for (size_t index = 0; index < sizeof methods / sizeof *methods; index++) {
-    EXPECT(MCPL_INVALID_ARGUMENT, mcpl_call_notify(call, methods[index], "{}", MCPL_AUTO_LENGTH));
+    EXPECT(MCPL_USAGE_ERROR, mcpl_call_notify(call, methods[index], "{}", MCPL_AUTO_LENGTH));
   }
-  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_call_notify(call, "acme/note", "[1]", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_call_notify(call, "acme/note", "[1]", MCPL_AUTO_LENGTH));
   CONTAINS(mcpl_error_message(mcpl_last_error()), "object");
   OK(mcpl_call_reply_result(call, "{}", MCPL_AUTO_LENGTH));
 }
@@ -272,7 +272,7 @@ static void what_the_protocol_defines_is_not_served_by_handlers(void) {
   const int count = sizeof cases / sizeof *cases;
   mcpl_server *server = acme();
   for (int index = 0; index < count; index++) {
-    EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_on_request(server, cases[index].method, cases[index].schema,
+    EXPECT(MCPL_USAGE_ERROR, mcpl_server_on_request(server, cases[index].method, cases[index].schema,
                                                          cases[index].options, echo, &refused, finalized));
     CONTAINS(mcpl_error_message(mcpl_last_error()), cases[index].words);
     CHECK(tally_count(&refused) == index + 1);
@@ -310,7 +310,7 @@ static void note(mcpl_call *call, const char *params, size_t length, void *user)
   for (int64_t count = 0; count < number; count++) {
     tally_add(&notes->numbers);
   }
-  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_call_reply_content(call, "[]", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_call_reply_content(call, "[]", MCPL_AUTO_LENGTH));
   OK(mcpl_call_reply_text(call, "", 0));
   tally_add(&notes->handled);
 }
@@ -323,7 +323,7 @@ static void custom_notifications_are_handled_on_every_revision(void) {
   struct notes notes = {TALLY, TALLY};
   mcpl_server *server = acme();
   OK(mcpl_server_on_notification(server, "acme/note", NUMBER, NULL, note, &notes, NULL));
-  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_on_notification(server, "acme/note", NULL, NULL, note, NULL, NULL));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_on_notification(server, "acme/note", NULL, NULL, note, NULL, NULL));
   CONTAINS(mcpl_error_message(mcpl_last_error()), "handler already");
   OK(mcpl_server_start_http(server, "127.0.0.1", 0, NULL, &port));
   snprintf(url, sizeof url, "http://127.0.0.1:%u/mcp", (unsigned)port);
@@ -403,7 +403,7 @@ static void choose(mcpl_call *call, const char *params, size_t length, void *use
 static void pick(mcpl_question *question, const char *params, size_t length, void *user) {
   (void)length, (void)user;
   CHECK(strcmp(params, "{\"from\": [1, 2]}") == 0 || strcmp(params, "{\"from\":[1, 2]}") == 0);
-  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_question_answer(question, "[1]", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_question_answer(question, "[1]", MCPL_AUTO_LENGTH));
   OK(mcpl_question_answer(question, "{\"picked\": 2}", MCPL_AUTO_LENGTH));
 }
 
@@ -432,7 +432,7 @@ static void clients_serve_nothing_that_the_library_asks_its_host_for(void) {
   struct tally refused = TALLY;
   mcpl_client *client = client_of(MODERN);
   for (int index = 0; index < 3; index++) {
-    EXPECT(MCPL_INVALID_ARGUMENT, mcpl_client_on_request(client, methods[index], pick, &refused, finalized));
+    EXPECT(MCPL_USAGE_ERROR, mcpl_client_on_request(client, methods[index], pick, &refused, finalized));
     CONTAINS(mcpl_error_message(mcpl_last_error()), "library's own");
     CHECK(tally_count(&refused) == index + 1);
   }
@@ -506,11 +506,11 @@ static void a_method_belongs_to_an_extension_that_its_server_declares(void) {
   const mcpl_handler_options own = {.size = sizeof own, .extension = "com.example/other"};
   struct tally released = TALLY;
   mcpl_server *server = stamping();
-  EXPECT(MCPL_INVALID_ARGUMENT, mcpl_server_on_request(server, "acme/a", NULL, &own, echo, &released, finalized));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_on_request(server, "acme/a", NULL, &own, echo, &released, finalized));
   CONTAINS(mcpl_error_message(mcpl_last_error()), "com.example/other");
   CHECK(tally_count(&released) == 1);
   /* Tools are shown whatever a client declares. */
-  EXPECT(MCPL_INVALID_ARGUMENT,
+  EXPECT(MCPL_USAGE_ERROR,
          mcpl_server_add_tool_with(server, "{\"name\": \"a\", \"inputSchema\": {\"type\": \"object\"}}",
                                    MCPL_AUTO_LENGTH, &own, buy, &released, finalized));
   CONTAINS(mcpl_error_message(mcpl_last_error()), "custom methods");
@@ -532,7 +532,7 @@ static void a_result_of_a_type_of_an_extension_is_resolved(void) {
   OK(mcpl_client_open(refusing));
   OK(mcpl_client_open(without));
   REQUESTS(client, "tools/call", "{\"name\": \"buy\"}", "bought");
-  EXPECT(MCPL_QUESTION_UNANSWERED,
+  EXPECT(MCPL_INPUT_REQUEST_FAILED,
          mcpl_client_request(refusing, "tools/call", "{\"name\": \"buy\"}", MCPL_AUTO_LENGTH, NULL, NULL, NULL));
   CONTAINS(mcpl_error_message(mcpl_last_error()), "sold out");
   FAILS(-32021, without, "tools/call", "{\"name\": \"buy\"}");

@@ -125,10 +125,10 @@ fn what_cannot_be_read_is_refused_and_nothing_is_given() {
         let (mut value, mut length) = (json, 7);
         for (text, pointer, status) in [
             (SAMPLE, c"/none", MCPL_NOT_FOUND),
-            (SAMPLE, c"none", MCPL_INVALID_ARGUMENT),
-            (SAMPLE, c"/\xff", MCPL_INVALID_ARGUMENT),
-            (c"{\"a\":}", c"", MCPL_INVALID_ARGUMENT),
-            (c"\"\xff\"", c"", MCPL_INVALID_ARGUMENT),
+            (SAMPLE, c"none", MCPL_USAGE_ERROR),
+            (SAMPLE, c"/\xff", MCPL_USAGE_ERROR),
+            (c"{\"a\":}", c"", MCPL_USAGE_ERROR),
+            (c"\"\xff\"", c"", MCPL_USAGE_ERROR),
         ] {
             let (value, length) = (&raw mut value, &raw mut length);
             assert_eq!(
@@ -138,7 +138,7 @@ fn what_cannot_be_read_is_refused_and_nothing_is_given() {
             assert!((*value).is_null() && *length == 0);
         }
         let (mut int, mut text) = (5, std::ptr::dangling_mut());
-        let invalid = MCPL_INVALID_ARGUMENT;
+        let invalid = MCPL_USAGE_ERROR;
         assert_eq!(
             mcpl_json_int64(json, ALL, c"/s".as_ptr(), &raw mut int),
             invalid

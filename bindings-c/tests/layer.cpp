@@ -166,8 +166,8 @@ void custom_requests_are_served() {
   pair.server.on_request("acme/text", nullptr, [] { return "text"; });
   pair.server.on_request("acme/list", nullptr, [] { return array({1}); });
   pair.server.on_request("acme/notify", nullptr, [](Call &call) {
-    THROWS(MCPL_INVALID_ARGUMENT, (call.notify("tools/call"), 0));
-    THROWS(MCPL_INVALID_ARGUMENT, (call.notify("acme/note", array({1})), 0));
+    THROWS(MCPL_USAGE_ERROR, (call.notify("tools/call"), 0));
+    THROWS(MCPL_USAGE_ERROR, (call.notify("acme/note", array({1})), 0));
     call.notify("acme/note");
     return object({});
   });
@@ -196,14 +196,14 @@ void custom_requests_are_served() {
       {"acme/none", "{}", -32601},
   };
   for (const auto &[method, params, code] : refused) {
-    CHECK(THROWS(MCPL_SERVER_ERROR, pair.client.request(method, params)).rpc_code() == code);
+    CHECK(THROWS(MCPL_RPC_ERROR, pair.client.request(method, params)).rpc_code() == code);
   }
-  THROWS(MCPL_INVALID_ARGUMENT,
+  THROWS(MCPL_USAGE_ERROR,
          (pair.server.on_request("tools/call", nullptr, [counted = Counted()] { return object({}); }), 0));
   CHECK(Counted::alive == 0);
   pair.server.remove_request_handler("acme/name");
   THROWS(MCPL_NOT_FOUND, (pair.server.remove_request_handler("acme/name"), 0));
-  CHECK(THROWS(MCPL_SERVER_ERROR, pair.client.request("acme/name", nullptr)).rpc_code() == -32601);
+  CHECK(THROWS(MCPL_RPC_ERROR, pair.client.request("acme/name", nullptr)).rpc_code() == -32601);
 #if MCPLINE_NLOHMANN_JSON
   pair.server.on_request("acme/sum", nlohmann::json{{"type", "object"}}, [](const nlohmann::json &params) {
     return nlohmann::json{{"sum", params.at("a").get<int>() + params.at("b").get<int>()}};
@@ -222,15 +222,15 @@ void custom_notifications_are_handled_and_clients_serve_custom_requests() {
                               });
   pair.server.on_notification("acme/throw", nullptr,
                               [](Call &, const Json &) { throw std::runtime_error("a detail"); });
-  THROWS(MCPL_INVALID_ARGUMENT,
+  THROWS(MCPL_USAGE_ERROR,
          (pair.server.on_notification("tools/call", nullptr, [counted = Counted()](Call &, const Json &) {}), 0));
   CHECK(Counted::alive == 0);
   pair.server.on_request("acme/choose", nullptr, [](Call &call, const Json &params) {
-    THROWS(MCPL_INVALID_ARGUMENT, (call.send_request("tools/call"), 0));
+    THROWS(MCPL_USAGE_ERROR, (call.send_request("tools/call"), 0));
     return call.send_request("acme/pick", params);
   });
   pair.client.on_request("acme/pick", [](const Json &params) { return object({{"picked", params.at("/from/0")}}); });
-  THROWS(MCPL_INVALID_ARGUMENT, (pair.client.on_request("tools/call", [](const Json &) { return object({}); }), 0));
+  THROWS(MCPL_USAGE_ERROR, (pair.client.on_request("tools/call", [](const Json &) { return object({}); }), 0));
   pair.joined();
   pair.client.notify("acme/throw", nullptr);
   pair.client.notify("acme/note", R"({"number": 1})");
@@ -252,7 +252,7 @@ void exceptions_fail_the_call_and_go_no_further() {
   pair.joined();
   const Json told = pair.client.call_tool("tool", nullptr);
   CHECK(told.boolean("/isError") && text_of(told) == "try again");
-  const Error refused = THROWS(MCPL_SERVER_ERROR, pair.client.call_tool("rpc", nullptr));
+  const Error refused = THROWS(MCPL_RPC_ERROR, pair.client.call_tool("rpc", nullptr));
   CHECK(refused.rpc_code() == -32123 && contains(refused.what(), "refused") && contains(refused.details(), "[1]"));
   for (const char *name : {"internal", "odd", "words", "bad"}) {
     std::string said;
@@ -260,7 +260,7 @@ void exceptions_fail_the_call_and_go_no_further() {
       said = pair.client.call_tool(name, nullptr);
       CHECK(contains(said, "\"isError\":true"));
     } catch (const Error &error) {
-      CHECK(error.status() == MCPL_SERVER_ERROR);
+      CHECK(error.status() == MCPL_RPC_ERROR);
       said = error.details();
     }
     CHECK(!contains(said, "secret"));
@@ -275,7 +275,7 @@ void a_call_that_is_dropped_fails() {
   try {
     CHECK(pair.client.call_tool("drop", nullptr).boolean("/isError"));
   } catch (const Error &error) {
-    CHECK(error.status() == MCPL_SERVER_ERROR);
+    CHECK(error.status() == MCPL_RPC_ERROR);
   }
 }
 
@@ -335,7 +335,7 @@ void asking_waits_or_continues() {
   try {
     CHECK(pair.client.call_tool("refused", nullptr).boolean("/isError"));
   } catch (const Error &error) {
-    CHECK(error.status() == MCPL_QUESTION_UNANSWERED);
+    CHECK(error.status() == MCPL_INPUT_REQUEST_FAILED);
   }
 }
 
@@ -406,10 +406,10 @@ void requests_are_futures_or_call_back() {
   Call call = kept.take();
   CHECK(!call.is_cancelled());
   CHECK(cancelled.cancel());
-  THROWS(MCPL_CANCELLED, cancelled.get());
-  const Error unknown = THROWS(MCPL_SERVER_ERROR, pair.client.request_async("no/such", nullptr).get());
+  THROWS(MCPL_REQUEST_CANCELLED, cancelled.get());
+  const Error unknown = THROWS(MCPL_RPC_ERROR, pair.client.request_async("no/such", nullptr).get());
   CHECK(unknown.rpc_code() == -32601);
-  THROWS(MCPL_INVALID_ARGUMENT, pair.client.call_tool_async("echo", "[]"));
+  THROWS(MCPL_USAGE_ERROR, pair.client.call_tool_async("echo", "[]"));
   pair.client.close();
   CHECK(Counted::alive == 0);
 }
@@ -421,7 +421,7 @@ void what_lambdas_hold_is_destroyed() {
     pair.server.add_tool("a", "d", nullptr, [counted = Counted()] { return "a"; });
     pair.server.on_end([counted = Counted()](const std::optional<Error> &) {});
     pair.client.on_notification([counted = Counted()](std::string_view, const Json &) {});
-    THROWS(MCPL_INVALID_ARGUMENT, (pair.server.add_tool("b", "d", "{", [counted = Counted()] { return "b"; }), 0));
+    THROWS(MCPL_USAGE_ERROR, (pair.server.add_tool("b", "d", "{", [counted = Counted()] { return "b"; }), 0));
     pair.joined();
     CHECK(text_of(pair.client.call_tool("a", nullptr)) == "a");
     CHECK(Counted::alive == 3);
@@ -527,8 +527,8 @@ void a_callable_says_whose_token_it_is_and_scopes_who_sees_what() {
       CHECK(text_of(client.call_tool("edit", nullptr)) == "edited");
       CHECK(client.request("acme/edit", nullptr).boolean("/edited"));
     } else {
-      THROWS(MCPL_SERVER_ERROR, client.call_tool("edit", nullptr));
-      THROWS(MCPL_SERVER_ERROR, client.request("acme/edit", nullptr));
+      THROWS(MCPL_RPC_ERROR, client.call_tool("edit", nullptr));
+      THROWS(MCPL_RPC_ERROR, client.request("acme/edit", nullptr));
     }
   }
   Client stranger("client", "1");
@@ -578,8 +578,8 @@ void json_is_read_and_written() {
   CHECK(!json.find("/missing") && json.string_or("/missing", "otherwise") == "otherwise");
   CHECK(json.int64_or("/whole", 1) == 7);
   THROWS(MCPL_NOT_FOUND, json.string("/missing"));
-  THROWS(MCPL_INVALID_ARGUMENT, json.string("/number"));
-  THROWS(MCPL_INVALID_ARGUMENT, Writer().begin_object().text());
+  THROWS(MCPL_USAGE_ERROR, json.string("/number"));
+  THROWS(MCPL_USAGE_ERROR, Writer().begin_object().text());
   Json part;
   {
     const Json whole(std::string(R"({"a":{"b":"kept"}})"));
@@ -601,9 +601,9 @@ void json_is_read_and_written() {
 }
 
 void misuse_is_an_exception() {
-  THROWS(MCPL_INVALID_ARGUMENT, Server("\xff", "1"));
-  THROWS(MCPL_INVALID_ARGUMENT, Server(std::string_view("a\0b", 3), "1"));
-  THROWS(MCPL_INVALID_ARGUMENT, Server::with("{}"));
+  THROWS(MCPL_USAGE_ERROR, Server("\xff", "1"));
+  THROWS(MCPL_USAGE_ERROR, Server(std::string_view("a\0b", 3), "1"));
+  THROWS(MCPL_USAGE_ERROR, Server::with("{}"));
   Server server = Server::with(R"({"name":"a","version":"1","title":"A"})", R"({"instructions":"Read this."})");
   Client client("client", "1");
   client.connect(server);

@@ -32,14 +32,14 @@ static void cover(const char *name) {
     CHECK((expected) == MCPL_OK || mcpl_error_message(mcpl_last_error())[0] != '\0');                                  \
   } while (0)
 
-#define REFUSES(function, ...) SAYS(MCPL_INVALID_ARGUMENT, function, __VA_ARGS__)
+#define REFUSES(function, ...) SAYS(MCPL_USAGE_ERROR, function, __VA_ARGS__)
 
 /* A constructor that gives NULL and says why. */
 #define GIVES_NULL(function, ...)                                                                                      \
   do {                                                                                                                 \
     cover(#function);                                                                                                  \
     CHECK(function(__VA_ARGS__) == NULL);                                                                              \
-    CHECK(mcpl_error_status(mcpl_last_error()) == MCPL_INVALID_ARGUMENT);                                              \
+    CHECK(mcpl_error_status(mcpl_last_error()) == MCPL_USAGE_ERROR);                                              \
   } while (0)
 
 /* NULL and an ended handle, with the same further arguments. */
@@ -130,12 +130,12 @@ static void the_library_refuses(void) {
   cover("mcpl_error_details");
   cover("mcpl_string_free");
   CHECK(mcpl_version()[0] >= '0' && mcpl_version()[0] <= '9');
-  for (mcpl_status status = MCPL_OK; status <= MCPL_INTERNAL; status++) {
+  for (mcpl_status status = MCPL_OK; status <= MCPL_INTERNAL_ERROR; status++) {
     CHECK(strncmp(mcpl_status_name(status), "MCPL_", 5) == 0);
   }
   CHECK(mcpl_status_name(-1) != NULL && mcpl_status_name(4711) != NULL);
   CHECK(mcpl_error_message(NULL) != NULL && mcpl_error_details(NULL) != NULL);
-  CHECK(mcpl_error_status(NULL) == MCPL_INVALID_ARGUMENT || mcpl_error_status(NULL) == MCPL_OK);
+  CHECK(mcpl_error_status(NULL) == MCPL_USAGE_ERROR || mcpl_error_status(NULL) == MCPL_OK);
   CHECK(mcpl_error_rpc_code(NULL) == 0);
   mcpl_string_free(NULL);
   SAYS(MCPL_OK, mcpl_set_worker_threads, 0);

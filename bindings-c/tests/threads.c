@@ -127,7 +127,7 @@ static void calls_are_cancelled_while_they_are_completed(void) {
   for (int index = 0; index < 2 * CALLS_EACH; index++) {
     struct pending *pending = &cancelling[index / CALLS_EACH].pending[index % CALLS_EACH];
     tally_wait(&pending->done, 1);
-    CHECK(pending->status == MCPL_OK || pending->status == MCPL_CANCELLED);
+    CHECK(pending->status == MCPL_OK || pending->status == MCPL_REQUEST_CANCELLED);
   }
   mcpl_client_free(client);
   OK(mcpl_server_close(server));

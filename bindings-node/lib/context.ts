@@ -2,7 +2,7 @@
 
 import { type Caller, callerOf } from "./auth.js";
 import { jsonOf } from "./content.js";
-import { attempt, ClosedError, RpcError } from "./errors.js";
+import { attempt, ClosedError, RequestCancelledError, RpcError } from "./errors.js";
 import { ask, hasReported, hub, watch } from "./hub.js";
 import type { NativeRequestInfo } from "./native.js";
 import type {
@@ -64,7 +64,7 @@ export class Context {
       const controller = new AbortController();
       this.#controller = controller;
       watch(this.#call, () => {
-        controller.abort(new ClosedError("the request was cancelled"));
+        controller.abort(new RequestCancelledError("request was cancelled"));
       });
     }
     return this.#controller.signal;
@@ -162,8 +162,8 @@ export class Context {
    *
    * @param message What is asked, in words for the user.
    * @param schema An object schema with properties of plain types; content is held against it.
-   * @throws UnsupportedError if the client can't ask its user, RefusedError if it answers with an error, TimedOutError,
-   *   ClosedError if the request was cancelled.
+   * @throws NotSupportedError if the client does not support elicitation, InputRequestFailedError if it returns an error,
+   *   RequestTimedOutError, RequestCancelledError if the request was cancelled.
    */
   async elicit<const S extends Schema>(
     message: string,

@@ -101,7 +101,7 @@ export interface ClientExtension {
   /**
    * Takes results of the extension's types (2026-07-28), by `resultType`. A handler returns the ordinary result of the method, and
    * may send requests for that. The caller of the method sees that result alone. What it throws becomes
-   * `QuestionUnansweredError`.
+   * `InputRequestFailedError`.
    */
   readonly onResultType?: Readonly<Record<string, (received: ReceivedResult, asked: Asked) => Awaitable<object>>>;
 }

@@ -15,22 +15,6 @@ export type {
   TokenWanted,
 } from "./client/auth.js";
 export { Client } from "./client/client.js";
-export {
-  AuthorizationFailedError,
-  ClientClosedError,
-  ClientError,
-  ConnectionFailedError,
-  HttpError,
-  InvalidAnswerError,
-  NotSupportedError,
-  OpenFailedError,
-  OpenTimedOutError,
-  QuestionUnansweredError,
-  RequestTimedOutError,
-  ServerError,
-  ServerExitedError,
-  ToolCallRefusedError,
-} from "./client/errors.js";
 export type { Asked, ElicitReturn, Handlers, RootsReturn, SampleReturn, ToolCall, ToolOutcome } from "./client/host.js";
 export type {
   ClientOptions,
@@ -46,19 +30,31 @@ export { audio, embedded, image, resourceLink, text } from "./content.js";
 export type { ContentOptions, PartialContents } from "./content.js";
 export type { AskOptions, Context, ElicitResult } from "./context.js";
 export {
+  AuthorizationFailedError,
   ClosedError,
+  ConnectFailedError,
+  ConnectTimedOutError,
+  ConnectionLostError,
+  HttpError,
+  InputRequestFailedError,
   InternalError,
+  InvalidResponseError,
+  LimitExceededError,
   McplineError,
-  RefusedError,
+  NotSupportedError,
+  RequestCancelledError,
+  RequestTimedOutError,
   RpcError,
-  TimedOutError,
+  ServerExitedError,
+  ServerUnreachableError,
+  SessionExpiredError,
+  ToolCallRefusedError,
   ToolError,
   TransportError,
-  UnsupportedError,
   UrlElicitationRequiredError,
   UsageError,
 } from "./errors.js";
-export type { Visit } from "./errors.js";
+export type { ErrorFacts, ErrorKind, TimeoutFacts, Visit } from "./errors.js";
 export { ExtendedResult, Extension } from "./extension.js";
 export type { ClientExtension, ExtensionOptions, ReceivedResult } from "./extension.js";
 export type { Caller, IntrospectionSettings, ResourceServerSettings, Verified } from "./auth.js";

@@ -2,13 +2,10 @@
 
 import { blocksOf, contentsOf, isContents, jsonOf, text } from "./content.js";
 import {
-  ClosedError,
+  isForModel,
   McplineError,
-  RefusedError,
+  NotSupportedError,
   RpcError,
-  TimedOutError,
-  ToolError,
-  UnsupportedError,
   UrlElicitationRequiredError,
   UsageError,
 } from "./errors.js";
@@ -102,34 +99,28 @@ export function finishCompletion(call: number, value: unknown): void {
   finish(call, Kind.Completion, jsonOf(values));
 }
 
+/** How a handler fails that gives up because its call was cancelled. */
+const GIVEN_UP: ReadonlySet<string> = new Set(["request_cancelled", "connection_lost", "closed"]);
+
 /** Ends a call whose handler threw. */
 export function finishFailed(call: number, error: unknown): void {
-  if (error instanceof ClosedError && hub.callCancelled(call)) {
+  if (error instanceof McplineError && GIVEN_UP.has(error.kind) && hub.callCancelled(call)) {
     // Nobody waits for it, and giving up was right.
     finish(call, Kind.ToolFailure, error.message);
-  } else if (error instanceof ToolError || error instanceof TimedOutError || isUnclassed(error)) {
+  } else if (isForModel(error)) {
     finish(call, Kind.ToolFailure, error.message);
-  } else if (error instanceof RefusedError) {
-    // The client's refusal is no answer to its request: the model reads of it.
-    const { rpcCode, message } = error;
-    finish(call, Kind.ToolFailure, `the client answered with an error: ${message} (${String(rpcCode)})`);
   } else if (error instanceof UrlElicitationRequiredError) {
     finish(call, Kind.Visits, JSON.stringify(error.visits.map((visit) => ({ mode: "url", ...visit }))));
-  } else if (error instanceof UnsupportedError) {
+  } else if (error instanceof NotSupportedError && error.required !== undefined) {
     finish(call, Kind.Unsupported, JSON.stringify({ message: error.message, required: error.required }));
   } else if (error instanceof RpcError) {
-    const { rpcCode, rpcMessage, data } = error;
-    finish(call, Kind.RpcFailure, JSON.stringify({ code: rpcCode, message: rpcMessage, data: jsonable(data) }));
+    const { code, rpcMessage, data } = error;
+    finish(call, Kind.RpcFailure, JSON.stringify({ code, message: rpcMessage, data: jsonable(data) }));
   } else {
     // The core tells the developer of it, by a warning; the client must not learn about internals.
     const trace = error instanceof Error ? (error.stack ?? error.message) : String(error);
     finish(call, Kind.InternalFailure, trace);
   }
-}
-
-/** A failure of a question that has no class of its own, such as one that the client's revision has no words for. */
-function isUnclassed(error: unknown): error is McplineError {
-  return error instanceof McplineError && error.constructor === McplineError;
 }
 
 function jsonable(value: unknown): unknown {

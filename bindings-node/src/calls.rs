@@ -199,7 +199,7 @@ impl Hub {
         data: String,
     ) -> Result<()> {
         let level = LoggingLevel::parse(&level)
-            .ok_or_else(|| Failure::misuse(format!("{level} is no level")))?;
+            .ok_or_else(|| Failure::usage(format!("{level} is no level")))?;
         let data = checked(data)?;
         let bytes = data.as_bytes().len() + logger.as_ref().map_or(0, String::len);
         let log = move |context: &Context| context.log(level, logger.as_deref(), &data);
@@ -249,7 +249,7 @@ impl Hub {
         let sink = Box::new(move |answer: std::result::Result<Raw, _>| {
             let settled = match answer {
                 Ok(answer) => Settled::Json(answer),
-                Err(error) => Settled::Failed(Failure::ask(&error)),
+                Err(error) => Settled::Failed(Failure::input_request(&error, &method)),
             };
             shared.post(Event::Settled(promise, settled));
         });
@@ -288,10 +288,10 @@ fn text(json: &Raw) -> String {
 
 /// JSON that `JSON.stringify` wrote, checked: it isn't on the fast path.
 pub(crate) fn checked(json: String) -> Result<Raw> {
-    Raw::parse(json).map_err(|error| Failure::misuse(error.to_string()).into())
+    Raw::parse(json).map_err(|error| Failure::usage(error.to_string()).into())
 }
 
 /// The method of a question by its name.
 pub(crate) fn ask_method(name: &str) -> Result<AskMethod> {
-    AskMethod::parse(name).map_err(|error| Failure::misuse(error.to_string()).into())
+    AskMethod::parse(name).map_err(|error| Failure::usage(error.to_string()).into())
 }

@@ -1,92 +1,107 @@
-//! From the core's failures to JavaScript's errors: described as JSON, made into objects by `lib/errors.ts`.
+//! From the core's errors to JavaScript's: described as JSON, made into objects by `lib/errors.ts`.
 
+use mcpline::ErrorKind;
+use mcpline::foreign::{Failure as CoreFailure, FailureDetails, FailureSource};
 use mcpline::protocol::Printable;
-use mcpline::protocol::session::AskError;
-use mcpline::{ErrorKind, RpcError};
+use mcpline::protocol::session::InputRequestError;
 use napi::{Error, Status};
 use serde_json::{Map, Value, json};
 
-/// A failure on its way to JavaScript.
+/// An error on its way to JavaScript.
 #[derive(Debug, Clone)]
 pub(crate) struct Failure {
-    /// A class of `lib/errors.ts`.
-    pub(crate) class: &'static str,
-    pub(crate) message: String,
-    /// What the class has besides a message.
-    pub(crate) members: Map<String, Value>,
+    kind: ErrorKind,
+    message: String,
+    /// Whatever else is known.
+    members: Map<String, Value>,
 }
 
 impl Failure {
-    pub(crate) fn new(class: &'static str, message: impl Into<String>) -> Self {
+    pub(crate) fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self {
-            class,
+            kind,
             message: message.into(),
             members: Map::new(),
         }
     }
 
-    #[must_use]
-    pub(crate) fn with(mut self, member: &str, value: impl Into<Value>) -> Self {
-        self.members.insert(member.to_owned(), value.into());
-        self
-    }
-
     /// Wrong use that this binding notices itself.
-    pub(crate) fn misuse(message: impl Into<String>) -> Self {
-        Self::new("UsageError", message)
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Usage, message)
     }
 
     /// Something that is closed.
     pub(crate) fn closed(message: &str) -> Self {
-        Self::new("ClosedError", message)
+        Self::new(ErrorKind::Closed, message)
     }
 
-    /// A failure of the core.
+    /// An error of the core.
     pub(crate) fn core(error: &mcpline::Error) -> Self {
-        let class = match error.kind() {
-            ErrorKind::Misuse => "UsageError",
-            ErrorKind::Transport => "TransportError",
-            ErrorKind::Closed => "ClosedError",
-            // A kind that this binding doesn't know yet is a defect of ours until it does.
-            _ => "InternalError",
-        };
-        Self::new(class, error.to_string())
+        Self::of(CoreFailure::of_error(error))
     }
 
-    /// A question that got no answer.
-    pub(crate) fn ask(error: &AskError) -> Self {
-        let class = match error {
-            AskError::Unsupported(need) => {
-                return Self::new("UnsupportedError", error.to_string())
-                    .with("required", need.required());
-            }
-            AskError::Refused(refusal) => return Self::rpc("RefusedError", refusal),
-            AskError::TimedOut(_) => "TimedOutError",
-            AskError::Closed | AskError::Cancelled => "ClosedError",
-            AskError::InvalidParams(_) | AskError::OutsideCall | AskError::Diverged { .. } => {
-                "UsageError"
-            }
-            _ => "McplineError",
-        };
-        Self::new(class, error.to_string())
+    /// An input request, or another request to a client, that failed.
+    pub(crate) fn input_request(error: &InputRequestError, method: &str) -> Self {
+        Self::of(CoreFailure::of_input_request(error).during(method))
     }
 
-    /// An error of JSON-RPC, as an error of this class.
-    pub(crate) fn rpc(class: &'static str, error: &RpcError) -> Self {
-        let shown = Printable(&error.message).to_string();
-        let mut failure = Self::new(class, shown)
-            .with("rpcCode", error.code.0)
-            .with("rpcMessage", error.message.to_string());
-        if let Some(data) = &error.data {
-            let data = data.decode::<Value>().unwrap_or_default();
-            failure = failure.with("data", data);
+    /// An error with all its facts: times in milliseconds, members in camel case.
+    pub(crate) fn of(failure: CoreFailure<'_>) -> Self {
+        let mut members = Map::new();
+        let mut set = |member: &str, value: Value| {
+            members.insert(member.to_owned(), value);
+        };
+        set("retrySafe", failure.retry_safe.into());
+        set("outcomeUnknown", failure.outcome_unknown.into());
+        if failure.is_for_model {
+            set("forModel", true.into());
         }
-        failure
+        if let Some(operation) = failure.operation {
+            set("operation", operation.into());
+        }
+        match &failure.source {
+            Some(FailureSource::Rpc(error)) => {
+                let mut source = serde_json::to_value(error).unwrap_or_default();
+                source["shown"] = Printable(&error.message).to_string().into();
+                set("source", source);
+            }
+            Some(FailureSource::Text(text)) => set("source", text.as_str().into()),
+            None => {}
+        }
+        match &failure.details {
+            FailureDetails::TimedOut { waited, in_all } => {
+                set("waited", (waited * 1000.0).into());
+                set("inAll", (*in_all).into());
+            }
+            FailureDetails::Http {
+                status,
+                body,
+                challenge,
+            } => {
+                set("status", (*status).into());
+                set("body", (*body).into());
+                set("challenge", (*challenge).into());
+            }
+            FailureDetails::Authorization { reason } => set("reason", (*reason).into()),
+            FailureDetails::Exited { exit, stderr } => {
+                set("exit", (*exit).into());
+                set("stderr", (*stderr).into());
+            }
+            FailureDetails::Required(required) => set("required", required.clone()),
+            // Details that this binding doesn't know yet are left out.
+            _ => {}
+        }
+        Self {
+            kind: failure.kind,
+            message: failure.message,
+            members,
+        }
     }
 
     /// As JSON, the way `lib/errors.ts` reads it.
     pub(crate) fn to_json(&self) -> String {
-        json!({"class": self.class, "message": self.message, "members": self.members}).to_string()
+        json!({"kind": self.kind.as_str(), "message": self.message, "members": self.members})
+            .to_string()
     }
 }
 

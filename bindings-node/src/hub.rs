@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 
-use mcpline::HandlerError;
 use mcpline::foreign::{CallQueue, Completion, Completions, MAX_WAITING_CALLS, Place};
 use mcpline::protocol::wire::Raw;
+use mcpline::{ErrorKind, HandlerError};
 use napi::bindgen_prelude::{Array, Float64Array, JsValue, Object};
 use napi::{Env, Result, sys};
 use napi_derive::napi;
@@ -161,7 +161,7 @@ impl Shared {
         let mut kept = lock(&self.runtime);
         if kept.is_none() {
             let started = Runtime::start()
-                .map_err(|error| Failure::new("TransportError", error.to_string()))?;
+                .map_err(|error| Failure::new(ErrorKind::Transport, error.to_string()))?;
             *kept = Some(started);
         }
         match &*kept {
@@ -214,7 +214,7 @@ struct Table(*mut f64);
 impl Table {
     fn of(mut array: Float64Array) -> Result<Self> {
         if array.len() != ROWS * COLUMNS {
-            return Err(Failure::misuse(format!("a table has {} numbers", ROWS * COLUMNS)).into());
+            return Err(Failure::usage(format!("a table has {} numbers", ROWS * COLUMNS)).into());
         }
         // SAFETY: the array is JavaScript's; the package keeps it for good, and uses it on this thread only.
         Ok(Self(unsafe { array.as_mut() }.as_mut_ptr()))

@@ -204,7 +204,7 @@ impl Hub {
             return Err(Failure::closed("the exchange has ended").into());
         };
         let State::Answering(answering) = exchange.state else {
-            return Err(Failure::misuse("the exchange has been answered").into());
+            return Err(Failure::usage("the exchange has been answered").into());
         };
         let piece = piece.map_or_else(Bytes::new, |piece| Bytes::copy_from_slice(&piece));
         // It is polled right here.
@@ -222,7 +222,7 @@ impl Hub {
             return Err(Failure::closed("the exchange has ended").into());
         };
         let State::Answering(answering) = exchange.state else {
-            return Err(Failure::misuse("the exchange has been answered").into());
+            return Err(Failure::usage("the exchange has been answered").into());
         };
         let parts = (exchange.waker, exchange.feed);
         self.poll_answer(env, number, answering, parts, room, texts)
@@ -240,7 +240,7 @@ impl Hub {
             return Ok(None);
         };
         let State::Body(mut body) = exchange.state else {
-            return Err(Failure::misuse("the exchange has no answer yet").into());
+            return Err(Failure::usage("the exchange has no answer yet").into());
         };
         let (waker, feed) = (exchange.waker, exchange.feed);
         let piece = match poll(&waker, |context| body.poll_piece(context)) {
@@ -357,7 +357,7 @@ fn request(
     headers: String,
     body: RequestBody,
 ) -> Result<Request<RequestBody>> {
-    let none = || Failure::misuse("this is no HTTP request");
+    let none = || Failure::usage("this is no HTTP request");
     let mut request = Request::new(body);
     *request.method_mut() = Method::from_bytes(method.as_bytes()).map_err(|_| none())?;
     *request.uri_mut() = Uri::try_from(target).map_err(|_| none())?;

@@ -84,7 +84,7 @@ impl Server {
                 per_second: *per_second,
                 burst: *burst,
             }),
-            Some(_) => return Err(Failure::misuse("a rate is two numbers").into()),
+            Some(_) => return Err(Failure::usage("a rate is two numbers").into()),
         };
         done(self.core.add_tool(tool, options, self.handler(plan)))
     }

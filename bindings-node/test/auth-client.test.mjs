@@ -227,7 +227,7 @@ test("why there is no token is told, in the host's words where it is the host's 
       return true;
     });
   };
-  await failing({ userAgent: null }, "unattended", /nobody/);
+  await failing({ userAgent: null }, "unattended", /no user agent/);
   const closed = () => Promise.reject(new Error("the window was closed"));
   await failing({ userAgent: { redirectUri: REDIRECT, open: closed } }, "user", /the window was closed/);
   const elsewhere = () => `${REDIRECT}?code=stolen&state=guessed`;

@@ -119,7 +119,7 @@ test("what is returned or thrown wrongly is not told to the client", async () =>
   assert.equal(text(result), "Error executing tool returns");
   await assert.rejects(
     client.callTool("reserved"),
-    (error) => error.rpcCode === -32603 && error.message.includes("too late"),
+    (error) => error.code === -32603 && error.message.includes("too late"),
   );
   await client.close();
 });

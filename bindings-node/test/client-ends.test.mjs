@@ -210,7 +210,7 @@ test("a client that is opened twice stays open", async () => {
     assert.equal((await client.callTool("echo")).content[0].text, "done");
     await client.close();
     assert.throws(() => open.call(handle, 1_000_000), /opened once/);
-    await assert.rejects(client.callTool("echo"), { name: "ClientClosedError" });
+    await assert.rejects(client.callTool("echo"), { name: "ClosedError" });
   } finally {
     Object.defineProperty(prototype, "open", { configurable: true, value: open });
   }

@@ -9,64 +9,87 @@ import * as mcpline from "mcpline";
 
 import { LEGACY, makeServer, MODERN, reach } from "./client-peer.mjs";
 
-const { Client, ClientError, McplineError, RpcError, Server, ServerError } = mcpline;
+const { Client, McplineError, RpcError, Server } = mcpline;
 const { native } = createRequire(import.meta.url)("../dist/native.js");
-const { errorOf } = createRequire(import.meta.url)("../dist/errors.js");
+const { errorOf, isForModel } = createRequire(import.meta.url)("../dist/errors.js");
 
-const examples = native.failures().map((json) => {
-  const [kind, failure] = JSON.parse(json);
-  return { kind, failure, error: errorOf(JSON.stringify(failure)) };
+const examples = native.errorExamples().map((json) => ({ described: JSON.parse(json), error: errorOf(json) }));
+const OF_INPUT_REQUESTS = "elicitation/create";
+const ofClients = examples.slice(
+  0,
+  examples.findIndex(({ error }) => error.operation === OF_INPUT_REQUESTS),
+);
+const ofInputRequests = examples.slice(ofClients.length);
+
+test("every kind of error has its class, and every error all facts", () => {
+  for (const { described, error } of examples) {
+    const { kind } = error;
+    assert.equal(kind, described.kind);
+    assert.equal(error.message, described.message);
+    assert.ok(error instanceof McplineError, kind);
+    assert.notEqual(error.constructor, McplineError, kind);
+    assert.equal(error.constructor, mcpline[error.name], kind);
+    const stem = kind.replaceAll("_", "").replace(/error$/, "");
+    assert.equal(error.name.toLowerCase(), `${stem}error`);
+    assert.ok(["tools/call", "connect", OF_INPUT_REQUESTS].includes(error.operation), kind);
+  }
 });
 
-test("every kind of failure has its class, and every class its code", () => {
-  const kinds = new Set(examples.map(({ kind }) => kind));
-  const known =
-    "rpc timed_out http connection authorization invalid open unanswered refused unsupported closed misuse".split(" ");
-  assert.deepEqual([...kinds].sort(), known.sort());
-  const codes = new Map();
-  for (const { kind, failure, error } of examples) {
-    assert.ok(error instanceof McplineError, kind);
-    assert.equal(error.constructor, mcpline[failure.class], failure.class);
-    assert.equal(error.name, failure.class);
-    assert.notEqual(error.constructor, ClientError, kind);
-    assert.ok(error.message, kind);
-    assert.equal(error instanceof ClientError, kind !== "misuse", kind);
-    codes.set(failure.class, error.code);
-  }
-  assert.equal(new Set(codes.values()).size, codes.size);
-  assert.deepEqual(Object.fromEntries(codes), {
-    ServerError: "SERVER_ERROR",
-    RequestTimedOutError: "REQUEST_TIMED_OUT",
-    HttpError: "HTTP_ERROR",
-    ConnectionFailedError: "CONNECTION_FAILED",
-    ServerExitedError: "SERVER_EXITED",
-    AuthorizationFailedError: "AUTHORIZATION_FAILED",
-    InvalidAnswerError: "INVALID_ANSWER",
-    OpenFailedError: "OPEN_FAILED",
-    OpenTimedOutError: "OPEN_TIMED_OUT",
-    QuestionUnansweredError: "QUESTION_UNANSWERED",
-    ToolCallRefusedError: "TOOL_CALL_REFUSED",
-    NotSupportedError: "NOT_SUPPORTED",
-    ClientClosedError: "CLIENT_CLOSED",
-    UsageError: "USAGE",
+test("errors say whether to send again", () => {
+  const facts = ofClients.map(({ error }) => [error.kind, [error.retrySafe, error.outcomeUnknown]]);
+  assert.deepEqual(Object.fromEntries(facts), {
+    rpc_error: [false, false],
+    request_timed_out: [false, true],
+    http_error: [false, false],
+    session_expired: [true, false],
+    server_unreachable: [true, false],
+    connection_lost: [false, true],
+    server_exited: [false, true],
+    authorization_failed: [true, false],
+    invalid_response: [false, false],
+    limit_exceeded: [false, false],
+    connect_failed: [false, false],
+    connect_timed_out: [false, false],
+    input_request_failed: [false, false],
+    tool_call_refused: [false, false],
+    not_supported: [false, false],
+    closed: [false, false],
+    usage_error: [false, false],
   });
 });
 
-test("failures tell everything that is known", () => {
-  const of = (name) => examples.find(({ failure }) => failure.class === name).error;
-  const timedOut = of("RequestTimedOutError");
+test("errors have every known fact", () => {
+  const of = (kind) => ofClients.find(({ error }) => error.kind === kind).error;
+  const timedOut = of("request_timed_out");
   assert.deepEqual([timedOut.waited, timedOut.inAll, timedOut.outcomeUnknown], [1000, false, true]);
-  const http = of("HttpError");
-  assert.deepEqual([http.status, http.body, http.challenge, http.error.rpcCode], [401, "no", "Bearer", -32602]);
-  assert.equal(of("AuthorizationFailedError").reason, "unattended");
-  const exited = of("ServerExitedError");
+  const http = of("http_error");
+  assert.deepEqual([http.status, http.body, http.challenge, http.source.code], [401, "no", "Bearer", -32602]);
+  assert.equal(http.cause, http.source);
+  assert.equal(of("authorization_failed").reason, "unattended");
+  const exited = of("server_exited");
   assert.deepEqual([exited.exit, exited.stderr], ["exit status: 1", ["last words"]]);
-  assert.equal(of("OpenFailedError").error.rpcCode, -32602);
-  assert.equal(of("QuestionUnansweredError").error.rpcCode, -32602);
-  const server = of("ServerError");
-  assert.ok(server instanceof RpcError && server instanceof ClientError && server instanceof ServerError);
+  assert.ok(exited instanceof mcpline.ConnectionLostError);
+  assert.equal(of("server_unreachable").source, "no route");
+  assert.equal(of("connect_failed").source.code, -32602);
+  assert.equal(of("connect_timed_out").waited, 1000);
+  assert.equal(of("input_request_failed").source.code, -32602);
+  const server = of("rpc_error");
+  assert.ok(server instanceof RpcError);
   assert.ok(!(http instanceof RpcError));
-  assert.deepEqual([server.rpcCode, server.message], [-32602, "no"]);
+  assert.deepEqual([server.code, server.rpcMessage], [-32602, "no"]);
+});
+
+test("errors of input requests say what the client lacks and who reads them", () => {
+  const unsupported = ofInputRequests.filter(({ error }) => error.kind === "not_supported");
+  assert.deepEqual(
+    unsupported.map(({ error }) => error.required),
+    [{ elicitation: {} }, undefined],
+  );
+  const readable = ofInputRequests.filter(({ error }) => isForModel(error));
+  assert.deepEqual(
+    readable.map(({ error }) => error.kind),
+    ["not_supported", "input_request_failed", "invalid_response", "request_timed_out", "limit_exceeded"],
+  );
 });
 
 for (const way of ["memory", "http", "program"]) {
@@ -76,8 +99,8 @@ for (const way of ["memory", "http", "program"]) {
       await client.callTool("nothing");
     };
     const error = await asked().catch((error) => error);
-    assert.equal(error.code, "SERVER_ERROR");
-    assert.equal(error.rpcCode, -32602);
+    assert.equal(error.kind, "rpc_error");
+    assert.equal(error.code, -32602);
     assert.match(error.stack, /at async asked/);
     await client.callTool("echo");
   });
@@ -85,7 +108,7 @@ for (const way of ["memory", "http", "program"]) {
   test(`a request that waits too long is rejected: ${way}`, async (t) => {
     const client = await reach(t, way);
     const error = await client.callTool("waits", {}, { timeout: 20 }).catch((error) => error);
-    assert.equal(error.code, "REQUEST_TIMED_OUT");
+    assert.equal(error.kind, "request_timed_out");
     assert.deepEqual([error.waited, error.inAll, error.outcomeUnknown], [20, false, true]);
     const inAll = await client.callTool("waits", {}, { totalTimeout: 20 }).catch((error) => error);
     assert.equal(inAll.inAll, true);
@@ -93,12 +116,12 @@ for (const way of ["memory", "http", "program"]) {
 
   test(`closing rejects what is in flight, and whatever is asked afterwards: ${way}`, async (t) => {
     const client = await reach(t, way);
-    const call = assert.rejects(client.callTool("waits"), { code: "CLIENT_CLOSED" });
+    const call = assert.rejects(client.callTool("waits"), { kind: "closed" });
     await client.callTool("echo");
     await Promise.all([client.close(), client.close()]);
     await call;
-    await assert.rejects(client.callTool("echo"), { code: "CLIENT_CLOSED" });
-    await assert.rejects(client.ping(), { code: "CLIENT_CLOSED" });
+    await assert.rejects(client.callTool("echo"), { kind: "closed" });
+    await assert.rejects(client.ping(), { kind: "closed" });
     await client.close();
   });
 }
@@ -110,12 +133,13 @@ test("what a peer says does not act on a terminal", async (t) => {
     response.setHeader("content-type", "application/json").end(JSON.stringify({ jsonrpc: "2.0", id, error }));
   });
   const server = await client.callTool("any").catch((error) => error);
-  const refused = errorOf(
-    JSON.stringify({ class: "RefusedError", message: "red", members: { rpcCode: 1, rpcMessage: said } }),
+  const source = { code: 1, message: said, shown: "red" };
+  const { source: refusal } = errorOf(
+    JSON.stringify({ kind: "input_request_failed", message: "red", members: { source } }),
   );
-  for (const error of [server, refused]) {
+  for (const error of [server, refusal]) {
     assert.equal(error.rpcMessage, said);
-    assert.match(error.message, /^red/);
+    assert.match(error.message, /red/);
     for (const text of [error.message, String(error), error.stack.split("\n    at ")[0]]) {
       // eslint-disable-next-line no-control-regex
       assert.doesNotMatch(text, /[\u0000-\u001f\u007f-\u009f\u202e]/);
@@ -125,7 +149,7 @@ test("what a peer says does not act on a terminal", async (t) => {
 
 test("a question without a handler ends the request (2026-07-28), or is answered with an error", async (t) => {
   const modern = await reach(t, "memory", { revision: MODERN, capabilities: { elicitation: {} } });
-  await assert.rejects(modern.callTool("elicits"), { code: "QUESTION_UNANSWERED" });
+  await assert.rejects(modern.callTool("elicits"), { kind: "input_request_failed" });
   const legacy = await reach(t, "memory", { revision: LEGACY });
   assert.equal((await legacy.callTool("elicits")).isError, true);
 });
@@ -134,25 +158,26 @@ test("what was not declared is not sent", async () => {
   const server = new Server({ name: "bare", version: "1" });
   const careful = await Client.memory(server);
   for (const refused of [careful.listTools(), careful.subscribe("test://a"), careful.rootsChanged()]) {
-    await assert.rejects(refused, { code: "NOT_SUPPORTED", message: /does not declare the capability/ });
+    await assert.rejects(refused, { kind: "not_supported", message: /does not declare the capability/ });
   }
   await careful.close();
   const daring = await Client.memory(server, { allowUndeclaredCapabilities: true });
-  await assert.rejects(daring.listTools(), { code: "SERVER_ERROR", rpcCode: -32601 });
+  await assert.rejects(daring.listTools(), { kind: "rpc_error", code: -32601 });
   await daring.close();
 });
 
 test("a server that can't be reached was never asked", async () => {
   const error = await Client.connect("http://127.0.0.1:1/mcp").catch((error) => error);
-  assert.equal(error.code, "CONNECTION_FAILED");
+  assert.equal(error.kind, "server_unreachable");
+  assert.equal(error.operation, "connect");
   assert.deepEqual([error.retrySafe, error.outcomeUnknown], [true, false]);
-  await assert.rejects(Client.spawn("/there/is/no/such/program"), { code: "CONNECTION_FAILED" });
+  await assert.rejects(Client.spawn("/there/is/no/such/program"), { kind: "server_unreachable" });
 });
 
 test("a program that ends leaves its last words", async () => {
   const source = "console.error('last words'); process.exit(3)";
   const error = await Client.spawn(process.execPath, ["-e", source]).catch((error) => error);
-  assert.equal(error.code, "SERVER_EXITED");
+  assert.equal(error.kind, "server_exited");
   assert.equal(error.exit, "exit status: 3");
   assert.deepEqual(error.stderr, ["last words"]);
 });
@@ -191,7 +216,7 @@ test("every request has a timeout of its own", async () => {
     request: () => client.request("x/y", {}, options),
   };
   for (const [name, request] of Object.entries(requests)) {
-    await assert.rejects(request(), { code: "REQUEST_TIMED_OUT", message: /0\.1 s/ }, name);
+    await assert.rejects(request(), { kind: "request_timed_out", message: /0\.1 s/ }, name);
   }
   // The connection is as it was.
   await client.callTool("says");
@@ -201,8 +226,8 @@ test("every request has a timeout of its own", async () => {
 test("a ping without an answer is a lost connection", async () => {
   const client = await Client.spawn(process.execPath, ["-e", MUTE], { pingInterval: 100, pingTimeout: 100 });
   const lost = await client.callTool("t").catch((error) => error);
-  assert.deepEqual([lost.code, lost.outcomeUnknown], ["CONNECTION_FAILED", true]);
-  assert.match(lost.message, /a ping failed: no answer within 0\.1 s/);
+  assert.deepEqual([lost.kind, lost.outcomeUnknown], ["connection_lost", true]);
+  assert.match(lost.message, /a ping failed: request timed out: .* within 0\.1 s/);
   await client.close();
 });
 
@@ -240,9 +265,9 @@ test("an HTTP status is told with its body and its challenge", async (t) => {
     response.writeHead(403, { "www-authenticate": "Bearer scope=x" }).end("go away");
   });
   const error = await client.callTool("x").catch((error) => error);
-  assert.equal(error.code, "HTTP_ERROR");
+  assert.equal(error.kind, "http_error");
   assert.deepEqual([error.status, error.body, error.challenge], [403, "go away", "Bearer scope=x"]);
-  assert.equal(error.error, undefined);
+  assert.equal(error.source, undefined);
 });
 
 test("results that are not what their types promise are invalid", async (t) => {
@@ -250,7 +275,7 @@ test("results that are not what their types promise are invalid", async (t) => {
   const client = await scripted(t, (response, id) => {
     response.setHeader("content-type", "application/json").end(JSON.stringify({ jsonrpc: "2.0", id, result }));
   });
-  const invalid = { code: "INVALID_ANSWER" };
+  const invalid = { kind: "invalid_response" };
   for (result of [5, { tools: 5 }, {}, { tools: [], nextCursor: 5 }]) {
     await assert.rejects(client.listTools(), invalid, JSON.stringify(result));
   }

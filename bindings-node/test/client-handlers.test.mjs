@@ -108,7 +108,7 @@ test("the end of the client ends its iterators", async (t) => {
   const next = told.next();
   await client.close();
   assert.equal((await next).done, true);
-  assert.throws(() => client.notifications(), { code: "CLIENT_CLOSED" });
+  assert.throws(() => client.notifications(), { kind: "closed" });
 });
 
 test("a user's refusal to let the model be asked is an error of its own", async (t) => {
@@ -117,7 +117,7 @@ test("a user's refusal to let the model be asked is an error of its own", async 
   server.tool("samples", {}, (_, ctx) =>
     ctx.sample({ messages, maxTokens: 5 }).then(
       () => "answered",
-      (error) => `${error.rpcCode}: ${error.message}`,
+      ({ source }) => `${source.code}: ${source.message}`,
     ),
   );
   const legacy = await Client.memory(server, { revisions: [LEGACY], sample: () => null });
@@ -126,7 +126,7 @@ test("a user's refusal to let the model be asked is an error of its own", async 
   const modern = await Client.memory(server, { revisions: [MODERN], sample: () => null });
   t.after(() => modern.close());
   await assert.rejects(modern.callTool("samples"), (error) => {
-    assert.equal(error.code, "QUESTION_UNANSWERED");
+    assert.equal(error.kind, "input_request_failed");
     assert.match(error.message, /-1/);
     return true;
   });
@@ -142,7 +142,7 @@ test("content that breaks the schema of its form is reported and not sent", asyn
   assert.match(textOf(result), /\/city/);
   assert.match((await warned).message, /elicitation\/create.*\/city/);
   const modern = await reach(t, "memory", { revision: MODERN, elicit });
-  await assert.rejects(modern.callTool("elicits"), { code: "QUESTION_UNANSWERED", message: /\/city/ });
+  await assert.rejects(modern.callTool("elicits"), { kind: "input_request_failed", message: /\/city/ });
 });
 
 test("an error of a handler tells the server nothing of its internals, unless it says so", async (t) => {
@@ -151,7 +151,8 @@ test("an error of a handler tells the server nothing of its internals, unless it
     try {
       return (await ctx.elicit("?", { type: "object", properties: {} })).action;
     } catch (error) {
-      return `${error.rpcCode}: ${error.message} ${JSON.stringify(error.data)}`;
+      const { code, message, data } = error.source;
+      return `${code}: ${message} ${JSON.stringify(data)}`;
     }
   });
   let fail;
@@ -269,9 +270,9 @@ test("tool calls are asked about, and their outcomes told", async (t) => {
   await client.listTools();
   assert.equal(textOf(await client.callTool("echo", { text: "a" })), "a");
   const refused = client.callTool("echo", { text: "no" });
-  await assert.rejects(refused, { code: "TOOL_CALL_REFUSED", message: /refused: the user declined$/ });
+  await assert.rejects(refused, { kind: "tool_call_refused", message: /refused: the user declined$/ });
   const warned = new Promise((resolve) => process.once("warning", resolve));
-  await assert.rejects(client.callTool("echo", { text: "fail" }), { code: "TOOL_CALL_REFUSED" });
+  await assert.rejects(client.callTool("echo", { text: "fail" }), { kind: "tool_call_refused" });
   assert.match((await warned).message, /a defect of the host/);
   assert.equal(asked[0].name, "echo");
   assert.equal(asked[0].annotations.readOnlyHint, true);
@@ -279,8 +280,8 @@ test("tool calls are asked about, and their outcomes told", async (t) => {
     told.map(({ call, result, error }) => [call.arguments.text, result?.content[0].text, error?.kind]),
     [
       ["a", "a", undefined],
-      ["no", undefined, "refused"],
-      ["fail", undefined, "refused"],
+      ["no", undefined, "tool_call_refused"],
+      ["fail", undefined, "tool_call_refused"],
     ],
   );
   assert.deepEqual(

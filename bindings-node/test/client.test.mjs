@@ -193,9 +193,9 @@ test("a transport that can't be opened is a connection that failed", async () =>
       throw new Error("no way");
     },
   };
-  await assert.rejects(Client.over(broken), { code: "CONNECTION_FAILED", message: /no way/ });
+  await assert.rejects(Client.over(broken), { kind: "server_unreachable", message: /no way/ });
   const late = { open: () => Promise.reject(new Error("no way either")) };
-  await assert.rejects(Client.over(late), { code: "CONNECTION_FAILED", message: /no way either/ });
+  await assert.rejects(Client.over(late), { kind: "server_unreachable", message: /no way either/ });
 });
 
 test("headers and the environment reach whom they are for", async (t) => {

@@ -8,7 +8,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client, Server } from "mcpline";
 
 /** How a call ends that its server doesn't wait for. */
-const SHUTTING_DOWN = { rpcCode: -31002, message: /the server is shutting down/, data: { retryable: true } };
+const SHUTTING_DOWN = { code: -31002, message: /the server is shutting down/, data: { retryable: true } };
 
 /** A mounted server whose tools wait for what the test decides, a client of it, and how to end both. */
 async function mounted(t, { shutdownGrace, revision }) {

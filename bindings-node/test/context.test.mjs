@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 
-import { Client, ClosedError, Server, UnsupportedError, UsageError } from "mcpline";
+import { Client, ClosedError, Server, NotSupportedError, UsageError } from "mcpline";
 
 import { Child, called, MODERN, posted } from "./peer.mjs";
 
@@ -119,8 +119,8 @@ test("what a client can't be asked is a typed error", async () => {
     throw failure;
   });
   await assert.rejects(called(server.fetch, "ask"), { code: -32021 });
-  assert.ok(failure instanceof UnsupportedError);
-  assert.equal(failure.code, "UNSUPPORTED");
+  assert.ok(failure instanceof NotSupportedError);
+  assert.equal(failure.kind, "not_supported");
   assert.deepEqual(failure.required, { elicitation: {} });
 });
 
@@ -164,7 +164,7 @@ const asking = `
   });
   server.tool("wait", { input }, (_, ctx) => new Promise((resolve) => {
     ctx.progress(0);
-    ctx.signal.addEventListener("abort", () => { console.error("aborted: " + ctx.signal.reason.code); resolve("late"); });
+    ctx.signal.addEventListener("abort", () => { console.error("aborted: " + ctx.signal.reason.kind); resolve("late"); });
   }));
   await server.run();
 `;
@@ -186,7 +186,7 @@ test("over a pipe a question is a request, and a cancelled call's signal is abor
   assert.equal((await child.receive()).id, 3, "a cancelled request has no answer");
   child.process.stdin.end();
   assert.deepEqual(await child.ended, { code: 0, signal: null });
-  assert.match(child.stderr, /aborted: CLOSED/);
+  assert.match(child.stderr, /aborted: request_cancelled/);
 });
 
 test("a session is asked outside of any call", { timeout: 60_000 }, async (t) => {

@@ -57,14 +57,14 @@ for (const way of Object.keys(ways)) {
         ]);
         for (const misfit of [{ query: 7 }, { limit: 1 }, { query: "", limit: 1.5 }, undefined]) {
           const refused = client.request(`acme/search-${library}`, misfit);
-          await assert.rejects(refused, { rpcCode: -32602 }, `${library}: ${JSON.stringify(misfit)}`);
+          await assert.rejects(refused, { code: -32602 }, `${library}: ${JSON.stringify(misfit)}`);
         }
       }
       assert.deepEqual((await client.request("acme/raw", { a: 1, b: [2] })).b, [2]);
       assert.deepEqual((await client.request("acme/any", { b: "é" })).b, "é");
       assert.equal("hits" in (await client.request("acme/nothing")), false);
-      await assert.rejects(client.request("acme/raw", { b: 1 }), { rpcCode: -32602 });
-      await assert.rejects(client.request("acme/none", {}), { rpcCode: -32601 });
+      await assert.rejects(client.request("acme/raw", { b: 1 }), { code: -32602 });
+      await assert.rejects(client.request("acme/none", {}), { code: -32601 });
     });
   }
 
@@ -159,7 +159,7 @@ test("what the protocol defines is not served by functions", async (t) => {
   t.after(() => client.close());
   assert.equal(server.removeRequestHandler("acme/any"), true);
   assert.equal(server.removeRequestHandler("acme/any"), false);
-  await assert.rejects(client.request("acme/any"), { rpcCode: -32601 });
+  await assert.rejects(client.request("acme/any"), { code: -32601 });
   server.onRequest("acme/any", {}, () => ({ again: true }));
   assert.equal((await client.request("acme/any")).again, true);
 });
@@ -175,6 +175,6 @@ test("a client serves nothing that the library itself asks its host for", async 
   }
 });
 
-function fields({ rpcCode, rpcMessage, data }) {
-  return data === undefined ? [rpcCode, rpcMessage] : [rpcCode, rpcMessage, data];
+function fields({ code, rpcMessage, data }) {
+  return data === undefined ? [code, rpcMessage] : [code, rpcMessage, data];
 }

@@ -92,7 +92,7 @@ for (const way of Object.keys(ways)) {
       for (const method of ["acme/none", "acme/text", "acme/refuse"]) {
         const failed = await client.callTool("choose", { method }).then(
           (result) => result.isError,
-          (error) => error.name === "QuestionUnansweredError",
+          (error) => error.name === "InputRequestFailedError",
         );
         assert.equal(failed, true, method);
       }

@@ -161,5 +161,5 @@ test("a keyword that says into which HTTP header an argument goes is kept", asyn
 
 test("a library's schema that gives no JSON Schema is refused, and the error says what to do", () => {
   const bare = v.object({ city: v.string() });
-  assert.throws(() => forecasting(bare), { code: "USAGE", message: /JSON Schema/ });
+  assert.throws(() => forecasting(bare), { kind: "usage_error", message: /JSON Schema/ });
 });

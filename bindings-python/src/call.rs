@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc;
 
 use mcpline::foreign::Completion;
+use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::protocol::wire::Raw;
 use mcpline::{Ask, Context};
@@ -100,8 +101,9 @@ impl Call {
             ));
         };
         let ask = question(py, method, params, key)?;
-        let sink_hub = hub.clone();
-        let sink = move |answer| sink_hub.post(Event::Resolve(future, Value::Answer(answer)));
+        let (sink_hub, method) = (hub.clone(), ask.method.clone());
+        let sink =
+            move |answer| sink_hub.post(Event::Resolve(future, Value::Answer(answer, method)));
         hub.push(
             py,
             Completion::Ask(self.context.clone(), ask, Box::new(sink)),
@@ -135,14 +137,14 @@ impl Call {
             receiver.recv()
         };
         let asked = py.detach(|| pool.waiting(ask_and_wait));
-        let answer = asked.map_err(|busy| errors::busy(py, &busy.to_string()))?;
+        let answer = asked.map_err(|busy| errors::limit_exceeded(py, &busy.to_string()))?;
         match answer {
             Ok(Ok(answer)) => Ok(PyBytes::new(py, answer.as_bytes())),
-            Ok(Err(error)) => Err(errors::ask(py, &error)),
-            Err(_) => Err(errors::closed(
-                py,
-                "the server ended before the client answered",
-            )),
+            Ok(Err(error)) => Err(errors::input_request(py, &error, method)),
+            Err(_) => {
+                let lost = InputRequestError::ConnectionLost;
+                Err(errors::input_request(py, &lost, method))
+            }
         }
     }
 

@@ -1,21 +1,21 @@
-//! From the core's failures to Python's exceptions.
+//! From the core's errors to Python's exceptions.
 
-use mcpline::ErrorKind;
-use mcpline::protocol::session::AskError;
+use mcpline::foreign::{Failure, FailureDetails, FailureSource};
+use mcpline::protocol::session::InputRequestError;
+use mcpline::{ErrorKind, RpcError};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyDict};
 
 pub(crate) const MODULE: &str = "mcpline.errors";
 
 macro_rules! class {
     ($py:expr, $name:literal) => {{
         static CLASS: pyo3::sync::PyOnceLock<pyo3::Py<pyo3::PyAny>> = pyo3::sync::PyOnceLock::new();
-        crate::imported($py, &CLASS, $crate::errors::MODULE, $name)
+        crate::imported($py, &CLASS, MODULE, $name)
     }};
 }
-pub(crate) use class;
 
 /// An exception of a class of `mcpline.errors`, made with these arguments.
 pub(crate) fn raise<'py>(
@@ -28,16 +28,84 @@ pub(crate) fn raise<'py>(
     }
 }
 
-/// The exception of a failure of the core.
-pub(crate) fn core(py: Python<'_>, error: &mcpline::Error) -> PyErr {
-    let class = match error.kind() {
-        ErrorKind::Misuse => class!(py, "UsageError"),
-        ErrorKind::Transport => class!(py, "TransportError"),
-        ErrorKind::Closed => class!(py, "Closed"),
-        // A kind that this binding doesn't know yet is a defect of ours until it does.
-        _ => class!(py, "InternalError"),
+/// The exception of an error: the class of its kind, with all facts.
+pub(crate) fn failure(py: Python<'_>, failure: &Failure<'_>) -> PyErr {
+    if failure.kind == ErrorKind::RequestCancelled {
+        return cancelled(py);
+    }
+    made(py, failure).unwrap_or_else(|error| error)
+}
+
+fn made(py: Python<'_>, failure: &Failure<'_>) -> PyResult<PyErr> {
+    let facts = PyDict::new(py);
+    facts.set_item("retry_safe", failure.retry_safe)?;
+    facts.set_item("outcome_unknown", failure.outcome_unknown)?;
+    facts.set_item("operation", failure.operation)?;
+    match &failure.details {
+        FailureDetails::TimedOut { waited, in_all } => {
+            facts.set_item("waited", waited)?;
+            facts.set_item("in_all", in_all)?;
+        }
+        FailureDetails::Http {
+            status,
+            body,
+            challenge,
+        } => {
+            facts.set_item("status", status)?;
+            facts.set_item("body", body)?;
+            facts.set_item("challenge", challenge)?;
+        }
+        FailureDetails::Authorization { reason } => facts.set_item("reason", reason)?,
+        FailureDetails::Exited { exit, stderr } => {
+            facts.set_item("exit", exit)?;
+            facts.set_item("stderr", *stderr)?;
+        }
+        FailureDetails::Required(required) => {
+            facts.set_item("required", loads(py, required.to_string().as_bytes())?)?;
+        }
+        // Details that this binding doesn't know yet are left out.
+        _ => {}
+    }
+    let class = py.import(MODULE)?.getattr(failure.kind.name())?;
+    let error = match (failure.kind, &failure.source) {
+        (ErrorKind::Rpc, Some(FailureSource::Rpc(error))) => {
+            facts.set_item("text", failure.message.as_str())?;
+            class.call(parts(py, error)?, Some(&facts))?
+        }
+        (_, source) => {
+            match source {
+                Some(FailureSource::Rpc(error)) => {
+                    let error = class!(py, "RpcError")?.call1(parts(py, error)?)?;
+                    facts.set_item("source", error)?;
+                }
+                Some(FailureSource::Text(text)) => facts.set_item("source", text)?,
+                None => {}
+            }
+            class.call((failure.message.as_str(),), Some(&facts))?
+        }
     };
-    raise(class, (error.to_string(),))
+    if failure.is_for_model {
+        error.setattr("_is_for_model", true)?;
+    }
+    Ok(PyErr::from_value(error))
+}
+
+type Parts<'e, 'py> = (i64, &'e str, Option<Bound<'py, PyAny>>);
+
+fn parts<'e, 'py>(py: Python<'py>, error: &'e RpcError) -> PyResult<Parts<'e, 'py>> {
+    let data = error.data.as_ref();
+    let data = data.map(|data| loads(py, data.as_bytes())).transpose()?;
+    Ok((error.code.0, error.message.as_ref(), data))
+}
+
+/// The exception of an error of the core.
+pub(crate) fn core(py: Python<'_>, error: &mcpline::Error) -> PyErr {
+    failure(py, &Failure::of_error(error))
+}
+
+/// The exception of an input request, or another request to a client, that failed.
+pub(crate) fn input_request(py: Python<'_>, error: &InputRequestError, method: &str) -> PyErr {
+    failure(py, &Failure::of_input_request(error).during(method))
 }
 
 /// The exception of wrong use that this binding notices itself.
@@ -55,47 +123,13 @@ pub(crate) fn transport(py: Python<'_>, text: &str) -> PyErr {
     raise(class!(py, "TransportError"), (text,))
 }
 
-/// The exception of a limit that a question exceeds.
-pub(crate) fn busy(py: Python<'_>, text: &str) -> PyErr {
-    raise(class!(py, "McplineError"), (text,))
-}
-
-/// The exception of a question that got no answer.
-pub(crate) fn ask(py: Python<'_>, error: &AskError) -> PyErr {
-    match error {
-        AskError::Unsupported(need) => {
-            let required = loads(py, need.required().to_string().as_bytes());
-            match required {
-                Ok(required) => raise(class!(py, "Unsupported"), (error.to_string(), required)),
-                Err(error) => error,
-            }
-        }
-        AskError::Refused(refusal) => {
-            let data = refusal
-                .data
-                .as_ref()
-                .map(|data| loads(py, data.as_bytes()))
-                .transpose();
-            match data {
-                Ok(data) => {
-                    let message = refusal.message.as_ref();
-                    raise(class!(py, "Refused"), (refusal.code.0, message, data))
-                }
-                Err(error) => error,
-            }
-        }
-        AskError::TimedOut(_) => raise(class!(py, "TimedOut"), (error.to_string(),)),
-        AskError::Closed => closed(py, &error.to_string()),
-        AskError::InvalidParams(_) | AskError::OutsideCall | AskError::Diverged { .. } => {
-            misuse(py, error.to_string())
-        }
-        AskError::Cancelled => cancelled(py),
-        _ => raise(class!(py, "McplineError"), (error.to_string(),)),
-    }
+/// The exception of a limit that is reached.
+pub(crate) fn limit_exceeded(py: Python<'_>, text: &str) -> PyErr {
+    raise(class!(py, "LimitExceeded"), (text,))
 }
 
 /// What a handler sees when its request is cancelled: asyncio's own exception. In a server that never
-/// imported asyncio, a sync handler sees that the request is closed.
+/// imported asyncio, a sync handler sees `RequestCancelled`.
 pub(crate) fn cancelled(py: Python<'_>) -> PyErr {
     let found = py
         .import("sys")
@@ -105,7 +139,7 @@ pub(crate) fn cancelled(py: Python<'_>) -> PyErr {
         .and_then(|class| class.call0());
     match found {
         Ok(error) => PyErr::from_value(error),
-        Err(_) => closed(py, "the request was cancelled"),
+        Err(_) => raise(class!(py, "RequestCancelled"), ("request was cancelled",)),
     }
 }
 

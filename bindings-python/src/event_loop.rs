@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use mcpline::Call as CoreCall;
 use mcpline::foreign::{CallQueue, Completion, Completions, MAX_WAITING_CALLS};
-use mcpline::protocol::session::AskError;
+use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::wire::Raw;
+use mcpline::{AskMethod, Call as CoreCall};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyBytes, PyTuple};
@@ -46,7 +46,8 @@ pub(crate) enum Event {
 /// What a future resolves to.
 pub(crate) enum Value {
     /// The answer to a question, as JSON.
-    Answer(Result<Raw, AskError>),
+    /// To an input request of this method.
+    Answer(Result<Raw, InputRequestError>, AskMethod),
     /// The end of serving.
     Ended(Option<Arc<mcpline::Error>>),
     /// A message or a piece of a body; `None` after the last.
@@ -600,8 +601,10 @@ fn resolve(py: Python<'_>, future: &Bound<'_, PyAny>, value: Value) -> PyResult<
         return Ok(());
     }
     let result = match value {
-        Value::Answer(Ok(answer)) => Ok(PyBytes::new(py, answer.as_bytes()).into_any()),
-        Value::Answer(Err(error)) => Err(errors::ask(py, &error)),
+        Value::Answer(Ok(answer), _) => Ok(PyBytes::new(py, answer.as_bytes()).into_any()),
+        Value::Answer(Err(error), method) => {
+            Err(errors::input_request(py, &error, method.as_str()))
+        }
         Value::Ended(None) | Value::Chunk(None) => Ok(py.None().into_bound(py)),
         Value::Ended(Some(error)) => Err(errors::core(py, &error)),
         Value::Chunk(Some(chunk)) => Ok(PyBytes::new(py, &chunk).into_any()),

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import msgspec
 import pydantic
 import pytest
-from mcpline import Context, Error, Server, SyncContext
+from mcpline import Context, RpcError, Server, SyncContext
 from support import run, text
 
 
@@ -193,7 +193,7 @@ def test_texts_become_what_prompts_and_templates_want():
             messages = await client.get_prompt("prompt", {"count": "3", "flag": "true", "tags": '["a"]'})
             assert messages[0]["content"]["text"] == "3 True ['a']"
             assert (await client.read_resource("item://7/seven"))[0]["text"] == "7 'seven'"
-            with pytest.raises(Error) as refused:
+            with pytest.raises(RpcError) as refused:
                 await client.get_prompt("prompt", {"count": "many"})
             assert refused.value.code == -32602
             assert "count" in refused.value.message

@@ -9,8 +9,8 @@ import pytest
 from mcpline import (
     Context,
     ElicitRequest,
-    Error,
     InputRequired,
+    RpcError,
     Server,
     SyncContext,
     UrlElicitationRequired,
@@ -166,14 +166,14 @@ def test_what_is_returned_or_raised_wrongly_is_for_the_log(caplog):
 
     @server.tool
     async def reserved() -> None:
-        raise Error(-32050, "too late")
+        raise RpcError(-32050, "too late")
 
     async def main() -> None:
         async with server.test_client(capabilities=CAPABILITIES) as client:
             for name in ("returns", "requires"):
                 result = await client.call_tool(name)
                 assert (result["isError"], text(result)) == (True, f"Error executing tool {name}")
-            with pytest.raises(Error) as error:
+            with pytest.raises(RpcError) as error:
                 await client.call_tool("reserved")
             assert error.value.code == -32603
             assert "too late" in str(error.value)

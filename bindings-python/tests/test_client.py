@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 from mcpline import (
     Client,
-    ClientClosed,
-    ClientError,
-    Error,
+    Closed,
+    McplineError,
     RequestTimedOut,
+    RpcError,
     Server,
-    ServerError,
     TextContent,
     UsageError,
 )
@@ -74,11 +73,11 @@ def test_every_request_of_every_revision_is_answered(reach: Reach, way: str, rev
             await client.ping()
             await client.set_log_level("info")
 
-            with pytest.raises(ServerError) as caught:
+            with pytest.raises(RpcError) as caught:
                 await client.read_resource("peer://none")
             assert caught.value.code in (-32002, -32602)
-            assert isinstance(caught.value, Error)
-        with pytest.raises(ClientClosed):
+            assert isinstance(caught.value, RpcError)
+        with pytest.raises(Closed):
             await client.ping()
 
     run(main())
@@ -132,7 +131,7 @@ def test_a_call_without_an_answer_times_out(reach: Reach, way: str, revision: st
             with pytest.raises(RequestTimedOut) as caught:
                 await client.call_tool("waits", {"name": "late"}, timeout=0.05)
             assert isinstance(caught.value, TimeoutError)
-            assert isinstance(caught.value, ClientError)
+            assert isinstance(caught.value, McplineError)
             assert caught.value.outcome_unknown
             assert not caught.value.retry_safe
             assert (caught.value.waited, caught.value.in_all) == (0.05, False)
@@ -186,7 +185,7 @@ def test_any_request_and_notification_can_be_sent(reach: Reach):
             result = await client.request("tools/call", b'{"name": "echo",\n "arguments": {"value": "b"}}')
             assert result["content"][0]["text"] == "b"
             await client.notify("notifications/unheard/of", {"x": 1})
-            with pytest.raises(ServerError) as caught:
+            with pytest.raises(RpcError) as caught:
                 await client.request("no/such", meta={"a/b": 1})
             assert caught.value.code == -32601
             with pytest.raises(UsageError):
@@ -206,11 +205,11 @@ def test_a_client_is_awaited_or_entered(reach: Reach):
         async with client:
             await client.ping()
         await client.close()
-        with pytest.raises(ClientClosed):
+        with pytest.raises(Closed):
             await client
         unused = reach("memory")
         await unused.close()
-        with pytest.raises(ClientClosed):
+        with pytest.raises(Closed):
             await unused
 
     run(main())
@@ -239,7 +238,7 @@ def test_closing_fails_what_is_in_flight(reach: Reach):
         task = asyncio.ensure_future(client.call_tool("waits"))
         await client.call_tool("echo", {"value": "x"})
         await client.close()
-        with pytest.raises(ClientClosed):
+        with pytest.raises(Closed):
             await task
 
     run(main())
@@ -255,7 +254,7 @@ def test_closing_ends_the_opening(reach: Reach):
         with pytest.raises(UsageError):
             await client
         await client.close()
-        with pytest.raises(ClientClosed):
+        with pytest.raises(Closed):
             await opening
         silent.close()
 

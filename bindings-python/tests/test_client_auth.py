@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from guarded import Guarded
-from mcpline import AuthorizationFailed, Client, ClientError, SyncClient, UsageError
+from mcpline import AuthorizationFailed, Client, McplineError, SyncClient, UsageError
 from mcpline.auth import (
     Bearer,
     Callback,
@@ -58,7 +58,7 @@ def test_a_token_is_sent_with_every_request(guarded: Guarded):
 
 
 def test_a_server_that_takes_no_such_token_is_an_error(guarded: Guarded):
-    with pytest.raises(ClientError) as raised:
+    with pytest.raises(McplineError) as raised:
         run(echoes(guarded, "hush"))
     assert "hush" not in str(raised.value)
 

@@ -23,7 +23,7 @@ import asyncio, gc, os, signal, sys, threading, time, warnings
 warnings.simplefilter("ignore", DeprecationWarning)
 sys.path.insert(0, {str(PEER.parent)!r})
 import peer
-from mcpline import Client, SyncClient, ClientError
+from mcpline import Client, SyncClient, McplineError
 PEER = {str(PEER)!r}
 URL = "http://127.0.0.1:" + (sys.argv[1] if len(sys.argv) > 1 else "0") + "/mcp"
 def reach(client, way, **options):
@@ -141,7 +141,7 @@ print("open", flush=True)
         with process(PREAMBLE + f"way = {way!r}\n" + sources[kind], str(http_port)) as script:
             assert script.line() == b"open\n"
             assert script.wait() == 0, script.errors
-            errors = [line for line in script.errors.splitlines() if b"ClientClosed" not in line]
+            errors = [line for line in script.errors.splitlines() if b"Closed" not in line]
             assert b"Fatal" not in script.errors
             assert b"panicked" not in script.errors
             if kind in ("async", "sync"):

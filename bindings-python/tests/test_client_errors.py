@@ -15,21 +15,19 @@ import pytest
 from mcpline import (
     AuthorizationFailed,
     Client,
-    ClientError,
-    ConnectionFailed,
-    Error,
+    ConnectFailed,
+    ConnectionLost,
+    ConnectTimedOut,
     HttpError,
-    InvalidAnswer,
+    InputRequestFailed,
+    InvalidResponse,
     NotSupported,
-    OpenFailed,
-    OpenTimedOut,
-    QuestionUnanswered,
     RequestTimedOut,
+    RpcError,
     Server,
-    ServerError,
     ServerExited,
+    ServerUnreachable,
     SyncClient,
-    TransportError,
     _native,
 )
 from mcpline.results import CALL, TOOLS, UnknownContent, read
@@ -39,72 +37,89 @@ from ways import Reach, http_port, reach
 __all__ = ["http_port", "reach"]
 
 
-def test_every_kind_of_failure_has_its_exception():
-    failures = _native.failures()
-    kinds = {kind for kind, _ in failures}
-    assert kinds == {
-        "rpc",
-        "timed_out",
-        "http",
-        "connection",
-        "authorization",
-        "invalid",
-        "open",
-        "unanswered",
-        "refused",
-        "unsupported",
-        "closed",
-        "misuse",
-    }
-    for kind, error in failures:
-        assert isinstance(error, mcpline.McplineError), kind
-        assert type(error) is not ClientError, kind
-        assert str(error), kind
-        if kind == "misuse":
-            assert isinstance(error, mcpline.UsageError)
+FACTS = {"retry_safe", "outcome_unknown", "operation", "source"}
+
+
+def test_every_kind_of_error_has_its_exception():
+    for kind, text, error in _native.error_examples():
+        if kind == "request_cancelled":
+            assert isinstance(error, asyncio.CancelledError)
             continue
-        assert isinstance(error, ClientError), kind
+        assert isinstance(error, mcpline.McplineError), kind
+        assert error.kind == kind
+        assert kind.replace("_", "") == type(error).__name__.lower()
+        assert type(error) is getattr(mcpline, type(error).__name__)
+        assert str(error) == text
+        assert vars(error).keys() >= FACTS
+        assert error.operation in {"tools/call", "elicitation/create", "connect"}
         again = pickle.loads(pickle.dumps(error))
         assert (type(again), str(again)) == (type(error), str(error))
         assert vars(again).keys() == vars(error).keys()
 
 
-def test_failures_say_whether_to_ask_again():
-    safe = {
-        str(error): (error.retry_safe, error.outcome_unknown) for _, error in _native.failures() if is_client(error)
+def test_errors_say_whether_to_send_again():
+    facts = {error.kind: (error.retry_safe, error.outcome_unknown) for error in of_clients()}
+    assert facts == {
+        "rpc_error": (False, False),
+        "request_timed_out": (False, True),
+        "http_error": (False, False),
+        "session_expired": (True, False),
+        "server_unreachable": (True, False),
+        "connection_lost": (False, True),
+        "server_exited": (False, True),
+        "authorization_failed": (True, False),
+        "invalid_response": (False, False),
+        "limit_exceeded": (False, False),
+        "connect_failed": (False, False),
+        "connect_timed_out": (False, False),
+        "input_request_failed": (False, False),
+        "tool_call_refused": (False, False),
+        "not_supported": (False, False),
+        "closed": (False, False),
+        "usage_error": (False, False),
     }
-    by_text = {text.split(":")[0].split(" (")[0]: flags for text, flags in safe.items()}
-    assert by_text["the server no longer knows the session"] == (True, False)
-    assert by_text["the server can't be reached"] == (True, False)
-    assert by_text["the connection was lost before the answer came"] == (False, True)
-    assert by_text["the server ended"] == (False, True)
-    assert by_text["no answer within 1 s"] == (False, True)
-    assert by_text["the client is closed"] == (False, False)
 
 
-def is_client(error: Any) -> bool:
-    return isinstance(error, ClientError)
+def of_clients() -> list[Any]:
+    examples = [error for _, _, error in _native.error_examples()]
+    return examples[: next(i for i, error in enumerate(examples) if error.operation == "elicitation/create")]
 
 
-def test_failures_tell_everything_that_is_known():
-    examples = {type(error): error for _, error in _native.failures()}
-    rpc = examples[ServerError]
+def test_errors_have_every_known_fact():
+    examples = {type(error): error for error in of_clients()}
+    rpc = examples[RpcError]
     assert (rpc.code, rpc.message, rpc.data) == (-32602, "no", None)
     late = examples[RequestTimedOut]
     assert (late.waited, late.in_all) == (1.0, False)
     assert isinstance(late, TimeoutError)
     http = examples[HttpError]
     assert (http.status, http.body, http.challenge) == (401, "no", "Bearer")
-    assert isinstance(http.error, Error)
-    assert isinstance(http, OSError)
+    assert isinstance(http.source, RpcError)
+    assert http.__cause__ is http.source
     assert examples[AuthorizationFailed].reason == "unattended"
     exited = examples[ServerExited]
     assert (exited.exit, exited.stderr) == ("exit status: 1", ["last words"])
     assert isinstance(exited, ConnectionError)
-    assert isinstance(exited, TransportError)
-    assert examples[OpenFailed].error.code == -32602
-    assert isinstance(examples[OpenTimedOut], TimeoutError)
-    assert examples[QuestionUnanswered].error.code == -32602
+    assert isinstance(exited, ConnectionLost)
+    unreachable = examples[ServerUnreachable]
+    assert (unreachable.source, unreachable.operation) == ("no route", "tools/call")
+    assert examples[ConnectFailed].source.code == -32602
+    assert examples[ConnectFailed].operation == "connect"
+    assert isinstance(examples[ConnectTimedOut], TimeoutError)
+    assert examples[InputRequestFailed].source.code == -32602
+
+
+def test_errors_of_input_requests_say_what_the_client_lacks_and_who_reads_them():
+    examples = [error for _, _, error in _native.error_examples()][len(of_clients()) :]
+    assert [error.required for error in examples if isinstance(error, NotSupported)] == [{"elicitation": {}}, None]
+    readable = [error.kind for error in examples if getattr(error, "_is_for_model", False)]
+    assert readable == [
+        "not_supported",
+        "input_request_failed",
+        "invalid_response",
+        "request_timed_out",
+        "limit_exceeded",
+    ]
 
 
 def test_what_was_not_declared_is_not_sent():
@@ -114,7 +129,7 @@ def test_what_was_not_declared_is_not_sent():
                 with pytest.raises(NotSupported, match="does not declare the capability"):
                     await refused()
         async with Client.memory(Server("bare"), allow_undeclared_capabilities=True) as client:
-            with pytest.raises(ServerError) as sent:
+            with pytest.raises(RpcError) as sent:
                 await client.list_tools()
             assert sent.value.code == -32601
 
@@ -125,12 +140,13 @@ def test_nobody_listens():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         port = unused.getsockname()[1]
-        with pytest.raises(ConnectionFailed) as caught:
+        with pytest.raises(ServerUnreachable) as caught:
             SyncClient.connect(f"http://127.0.0.1:{port}/mcp")
     assert caught.value.retry_safe
-    with pytest.raises(ConnectionFailed, match="no/such/program"):
+    assert caught.value.operation == "connect"
+    with pytest.raises(ServerUnreachable, match="no/such/program"):
         SyncClient.spawn("/no/such/program")
-    with pytest.raises(ConnectionFailed):
+    with pytest.raises(ServerUnreachable):
         SyncClient.socket("/no/such/socket")
 
 
@@ -215,7 +231,7 @@ def test_every_request_has_a_timeout_of_its_own():
 
 def test_a_ping_without_an_answer_is_a_lost_connection():
     with SyncClient.spawn(sys.executable, "-c", MUTE, ping_interval=0.1, ping_timeout=0.1) as client:
-        with pytest.raises(ConnectionFailed, match=r"a ping failed: no answer within 0\.1 s") as caught:
+        with pytest.raises(ConnectionLost, match=r"a ping failed: request timed out: .* within 0\.1 s") as caught:
             client.call_tool("t")
         assert caught.value.outcome_unknown
 
@@ -276,7 +292,7 @@ def test_a_silent_server_is_given_up():
             await reader.read()
 
         server = await asyncio.start_unix_server(silent, path)
-        with pytest.raises(OpenTimedOut) as caught:
+        with pytest.raises(ConnectTimedOut) as caught:
             await Client.socket(path, probe_timeout=0.05, open_timeout=0.05)
         assert isinstance(caught.value, TimeoutError)
         server.close()
@@ -309,12 +325,12 @@ def test_an_icon_that_is_none_spoils_no_list():
 
 @pytest.mark.parametrize("page", [b'{"tools":3}', b"{}", b'{"tools":[{"inputSchema":{}}]}', b'{"tools":[1]}'])
 def test_a_list_that_is_none_is_an_invalid_answer(page: bytes):
-    with pytest.raises(InvalidAnswer):
+    with pytest.raises(InvalidResponse):
         TOOLS.read(page)
 
 
-def test_what_a_peer_says_does_not_act_on_a_terminal():
-    for error in (ServerError(-32000, "\x1b]0;title\x07red\u202e"), mcpline.Refused(-32000, "\x1b[31mred\n")):
-        assert error.message.startswith("\x1b")
-        assert str(error).isprintable()
-        assert "red" in str(error)
+def test_text_of_a_peer_does_not_act_on_a_terminal():
+    error = RpcError(-32000, "\x1b]0;title\x07red\u202e")
+    assert error.message.startswith("\x1b")
+    assert str(error).isprintable()
+    assert "red" in str(error)

@@ -15,19 +15,18 @@ from typing import Any
 import pytest
 from mcpline import (
     Client,
-    ClientError,
     Context,
     ElicitParams,
     ElicitResult,
-    Error,
+    InputRequestFailed,
     LogMessage,
+    McplineError,
     Notification,
-    QuestionUnanswered,
     Root,
+    RpcError,
     SampleAnswer,
     SampleParams,
     Server,
-    ServerError,
     SyncClient,
     TextContent,
     ToolCall,
@@ -125,7 +124,7 @@ def test_tool_calls_are_asked_about_and_their_outcomes_told(reach: Reach, kind: 
     assert passed.result is not None
     assert passed.result["content"][0]["text"] == "logged"
     assert refused.error is not None
-    assert refused.error.kind == "refused"
+    assert refused.error.kind == "tool_call_refused"
 
 
 def test_a_hook_that_fails_refuses_the_call(reach: Reach, caplog: pytest.LogCaptureFixture):
@@ -186,7 +185,7 @@ def test_content_that_breaks_the_schema_of_its_form_is_logged_and_not_sent(
         return called(reach, "memory", revision, "async", "asks", on_elicit=lambda _: {"name": 7})
 
     if revision == MODERN:
-        with pytest.raises(QuestionUnanswered, match="/name"):
+        with pytest.raises(InputRequestFailed, match="/name"):
             asked()
     else:
         answered = asked()
@@ -203,8 +202,9 @@ def test_a_users_refusal_of_sampling_is_error_minus_1(reach: Reach, revision: st
     async def samples(ctx: Context) -> str:
         try:
             await ctx.sample("hello")
-        except Error as error:
-            return f"{error.code} {error.message}"
+        except InputRequestFailed as error:
+            assert isinstance(error.source, RpcError)
+            return f"{error.source.code} {error.source.message}"
         return "answered"
 
     async def main() -> None:
@@ -212,10 +212,10 @@ def test_a_users_refusal_of_sampling_is_error_minus_1(reach: Reach, revision: st
             if revision == LEGACY:
                 assert (await client.call_tool("samples")).text == "-1 the user refused"
                 return
-            with pytest.raises(QuestionUnanswered) as refused:
+            with pytest.raises(InputRequestFailed) as refused:
                 await client.call_tool("samples")
-            assert refused.value.error is not None
-            assert refused.value.error.code == -1
+            assert isinstance(refused.value.source, RpcError)
+            assert refused.value.source.code == -1
 
     run(main())
 
@@ -232,11 +232,11 @@ def test_a_handler_that_fails_fails_the_question_alone(reach: Reach, kind: str, 
         assert "the handler of the host failed" in result.text
         assert "secret" not in result.text
         assert "secret" in caplog.text
-        with pytest.raises(QuestionUnanswered) as caught:
+        with pytest.raises(InputRequestFailed) as caught:
             called(reach, "memory", MODERN, kind, "asks", on_elicit=styled(style, fail))
-    assert isinstance(caught.value, ClientError)
-    assert caught.value.error is not None
-    assert caught.value.error.code == -32603
+    assert isinstance(caught.value, McplineError)
+    assert isinstance(caught.value.source, RpcError)
+    assert caught.value.source.code == -32603
 
 
 def test_what_failed_leaves_nothing_for_the_garbage_collector():
@@ -253,14 +253,14 @@ def test_what_failed_leaves_nothing_for_the_garbage_collector():
         return str(await ctx.elicit("?"))
 
     def refuse(_: ElicitParams) -> Any:
-        raise Error(-1, "not now")
+        raise RpcError(-1, "not now")
 
     async def call(client: Client, tool: str) -> None:
         large = Large()
         held.append(weakref.ref(large))
-        with pytest.raises(ServerError):
+        with pytest.raises(RpcError):
             await client.call_tool(tool)
-        with pytest.raises(ServerError):
+        with pytest.raises(RpcError):
             await client.read_resource(tool)
 
     async def main() -> None:
@@ -282,12 +282,12 @@ def test_what_failed_leaves_nothing_for_the_garbage_collector():
 @kinds
 def test_a_handler_may_answer_with_an_error_of_its_own(reach: Reach, kind: str):
     def refuse(_: ElicitParams) -> Any:
-        raise Error(-1, "not now", {"until": "later"})
+        raise RpcError(-1, "not now", {"until": "later"})
 
-    with pytest.raises(QuestionUnanswered) as caught:
+    with pytest.raises(InputRequestFailed) as caught:
         called(reach, "memory", MODERN, kind, "asks", on_elicit=refuse)
-    assert caught.value.error is not None
-    assert (caught.value.error.code, caught.value.error.data) == (-1, {"until": "later"})
+    assert isinstance(caught.value.source, RpcError)
+    assert (caught.value.source.code, caught.value.source.data) == (-1, {"until": "later"})
 
 
 @both_eras
@@ -296,7 +296,7 @@ def test_a_question_without_a_handler_fails_the_tool_alone(reach: Reach, revisio
         async with reach("memory", revision) as client:
             try:
                 assert (await client.call_tool("asks")).is_error
-            except ClientError:
+            except McplineError:
                 assert revision == MODERN
             assert (await client.call_tool("echo", {"value": "on"})).text == "on"
 
@@ -432,7 +432,7 @@ def test_stderr_of_a_program_is_heard(reach: Reach):
         heard.set()
 
     with reach("program", kind="sync", on_stderr=hear, reconnect_attempts=0) as client:
-        with pytest.raises(ClientError):
+        with pytest.raises(McplineError):
             client.call_tool("dies")
         assert heard.wait(60)
     assert lines == ["last words"]

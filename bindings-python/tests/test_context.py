@@ -16,14 +16,15 @@ from mcpline import (
     Client,
     Context,
     ElicitRequest,
-    Error,
+    InputRequestFailed,
     InputRequired,
+    NotSupported,
     RootsRequest,
+    RpcError,
     SampleRequest,
     Server,
     SyncContext,
     ToolError,
-    Unsupported,
     UrlElicitationRequired,
 )
 from mcpline.settings import ServerSettings
@@ -218,7 +219,7 @@ def test_a_client_that_cannot_be_asked_is_an_exception(revision):
     async def caught(ctx: Context) -> str:
         try:
             await ctx.elicit("Who?", Name)
-        except Unsupported as error:
+        except NotSupported as error:
             return f"{error.required}"
         return "asked"
 
@@ -230,7 +231,7 @@ def test_a_client_that_cannot_be_asked_is_an_exception(revision):
         async with server.test_client(revision=revision) as client:
             assert "elicitation" in text(await client.call_tool("caught"))
             if revision == MODERN:
-                with pytest.raises(Error) as error:
+                with pytest.raises(RpcError) as error:
                     await client.call_tool("passed")
                 assert error.value.code == -32021
                 assert error.value.data == {"requiredCapabilities": {"sampling": {}}}
@@ -247,12 +248,13 @@ def test_a_clients_error_passes_through():
     async def tool(ctx: Context) -> str:
         try:
             await ctx.sample("x")
-        except Error as error:
-            return f"{error.code} {error.message}"
+        except InputRequestFailed as error:
+            assert isinstance(error.source, RpcError)
+            return f"{error.source.code} {error.source.message}"
         return "answered"
 
     def sample(params: dict[str, Any]) -> Any:
-        raise Error(-1, "the user said no")
+        raise RpcError(-1, "the user said no")
 
     async def main() -> None:
         async with server.test_client(revision=LEGACY, sample=sample) as client:
@@ -273,14 +275,14 @@ def test_a_clients_error_that_a_handler_lets_pass_is_for_the_model():
         return (await ctx.sample("x")).text
 
     def sample(params: dict[str, Any]) -> Any:
-        raise Error(-1, "the user said no")
+        raise RpcError(-1, "the user said no")
 
     async def main() -> None:
         async with server.test_client(revision=LEGACY, sample=sample) as client:
             result = await client.call_tool("tool")
             assert result["isError"]
-            assert text(result) == "the client answered with an error: the user said no (-1)"
-            with pytest.raises(Error, match="the user said no") as error:
+            assert text(result) == "client returned an error: the user said no (-1)"
+            with pytest.raises(RpcError, match="the user said no") as error:
                 await client.get_prompt("prompt")
             assert error.value.code == -32603
 
@@ -342,7 +344,7 @@ def test_failures_tell_the_client_what_they_are_meant_to(caplog):
 
     @server.tool
     async def protocol() -> None:
-        raise Error(-31050, "no", {"why": 1})
+        raise RpcError(-31050, "no", {"why": 1})
 
     @server.tool
     async def bug() -> None:
@@ -358,23 +360,23 @@ def test_failures_tell_the_client_what_they_are_meant_to(caplog):
 
     @server.prompt
     async def prompt() -> str:
-        raise Error(-32602, "not so")
+        raise RpcError(-32602, "not so")
 
     async def main() -> None:
         async with server.test_client() as client:
             result = await client.call_tool("model")
             assert (result["isError"], text(result)) == (True, "try something else")
-            with pytest.raises(Error) as error:
+            with pytest.raises(RpcError) as error:
                 await client.call_tool("protocol")
             assert (error.value.code, error.value.message, error.value.data) == (-31050, "no", {"why": 1})
             for name in ("bug", "sync_bug"):
                 result = await client.call_tool(name)
                 assert (result["isError"], text(result)) == (True, f"Error executing tool {name}")
-            with pytest.raises(Error) as error:
+            with pytest.raises(RpcError) as error:
                 await client.read_resource("r://bug")
             assert error.value.code == -32603
             assert "secret" not in error.value.message
-            with pytest.raises(Error, match="not so"):
+            with pytest.raises(RpcError, match="not so"):
                 await client.get_prompt("prompt")
 
     run(main())
@@ -513,7 +515,7 @@ def test_what_a_server_offers_may_change_while_it_serves():
             methods = [notification["method"] for notification in client.notifications]
             assert "notifications/tools/list_changed" in methods
             assert server.remove_tool("added")
-            with pytest.raises(Error):
+            with pytest.raises(RpcError):
                 await client.call_tool("added")
 
     run(main())
@@ -585,7 +587,7 @@ def test_a_server_serves_the_revisions_that_it_is_told_to():
             assert client.initialize_result is not None
             assert client.initialize_result["protocolVersion"] == "2025-06-18"
         async with server.test_client(revision=MODERN) as client:
-            with pytest.raises(Error) as error:
+            with pytest.raises(RpcError) as error:
                 await client.request("tools/list")
             assert error.value.code == -32022
 
@@ -619,7 +621,7 @@ def test_processes_with_the_same_keys_go_on_with_each_others_calls():
         for owned, state in ((keys[0], retry["requestState"]), (keys[1], retry["requestState"] + "A")):
             async with process(owned).test_client(capabilities=capabilities) as client:
                 with warnings() as warned:
-                    with pytest.raises(Error) as refused:
+                    with pytest.raises(RpcError) as refused:
                         await client.request("tools/call", {**retry, "requestState": state})
                     warning = await asyncio.to_thread(warned.get, timeout=60)
             told.append((refused.value.code, refused.value.message, "MCPLINE_STATE_SECRETS" in warning))
@@ -660,7 +662,7 @@ def test_a_required_visit_is_said_in_the_words_of_the_revision():
         async with server.test_client(elicit=lambda params: {"action": "accept"}) as client:
             assert text(await client.call_tool("tool")) == "connected"
         async with server.test_client(revision=LEGACY, elicit=lambda params: None) as client:
-            with pytest.raises(Error) as error:
+            with pytest.raises(RpcError) as error:
                 await client.call_tool("tool")
             assert error.value.code == -32042
             [visit] = error.value.data["elicitations"]

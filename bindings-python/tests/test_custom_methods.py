@@ -10,10 +10,9 @@ import pytest
 from mcpline import (
     Client,
     Context,
-    Error,
-    QuestionUnanswered,
+    InputRequestFailed,
+    RpcError,
     Server,
-    ServerError,
     SyncClient,
     SyncContext,
     UsageError,
@@ -34,7 +33,7 @@ def make() -> Server:
         await ctx.progress(1, 2)
         await ctx.notify("acme/searching", {"query": query})
         if not query:
-            raise Error(-1, "empty", data={"place": "query"})
+            raise RpcError(-1, "empty", data={"place": "query"})
         return Found([query] * limit)
 
     @server.on_request("acme/sync")
@@ -84,7 +83,7 @@ def test_functions_serve_custom_requests_on_every_revision(revision: str) -> Non
                 ("acme/list", {}, -32603),
                 ("acme/none", {}, -32601),
             ):
-                with pytest.raises(ServerError) as refused:
+                with pytest.raises(RpcError) as refused:
                     await client.request(method, params)
                 assert refused.value.code == code, method
 
@@ -222,7 +221,7 @@ async def pick(params: dict[str, Any]) -> dict[str, Any]:
 
 
 def refuse(params: dict[str, Any]) -> None:
-    raise Error(-7, "not now", data=params)
+    raise RpcError(-7, "not now", data=params)
 
 
 @pytest.mark.parametrize("revision", REVISIONS)
@@ -236,7 +235,7 @@ def test_clients_serve_custom_requests_on_every_revision(revision: str) -> None:
             for method in ("acme/none", "acme/refuse", "acme/text"):
                 try:
                     failed = (await client.call_tool("choose", {"method": method})).is_error
-                except QuestionUnanswered:
+                except InputRequestFailed:
                     failed = revision == MODERN
                 assert failed, method
 

@@ -11,11 +11,11 @@ from mcpline import (
     Client,
     ClientExtension,
     Context,
-    Error,
     ExtendedResult,
     Extension,
-    QuestionUnanswered,
+    InputRequestFailed,
     ReceivedResult,
+    RpcError,
     Server,
     SyncClient,
     UsageError,
@@ -97,7 +97,7 @@ async def test_clients_without_the_extension_are_refused(revision: str) -> None:
     server, used = make()
     async with Client.memory(server, revisions=[revision]) as client:
         for call in (client.request("acme/issue", {"color": "red"}), client.call_tool("collect")):
-            with pytest.raises(Error) as refused:
+            with pytest.raises(RpcError) as refused:
                 await call
             assert (refused.value.code, refused.value.data) == (-32021, NEEDED)
         capabilities = {"io.modelcontextprotocol/clientCapabilities": {}}
@@ -133,11 +133,11 @@ async def test_a_result_that_can_not_be_resolved_fails_its_call() -> None:
     server, _ = make()
 
     def fail(receipt: ReceivedResult) -> dict[str, Any]:
-        raise Error(-7, "sold out")
+        raise RpcError(-7, "sold out")
 
     extension = ClientExtension(STAMPS, on_result_type={"acme/receipt": fail})
     async with Client.memory(server, revisions=["2026-07-28"], extensions=[extension]) as client:
-        with pytest.raises(QuestionUnanswered, match="sold out"):
+        with pytest.raises(InputRequestFailed, match="sold out"):
             await client.call_tool("buy", {"price": 7})
         assert (await client.request("acme/issue", {"color": "red"}))["stamp"] == "red"
 
@@ -158,7 +158,7 @@ def test_a_sync_client_resolves_results() -> None:
 async def test_other_clients_are_not_sent_a_result_of_an_extensions_type(revision: str) -> None:
     server, _ = make()
     async with Client.memory(server, revisions=[revision]) as client:
-        with pytest.raises(Error) as refused:
+        with pytest.raises(RpcError) as refused:
             await client.call_tool("buy", {"price": 7})
         assert (refused.value.code, refused.value.data) == (-32021, NEEDED)
 
@@ -169,7 +169,7 @@ def test_declarations_of_another_shape_are_none() -> None:
             server, _ = make()
             capabilities = {"extensions": extensions}
             async with server.test_client(capabilities=capabilities) as client:
-                with pytest.raises(Error) as refused:
+                with pytest.raises(RpcError) as refused:
                     await client.call_tool("collect")
                 assert refused.value.code == -32021
 

@@ -7,7 +7,7 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from mcpline import ClientClosed, RequestTimedOut, Server, ServerError, SyncClient, TextContent
+from mcpline import Closed, RequestTimedOut, RpcError, Server, SyncClient, TextContent
 from support import LEGACY, MODERN, run
 from ways import CELLS, Reach, http_port, reach
 
@@ -39,16 +39,16 @@ def test_every_request_of_every_revision_is_answered(reach: Reach, way: str, rev
         client.roots_changed()
         client.notify("notifications/unheard/of")
         assert client.request("tools/call", {"name": "echo", "arguments": {"value": "a"}})["content"]
-        with pytest.raises(ServerError):
+        with pytest.raises(RpcError):
             client.read_resource("peer://none")
         with pytest.raises(RequestTimedOut):
             client.call_tool("waits", timeout=0.05)
         reports: list[tuple[float, float | None]] = []
         client.call_tool("reports", on_progress=lambda done, total, _: reports.append((done, total)))
         assert reports == [(1, 3), (2, 3), (3, 3)]
-    with pytest.raises(ClientClosed):
+    with pytest.raises(Closed):
         client.ping()
-    with pytest.raises(ClientClosed), client:
+    with pytest.raises(Closed), client:
         pass
 
 
@@ -89,7 +89,7 @@ def test_closing_from_another_thread_fails_what_is_in_flight(reach: Reach):
         begun.set()
         try:
             client.call_tool("waits")
-        except ClientClosed as error:
+        except Closed as error:
             failed.append(error)
 
     thread = threading.Thread(target=call)

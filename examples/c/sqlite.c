@@ -150,7 +150,7 @@ static mcpl_status add_tables(mcpl_server *server, struct database *database) {
   mcpl_status status = MCPL_OK;
   if (sqlite3_prepare_v2(database->connection, "SELECT name FROM sqlite_master WHERE type IN ('table', 'view')", -1,
                          &tables, NULL) != SQLITE_OK) {
-    return MCPL_INTERNAL;
+    return MCPL_INTERNAL_ERROR;
   }
   while (status == MCPL_OK && sqlite3_step(tables) == SQLITE_ROW) {
     const char *name = (const char *)sqlite3_column_text(tables, 0);
@@ -158,7 +158,7 @@ static mcpl_status add_tables(mcpl_server *server, struct database *database) {
     char uri[512];
     if (table == NULL || snprintf(uri, sizeof uri, "sqlite://tables/%s", name) >= (int)sizeof uri) {
       free(table);
-      status = MCPL_INTERNAL;
+      status = MCPL_INTERNAL_ERROR;
       break;
     }
     table->database = database;

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from peer import HANDSHAKE, REVISIONS
-from table import LOST, OK
+from table import LOST, OK, word
 
 # How a call is lost over each transport: the server is killed, or its stream breaks before the answer.
 BREAKS = {"stdio": "is killed", "http": "resets in mid stream", "sse": "stream resets"}
@@ -71,8 +71,8 @@ def judge(loss: Loss, report: dict, calls: dict[str, int]) -> list[str]:
     _, lost, after = report["steps"]
     error = lost.get("error") or {}
     problems = []
-    if error.get("kind", OK) != loss.ends:
-        problems.append(f"the call: {error.get('kind', OK)}, not {loss.ends}: {error}")
+    if word(lost) != loss.ends:
+        problems.append(f"the call: {word(lost)}, not {loss.ends}: {error}")
     if loss.ends == LOST and not (error.get("outcome_unknown") and not error.get("retry_safe")):
         problems.append(f"the outcome is not said to be unknown: {error}")
     if calls.get(loss.tool) != loss.asked:

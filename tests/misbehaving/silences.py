@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from peer import HANDSHAKE, MODERN, SILENT
-from table import LATE, LOST, OK
+from table import LATE, LOST, word
 
 # How a server is silent over each transport.
 MANNERS = {"stdio": "silence", "http": "silence", "sse": "never answers"}
@@ -86,8 +86,8 @@ def judge(silence: Silence, report: dict) -> list[str]:
     error = late.get("error") or {}
     wanted = LOST if silence.step == PINGED else LATE
     problems = []
-    if error.get("kind", OK) != wanted:
-        problems.append(f"{error.get('kind', OK)}, not {wanted}: {late}")
+    if word(late) != wanted:
+        problems.append(f"{word(late)}, not {wanted}: {late}")
     if not error.get("outcome_unknown"):
         problems.append(f"the outcome is not said to be unknown: {error}")
     if silence.step == PINGED and "ping" not in error.get("text", ""):

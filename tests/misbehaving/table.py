@@ -1,6 +1,6 @@
 """What must come of each way to misbehave: the table that the suite plays.
 
-A word says how a stage ends for the client: `ok`, or the kind of its error (`ClientErrorKind`). Where a stage never
+A word says how a stage ends for the client: `ok`, or the kind of its error (`ErrorKind`). Where a stage never
 gets an answer the client is told to wait only briefly, so that the suite is soon over.
 """
 
@@ -14,10 +14,26 @@ from framing import FRAMINGS
 from peer import HANDSHAKE, MODERN, REVISIONS
 
 # Kinds of errors.
-RPC, LATE, HTTP, LOST, INVALID, OPEN = "rpc", "timed_out", "http", "connection", "invalid", "open"
+RPC, LATE, HTTP, LOST = "rpc_error", "request_timed_out", "http_error", "connection_lost"
+INVALID, OPEN = "invalid_response", "connect_failed"
 OK = "ok"
+# Kinds that depend on the moment and on the transport: the table has one word for them.
+SAME = {
+    "server_unreachable": LOST,
+    "session_expired": LOST,
+    "server_exited": LOST,
+    "connect_timed_out": OPEN,
+}
 # The statuses by which an endpoint says nothing of what it speaks: it wants credentials.
 OF_NO_ERA = (401,)
+
+
+def word(outcome: dict) -> str:
+    """How something ended, in the table's words."""
+    if not outcome.get("error"):
+        return OK
+    kind = outcome["error"]["kind"]
+    return SAME.get(kind, kind)
 
 
 @dataclass(frozen=True)

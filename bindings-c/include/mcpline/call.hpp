@@ -302,7 +302,7 @@ inline void fail(Call &call, const mcpl_error *cause) noexcept {
   } catch (...) {
     status = mcpl_call_fail_internal(handle, "the handler threw something that is no std::exception");
   }
-  if (status == MCPL_INVALID_ARGUMENT) {
+  if (status == MCPL_USAGE_ERROR) {
     // The words or the data can't be sent: not UTF-8, not JSON.
     (void)mcpl_call_fail_internal(handle, "the handler failed in words that can't be sent");
   }

@@ -26,7 +26,9 @@ public:
   /// A failure that C tells of.
   explicit Error(const mcpl_error *error)
       : std::runtime_error(mcpl_error_message(error)), status_(mcpl_error_status(error)),
-        rpc_code_(mcpl_error_rpc_code(error)), details_(mcpl_error_details(error)) {}
+        rpc_code_(mcpl_error_rpc_code(error)), retry_safe_(mcpl_error_is_retry_safe(error)),
+        outcome_unknown_(mcpl_error_is_outcome_unknown(error)), operation_(mcpl_error_operation(error)),
+        details_(mcpl_error_details(error)) {}
 
   /// A failure that is found here.
   Error(mcpl_status status, const std::string &message)
@@ -38,12 +40,24 @@ public:
   /// The code of the JSON-RPC error that the other side answered with; 0 if it was none.
   std::int64_t rpc_code() const noexcept { return rpc_code_; }
 
+  /// Whether the peer certainly did not perform the request, so that sending it again cannot perform it twice.
+  bool retry_safe() const noexcept { return retry_safe_; }
+
+  /// Whether it is unknown if the peer performed the request.
+  bool outcome_unknown() const noexcept { return outcome_unknown_; }
+
+  /// The method or action that failed, such as "tools/call" or "connect"; empty if it is not known.
+  const std::string &operation() const noexcept { return operation_; }
+
   /// What else is known, as a JSON object: see mcpl_error_details.
   const std::string &details() const noexcept { return details_; }
 
 private:
   mcpl_status status_;
   std::int64_t rpc_code_;
+  bool retry_safe_ = false;
+  bool outcome_unknown_ = false;
+  std::string operation_;
   std::string details_;
 };
 
@@ -110,7 +124,7 @@ class Short {
 public:
   Short(std::string_view text) : text_(text) {
     if (text_.find('\0') != std::string::npos) {
-      throw Error(MCPL_INVALID_ARGUMENT, "a zero byte within a name, an address or a message");
+      throw Error(MCPL_USAGE_ERROR, "a zero byte within a name, an address or a message");
     }
   }
 

@@ -33,7 +33,7 @@ namespace mcpline {
 ///
 /// One made from a std::string owns its text, and so does all that is found in it. One made by `view`, as handlers are
 /// given, borrows it: `owned` makes it last. Pointers are JSON Pointers (RFC 6901): "" is the whole, "/cities/0/name" a
-/// part. A value that is missing, or of another kind, is an Error with `MCPL_NOT_FOUND` or `MCPL_INVALID_ARGUMENT`.
+/// part. A value that is missing, or of another kind, is an Error with `MCPL_NOT_FOUND` or `MCPL_USAGE_ERROR`.
 class Json {
 public:
   /// null.

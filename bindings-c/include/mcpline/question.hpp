@@ -83,7 +83,7 @@ template <class F> void question(mcpl_question *handle, const char *params, std:
     if (refused == nullptr) {
       tell_unhandled();
     } else if (mcpl_question_refuse(refused, code, message, data.empty() ? nullptr : data.data(), data.size()) ==
-               MCPL_INVALID_ARGUMENT) {
+               MCPL_USAGE_ERROR) {
       (void)mcpl_question_refuse(refused, -32603, "refused in words that can't be sent", nullptr, 0);
     }
   };

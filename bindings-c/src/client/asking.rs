@@ -174,7 +174,8 @@ impl Work for Wanted {
     async fn run(self, core: CoreClient, options: RequestOptions) -> Done<Bytes> {
         let params = self.params.as_ref();
         let result = core.request(&self.method, params, &options).await;
-        Ok(result?.into_bytes())
+        let result = result.map_err(|error| Fault::of_client(&error, &self.method))?;
+        Ok(result.into_bytes())
     }
 }
 
@@ -192,14 +193,14 @@ impl Work for Wanted {
 /// Any thread but those that must not wait. It waits as long as the client's `timeout` and `total_timeout` say, or the
 /// options; a function `..._async` doesn't. Returns
 ///
-/// - `MCPL_SERVER_ERROR` if the server answered with an error: see `mcpl_error_rpc_code` and `mcpl_error_details`;
-/// - `MCPL_TIMED_OUT`, `MCPL_HTTP_ERROR`, `MCPL_CONNECTION_FAILED` or `MCPL_SERVER_EXITED` if no answer came:
+/// - `MCPL_RPC_ERROR` if the server returned an error: see `mcpl_error_rpc_code` and `mcpl_error_details`;
+/// - `MCPL_REQUEST_TIMED_OUT`, `MCPL_HTTP_ERROR`, `MCPL_CONNECTION_LOST` or `MCPL_SERVER_EXITED` if no response arrived:
 ///   `mcpl_error_details` tells whether asking again is safe;
-/// - `MCPL_INVALID_ANSWER` if the answer is not what the protocol demands;
-/// - `MCPL_QUESTION_UNANSWERED` if the server asked for input that the host has not given (2026-07-28);
+/// - `MCPL_INVALID_RESPONSE` if the answer is not what the protocol demands;
+/// - `MCPL_INPUT_REQUEST_FAILED` if the server asked for input that the host has not given (2026-07-28);
 /// - `MCPL_NOT_SUPPORTED` if the server or the revision doesn't have it;
-/// - `MCPL_OPEN_FAILED` or `MCPL_OPEN_TIMED_OUT` if the connection was lost and can't be opened anew;
-/// - `MCPL_INVALID_ARGUMENT` if an argument can't be or the client is not connected, `MCPL_CLOSED` if it is closed, also
+/// - `MCPL_CONNECT_FAILED` or `MCPL_CONNECT_TIMED_OUT` if the connection was lost and can't be opened anew;
+/// - `MCPL_USAGE_ERROR` if an argument can't be or the client is not connected, `MCPL_CLOSED` if it is closed, also
 ///   meanwhile;
 /// - `MCPL_WOULD_BLOCK` on the I/O thread and within a dispatch, where nothing is asked.
 #[unsafe(no_mangle)]
@@ -226,7 +227,7 @@ pub unsafe extern "C" fn mcpl_client_request(
 /// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
 /// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
 /// be or the client is not connected, `MCPL_CLOSED` if it is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_request_async(
@@ -259,7 +260,7 @@ pub unsafe extern "C" fn mcpl_client_request_async(
 /// The result is a `CallToolResult`, as JSON. One with `isError` is a result: it is for the model to read.
 ///
 /// It waits, and fails, as `mcpl_client_request` does.
-/// `MCPL_INVALID_ANSWER` is also told if the structured content doesn't fit the output schema that the tool was listed with.
+/// `MCPL_INVALID_RESPONSE` is also told if the structured content doesn't fit the output schema that the tool was listed with.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_call_tool(
     client: *mut mcpl_client,
@@ -286,7 +287,7 @@ pub unsafe extern "C" fn mcpl_client_call_tool(
 /// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
 /// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
 /// be or the client is not connected, `MCPL_CLOSED` if it is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_call_tool_async(
@@ -343,7 +344,7 @@ pub unsafe extern "C" fn mcpl_client_read_resource(
 /// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
 /// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
 /// be or the client is not connected, `MCPL_CLOSED` if it is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_read_resource_async(
@@ -401,7 +402,7 @@ pub unsafe extern "C" fn mcpl_client_get_prompt(
 /// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
 /// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
 /// be or the client is not connected, `MCPL_CLOSED` if it is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_get_prompt_async(
@@ -459,7 +460,7 @@ pub unsafe extern "C" fn mcpl_client_complete(
 /// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
 /// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
 /// be or the client is not connected, `MCPL_CLOSED` if it is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_complete_async(

@@ -135,7 +135,7 @@ async fn either(one: impl Future<Output = ()>, other: impl Future<Output = ()>) 
 /// - `user`, `finalize`: given to all of them, and what releases it once none is called any more: when the client closes,
 ///   another target is set, or this function fails.
 ///
-/// Any thread. Returns `MCPL_INVALID_ARGUMENT` if the functions or `send` are `NULL`, their size is not set or the client
+/// Any thread. Returns `MCPL_USAGE_ERROR` if the functions or `send` are `NULL`, their size is not set or the client
 /// connects already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_set_channel(

@@ -154,7 +154,8 @@ impl Client {
         let client = self.clone();
         let unopened = Unopened(self.clone());
         request.start(Box::pin(async move {
-            let core = builder.connect(address).await?;
+            let core = builder.connect(address).await;
+            let core = core.map_err(|error| Fault::of_client(&error, "connect"))?;
             drop(unopened);
             match client.opened(core, timeouts) {
                 Ok(()) => Ok(nothing()),
@@ -388,7 +389,7 @@ pub extern "C" fn mcpl_client_free(client: *mut mcpl_client) {
         });
         closing.map(drop).map_err(|error| {
             let text = format!("no thread to close the client: {error}");
-            Fault::new(mcpl_status::MCPL_TRANSPORT, text)
+            Fault::new(mcpl_status::MCPL_TRANSPORT_ERROR, text)
         })
     });
 }

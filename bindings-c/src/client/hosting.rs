@@ -79,7 +79,7 @@ fn answer_with(
 /// - `user`, `finalize`: given to it, and what releases it once it is not called any more: when the client closes, a further
 ///   call of this function replaces the handler, or this one fails.
 ///
-/// Any thread. Returns `MCPL_INVALID_ARGUMENT` if the handler is `NULL` or the client connects already.
+/// Any thread. Returns `MCPL_USAGE_ERROR` if the handler is `NULL` or the client connects already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_elicit(
     client: *mut mcpl_client,
@@ -138,7 +138,7 @@ pub unsafe extern "C" fn mcpl_client_on_list_roots(
 ///
 /// For the other parameters see `mcpl_client_on_elicit`. A further call for the same method replaces its handler.
 ///
-/// Any thread. Returns `MCPL_INVALID_ARGUMENT` if the protocol defines the method, it begins with `notifications/`, `rpc.`,
+/// Any thread. Returns `MCPL_USAGE_ERROR` if the protocol defines the method, it begins with `notifications/`, `rpc.`,
 /// `auth/` or `host/` (which this library asks with), the handler is `NULL` or the client connects already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_request(
@@ -179,11 +179,11 @@ pub unsafe extern "C" fn mcpl_client_on_request(
 ///
 /// Its parameters are the `method` and the `params` of the request, and the `result` as it came. It answers with the ordinary
 /// result of the method, and may send requests for that; the caller of the method gets that result alone. A refusal fails the
-/// call with `MCPL_QUESTION_UNANSWERED`. Requests with `by_hand` among their options are given the result as it came.
+/// call with `MCPL_INPUT_REQUEST_FAILED`. Requests with `by_hand` among their options are given the result as it came.
 ///
 /// For the other parameters see `mcpl_client_on_elicit`. A further call for the same type replaces its handler.
 ///
-/// Any thread. Returns `MCPL_INVALID_ARGUMENT` if the type is the protocol's own (`complete`, `input_required`), the handler is
+/// Any thread. Returns `MCPL_USAGE_ERROR` if the type is the protocol's own (`complete`, `input_required`), the handler is
 /// `NULL` or the client connects already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_result_type(
@@ -249,7 +249,7 @@ pub unsafe extern "C" fn mcpl_client_on_tool_call(
 /// Has `handler` be told how each tool call ended, for an audit log. Before connecting.
 ///
 /// Its parameters are the `call`, as `mcpl_client_on_tool_call` has it, and the `result` as the server sent it, or the
-/// `error`: its `kind`, such as `"timed_out"`, `"refused"`, or `"cancelled"` if the caller gave the call up, and its
+/// `error`: its `kind`, such as `"request_timed_out"`, `"request_cancelled"` if the caller cancelled the call, and its
 /// `message`. The call's caller gets the outcome once this is answered, with whatever.
 ///
 /// For the parameters of this function, and what it returns, see `mcpl_client_on_elicit`.
@@ -303,7 +303,7 @@ pub unsafe extern "C" fn mcpl_client_on_authorize(
 /// - `user`, `finalize`: given to it, and what releases it once it is not called any more: when the client closes, a further
 ///   call of this function replaces the callback, or this one fails.
 ///
-/// Any thread. Returns `MCPL_INVALID_ARGUMENT` if the callback is `NULL` or the client connects already.
+/// Any thread. Returns `MCPL_USAGE_ERROR` if the callback is `NULL` or the client connects already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_on_notification(
     client: *mut mcpl_client,

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use mcpline::client::{Client as CoreClient, ClientError, Cursors, RequestOptions};
 use mcpline::protocol::wire::Raw;
 
-use crate::status::{Done, mcpl_status};
+use crate::status::{Done, Fault, mcpl_status};
 
 use super::asking::{Work, begin, wait};
 use super::handle::mcpl_client;
@@ -39,7 +39,8 @@ const PROMPTS: List = List {
 
 impl Work for List {
     async fn run(self, core: CoreClient, options: RequestOptions) -> Done<Bytes> {
-        Ok(self.all(&core, &options).await?)
+        let all = self.all(&core, &options).await;
+        all.map_err(|error| Fault::of_client(&error, self.method))
     }
 }
 
@@ -55,7 +56,7 @@ impl List {
             let page = core.request(self.method, params.as_ref(), options).await?;
             let items = page.member(self.member);
             let items = items.as_ref().and_then(Raw::elements);
-            let items = items.ok_or_else(|| ClientError::Invalid {
+            let items = items.ok_or_else(|| ClientError::InvalidResponse {
                 reason: format!("a page of {} has no array {}", self.method, self.member),
             })?;
             for item in items {
@@ -81,7 +82,7 @@ impl List {
 ///   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
 ///
 /// The result is an array of `Tool`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
-/// with `MCPL_INVALID_ANSWER` also if the pages never end. A list that the client has kept, as its server allowed it (since
+/// with `MCPL_INVALID_RESPONSE` also if the pages never end. A list that the client has kept, as its server allowed it (since
 /// 2026-07-28), is not asked for again unless the options say `fresh`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_list_tools(
@@ -99,7 +100,7 @@ pub unsafe extern "C" fn mcpl_client_list_tools(
 /// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
 /// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
 /// be or the client is not connected, `MCPL_CLOSED` if it is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_list_tools_async(
@@ -120,7 +121,7 @@ pub unsafe extern "C" fn mcpl_client_list_tools_async(
 ///   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
 ///
 /// The result is an array of `Resource`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
-/// with `MCPL_INVALID_ANSWER` also if the pages never end. A list that the client has kept, as its server allowed it (since
+/// with `MCPL_INVALID_RESPONSE` also if the pages never end. A list that the client has kept, as its server allowed it (since
 /// 2026-07-28), is not asked for again unless the options say `fresh`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_list_resources(
@@ -138,7 +139,7 @@ pub unsafe extern "C" fn mcpl_client_list_resources(
 /// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
 /// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
 /// be or the client is not connected, `MCPL_CLOSED` if it is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_list_resources_async(
@@ -159,7 +160,7 @@ pub unsafe extern "C" fn mcpl_client_list_resources_async(
 ///   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
 ///
 /// The result is an array of `ResourceTemplate`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
-/// with `MCPL_INVALID_ANSWER` also if the pages never end. A list that the client has kept, as its server allowed it (since
+/// with `MCPL_INVALID_RESPONSE` also if the pages never end. A list that the client has kept, as its server allowed it (since
 /// 2026-07-28), is not asked for again unless the options say `fresh`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_list_resource_templates(
@@ -181,7 +182,7 @@ pub unsafe extern "C" fn mcpl_client_list_resource_templates(
 /// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
 /// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
 /// be or the client is not connected, `MCPL_CLOSED` if it is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_list_resource_templates_async(
@@ -206,7 +207,7 @@ pub unsafe extern "C" fn mcpl_client_list_resource_templates_async(
 ///   `mcpl_string_free`. On failure `NULL` and 0. Either may be `NULL`.
 ///
 /// The result is an array of `Prompt`, as JSON: all pages put together. It waits, and fails, as `mcpl_client_request` does;
-/// with `MCPL_INVALID_ANSWER` also if the pages never end. A list that the client has kept, as its server allowed it (since
+/// with `MCPL_INVALID_RESPONSE` also if the pages never end. A list that the client has kept, as its server allowed it (since
 /// 2026-07-28), is not asked for again unless the options say `fresh`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_list_prompts(
@@ -224,7 +225,7 @@ pub unsafe extern "C" fn mcpl_client_list_prompts(
 /// - `done`, `user`: what is called with the result, or with why there is none, and what it is given.
 /// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
 /// be or the client is not connected, `MCPL_CLOSED` if it is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_list_prompts_async(

@@ -35,9 +35,9 @@ fn open(client: &Arc<Client>) -> Done {
 /// that could not connect can be told to do so again. Once it is connected it connects anew by itself where the connection
 /// is lost.
 ///
-/// Returns `MCPL_INVALID_ARGUMENT` if nothing was set or it is connected already, `MCPL_CONNECTION_FAILED` if the server can't
-/// be reached, `MCPL_SERVER_EXITED`, `MCPL_HTTP_ERROR`, `MCPL_OPEN_FAILED` if it speaks nothing that the client may speak,
-/// `MCPL_OPEN_TIMED_OUT`, `MCPL_CLOSED` if the client is closed, also meanwhile, and `MCPL_WOULD_BLOCK` where it must not
+/// Returns `MCPL_USAGE_ERROR` if nothing was set or it is connected already, `MCPL_SERVER_UNREACHABLE` if the server can't
+/// be reached, `MCPL_SERVER_EXITED`, `MCPL_HTTP_ERROR`, `MCPL_CONNECT_FAILED` if it speaks nothing that the client may speak,
+/// `MCPL_CONNECT_TIMED_OUT`, `MCPL_CLOSED` if the client is closed, also meanwhile, and `MCPL_WOULD_BLOCK` where it must not
 /// wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_client_open(client: *mut mcpl_client) -> mcpl_status {
@@ -53,7 +53,7 @@ pub extern "C" fn mcpl_client_open(client: *mut mcpl_client) -> mcpl_status {
 /// - `user`: given to `done`.
 /// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
 ///
-/// Any thread. `done` is not called if this function fails: `MCPL_INVALID_ARGUMENT` if it is `NULL`, nothing was set, or the
+/// Any thread. `done` is not called if this function fails: `MCPL_USAGE_ERROR` if it is `NULL`, nothing was set, or the
 /// client connects already or has; `MCPL_CLOSED` if it is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_open_async(
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn mcpl_client_spawn(
 ///   0. Its members: `protocolVersion`, the revision that is spoken; `serverInfo`, the server's `Implementation`, or `null`;
 ///   `serverCapabilities`; `instructions`, how to use it, for the model, or `null`.
 ///
-/// Any thread. Returns `MCPL_INVALID_ARGUMENT` if the client is not connected, `MCPL_CLOSED` if it is closed.
+/// Any thread. Returns `MCPL_USAGE_ERROR` if the client is not connected, `MCPL_CLOSED` if it is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_info(
     client: *mut mcpl_client,

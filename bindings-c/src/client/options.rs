@@ -139,7 +139,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::status::mcpl_status::MCPL_INVALID_ARGUMENT;
+    use crate::status::mcpl_status::MCPL_USAGE_ERROR;
 
     fn options() -> mcpl_request_options {
         mcpl_request_options {
@@ -200,7 +200,7 @@ mod tests {
             ..options()
         };
         for given in [sizeless, unread] {
-            assert_eq!(told(&given).unwrap_err().status, MCPL_INVALID_ARGUMENT);
+            assert_eq!(told(&given).unwrap_err().status, MCPL_USAGE_ERROR);
         }
     }
 }

@@ -209,11 +209,11 @@ impl Target {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::mcpl_status::MCPL_INVALID_ARGUMENT;
+    use crate::status::mcpl_status::MCPL_USAGE_ERROR;
 
     fn refused<T>(outcome: Done<T>) -> String {
         let fault = outcome.err().unwrap();
-        assert_eq!(fault.status, MCPL_INVALID_ARGUMENT);
+        assert_eq!(fault.status, MCPL_USAGE_ERROR);
         fault.message
     }
 

@@ -275,7 +275,7 @@ fn get(question: *const mcpl_question) -> Done<Arc<Question>> {
 ///   leaves out get the defaults that the server gave. Absolute paths among the URIs of roots are sent as `file://` URIs.
 ///
 /// Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the question was answered, refused or withdrawn, and
-/// `MCPL_INVALID_ARGUMENT` if the result is no JSON object, the content of an accepted form does not match the schema in the
+/// `MCPL_USAGE_ERROR` if the result is no JSON object, the content of an accepted form does not match the schema in the
 /// question, what the model said is no message, or a root is neither an absolute path nor a `file://` URI; the question
 /// stays open then. Content is sent for accepted forms alone.
 #[unsafe(no_mangle)]
@@ -303,7 +303,7 @@ pub unsafe extern "C" fn mcpl_question_answer(
 /// - `data`, `data_length`: more, as JSON, or `NULL`. Everything is copied.
 ///
 /// Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the question was answered, refused or withdrawn, and
-/// `MCPL_INVALID_ARGUMENT` if a text is not what it has to be; the question stays open then.
+/// `MCPL_USAGE_ERROR` if a text is not what it has to be; the question stays open then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_question_refuse(
     question: *mut mcpl_question,

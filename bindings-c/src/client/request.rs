@@ -15,7 +15,7 @@ use tokio::task::AbortHandle;
 use crate::handles::{Table, Token};
 use crate::owner::{Entered, Latch};
 use crate::place::Job;
-use crate::status::mcpl_status::{MCPL_CANCELLED, MCPL_INTERNAL};
+use crate::status::mcpl_status::{MCPL_INTERNAL_ERROR, MCPL_REQUEST_CANCELLED};
 use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
 use crate::text::{Text, terminated};
 
@@ -37,7 +37,7 @@ pub struct mcpl_request {
 /// Is told the end of a request, exactly once, where callbacks run.
 ///
 /// - `request`: which; it has ended.
-/// - `error`: `NULL` if there is a result, else why there is none: `MCPL_CANCELLED` after `mcpl_request_cancel`,
+/// - `error`: `NULL` if there is a result, else why there is none: `MCPL_REQUEST_CANCELLED` after `mcpl_request_cancel`,
 ///   `MCPL_CLOSED` if the client was closed. Valid until the callback returns.
 /// - `result`, `length`: the result as JSON, of `length` bytes which a zero byte follows; `""` where the function says that
 ///   there is no result. `NULL` and 0 if there is an error. Valid until the callback returns.
@@ -233,7 +233,7 @@ impl Drop for GivenUp {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0
-                .end(Err(Fault::new(MCPL_INTERNAL, "a defect of mcpline")));
+                .end(Err(Fault::new(MCPL_INTERNAL_ERROR, "a defect of mcpline")));
         } else {
             self.0.end(Err(Fault::closed("client")));
         }
@@ -291,7 +291,7 @@ fn tell_end(tell: TellEnd, request: *mut mcpl_request, outcome: Done<Bytes>, use
 }
 
 /// Gives up a request: the server hears of it (every revision, `basic/utilities/cancellation`), and the request's callback
-/// is called with `MCPL_CANCELLED`.
+/// is called with `MCPL_REQUEST_CANCELLED`.
 ///
 /// Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the request has ended: then its callback was or
 /// will be called with how that was.
@@ -299,7 +299,7 @@ fn tell_end(tell: TellEnd, request: *mut mcpl_request, outcome: Done<Bytes>, use
 pub extern "C" fn mcpl_request_cancel(request: *mut mcpl_request) -> mcpl_status {
     entry(|| {
         let request = REQUESTS.get(request)?;
-        let cancelled = Fault::new(MCPL_CANCELLED, "the request was cancelled");
+        let cancelled = Fault::new(MCPL_REQUEST_CANCELLED, "the request was cancelled");
         match request.give_up(cancelled) {
             true => Ok(()),
             false => Err(Fault::ended("request")),

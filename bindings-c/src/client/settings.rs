@@ -25,7 +25,7 @@ use super::plan::Target;
 ///   - `timeout` (60), `total_timeout` (3600): how long requests wait without a sign of life, and in all.
 ///   - `ping_interval` (never), `ping_timeout` (30): after how much silence the server is pinged (2024-11-05 to 2025-11-25;
 ///     there is no `ping` on 2026-07-28), and how long the answer may take. Without one the connection ends as if it had been
-///     lost, which is logged: requests in flight fail with `MCPL_CONNECTION_FAILED`.
+///     lost, which is logged: requests in flight fail with `MCPL_CONNECTION_LOST`.
 ///   - `max_rounds` (10): how often a server may ask for input in the course of one request.
 ///   - `max_list_bytes` (33554432): how many bytes the pages of one list may have together.
 ///   - `check_output` (`true`): whether structured content is held against the output schema of its tool.
@@ -41,7 +41,7 @@ use super::plan::Target;
 ///
 /// A further call replaces all of them but `info`, whose members stay until they are replaced.
 ///
-/// Any thread. Returns `MCPL_INVALID_ARGUMENT`, and changes nothing, if the options are not these or the client connects
+/// Any thread. Returns `MCPL_USAGE_ERROR`, and changes nothing, if the options are not these or the client connects
 /// already.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_set_options(
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn mcpl_client_set_options(
 /// Has all callbacks of a client run on the thread that dispatches this loop. Before connecting, once.
 ///
 /// Any thread. The loop should outlive the client: once it is freed, callbacks run on worker threads. Returns
-/// `MCPL_INVALID_ARGUMENT` if the client uses a loop already or connects already.
+/// `MCPL_USAGE_ERROR` if the client uses a loop already or connects already.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_client_use_loop(
     client: *mut mcpl_client,
@@ -100,7 +100,7 @@ pub extern "C" fn mcpl_client_use_loop(
 ///
 ///     What the host is asked is answered by what `mcpl_client_on_authorize` was given.
 ///
-/// Both are copied. Any thread. Returns `MCPL_INVALID_ARGUMENT` if the options are not these or the client connects already;
+/// Both are copied. Any thread. Returns `MCPL_USAGE_ERROR` if the options are not these or the client connects already;
 /// a URL that is none is told when it connects.
 #[cfg(feature = "http")]
 #[unsafe(no_mangle)]
@@ -137,7 +137,7 @@ pub unsafe extern "C" fn mcpl_client_set_url(
 ///     hears them), `"inherit"` or `"null"`.
 ///   - `grace` (2): how many seconds it has to leave.
 ///
-/// All is copied. Any thread. Returns `MCPL_INVALID_ARGUMENT` if there is no program, the options are not these or the
+/// All is copied. Any thread. Returns `MCPL_USAGE_ERROR` if there is no program, the options are not these or the
 /// client connects already; that a program can't be started is told when the client connects.
 #[cfg(feature = "stdio")]
 #[unsafe(no_mangle)]
@@ -165,7 +165,7 @@ pub unsafe extern "C" fn mcpl_client_set_command(
 ///
 /// - `path`: the socket's, which is copied.
 ///
-/// Any thread. Returns `MCPL_INVALID_ARGUMENT` if the path is `NULL` or not UTF-8, or the client connects already.
+/// Any thread. Returns `MCPL_USAGE_ERROR` if the path is `NULL` or not UTF-8, or the client connects already.
 #[cfg(feature = "stdio")]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_set_socket(
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn mcpl_client_set_socket(
 /// The server is one in this process, which needn't be served otherwise. Before connecting; replaces what was set before.
 ///
 /// Any thread. The server should outlive the client: once it is closed its handlers don't run any more, and what is asked
-/// of it fails. Returns `MCPL_ENDED` if it was freed, and `MCPL_INVALID_ARGUMENT` if the client connects already.
+/// of it fails. Returns `MCPL_ENDED` if it was freed, and `MCPL_USAGE_ERROR` if the client connects already.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_client_set_server(
     client: *mut mcpl_client,

@@ -8,7 +8,7 @@ use mcpline::client::{Client as CoreClient, RequestOptions};
 use mcpline::foreign::Deed;
 
 use crate::diagnostics;
-use crate::status::{Done, mcpl_status};
+use crate::status::{Done, Fault, mcpl_status};
 use crate::text;
 
 use super::asking::{Work, begin, object, wait};
@@ -18,7 +18,9 @@ use super::request::{mcpl_done, mcpl_request};
 
 impl Work for Deed {
     async fn run(self, core: CoreClient, options: RequestOptions) -> Done<Bytes> {
-        self.done(&core, &options).await?;
+        let method = self.method();
+        let done = self.done(&core, &options).await;
+        done.map_err(|error| Fault::of_client(&error, &method))?;
         Ok(nothing())
     }
 }
@@ -79,7 +81,7 @@ pub unsafe extern "C" fn mcpl_client_ping(
 /// - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
 /// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
 /// be or the client is not connected, `MCPL_CLOSED` if it is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_ping_async(
@@ -120,7 +122,7 @@ pub unsafe extern "C" fn mcpl_client_set_log_level(
 /// - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
 /// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
 /// be or the client is not connected, `MCPL_CLOSED` if it is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_set_log_level_async(
@@ -161,7 +163,7 @@ pub unsafe extern "C" fn mcpl_client_subscribe(
 /// - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
 /// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
 /// be or the client is not connected, `MCPL_CLOSED` if it is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_subscribe_async(
@@ -201,7 +203,7 @@ pub unsafe extern "C" fn mcpl_client_unsubscribe(
 /// - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
 /// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
 /// be or the client is not connected, `MCPL_CLOSED` if it is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_unsubscribe_async(
@@ -235,7 +237,7 @@ pub unsafe extern "C" fn mcpl_client_roots_changed(client: *mut mcpl_client) -> 
 /// - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
 /// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
 /// be or the client is not connected, `MCPL_CLOSED` if it is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_roots_changed_async(
@@ -274,7 +276,7 @@ pub unsafe extern "C" fn mcpl_client_notify(
 /// - `done`, `user`: what is called when it is done, with no result, or with why not, and what it is given.
 /// - `request`: set to what `mcpl_request_cancel` takes, before `done` is called; `NULL` on failure. May be `NULL`.
 ///
-/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_INVALID_ARGUMENT` if an argument can't
+/// Any thread. `done` is called exactly once, unless this function fails: with `MCPL_USAGE_ERROR` if an argument can't
 /// be or the client is not connected, `MCPL_CLOSED` if it is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_notify_async(

@@ -88,7 +88,7 @@ unsafe fn lend(found: &Value<'_>, value: *mut *const c_char, value_length: *mut 
 ///
 /// What was found can be given to the other functions of this kind. Any thread.
 ///
-/// Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_INVALID_ARGUMENT` if the text is not JSON (two
+/// Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if the text is not JSON (two
 /// members of one name in an object are not) or the pointer is none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_find(
@@ -114,7 +114,7 @@ pub unsafe extern "C" fn mcpl_json_find(
 /// - `json`, `length`: the text, in bytes; `MCPL_AUTO_LENGTH` if it ends with a zero byte.
 /// - `kind`: set to its kind; left as it is on failure.
 ///
-/// Any thread. Fails with `MCPL_INVALID_ARGUMENT` if the text is not JSON.
+/// Any thread. Fails with `MCPL_USAGE_ERROR` if the text is not JSON.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_kind_of(
     json: *const c_char,
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn mcpl_json_kind_of(
 ///
 /// A number that is whole is an integer however it is written: `7`, `7.0` and `7e0` are the same. Any thread.
 ///
-/// Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_INVALID_ARGUMENT` if it is not an integer of 64
+/// Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is not an integer of 64
 /// bits, or as `mcpl_json_find` does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_int64(
@@ -158,7 +158,7 @@ pub unsafe extern "C" fn mcpl_json_int64(
 /// - `pointer`: where the number is in it, as for `mcpl_json_find`.
 /// - `number`: set to the nearest double; left as it is on failure.
 ///
-/// Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_INVALID_ARGUMENT` if it is no number or
+/// Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is no number or
 /// beyond what a double holds, or as `mcpl_json_find` does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_double(
@@ -180,7 +180,7 @@ pub unsafe extern "C" fn mcpl_json_double(
 /// - `pointer`: where the value is in it, as for `mcpl_json_find`.
 /// - `value`: set to it; left as it is on failure.
 ///
-/// Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_INVALID_ARGUMENT` if it is of another
+/// Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is of another
 /// kind, or as `mcpl_json_find` does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_bool(
@@ -204,7 +204,7 @@ pub unsafe extern "C" fn mcpl_json_bool(
 /// - `text_length`: set to its length in bytes, without the zero byte; on failure 0. May be `NULL`, but a string may hold
 ///   zero bytes of its own (`\u0000`), where C functions take it to end.
 ///
-/// Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_INVALID_ARGUMENT` if it is of another
+/// Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is of another
 /// kind, or as `mcpl_json_find` does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_string(
@@ -228,7 +228,7 @@ pub unsafe extern "C" fn mcpl_json_string(
 /// - `pointer`: where the object or array is in it, as for `mcpl_json_find`.
 /// - `count`: set to how many it has; left as it is on failure.
 ///
-/// Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_INVALID_ARGUMENT` if it is of another
+/// Any thread. Fails with `MCPL_NOT_FOUND` if there is no such value, and with `MCPL_USAGE_ERROR` if it is of another
 /// kind, or as `mcpl_json_find` does.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_count(
@@ -254,7 +254,7 @@ pub unsafe extern "C" fn mcpl_json_count(
 ///   and on failure. May be `NULL`.
 /// - `value`, `value_length`: set to where the value lies in `json`, as `mcpl_json_find` does.
 ///
-/// Any thread. Fails with `MCPL_NOT_FOUND` if there are not so many, and with `MCPL_INVALID_ARGUMENT` if the text is not
+/// Any thread. Fails with `MCPL_NOT_FOUND` if there are not so many, and with `MCPL_USAGE_ERROR` if the text is not
 /// JSON, or neither an object nor an array.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_item(

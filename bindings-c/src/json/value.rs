@@ -177,7 +177,7 @@ fn index(token: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::mcpl_status::{self, MCPL_INVALID_ARGUMENT};
+    use crate::status::mcpl_status::{self, MCPL_USAGE_ERROR};
 
     const SAMPLE: &str =
         r#" {"a":{"b":[10,20,{"c":"d\u00e9\n"}]},"":1,"x/y":2,"m~n":3,"esc\u0061pe":4} "#;
@@ -218,14 +218,14 @@ mod tests {
             assert_eq!(at(missing), Err(MCPL_NOT_FOUND), "{missing}");
         }
         for unfit in ["a", "/x~2", "/x~"] {
-            assert_eq!(at(unfit), Err(MCPL_INVALID_ARGUMENT), "{unfit}");
+            assert_eq!(at(unfit), Err(MCPL_USAGE_ERROR), "{unfit}");
         }
     }
 
     #[test]
     fn what_is_no_json_is_told_with_its_place() {
         let (status, message) = refusal(Value::new(b"{\"a\":1,\"a\":2}"));
-        assert_eq!(status, MCPL_INVALID_ARGUMENT);
+        assert_eq!(status, MCPL_USAGE_ERROR);
         assert_eq!(message, "this is no JSON: duplicate member at byte 8");
         assert!(Value::new(b"").is_err() && Value::new(b"\"\xff\"").is_err());
     }
@@ -250,11 +250,7 @@ mod tests {
             "\"7\"",
             "null",
         ] {
-            assert_eq!(
-                refusal(text(json).int64()).0,
-                MCPL_INVALID_ARGUMENT,
-                "{json}"
-            );
+            assert_eq!(refusal(text(json).int64()).0, MCPL_USAGE_ERROR, "{json}");
         }
     }
 
@@ -281,7 +277,7 @@ mod tests {
         let (name, value) = text("[1, 2 ]").item(1).unwrap();
         assert_eq!((name, value.bytes()), (None, &b"2"[..]));
         assert_eq!(refusal(text("[1]").item(1)).0, MCPL_NOT_FOUND);
-        assert_eq!(refusal(text("1").item(0)).0, MCPL_INVALID_ARGUMENT);
-        assert_eq!(refusal(text("1").count()).0, MCPL_INVALID_ARGUMENT);
+        assert_eq!(refusal(text("1").item(0)).0, MCPL_USAGE_ERROR);
+        assert_eq!(refusal(text("1").count()).0, MCPL_USAGE_ERROR);
     }
 }

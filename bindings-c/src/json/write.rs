@@ -214,7 +214,7 @@ pub unsafe extern "C" fn mcpl_json_put_base64(
 ///   again or released. On failure `NULL`. May be `NULL`.
 /// - `length`: set to its length in bytes; on failure 0. May be `NULL`.
 ///
-/// One thread at a time. Fails with `MCPL_INVALID_ARGUMENT` if what was written is not one whole value, or something went
+/// One thread at a time. Fails with `MCPL_USAGE_ERROR` if what was written is not one whole value, or something went
 /// wrong before: `mcpl_last_error` then tells the first mistake.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_json_text(
@@ -260,7 +260,7 @@ pub unsafe extern "C" fn mcpl_json_free(json: *mut mcpl_json) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::mcpl_status::{MCPL_INVALID_ARGUMENT, MCPL_OK};
+    use crate::status::mcpl_status::{MCPL_OK, MCPL_USAGE_ERROR};
 
     #[test]
     fn what_c_writes_is_given_with_a_zero_byte_behind_until_it_is_used_again() {
@@ -270,7 +270,7 @@ mod tests {
         unsafe {
             assert_eq!(
                 mcpl_json_text(json, &raw mut text, &raw mut length),
-                MCPL_INVALID_ARGUMENT
+                MCPL_USAGE_ERROR
             );
             assert!(text.is_null() && length == 0);
             mcpl_json_begin_object(json);
@@ -290,12 +290,12 @@ mod tests {
             mcpl_json_put_null(json);
             assert_eq!(
                 mcpl_json_text(json, &raw mut text, std::ptr::null_mut()),
-                MCPL_INVALID_ARGUMENT
+                MCPL_USAGE_ERROR
             );
             mcpl_json_clear(json);
             mcpl_json_put_base64(json, c"ab".as_ptr().cast(), MCPL_AUTO_LENGTH);
             let unfit = mcpl_json_text(json, &raw mut text, std::ptr::null_mut());
-            assert_eq!(unfit, MCPL_INVALID_ARGUMENT);
+            assert_eq!(unfit, MCPL_USAGE_ERROR);
             mcpl_json_free(json);
         }
     }
@@ -310,7 +310,7 @@ mod tests {
             mcpl_json_put_string(null, std::ptr::null(), 3);
             assert_eq!(
                 mcpl_json_text(null, std::ptr::null_mut(), std::ptr::null_mut()),
-                MCPL_INVALID_ARGUMENT
+                MCPL_USAGE_ERROR
             );
             mcpl_json_free(null);
         }

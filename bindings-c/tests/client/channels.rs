@@ -64,7 +64,7 @@ unsafe extern "C" fn dial(channel: *mut mcpl_channel, user: *mut c_void) {
         assert!(!end.is_null());
         *wire.server.lock().unwrap() = end.addr();
         ok(mcpl_channel_opened(channel, null()));
-        assert_eq!(mcpl_channel_opened(channel, null()), MCPL_INVALID_ARGUMENT);
+        assert_eq!(mcpl_channel_opened(channel, null()), MCPL_USAGE_ERROR);
     }
 }
 
@@ -146,7 +146,7 @@ fn a_channel_that_cannot_be_opened_says_why_and_is_tried_again() {
         let Told::Done(_, Err((status, message))) = end.next() else {
             panic!("opened");
         };
-        assert_eq!(status, MCPL_CONNECTION_FAILED);
+        assert_eq!(status, MCPL_SERVER_UNREACHABLE);
         assert!(message.contains("the modem is busy"), "{message}");
         assert_eq!(ear.next(), Told::HungUp(channel.addr()));
         last = channel;
@@ -194,7 +194,7 @@ fn a_request_fails_when_its_channel_is_hung_up() {
     host.begin("anything", "{}", &end);
     assert!(matches!(ear.next(), Told::Sent(_, message) if message.contains("tools/call")));
     ok(unsafe { mcpl_channel_hang_up(line, c"gone".as_ptr()) });
-    assert_eq!(end.outcome(), Err(MCPL_CONNECTION_FAILED));
+    assert_eq!(end.outcome(), Err(MCPL_CONNECTION_LOST));
     assert_eq!(ear.next(), Told::HungUp(line.addr()));
     ok(mcpl_client_close(host.0));
     let late = unsafe { mcpl_channel_receive(line, c"{}".as_ptr(), ALL) };
@@ -218,7 +218,7 @@ fn functions_that_cannot_be_are_refused_and_their_data_released() {
     unsafe {
         for unfit in [&raw const sizeless, &raw const mute, null()] {
             let refused = mcpl_client_set_channel(host.0, unfit, released.given(), Some(count));
-            assert_eq!(refused, MCPL_INVALID_ARGUMENT, "{}", last_error());
+            assert_eq!(refused, MCPL_USAGE_ERROR, "{}", last_error());
         }
     }
     assert_eq!(released.get(), 3);

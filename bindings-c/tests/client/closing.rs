@@ -77,7 +77,7 @@ fn a_client_that_was_freed_is_told_to_have_ended() {
     assert_eq!(mcpl_client_close(client), MCPL_ENDED);
     assert_eq!(mcpl_client_open(client), MCPL_ENDED);
     mcpl_client_free(null_mut());
-    assert_eq!(mcpl_client_close(null_mut()), MCPL_INVALID_ARGUMENT);
+    assert_eq!(mcpl_client_close(null_mut()), MCPL_USAGE_ERROR);
 }
 
 /// A client, and who is told what its callback saw.
@@ -139,7 +139,7 @@ fn opening_ends_when_the_client_is_closed_meanwhile() {
     let Told::Opening(channel) = ear.next() else {
         panic!("not opened");
     };
-    assert_eq!(mcpl_client_open(host.0), MCPL_INVALID_ARGUMENT);
+    assert_eq!(mcpl_client_open(host.0), MCPL_USAGE_ERROR);
     ok(mcpl_client_close(host.0));
     assert!(matches!(
         &end.rest()[..],
@@ -171,10 +171,10 @@ fn opening_can_be_cancelled_and_tried_again() {
     }
     assert!(matches!(ear.next(), Told::Opening(_)));
     ok(mcpl_request_cancel(request));
-    assert_eq!(end.outcome(), Err(MCPL_CANCELLED));
+    assert_eq!(end.outcome(), Err(MCPL_REQUEST_CANCELLED));
     assert!(matches!(ear.next(), Told::HungUp(_)));
     // It is not connecting any more as soon as the I/O thread has noticed, which may take a moment.
-    while mcpl_client_set_server(host.0, service.server) == MCPL_INVALID_ARGUMENT {
+    while mcpl_client_set_server(host.0, service.server) == MCPL_USAGE_ERROR {
         std::thread::yield_now();
     }
     ok(mcpl_client_open(host.0));

@@ -71,21 +71,12 @@ fn data_is_released_when_the_registration_fails() {
     let service = Service::new();
     let host = Host::of(&service);
     let released = Count::new();
-    assert_eq!(
-        register(host.0, &released, false),
-        [MCPL_INVALID_ARGUMENT; 7]
-    );
+    assert_eq!(register(host.0, &released, false), [MCPL_USAGE_ERROR; 7]);
     assert_eq!(released.get(), 7);
-    assert_eq!(
-        register(null_mut(), &released, true),
-        [MCPL_INVALID_ARGUMENT; 7]
-    );
+    assert_eq!(register(null_mut(), &released, true), [MCPL_USAGE_ERROR; 7]);
     assert_eq!(released.get(), 14);
     ok(mcpl_client_open(host.0));
-    assert_eq!(
-        register(host.0, &released, true),
-        [MCPL_INVALID_ARGUMENT; 7]
-    );
+    assert_eq!(register(host.0, &released, true), [MCPL_USAGE_ERROR; 7]);
     assert_eq!(released.get(), 21);
     ok(mcpl_client_close(host.0));
     assert_eq!(register(host.0, &released, true), [MCPL_CLOSED; 7]);

@@ -27,7 +27,7 @@ fn all_callbacks_run_on_the_thread_that_dispatches() {
     host.speak("2025-11-25");
     let ear = Ear::new();
     ok(mcpl_client_use_loop(host.0, events));
-    assert_eq!(mcpl_client_use_loop(host.0, events), MCPL_INVALID_ARGUMENT);
+    assert_eq!(mcpl_client_use_loop(host.0, events), MCPL_USAGE_ERROR);
     // SAFETY: the data is released by its finalizer.
     ok(unsafe { mcpl_client_on_log(host.0, Some(logged), ear.given(), Some(release)) });
     // Waiting on the loop's thread dispatches it.

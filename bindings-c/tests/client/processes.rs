@@ -81,18 +81,18 @@ fn what_cannot_be_started_or_reached_is_told() {
     unsafe {
         assert_eq!(
             mcpl_client_spawn(host.0, nothing.as_ptr(), 1),
-            MCPL_CONNECTION_FAILED
+            MCPL_SERVER_UNREACHABLE
         );
-        assert_eq!(mcpl_client_spawn(host.0, null(), 1), MCPL_INVALID_ARGUMENT);
-        assert_eq!(mcpl_client_spawn(host.0, null(), 0), MCPL_INVALID_ARGUMENT);
+        assert_eq!(mcpl_client_spawn(host.0, null(), 1), MCPL_USAGE_ERROR);
+        assert_eq!(mcpl_client_spawn(host.0, null(), 0), MCPL_USAGE_ERROR);
         // Nobody listens on the discard port.
         let nobody = mcpl_client_connect(host.0, c"http://127.0.0.1:9/mcp".as_ptr());
-        assert_eq!(nobody, MCPL_CONNECTION_FAILED, "{}", last_error());
+        assert_eq!(nobody, MCPL_SERVER_UNREACHABLE, "{}", last_error());
         ok(mcpl_client_set_socket(
             host.0,
             c"/nowhere/at/all.sock".as_ptr(),
         ));
-        assert_eq!(mcpl_client_open(host.0), MCPL_CONNECTION_FAILED);
+        assert_eq!(mcpl_client_open(host.0), MCPL_SERVER_UNREACHABLE);
     }
 }
 

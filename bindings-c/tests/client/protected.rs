@@ -158,7 +158,7 @@ fn a_callback_may_check_tokens_in_place_of_the_server() {
     let (host, mut port) = (c"127.0.0.1".as_ptr(), 0);
     let mut start =
         || unsafe { mcpl_server_start_http(service.server, host, 0, auth.as_ptr(), &raw mut port) };
-    assert_eq!(start(), mcpl_status::MCPL_INVALID_ARGUMENT, "nobody checks");
+    assert_eq!(start(), mcpl_status::MCPL_USAGE_ERROR, "nobody checks");
     ok(unsafe { mcpl_server_on_verify(service.server, Some(check), null_mut(), None) });
     ok(start());
 
@@ -186,7 +186,7 @@ fn options_of_programs_that_know_no_scopes_are_read_as_before_and_bad_scopes_are
     let all = size_of::<mcpl_handler_options>();
     for bad in [c"two  spaces", c"a\"b", c"caf\xc3\xa9"] {
         let refused = add(&service, "bad", bad.as_ptr(), all);
-        assert_eq!(refused, mcpl_status::MCPL_INVALID_ARGUMENT);
+        assert_eq!(refused, mcpl_status::MCPL_USAGE_ERROR);
     }
     ok(add(&service, "bad", c"".as_ptr(), all));
 }

@@ -47,12 +47,9 @@ fn a_question_is_answered_later_from_another_thread_on_every_era() {
                 c"{\"action\":\"accept\",\"content\":{\"name\":7}}",
             ] {
                 let refused = mcpl_question_answer(question, unfit.as_ptr(), ALL);
-                assert_eq!(refused, MCPL_INVALID_ARGUMENT);
+                assert_eq!(refused, MCPL_USAGE_ERROR);
             }
-            assert_eq!(
-                mcpl_question_answer(question, null(), 0),
-                MCPL_INVALID_ARGUMENT
-            );
+            assert_eq!(mcpl_question_answer(question, null(), 0), MCPL_USAGE_ERROR);
             ok(mcpl_question_answer(question, ACCEPTED.as_ptr(), ALL));
             // Once.
             assert_eq!(
@@ -83,7 +80,7 @@ fn a_refusal_reaches_the_server() {
     let data = c"[1]".as_ptr();
     // SAFETY: the texts end with zero bytes.
     ok(unsafe { mcpl_question_refuse(question, -32603, c"no".as_ptr(), data, ALL) });
-    assert_eq!(text(&end.outcome().unwrap()), "MCPL_REFUSED");
+    assert_eq!(text(&end.outcome().unwrap()), "MCPL_INPUT_REQUEST_FAILED");
 }
 
 #[test]
@@ -98,7 +95,7 @@ fn a_question_is_withdrawn_when_its_request_is_given_up() {
         mcpl_question_on_withdrawn(question, Some(withdrawn), ear.given(), Some(release))
     });
     ok(mcpl_request_cancel(request));
-    assert_eq!(end.outcome(), Err(MCPL_CANCELLED));
+    assert_eq!(end.outcome(), Err(MCPL_REQUEST_CANCELLED));
     assert_eq!(ear.next(), Told::Withdrawn(question.addr()));
     assert_eq!(ear.next(), Told::Released);
     assert!(mcpl_question_is_withdrawn(question));
@@ -119,7 +116,7 @@ fn a_question_is_withdrawn_when_the_server_waits_no_longer() {
     let host = asked(&service, "2025-11-25", &ear);
     host.begin("ask", "{}", &end);
     let (question, _) = ear.question();
-    assert_eq!(text(&end.outcome().unwrap()), "MCPL_TIMED_OUT");
+    assert_eq!(text(&end.outcome().unwrap()), "MCPL_REQUEST_TIMED_OUT");
     while !mcpl_question_is_withdrawn(question) {
         std::thread::yield_now();
     }
@@ -144,7 +141,7 @@ fn who_is_told_of_the_withdrawal_is_replaced_and_forgotten_with_the_answer() {
         assert_eq!(ear.rest(), [Told::Released]);
         assert_eq!(
             tell(question, None, ear.given(), Some(release)),
-            MCPL_INVALID_ARGUMENT
+            MCPL_USAGE_ERROR
         );
         assert_eq!(ear.rest(), [Told::Released]);
         ok(mcpl_question_answer(question, ACCEPTED.as_ptr(), ALL));
@@ -223,7 +220,7 @@ fn tool_calls_are_asked_about_and_their_outcomes_told() {
     assert_eq!(told["result"]["content"][0]["text"], r#"{"a":1}"#);
     assert_eq!(text(&outcome.unwrap()), r#"{"a":1}"#);
     let (told, outcome) = outcome_of(Some(c"not today"));
-    assert_eq!(told["error"]["kind"], "refused");
+    assert_eq!(told["error"]["kind"], "tool_call_refused");
     assert!(
         told["error"]["message"]
             .as_str()

@@ -160,7 +160,7 @@ fn what_has_no_result_is_done_and_its_callback_gets_an_empty_one() {
     }
     // SAFETY: no options are given.
     let refused = unsafe { mcpl_client_set_log_level(host.0, 8, null()) };
-    assert_eq!(refused, MCPL_INVALID_ARGUMENT);
+    assert_eq!(refused, MCPL_USAGE_ERROR);
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn what_was_not_declared_is_not_sent() {
     ok(mcpl_client_set_server(host.0, bare));
     host.options(r#"{"allow_undeclared_capabilities":true}"#);
     ok(mcpl_client_open(host.0));
-    assert_eq!(host.call("echo", "{}"), Err(MCPL_SERVER_ERROR));
+    assert_eq!(host.call("echo", "{}"), Err(MCPL_RPC_ERROR));
     mcpl_server_free(bare);
 }
 
@@ -207,35 +207,40 @@ fn a_callback_is_told_the_end_of_its_request_once() {
 fn a_servers_error_is_told_with_its_code_and_its_data() {
     let service = Service::new();
     let host = Host::connected(&service, "2025-11-25");
-    assert_eq!(host.call("fail", "{}"), Err(MCPL_SERVER_ERROR));
+    assert_eq!(host.call("fail", "{}"), Err(MCPL_RPC_ERROR));
     // SAFETY: the error is this thread's last.
-    let (code, details) = unsafe {
+    let (code, operation, details) = unsafe {
         let error = mcpl_last_error();
+        assert!(!mcpl_error_is_retry_safe(error) && !mcpl_error_is_outcome_unknown(error));
+        let operation = std::ffi::CStr::from_ptr(mcpl_error_operation(error));
         let details = std::ffi::CStr::from_ptr(mcpl_error_details(error));
         (
             mcpl_error_rpc_code(error),
+            operation.to_str().unwrap(),
             serde_json::from_slice::<Value>(details.to_bytes()).unwrap(),
         )
     };
     assert_eq!(code, -32001);
-    assert_eq!(details["error"]["data"], json!({"why": 1}));
+    assert_eq!(operation, "tools/call");
+    assert_eq!(details["operation"], operation);
+    assert_eq!(details["source"]["data"], json!({"why": 1}));
     assert_eq!(details["outcome_unknown"], false);
     let ear = Ear::new();
     host.begin("fail", "{}", &ear);
-    assert_eq!(ear.outcome(), Err(MCPL_SERVER_ERROR));
+    assert_eq!(ear.outcome(), Err(MCPL_RPC_ERROR));
 }
 
 #[test]
 fn what_cannot_be_asked_is_refused_and_no_callback_is_called() {
     let service = Service::new();
     let unconnected = Host::of(&service);
-    assert_eq!(unconnected.call("echo", "{}"), Err(MCPL_INVALID_ARGUMENT));
+    assert_eq!(unconnected.call("echo", "{}"), Err(MCPL_USAGE_ERROR));
     assert_eq!(last_error(), "the client is not connected");
     let host = Host::connected(&service, "2025-11-25");
     for arguments in ["[]", "{", ""] {
         assert_eq!(
             host.call("echo", arguments),
-            Err(MCPL_INVALID_ARGUMENT),
+            Err(MCPL_USAGE_ERROR),
             "{arguments}"
         );
     }
@@ -245,7 +250,7 @@ fn what_cannot_be_asked_is_refused_and_no_callback_is_called() {
     };
     assert_eq!(
         host.call_with("echo", "{}", &raw const unset),
-        Err(MCPL_INVALID_ARGUMENT)
+        Err(MCPL_USAGE_ERROR)
     );
     let ear = Ear::new();
     let (tool, mut request) = (c"echo".as_ptr(), std::ptr::dangling_mut());
@@ -271,7 +276,7 @@ fn what_cannot_be_asked_is_refused_and_no_callback_is_called() {
             ),
             begin(null_mut(), tool, null(), 0, null(), Some(done), user, out),
         ];
-        assert_eq!(refused, [MCPL_INVALID_ARGUMENT; 5]);
+        assert_eq!(refused, [MCPL_USAGE_ERROR; 5]);
     }
     assert!(request.is_null());
     ok(mcpl_client_close(host.0));
@@ -322,7 +327,7 @@ fn a_request_that_is_not_answered_in_time_fails_and_says_how_long_it_waited() {
     };
     assert_eq!(
         host.call_with("keep", "{}", &raw const hurried),
-        Err(MCPL_TIMED_OUT)
+        Err(MCPL_REQUEST_TIMED_OUT)
     );
     assert!(last_error().contains("0.02 s"), "{}", last_error());
     let in_all = mcpl_request_options {
@@ -332,7 +337,7 @@ fn a_request_that_is_not_answered_in_time_fails_and_says_how_long_it_waited() {
     };
     assert_eq!(
         host.call_with("keep", "{}", &raw const in_all),
-        Err(MCPL_TIMED_OUT)
+        Err(MCPL_REQUEST_TIMED_OUT)
     );
     service.kept();
     service.kept();
@@ -352,7 +357,7 @@ fn a_request_that_is_cancelled_ends_and_the_server_hears_of_it() {
         ok(unsafe { mcpl_call_on_cancel(call, Some(cancelled), heard, None) });
         ok(mcpl_request_cancel(request));
         assert_eq!(mcpl_request_cancel(request), MCPL_ENDED);
-        assert_eq!(ear.outcome(), Err(MCPL_CANCELLED));
+        assert_eq!(ear.outcome(), Err(MCPL_REQUEST_CANCELLED));
         hears.recv().unwrap();
         assert!(mcpl_call_is_cancelled(call));
         // SAFETY: it is a handle.

@@ -1,6 +1,6 @@
 /** The client: connects to a server of any age over any transport, and stays connected. */
 
-import { attempt } from "../errors.js";
+import { attempt, ClosedError } from "../errors.js";
 import { disown, hub, listen, nextNumber, promised, unlisten } from "../hub.js";
 import { native } from "../native.js";
 import type {
@@ -21,7 +21,6 @@ import type {
 import type { Server } from "../server.js";
 import { authorizationOf } from "./auth.js";
 import { Channels, type ClientTransport } from "./channel.js";
-import { ClientClosedError } from "./errors.js";
 import { Flag } from "./events.js";
 import { Host, warn } from "./host.js";
 import type { NativeClient, NativeClients } from "./native.js";
@@ -61,7 +60,7 @@ type Make = (clients: NativeClients, number: number, offer: string, settings: st
  * const result = await client.callTool("forecast", { city: "Oslo" });
  * ```
  *
- * What the server asks is answered by the handlers that it was connected with. Failures are {@link ClientError}s. What is
+ * What the server asks is answered by the handlers that it was connected with. Failures are {@link McplineError}s. What is
  * asked for keeps the process alive until it is answered; a client that nothing is asked of doesn't. One that is let go
  * of ends its connection in the background.
  */
@@ -93,7 +92,7 @@ export class Client {
   /**
    * Connects to a server behind a URL: Streamable HTTP of every revision, or HTTP+SSE.
    *
-   * @throws ClientError if there is no connection.
+   * @throws McplineError if there is no connection.
    * @throws UsageError if there is no such option.
    */
   static async connect(url: string | URL, options: HttpClientOptions = {}): Promise<Client> {
@@ -112,7 +111,7 @@ export class Client {
    * started. It gets only what is not secret by custom of the environment, and what `env` adds.
    *
    * @param program The program, by path or by a name to be found in `PATH`.
-   * @throws ClientError if there is no connection.
+   * @throws McplineError if there is no connection.
    * @throws UsageError if there is no such option.
    */
   static async spawn(program: string, args: readonly string[] = [], options: ProgramOptions = {}): Promise<Client> {
@@ -128,7 +127,7 @@ export class Client {
   /**
    * Connects to a server behind a Unix socket, with one message per line.
    *
-   * @throws ClientError if there is no connection.
+   * @throws McplineError if there is no connection.
    * @throws UsageError if there is no such option.
    */
   static async socket(path: string, options: ClientOptions = {}): Promise<Client> {
@@ -141,7 +140,7 @@ export class Client {
   /**
    * Connects to a server in this process.
    *
-   * @throws ClientError if there is no connection.
+   * @throws McplineError if there is no connection.
    * @throws UsageError if there is no such option.
    */
   static async memory(server: Server, options: ClientOptions = {}): Promise<Client> {
@@ -156,7 +155,7 @@ export class Client {
   /**
    * Connects over a transport of one's own.
    *
-   * @throws ClientError if there is no connection.
+   * @throws McplineError if there is no connection.
    * @throws UsageError if there is no such option.
    */
   static async over(transport: ClientTransport, options: ClientOptions = {}): Promise<Client> {
@@ -254,8 +253,8 @@ export class Client {
    *
    * @param args Its arguments.
    * @returns The result; one with `isError` is a result too, for the model to read.
-   * @throws ServerError if the server answered with an error.
-   * @throws ClientError if something else went wrong; see its subclasses.
+   * @throws RpcError if the server returned an error.
+   * @throws McplineError if something else went wrong; see its subclasses.
    */
   callTool(name: string, args?: object, options?: RequestOptions): Promise<CallToolResult> {
     return this.#ask("tools/call", { name, arguments: args ?? {} }, options, callResult);
@@ -346,7 +345,7 @@ export class Client {
    */
   notifications(): AsyncIterableIterator<Notification, undefined> {
     if (this.#closed !== undefined) {
-      throw new ClientClosedError("the client is closed");
+      throw new ClosedError("client is closed");
     }
     if (!this.#hears) {
       attempt(() => this.#native.hear());
@@ -356,7 +355,7 @@ export class Client {
   }
 
   /**
-   * Ends the connection: calls in flight are rejected with {@link ClientClosedError}, a child is ended. Any number of
+   * Ends the connection: calls in flight are rejected with {@link ClosedError}, a child is ended. Any number of
    * times. When it resolves nothing of the connection is left: no descriptor and no process.
    */
   close(): Promise<void> {

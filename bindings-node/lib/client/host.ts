@@ -1,7 +1,7 @@
 /** A host's handlers: where what a server asks and tells is answered and heard. */
 
 import { jsonOf } from "../content.js";
-import { attempt, RpcError } from "../errors.js";
+import { attempt, type ErrorKind, RpcError, ToolCallRefusedError } from "../errors.js";
 import { native } from "../native.js";
 import type { Authorization } from "./auth.js";
 import type {
@@ -16,7 +16,6 @@ import type {
   ToolAnnotations,
 } from "../protocol.js";
 import type { ClientExtension, ReceivedResult } from "../extension.js";
-import { ToolCallRefusedError } from "./errors.js";
 import type { Channels } from "./channel.js";
 import { Backlog } from "./backlog.js";
 import { About } from "./events.js";
@@ -53,7 +52,7 @@ export interface ToolOutcome {
   /** The result as the server sent it; one with `isError` is a result too. */
   readonly result?: CallToolResult;
   /** Why there is no result: the kind of failure, `cancelled` if the caller gave the call up, and the error in words. */
-  readonly error?: { readonly kind: string; readonly message: string };
+  readonly error?: { readonly kind: ErrorKind; readonly message: string };
 }
 
 /** Root directories: absolute paths, or `file://` URIs. Anything else is refused with `UsageError`. */
@@ -281,7 +280,7 @@ export class Host {
       }
       if (error instanceof RpcError) {
         const data = error.data === undefined ? undefined : JSON.stringify(error.data);
-        this.native.refuse(number, error.rpcCode, error.rpcMessage, data);
+        this.native.refuse(number, error.code, error.rpcMessage, data);
       } else if (error instanceof ToolCallRefusedError) {
         this.native.refuse(number, INTERNAL_ERROR, error.message);
       } else {

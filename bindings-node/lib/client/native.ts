@@ -50,6 +50,6 @@ export interface NativeClientPart {
   Clients: new (hub: NativeHub) => NativeClients;
   Client: NativeClientMaker;
   Cursors: new (method: string) => NativeCursors;
-  failures(): string[];
+  errorExamples(): string[];
   rootUri(root: string): string;
 }

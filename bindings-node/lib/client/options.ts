@@ -26,7 +26,7 @@ export interface ClientSettings {
   /**
    * After how much silence the server is pinged (2024-11-05 to 2025-11-25; there is no `ping` on 2026-07-28); never by
    * default. A ping without an answer is logged, and ends the connection as if it had been lost: requests in flight are
-   * rejected with `ConnectionFailedError`.
+   * rejected with `ConnectionLostError`.
    */
   pingInterval?: number;
   /** How long the answer to such a ping may take. 30,000 by default. */

@@ -1,7 +1,7 @@
 /** That results have the members that their types promise: what comes from a server may be anything. */
 
+import { InvalidResponseError } from "../errors.js";
 import type { CallToolResult, CompleteResult, GetPromptResult, ReadResourceResult } from "../protocol.js";
-import { InvalidAnswerError } from "./errors.js";
 
 type Result = Record<string, unknown>;
 
@@ -68,6 +68,6 @@ function asks(result: Result): boolean {
   return result["resultType"] === "input_required";
 }
 
-function unfit(method: string, member: string, kind: string): InvalidAnswerError {
-  return new InvalidAnswerError(`the server's answer is invalid: ${method}: ${member} is no ${kind}`);
+function unfit(method: string, member: string, kind: string): InvalidResponseError {
+  return new InvalidResponseError(`invalid response from server: ${method}: ${member} must be of type ${kind}`);
 }

@@ -26,6 +26,6 @@ impl Cursors {
     #[napi(catch_unwind)]
     pub fn follow(&mut self, next: Option<String>) -> Result<bool> {
         let followed = self.core.follow(next.as_deref());
-        followed.map_err(|error| failure(&error).into())
+        followed.map_err(|error| failure(&error, "").into())
     }
 }

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use mcpline::RpcError;
 use mcpline::client::{Address, Client as CoreClient, ClientBuilder, ClientError, RequestOptions};
 use mcpline::foreign::Backlog;
 use mcpline::foreign::options::{
@@ -17,6 +16,7 @@ use mcpline::protocol::ErrorCode;
 use mcpline::protocol::client::CallTimeouts;
 use mcpline::protocol::vocabulary::Progress;
 use mcpline::protocol::wire::Raw;
+use mcpline::{ErrorKind, RpcError};
 use napi::bindgen_prelude::JsValue;
 use napi::{Env, JsString, Result};
 use napi_derive::napi;
@@ -97,7 +97,7 @@ impl Connection {
             Phase::Planned(plan) => Ok(*plan),
             other => {
                 *phase = other;
-                Err(Failure::new("InternalError", "a client is opened once").into())
+                Err(Failure::new(ErrorKind::Internal, "a client is opened once").into())
             }
         }
     }
@@ -113,9 +113,9 @@ impl Connection {
     fn core(&self) -> Result<CoreClient> {
         match &*lock(&self.phase) {
             Phase::Open(core) => Ok(core.clone()),
-            Phase::Closed => Err(failure(&ClientError::Closed).into()),
+            Phase::Closed => Err(failure(&ClientError::Closed, "").into()),
             Phase::Planned(_) | Phase::Opening => {
-                Err(Failure::misuse("the client is not connected").into())
+                Err(Failure::usage("the client is not connected").into())
             }
         }
     }
@@ -142,7 +142,7 @@ impl Reply {
 impl Drop for Reply {
     fn drop(&mut self) {
         if self.promise.is_some() {
-            self.tell(Settled::Failed(failure(&ClientError::Closed)));
+            self.tell(Settled::Failed(failure(&ClientError::Closed, "")));
         }
     }
 }
@@ -160,7 +160,7 @@ fn deed_of(verb: &str, argument: String) -> Result<Deed> {
         "rootsChanged" => Deed::RootsChanged,
         other => {
             let text = format!("a client can't {other}");
-            return Err(Failure::new("InternalError", text).into());
+            return Err(Failure::new(ErrorKind::Internal, text).into());
         }
     })
 }
@@ -201,7 +201,7 @@ impl Plan {
 
     #[cfg(not(unix))]
     fn of_program(self, _: &str) -> Result<Client> {
-        Err(Failure::misuse("programs can't be started on this system yet").into())
+        Err(Failure::usage("programs can't be started on this system yet").into())
     }
 
     fn client(self, address: impl FnOnce(&Outlet, &Arc<Channels>) -> Address) -> Result<Client> {
@@ -345,7 +345,7 @@ impl Client {
                     connection.opened(core);
                     Settled::Json(Raw::from_trusted(opened.to_string()))
                 }
-                Err(error) => Settled::Failed(failure(&error)),
+                Err(error) => Settled::Failed(failure(&error, "connect")),
             }
         });
         self.outlet.hub.push(opening)
@@ -375,7 +375,7 @@ impl Client {
         let asking = self.task(promise, flags & MAY_END != 0, async move {
             match core.request(&method, params.as_ref(), &options).await {
                 Ok(result) => Settled::Json(result),
-                Err(error) => Settled::Failed(failure(&error)),
+                Err(error) => Settled::Failed(failure(&error, &method)),
             }
         });
         self.outgoing.push(asking);
@@ -510,9 +510,10 @@ impl Client {
     fn act(&mut self, promise: u32, deed: Deed, options: RequestOptions) -> Result<()> {
         let core = self.core()?;
         let acting = self.task(promise, true, async move {
+            let method = deed.method();
             match deed.done(&core, &options).await {
                 Ok(()) => Settled::Done,
-                Err(error) => Settled::Failed(failure(&error)),
+                Err(error) => Settled::Failed(failure(&error, &method)),
             }
         });
         self.outgoing.push(acting);
@@ -574,7 +575,7 @@ fn parameters(json: &[u8]) -> Result<Option<Raw>> {
     }
     match Raw::parse(json) {
         Ok(params) => Ok(Some(params)),
-        Err(error) => Err(Failure::misuse(format!("the parameters: {error}")).into()),
+        Err(error) => Err(Failure::usage(format!("the parameters: {error}")).into()),
     }
 }
 

@@ -13,5 +13,5 @@ use crate::failure::Failure;
     reason = "only JavaScript calls it, and a test build registers nothing there"
 )]
 pub(crate) fn root_uri(root: String) -> Result<String> {
-    core_root_uri(root).map_err(|error| Failure::misuse(error.to_string()).into())
+    core_root_uri(root).map_err(|error| Failure::usage(error.to_string()).into())
 }

@@ -14,7 +14,7 @@ import msgspec
 
 from . import _json, _native, _types
 from ._functions import MISSING, Parameter
-from .errors import Error, ToolError
+from .errors import RpcError, ToolError
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -84,12 +84,12 @@ class Arguments:
         """Refuse the arguments of a prompt or of a resource template.
 
         Raises:
-            Error: invalid params.
+            RpcError: invalid params.
         """
         try:
             return self.recover(arguments, error)
         except ToolError as refused:
-            raise Error(_INVALID_PARAMS, str(refused)) from None
+            raise RpcError(_INVALID_PARAMS, str(refused)) from None
 
     def _make_struct(self) -> type[msgspec.Struct]:
         fields: list[Any] = []

@@ -12,7 +12,7 @@ from typing import Any
 from . import questions, results
 from ._callables import is_async
 from ._json import encode, encode_object, read_object
-from .errors import Error, ToolCallRefused
+from .errors import RpcError, ToolCallRefused
 
 if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -172,7 +172,7 @@ def _nothing(_: Any) -> bytes:
 
 def _fail(answer: _native.Answer, method: str, error: BaseException) -> None:
     """Answer with an error: what was meant goes to the server, anything else to the log."""
-    if isinstance(error, Error):
+    if isinstance(error, RpcError):
         answer.fail(error.code, error.message, None if error.data is None else encode(error.data))
         return
     if isinstance(error, ToolCallRefused):
@@ -214,7 +214,7 @@ class LoopHost:
             try:
                 handle, write = self._handlers.question(method, params)
             except ValueError as error:
-                raise Error(_INVALID_PARAMS, str(error)) from None
+                raise RpcError(_INVALID_PARAMS, str(error)) from None
             if self._handlers.is_async(method):
                 value = handle()
             else:
@@ -291,7 +291,7 @@ class ThreadHost:
             try:
                 handle, write = self._handlers.question(method, params)
             except ValueError as error:
-                raise Error(_INVALID_PARAMS, str(error)) from None
+                raise RpcError(_INVALID_PARAMS, str(error)) from None
             answer.finish(write(_awaited(handle())))
         except BaseException as error:  # noqa: BLE001 - whatever it is, the server gets an answer
             _fail(answer, method, error)

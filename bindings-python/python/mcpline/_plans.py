@@ -16,7 +16,7 @@ from . import _functions, _json, _native, _results, _types
 from ._arguments import Arguments
 from .content import ExtendedResult, InputRequired, ToolResult
 from .context import Context, SyncContext
-from .errors import Error, McplineError, Refused, TimedOut, ToolError, Unsupported, UrlElicitationRequired
+from .errors import McplineError, NotSupported, RpcError, ToolError, UrlElicitationRequired
 
 if typing.TYPE_CHECKING:
     from collections.abc import Callable
@@ -328,10 +328,10 @@ class _Failures:
         return self._other(error, f"Error executing {self.name}", tool=False)
 
     def _other(self, error: BaseException, text: str, *, tool: bool) -> _native.Failure:
-        if isinstance(error, Error):
+        if isinstance(error, RpcError):
             data = None if error.data is None else _json.encode(error.data)
             return _native.Failure.rpc(error.code, error.message, data)
-        if isinstance(error, Unsupported):
+        if isinstance(error, NotSupported) and error.required is not None:
             return _native.Failure.unsupported(_json.encode(error.required), str(error))
         if isinstance(error, UrlElicitationRequired):
             return _native.Failure.visits([_results.visit_params(visit) for visit in error.visits])
@@ -343,8 +343,8 @@ class _Failures:
 
 
 def _is_readable(error: BaseException) -> bool:
-    """Whether the text is meant for the model: the author's, or the core's words for a question that failed."""
-    return isinstance(error, (ToolError, Refused, TimedOut)) or type(error) is McplineError
+    """Whether the text is meant for the model: the author's, or the core's for an input request that failed."""
+    return isinstance(error, ToolError) or (isinstance(error, McplineError) and error._is_for_model)
 
 
 def _is_cancelled(error: BaseException) -> bool:

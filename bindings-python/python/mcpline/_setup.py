@@ -48,7 +48,7 @@ class _Host(typing.TypedDict, total=False):
     on_request: Mapping[str, Callable[[dict[str, Any]], Any]]
     """Serves requests of the server that no revision of the protocol defines, by method. Each function is given the
     request's `params` and returns the result: a mapping, a dataclass or a model. What it raises is answered as an
-    error: `Error` as it is, anything else as an internal one. Nothing is declared for it: requests that belong to an
+    error: `RpcError` as it is, anything else as an internal one. Nothing is declared for it: requests that belong to an
     extension are better served by the extension."""
     extensions: Iterable[ClientExtension]
     """Extensions of the protocol that the client supports; see `mcpline.ClientExtension`."""

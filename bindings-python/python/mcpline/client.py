@@ -15,7 +15,7 @@ import msgspec
 from . import _exit, _native, _requests, _setup, results
 from ._hosts import LoopHost
 from ._ports import port_of
-from .errors import ClientClosed, UsageError
+from .errors import Closed, UsageError
 
 if typing.TYPE_CHECKING:
     import os
@@ -68,7 +68,7 @@ class Client:
     awaits a request cancels the request at the server.
 
     What the server asks is answered by the handlers, on the loop that the client was connected on; see
-    `mcpline.questions`. Failures are `mcpline.ClientError`s.
+    `mcpline.questions`. Failures are `mcpline.McplineError`s.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -172,7 +172,7 @@ class Client:
 
     async def _open(self) -> Self:
         if self._closed:
-            raise ClientClosed("the client is closed")
+            raise Closed("client is closed")
         if self._handle is not None:
             if self._handle.opened:
                 return self
@@ -225,7 +225,7 @@ class Client:
         if self._handle is not None:
             return self._handle
         if self._closed:
-            raise ClientClosed("the client is closed")
+            raise Closed("client is closed")
         raise UsageError("the client is not connected: await or enter it")
 
     async def _end_of(self, future: asyncio.Future[Any], number: int, port: _native.Port) -> Any:
@@ -299,7 +299,7 @@ class Client:
         `timeout` is how many seconds to wait for each page without a sign of life.
 
         Raises:
-            ClientError: the list could not be had.
+            McplineError: the list could not be had.
         """
         return [tool async for tool in self._iterate(results.TOOLS, timeout, fresh)]
 
@@ -383,8 +383,8 @@ class Client:
             The result; one with `is_error` is a result too, for the model to read.
 
         Raises:
-            ServerError: the server answered with an error.
-            ClientError: something else went wrong; see its subclasses.
+            RpcError: the server returned an error.
+            McplineError: something else went wrong; see its subclasses.
         """
         options = None
         if (
@@ -464,7 +464,7 @@ class Client:
             timeout: How many seconds to wait; the client's `timeout` unless given.
 
         Raises:
-            ClientError: there is no answer.
+            McplineError: there is no answer.
             TypeError: it isn't said which argument is meant.
         """
         params = _requests.complete(argument, value, prompt, resource, arguments)

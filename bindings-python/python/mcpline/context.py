@@ -13,7 +13,7 @@ import msgspec
 
 from . import _json, _results, _types
 from .content import SampledBlock, TextContent, ToolUseContent
-from .errors import Error
+from .errors import RpcError
 
 if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Mapping
@@ -253,11 +253,11 @@ class _Base:
         """Refuse the request if the client did not declare an extension, where only a part of a handler needs it.
 
         Raises:
-            Error: to be let through: the client is answered with -32021, which names the extension.
+            RpcError: to be let through: the client is answered with -32021, which names the extension.
         """
         if self.client_extension(identifier) is None:
             data: dict[str, Any] = {"requiredCapabilities": {"extensions": {identifier: {}}}}
-            raise Error(-32021, f"Missing required client capability: extension {identifier}", data)
+            raise RpcError(-32021, f"Missing required client capability: extension {identifier}", data)
 
     @property
     def revision(self) -> str:
@@ -304,12 +304,12 @@ class _Base:
         What is needed in any case is better said with the tool: `@server.tool(scopes=[…])`.
 
         Raises:
-            Error: to be let through: the client is told which scopes it needs (status 403 and a challenge).
+            RpcError: to be let through: the client is told which scopes it needs (status 403 and a challenge).
         """
         lacks = self._call.lacks(list(scopes))
         if lacks is not None:
             error = msgspec.json.decode(lacks)
-            raise Error(error["code"], error["message"], error.get("data"))
+            raise RpcError(error["code"], error["message"], error.get("data"))
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -411,9 +411,9 @@ class Context(_Base):
 
         Raises:
             UsageError: no client could answer this, because a form has a field that is an object, for instance.
-            Unsupported: the client can't ask its user.
-            Error: the client answered with an error.
-            TimedOut: nobody answered in time.
+            NotSupported: the client does not support elicitation.
+            InputRequestFailed: the client returned an error.
+            RequestTimedOut: no response arrived in time.
         """
         answer = await self._ask(_ELICIT, _results.elicit_params(message, schema), key)
         return _read_elicited(answer, schema)

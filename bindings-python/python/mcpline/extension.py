@@ -138,7 +138,7 @@ class ClientExtension:
             on_request: Serves requests of servers by method, as the client's option `on_request` does.
             on_result_type: Takes results of the extension's types (2026-07-28), by `resultType`. Each function is given
                 a `ReceivedResult` and returns the ordinary result of the method, a mapping; it may send requests for
-                that. The caller of the method sees that result alone. What it raises becomes `QuestionUnanswered`.
+                that. The caller of the method sees that result alone. What it raises becomes `InputRequestFailed`.
         """
         self.identifier = identifier
         self.settings: dict[str, Any] = dict(settings or {})

@@ -20,7 +20,7 @@ from .content import (
     ToolUseContent,
 )
 from .context import ElicitResult, Root
-from .errors import Error
+from .errors import RpcError
 
 __all__ = [
     "ElicitParams",
@@ -76,7 +76,7 @@ class ToolCallError(Struct, kw_only=True):
     """Why a tool call has no result."""
 
     kind: str
-    """The kind of failure, such as "timed_out" or "refused"; "cancelled" if the caller gave the call up."""
+    """The kind of the error, such as "request_timed_out"; "request_cancelled" if the caller cancelled the call."""
     message: str
 
 
@@ -200,7 +200,7 @@ def _elicited(action: str, content: Any) -> bytes:
 def write_sample(answer: Any) -> bytes:
     """Write the model's answer."""
     if answer is None:
-        raise Error(-1, "the user refused")
+        raise RpcError(-1, "the user refused")
     if isinstance(answer, Mapping):
         return _json.encode(answer)
     if not isinstance(answer, SampleAnswer):

@@ -22,7 +22,7 @@ from .content import (
     TextContent,
     ToolAnnotations,
 )
-from .errors import InvalidAnswer
+from .errors import InvalidResponse
 
 __all__ = [
     "CallToolResult",
@@ -278,7 +278,7 @@ def read(decoder: msgspec.json.Decoder[R], raw: bytes) -> R:
     """Read a result, and keep its JSON.
 
     Raises:
-        InvalidAnswer: it has not what the protocol demands.
+        InvalidResponse: it has not what the protocol demands.
     """
     try:
         result = decoder.decode(raw)
@@ -295,20 +295,20 @@ def _read_leniently(kind: Any, raw: bytes) -> Any:
     """
     members = msgspec.json.decode(raw)
     if not isinstance(members, dict):
-        raise InvalidAnswer(f"the server's answer is invalid: {kind.__name__} is an object")
+        raise InvalidResponse(f"invalid response from server: {kind.__name__} is an object")
     fitting = {}
     for item in msgspec.structs.fields(kind):
         if item.encode_name not in members:
             if item.required:
-                raise InvalidAnswer(f"the server's answer is invalid: {kind.__name__} has no {item.encode_name}")
+                raise InvalidResponse(f"invalid response from server: {kind.__name__} has no {item.encode_name}")
             continue
         value = members[item.encode_name]
         try:
             fitting[item.name] = _convert(value, item.type)
         except msgspec.ValidationError as error:
             if item.required:
-                text = f"the server's answer is invalid: {kind.__name__}.{item.encode_name}: {error}"
-                raise InvalidAnswer(text) from None
+                text = f"invalid response from server: {kind.__name__}.{item.encode_name}: {error}"
+                raise InvalidResponse(text) from None
     return kind(**fitting)
 
 
@@ -352,7 +352,7 @@ def read_completion(raw: bytes) -> CompleteResult:
     try:
         completion = _COMPLETED.decode(raw).completion
     except msgspec.ValidationError as error:
-        raise InvalidAnswer(f"the server's answer is invalid: completion/complete: {error}") from None
+        raise InvalidResponse(f"invalid response from server: completion/complete: {error}") from None
     return read(_COMPLETION, bytes(completion))
 
 
@@ -378,7 +378,7 @@ class Listing(typing.Generic[R]):
         try:
             page: Any = self._page.decode(raw)
         except msgspec.ValidationError as error:
-            raise InvalidAnswer(f"the server's answer is invalid: {self.method}: {error}") from None
+            raise InvalidResponse(f"invalid response from server: {self.method}: {error}") from None
         return [read(self._items, bytes(item)) for item in page.items], page.cursor
 
 

@@ -475,7 +475,7 @@ class Server:
 
         The function takes the members of the request's `params` by name, and a `Context` if it wants one: progress, log
         messages, elicitation and cancellation work as in a tool, on every revision and transport. It returns a mapping,
-        a dataclass or a model: the result, which must be a JSON object. Raise `Error` to answer with a JSON-RPC error.
+        a dataclass or a model: the result, which must be a JSON object. Raise `RpcError` to return an error.
 
         Args:
             method: The method, such as `acme/search`. One that the protocol defines can't be served.

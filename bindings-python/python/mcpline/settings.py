@@ -189,13 +189,13 @@ class ClientSettings(TypedDict, total=False):
     ping_interval: float
     """After how much silence the server is pinged (2024-11-05 to 2025-11-25; there is no `ping` on 2026-07-28); never
     by default. A ping without an answer is logged, and ends the connection as if it had been lost: requests in flight
-    raise `ConnectionFailed`."""
+    raise `ConnectionLost`."""
     ping_timeout: float
     """How long the answer to such a ping may take. 30 by default."""
     max_rounds: int
     """How often a server may ask for input in the course of one request. 10 by default."""
     max_list_bytes: int
-    """How many bytes the pages of one list may have together. 32 MiB by default; past that, `InvalidAnswer` is
+    """How many bytes the pages of one list may have together. 32 MiB by default; past that, `InvalidResponse` is
     raised."""
     check_output: bool
     """Whether structured content is held against the output schema of its tool. It is by default."""

@@ -11,7 +11,7 @@ import msgspec
 
 from . import _exit, _native, _requests, _setup, results
 from ._hosts import ThreadHost
-from .errors import ClientClosed
+from .errors import Closed
 
 if typing.TYPE_CHECKING:
     import os
@@ -61,7 +61,7 @@ class SyncClient:
 
     What the server asks is answered by the handlers in threads of their own; what it tells is heard in one more
     thread, in order. Progress is reported by the thread that waits. Async handlers are run too, each on a loop of its
-    own. Failures are `mcpline.ClientError`s.
+    own. Failures are `mcpline.McplineError`s.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -110,7 +110,7 @@ class SyncClient:
 
         Raises:
             TypeError: there is no such option.
-            ClientError: the server can't be reached, or speaks nothing that the client may speak.
+            McplineError: the server can't be reached, or speaks nothing that the client may speak.
         """
         return cls(_setup.of_url(url, headers, auth, {**options}))
 
@@ -149,7 +149,7 @@ class SyncClient:
 
     def __enter__(self) -> Self:
         if self._closed:
-            raise ClientClosed("the client is closed")
+            raise Closed("client is closed")
         return self
 
     def __exit__(
@@ -203,7 +203,7 @@ class SyncClient:
         `timeout` is how many seconds to wait for each page without a sign of life.
 
         Raises:
-            ClientError: the list could not be had.
+            McplineError: the list could not be had.
         """
         return list(self._iterate(results.TOOLS, timeout, fresh))
 

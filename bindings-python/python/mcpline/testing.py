@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from . import _json, _loops, _native
-from .errors import Closed, Error
+from .errors import Closed, RpcError
 
 if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -27,7 +27,7 @@ _META = "io.modelcontextprotocol/"
 class TestClient:
     """Calls a server within the process: `async with server.test_client() as client: …`.
 
-    Results are the protocol's, as dicts. Errors are raised as `mcpline.Error`. The server's handlers, and its
+    Results are the protocol's, as dicts. Errors are raised as `mcpline.RpcError`. The server's handlers, and its
     lifespan, run on the loop of the test.
     """
 
@@ -175,7 +175,7 @@ class TestClient:
         """Send one request and return its result, whatever it is.
 
         Raises:
-            Error: the server answered with an error.
+            RpcError: the server answered with an error.
             Closed: the connection is closed.
         """
         self._number += 1
@@ -252,7 +252,7 @@ class TestClient:
     async def _answer(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         answer, finish = self._answers[method]
         if answer is None:
-            raise Error(-32601, f"the test client was not told what to answer to {method}")
+            raise RpcError(-32601, f"the test client was not told what to answer to {method}")
         value: Any = answer(params) if callable(answer) else answer
         if hasattr(value, "__await__"):
             value = await value
@@ -281,7 +281,7 @@ class TestClient:
                 return
             if "error" in message:
                 error = message["error"]
-                waiting.set_exception(Error(error["code"], error["message"], error.get("data")))
+                waiting.set_exception(RpcError(error["code"], error["message"], error.get("data")))
             else:
                 waiting.set_result(message["result"])
         elif "id" in message:
@@ -303,7 +303,7 @@ class TestClient:
                 response["result"] = {}
             else:
                 response["result"] = await self._answer(request["method"], request.get("params", {}))
-        except Error as error:
+        except RpcError as error:
             response["error"] = {"code": error.code, "message": error.message}
         self._send(response)
 

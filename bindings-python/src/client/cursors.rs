@@ -23,6 +23,6 @@ impl Cursors {
     /// Whether there is a further page, after one with this `nextCursor`.
     fn follow(&self, py: Python<'_>, next: Option<&str>) -> PyResult<bool> {
         let followed = lock(&self.0).follow(next);
-        followed.map_err(|error| exception(py, &error))
+        followed.map_err(|error| exception(py, &error, ""))
     }
 }

@@ -1,13 +1,14 @@
-//! What a request ends with: an answer, or one of the exceptions of `mcpline.errors`.
+//! What a request ends with: a result, or one of the exceptions of `mcpline.errors`.
 
-use mcpline::RpcError;
+use std::borrow::Cow;
+
 use mcpline::client::ClientError;
-use mcpline::foreign::{Failure, FailureClass, FailureDetails, failure_examples};
+use mcpline::foreign::{Failure, client_error_examples, input_request_error_examples};
 use mcpline::protocol::wire::Raw;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyFloat};
+use pyo3::types::{PyBytes, PyFloat};
 
-use crate::errors::{self, class, loads, raise};
+use crate::errors;
 
 /// What whoever waits is given.
 pub(super) enum Given {
@@ -15,21 +16,28 @@ pub(super) enum Given {
     Result(Raw),
     /// Something was done that has no result.
     Done,
-    Failed(Box<ClientError>),
+    /// It failed during this operation; empty if it is not known.
+    Failed(Box<ClientError>, Cow<'static, str>),
 }
 
 impl Given {
-    pub(super) fn of_result(result: Result<Raw, ClientError>) -> Self {
+    pub(super) fn of_result(
+        result: Result<Raw, ClientError>,
+        operation: impl Into<Cow<'static, str>>,
+    ) -> Self {
         match result {
             Ok(result) => Self::Result(result),
-            Err(error) => Self::Failed(Box::new(error)),
+            Err(error) => Self::Failed(Box::new(error), operation.into()),
         }
     }
 
-    pub(super) fn of_deed(result: Result<(), ClientError>) -> Self {
+    pub(super) fn of_deed(
+        result: Result<(), ClientError>,
+        operation: impl Into<Cow<'static, str>>,
+    ) -> Self {
         match result {
             Ok(()) => Self::Done,
-            Err(error) => Self::Failed(Box::new(error)),
+            Err(error) => Self::Failed(Box::new(error), operation.into()),
         }
     }
 
@@ -37,63 +45,14 @@ impl Given {
         match self {
             Self::Result(result) => Ok(PyBytes::new(py, result.as_bytes()).into_any()),
             Self::Done => Ok(py.None().into_bound(py)),
-            Self::Failed(error) => Err(exception(py, &error)),
+            Self::Failed(error, operation) => Err(exception(py, &error, &operation)),
         }
     }
 }
 
-/// The exception of a failure of a client.
-pub(super) fn exception(py: Python<'_>, error: &ClientError) -> PyErr {
-    made(py, &Failure::of(error)).unwrap_or_else(|error| error)
-}
-
-fn made(py: Python<'_>, failure: &Failure<'_>) -> PyResult<PyErr> {
-    let rpc = failure.members.error;
-    let class = py.import(errors::MODULE)?.getattr(failure.class.as_str());
-    match (failure.class, rpc) {
-        (FailureClass::ServerError, Some(error)) => return Ok(raise(class, parts(py, error)?)),
-        (FailureClass::UsageError, _) => return Ok(errors::misuse(py, failure.message.as_str())),
-        _ => {}
-    }
-    let members = PyDict::new(py);
-    members.set_item("retry_safe", failure.members.retry_safe)?;
-    members.set_item("outcome_unknown", failure.members.outcome_unknown)?;
-    match &failure.members.details {
-        FailureDetails::TimedOut { waited, in_all } => {
-            members.set_item("waited", waited)?;
-            members.set_item("in_all", in_all)?;
-        }
-        FailureDetails::Http {
-            status,
-            body,
-            challenge,
-        } => {
-            members.set_item("status", status)?;
-            members.set_item("body", body)?;
-            members.set_item("challenge", challenge)?;
-        }
-        FailureDetails::Authorization { reason } => members.set_item("reason", reason)?,
-        FailureDetails::Exited { exit, stderr } => {
-            members.set_item("exit", exit)?;
-            members.set_item("stderr", *stderr)?;
-        }
-        // Details that this binding doesn't know yet are not told.
-        _ => {}
-    }
-    if let Some(error) = rpc {
-        let error = raise(class!(py, "Error"), parts(py, error)?);
-        members.set_item("error", error.value(py))?;
-    }
-    let error = class?.call((failure.message.as_str(),), Some(&members))?;
-    Ok(PyErr::from_value(error))
-}
-
-type Parts<'e, 'py> = (i64, &'e str, Option<Bound<'py, PyAny>>);
-
-fn parts<'e, 'py>(py: Python<'py>, error: &'e RpcError) -> PyResult<Parts<'e, 'py>> {
-    let data = error.data.as_ref();
-    let data = data.map(|data| loads(py, data.as_bytes())).transpose()?;
-    Ok((error.code.0, error.message.as_ref(), data))
+/// The exception of a client's error during this operation; empty if it is not known.
+pub(super) fn exception(py: Python<'_>, error: &ClientError, operation: &str) -> PyErr {
+    errors::failure(py, &Failure::of_client(error).during(operation))
 }
 
 /// A number as Python would read it: whole ones are integers.
@@ -106,13 +65,29 @@ pub(super) fn number(py: Python<'_>, number: f64) -> PyResult<Bound<'_, PyAny>> 
     Ok(PyFloat::new(py, number).into_any())
 }
 
-/// Failures of every kind, by its name: for the test that none is forgotten.
+/// An error of every kind that clients and input requests have, with its kind and its text: for the test that none is
+/// forgotten.
 #[pyfunction]
-pub(crate) fn failures(py: Python<'_>) -> Vec<(&'static str, Bound<'_, PyAny>)> {
-    let examples = failure_examples();
-    let shown = examples.iter().map(|error| {
-        let exception = exception(py, error).into_value(py);
-        (error.kind().as_str(), exception.into_bound(py).into_any())
-    });
-    shown.collect()
+pub(crate) fn error_examples(py: Python<'_>) -> Vec<(&'static str, String, Bound<'_, PyAny>)> {
+    let shown = |failure: &Failure<'_>| {
+        let exception = errors::failure(py, failure).into_value(py);
+        let kind = failure.kind.as_str();
+        (
+            kind,
+            failure.message.clone(),
+            exception.into_bound(py).into_any(),
+        )
+    };
+    let clients = client_error_examples();
+    let inputs = input_request_error_examples();
+    let clients = clients
+        .iter()
+        .map(|error| Failure::of_client(error).during("tools/call"));
+    let inputs = inputs
+        .iter()
+        .map(|error| Failure::of_input_request(error).during("elicitation/create"));
+    clients
+        .chain(inputs)
+        .map(|failure| shown(&failure))
+        .collect()
 }

@@ -70,12 +70,13 @@ impl Reply {
 
 impl Drop for Reply {
     fn drop(&mut self) {
-        self.tell(Given::Failed(Box::new(ClientError::Closed)));
+        self.tell(Given::Failed(Box::new(ClientError::Closed), "".into()));
     }
 }
 
 async fn done(deed: Deed, core: CoreClient, options: RequestOptions) -> Given {
-    Given::of_deed(deed.done(&core, &options).await)
+    let method = deed.method();
+    Given::of_deed(deed.done(&core, &options).await, method)
 }
 
 /// What Python wants done.
@@ -491,7 +492,7 @@ impl Client {
                     let _ = shared.core.set(core);
                     Given::Done
                 }
-                Err(error) => Given::Failed(Box::new(error)),
+                Err(error) => Given::Failed(Box::new(error), "connect".into()),
             }
         }))
     }
@@ -547,7 +548,7 @@ impl Client {
             }
         };
         match given {
-            Given::Failed(_) => Err(given.into_python(py).err().unwrap_or_else(|| {
+            Given::Failed(..) => Err(given.into_python(py).err().unwrap_or_else(|| {
                 // A failure is always an exception.
                 errors::defect("a failure without an exception")
             })),
@@ -645,7 +646,10 @@ fn request(
 ) -> impl Future<Output = Given> + Send + 'static {
     let method = method.to_owned();
     let params = params.map(trusted);
-    async move { Given::of_result(core.request(&method, params.as_ref(), &options).await) }
+    async move {
+        let result = core.request(&method, params.as_ref(), &options).await;
+        Given::of_result(result, method)
+    }
 }
 
 fn json<'py>(py: Python<'py>, value: &impl serde::Serialize) -> PyResult<Bound<'py, PyBytes>> {

@@ -23,7 +23,7 @@ use crate::event_loop::lock;
 use crate::runtime::Runtime;
 
 pub(crate) use cursors::Cursors;
-pub(crate) use failure::failures;
+pub(crate) use failure::error_examples;
 pub(crate) use handle::Client;
 pub(crate) use host::Answer;
 pub(crate) use port::{Port, Waiting};

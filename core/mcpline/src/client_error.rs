@@ -1,123 +1,133 @@
-//! What can go wrong between a client and its server, and whether asking again is safe.
+//! Errors of clients.
 
 use std::time::Duration;
 
 #[cfg(feature = "auth")]
 use mcpline_protocol::auth::AuthError;
-use mcpline_protocol::client::{CallError, OpenError};
+use mcpline_protocol::client::{CallError, ConnectError};
 use mcpline_protocol::{InvalidRoot, Printable, RpcError};
 
-/// Why something that was asked of a server has no result. Cheap to clone: a failure may end many requests.
+use crate::error_kind::ErrorKind;
+
+/// Why a request, or another operation of a client, failed. Cheap to clone: one failure may end many requests.
+///
+/// `docs/errors.md` lists all kinds with what they mean for a retry.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ClientError {
-    /// The server answered with a JSON-RPC error.
-    #[error("the server answered with an error: {0}")]
-    Rpc(RpcError),
-    /// No answer came in time. Whether the server did what was asked is not known.
-    #[error("no answer within {} s{}", waited.as_secs_f64(), if *in_all { " in all" } else { "" })]
-    TimedOut {
-        /// How long was waited: without a sign of life, or in all.
+    /// The server returned a JSON-RPC error.
+    #[error("server returned an error: {0}")]
+    Rpc(#[source] RpcError),
+    /// No response arrived in time. The request was cancelled; whether the server performed it is unknown.
+    #[error(
+        "request timed out: no response{} within {} s{}",
+        if *in_all { "" } else { " or progress" },
+        waited.as_secs_f64(),
+        if *in_all { " in total" } else { "" }
+    )]
+    RequestTimedOut {
+        /// How long the client waited: since the last sign of life, or in total.
         waited: Duration,
-        /// Whether it is the maximum that is over, which no progress extends.
+        /// Whether the total timeout elapsed, which progress does not extend.
         in_all: bool,
     },
-    /// The server answered with an HTTP status instead of a message.
-    #[error("the server answered with HTTP status {status}{}", excerpt(body))]
+    /// The server responded with an HTTP status instead of a JSON-RPC message.
+    #[error("server responded with HTTP status {status}{}", excerpt(body))]
     Http {
         /// The status.
         status: u16,
-        /// The beginning of the body, [`MAX_KEPT_BODY`] bytes at most.
+        /// The beginning of the body, at most [`MAX_KEPT_BODY`] bytes.
         body: String,
         /// The `WWW-Authenticate` header, if there was one.
         challenge: Option<String>,
         /// The JSON-RPC error in the body, if there was one.
         error: Option<Box<RpcError>>,
     },
-    /// The session is gone (HTTP 404), or the one that a list's cursor is of: the server did nothing of what was asked. A
-    /// list has to be begun anew.
-    #[error("the server no longer knows the session")]
-    SessionLost,
-    /// The server could not be reached: it was never asked.
-    #[error("the server can't be reached: {}", Printable(reason))]
-    Unreachable {
+    /// The server no longer knows the session (HTTP 404), or the cursor of a list belongs to an earlier session. The
+    /// server did nothing. Read lists again from the first page.
+    #[error("session expired: send the request again; read lists from the first page")]
+    SessionExpired,
+    /// The server could not be reached. Nothing was sent.
+    #[error("server unreachable: {}", Printable(reason))]
+    ServerUnreachable {
         /// What the system says.
         reason: String,
     },
-    /// The connection, the stream or the process ended before the answer came. Whether the server did what was
-    /// asked is not known.
-    #[error(
-        "the connection was lost before the answer came: {}",
-        Printable(reason)
-    )]
+    /// The connection, the stream or the process ended before the response arrived. Whether the server performed the
+    /// request is unknown.
+    #[error("connection lost before the response arrived: {}", Printable(reason))]
     ConnectionLost {
-        /// What is known of it.
+        /// What is known about it.
         reason: String,
     },
-    /// The server's process ended.
-    #[error("the server ended{}{}", exit.as_deref().map(|exit| format!(" ({exit})")).unwrap_or_default(), last_words(stderr))]
-    Exited {
+    /// The server's process exited.
+    #[error("server process exited{}{}", exit.as_deref().map(|exit| format!(" ({exit})")).unwrap_or_default(), stderr_excerpt(stderr))]
+    ServerExited {
         /// How: "exit status: 1", "signal: 9 (SIGKILL)".
         exit: Option<String>,
         /// The last lines that it wrote to stderr, where they are captured.
         stderr: Vec<String>,
-        /// Whether the request never reached it.
+        /// Whether the request was not sent.
         unsent: bool,
     },
-    /// There is no token that the server would take. The request had no effect.
+    /// The server requires authorization, and no access token that it accepts could be obtained. The request had no
+    /// effect.
     #[cfg(feature = "auth")]
-    #[error("{0}")]
-    Authorization(AuthError),
-    /// What came from the server is not what the protocol, or a schema of its own, demands.
-    #[error("the server's answer is invalid: {}", Printable(reason))]
-    Invalid {
+    #[error("authorization failed: {0}")]
+    AuthorizationFailed(#[source] AuthError),
+    /// A response violates the protocol or a schema of the server.
+    #[error("invalid response from server: {}", Printable(reason))]
+    InvalidResponse {
         /// What is wrong with it.
         reason: String,
     },
-    /// The conversation could not be opened.
-    #[error("{0}")]
-    Open(OpenError),
-    /// The conversation could not be opened in any of several ways.
-    #[error("{cause} (tried {})", each(attempts))]
-    NotOpened {
-        /// The failure that tells most: its kind, its status and its JSON-RPC error are those of this one.
+    /// The server was reached, but client and server could not agree on how to communicate.
+    #[error("cannot connect: {0}")]
+    ConnectFailed(#[source] ConnectError),
+    /// Each way to connect to the server failed.
+    #[error("{cause} (attempts: {})", each(attempts))]
+    AllAttemptsFailed {
+        /// The failure that says most. Kind, status and JSON-RPC error are those of this one.
+        #[source]
         cause: Box<ClientError>,
-        /// What was tried, in order, and how each failed.
+        /// The attempts in order, and how each failed.
         attempts: Vec<ConnectAttempt>,
     },
-    /// The server asked for input more often than `ClientSettings::max_rounds` allows.
-    #[error("the server asked for input {rounds} times without giving a result")]
+    /// The server requested input more often than `ClientSettings::max_rounds` allows.
+    #[error(
+        "server requested input {rounds} times without returning a result (limit: `max_rounds`)"
+    )]
     TooManyRounds {
-        /// How often it asked.
+        /// How often it requested input.
         rounds: usize,
     },
-    /// A question of the server could not be answered: the host has no handler for it, or the handler failed. The
-    /// request in whose course it came was given up (2026-07-28).
-    #[error("a question of the server could not be answered: {0}")]
-    Unanswered(RpcError),
-    /// The host's hook refused the tool call; it was not sent.
-    #[error("the tool call was refused: {}", Printable(reason))]
+    /// An input request of the server was answered with an error: no handler is set for it, or the handler failed. The
+    /// request that it belongs to was given up (2026-07-28).
+    #[error("input request of the server failed: {0}")]
+    InputRequestFailed(#[source] RpcError),
+    /// The host's tool call hook refused the call. Nothing was sent.
+    #[error("tool call refused: {}", Printable(reason))]
     ToolCallRefused {
         /// The hook's reason.
         reason: String,
     },
-    /// The revision or the server doesn't have what was asked for; it was not sent.
-    #[error("{}", Printable(.0))]
-    Unsupported(String),
-    /// The client was closed, or the request was cancelled by its caller.
-    #[error("the client is closed")]
+    /// The server or the protocol revision does not support the operation. Nothing was sent.
+    #[error("not supported: {}", Printable(.0))]
+    NotSupported(String),
+    /// The client was closed.
+    #[error("client is closed")]
     Closed,
-    /// The client was used wrongly; nothing was sent.
+    /// The client was used incorrectly. Nothing was sent.
     #[error("{0}")]
-    Misuse(String),
+    Usage(String),
 }
 
-/// One way that was tried to open a conversation, and how it failed.
+/// One way in which the client tried to connect, and how it failed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConnectAttempt {
-    /// What was asked: `server/discover` or `initialize`.
+    /// The request: `server/discover` or `initialize`.
     pub method: &'static str,
-    /// Whether it was asked over HTTP+SSE (2024-11-05).
+    /// Whether it was sent over HTTP+SSE (2024-11-05).
     pub over_http_sse: bool,
     /// How it failed.
     pub error: ClientError,
@@ -136,133 +146,80 @@ impl std::fmt::Display for ConnectAttempt {
 /// How much of an HTTP body an error keeps: enough for a message, not for a page of HTML.
 pub const MAX_KEPT_BODY: usize = 4 * 1024;
 
-/// What kind of failure a [`ClientError`] is: the unit by which bindings translate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ClientErrorKind {
-    /// The server answered with an error.
-    Rpc,
-    /// No answer in time.
-    TimedOut,
-    /// An HTTP status instead of an answer.
-    Http,
-    /// The connection, the session or the process ended, or there never was one.
-    Connection,
-    /// The server demands a token, and none could be had that it takes.
-    Authorization,
-    /// What the server said breaks the protocol or a schema.
-    Invalid,
-    /// No conversation could be opened.
-    Open,
-    /// A handler of the host had no answer to a question of the server.
-    Unanswered,
-    /// The host's hook refused a tool call.
-    Refused,
-    /// Not offered by this server, or not in this revision.
-    Unsupported,
-    /// The client is closed.
-    Closed,
-    /// The caller's mistake.
-    Misuse,
-}
-
-impl ClientErrorKind {
-    /// Every kind, for bindings that must map each.
-    pub const ALL: &'static [Self] = &[
-        Self::Rpc,
-        Self::TimedOut,
-        Self::Http,
-        Self::Connection,
-        Self::Authorization,
-        Self::Invalid,
-        Self::Open,
-        Self::Unanswered,
-        Self::Refused,
-        Self::Unsupported,
-        Self::Closed,
-        Self::Misuse,
-    ];
-
-    /// A stable name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Rpc => "rpc",
-            Self::TimedOut => "timed_out",
-            Self::Http => "http",
-            Self::Connection => "connection",
-            Self::Authorization => "authorization",
-            Self::Invalid => "invalid",
-            Self::Open => "open",
-            Self::Unanswered => "unanswered",
-            Self::Refused => "refused",
-            Self::Unsupported => "unsupported",
-            Self::Closed => "closed",
-            Self::Misuse => "misuse",
-        }
-    }
-}
-
 impl ClientError {
-    /// The failure itself: the cause of [`NotOpened`](Self::NotOpened), else this one.
+    /// The failure itself: the cause of [`AllAttemptsFailed`](Self::AllAttemptsFailed), else this error.
     pub fn cause(&self) -> &Self {
         match self {
-            Self::NotOpened { cause, .. } => cause,
+            Self::AllAttemptsFailed { cause, .. } => cause,
             other => other,
         }
     }
 
-    /// What kind of failure this is.
-    pub fn kind(&self) -> ClientErrorKind {
+    /// What failed.
+    pub fn kind(&self) -> ErrorKind {
         match self.cause() {
-            Self::NotOpened { .. } => ClientErrorKind::Open,
-            Self::Rpc(_) => ClientErrorKind::Rpc,
-            Self::TimedOut { .. } => ClientErrorKind::TimedOut,
-            Self::Http { .. } => ClientErrorKind::Http,
-            Self::SessionLost
-            | Self::Unreachable { .. }
-            | Self::ConnectionLost { .. }
-            | Self::Exited { .. } => ClientErrorKind::Connection,
+            Self::Rpc(_) => ErrorKind::Rpc,
+            Self::RequestTimedOut { .. } => ErrorKind::RequestTimedOut,
+            Self::Http { .. } => ErrorKind::Http,
+            Self::SessionExpired => ErrorKind::SessionExpired,
+            Self::ServerUnreachable { .. } => ErrorKind::ServerUnreachable,
+            Self::ConnectionLost { .. } => ErrorKind::ConnectionLost,
+            Self::ServerExited { .. } => ErrorKind::ServerExited,
             #[cfg(feature = "auth")]
-            Self::Authorization(_) => ClientErrorKind::Authorization,
-            Self::Invalid { .. } | Self::TooManyRounds { .. } => ClientErrorKind::Invalid,
-            Self::Open(_) => ClientErrorKind::Open,
-            Self::Unanswered(_) => ClientErrorKind::Unanswered,
-            Self::ToolCallRefused { .. } => ClientErrorKind::Refused,
-            Self::Unsupported(_) => ClientErrorKind::Unsupported,
-            Self::Closed => ClientErrorKind::Closed,
-            Self::Misuse(_) => ClientErrorKind::Misuse,
+            Self::AuthorizationFailed(_) => ErrorKind::AuthorizationFailed,
+            Self::InvalidResponse { .. } => ErrorKind::InvalidResponse,
+            Self::ConnectFailed(ConnectError::TimedOut { .. }) => ErrorKind::ConnectTimedOut,
+            Self::ConnectFailed(_) | Self::AllAttemptsFailed { .. } => ErrorKind::ConnectFailed,
+            Self::TooManyRounds { .. } => ErrorKind::LimitExceeded,
+            Self::InputRequestFailed(_) => ErrorKind::InputRequestFailed,
+            Self::ToolCallRefused { .. } => ErrorKind::ToolCallRefused,
+            Self::NotSupported(_) => ErrorKind::NotSupported,
+            Self::Closed => ErrorKind::Closed,
+            Self::Usage(_) => ErrorKind::Usage,
         }
     }
 
-    /// Whether the server certainly did nothing of what was asked, so that asking again can't do it twice.
+    /// Whether the server certainly did not perform the request, so that sending it again cannot perform it twice.
     pub fn is_retry_safe(&self) -> bool {
-        self.kind() == ClientErrorKind::Authorization
+        self.kind() == ErrorKind::AuthorizationFailed
             || matches!(
                 self.cause(),
-                Self::SessionLost | Self::Unreachable { .. } | Self::Exited { unsent: true, .. }
+                Self::SessionExpired
+                    | Self::ServerUnreachable { .. }
+                    | Self::ServerExited { unsent: true, .. }
             )
     }
 
-    /// Whether it is not known what the server did.
+    /// Whether it is unknown if the server performed the request.
     pub fn is_outcome_unknown(&self) -> bool {
         matches!(
             self.cause(),
-            Self::TimedOut { .. }
+            Self::RequestTimedOut { .. }
                 | Self::ConnectionLost { .. }
-                | Self::Exited { unsent: false, .. }
+                | Self::ServerExited { unsent: false, .. }
         )
     }
 
-    /// The JSON-RPC error that the server gave, as an answer or in the body of an HTTP status.
+    /// The action that failed, where the error itself tells: `connect`, `tools/call`. The method of a request is known to
+    /// its sender.
+    pub fn operation(&self) -> Option<&'static str> {
+        match self {
+            Self::ConnectFailed(_) | Self::AllAttemptsFailed { .. } => Some("connect"),
+            Self::ToolCallRefused { .. } => Some("tools/call"),
+            _ => None,
+        }
+    }
+
+    /// The JSON-RPC error of the server, as a response or in the body of an HTTP status.
     pub fn rpc(&self) -> Option<&RpcError> {
         match self.cause() {
-            Self::Rpc(error) | Self::Open(OpenError::Refused(error)) => Some(error),
+            Self::Rpc(error) | Self::ConnectFailed(ConnectError::Refused(error)) => Some(error),
             Self::Http { error, .. } => error.as_deref(),
             _ => None,
         }
     }
 
-    /// A connection that broke with this I/O error while an answer was awaited.
+    /// A connection that broke with this I/O error while a response was awaited.
     pub(crate) fn lost(error: impl std::fmt::Display) -> Self {
         Self::ConnectionLost {
             reason: error.to_string(),
@@ -272,7 +229,7 @@ impl ClientError {
 
 impl From<InvalidRoot> for ClientError {
     fn from(error: InvalidRoot) -> Self {
-        Self::Misuse(error.to_string())
+        Self::Usage(error.to_string())
     }
 }
 
@@ -280,8 +237,8 @@ impl From<CallError> for ClientError {
     fn from(error: CallError) -> Self {
         match error {
             CallError::Rpc(error) => Self::Rpc(error),
-            CallError::TimedOut { waited, in_all } => Self::TimedOut { waited, in_all },
-            CallError::Unreadable(reason) => Self::Invalid { reason },
+            CallError::TimedOut { waited, in_all } => Self::RequestTimedOut { waited, in_all },
+            CallError::Unreadable(reason) => Self::InvalidResponse { reason },
             _ => Self::ConnectionLost {
                 reason: "the connection was closed".to_owned(),
             },
@@ -304,10 +261,10 @@ fn excerpt(body: &str) -> String {
     }
 }
 
-fn last_words(stderr: &[String]) -> String {
+fn stderr_excerpt(stderr: &[String]) -> String {
     match stderr {
         [] => String::new(),
-        lines => format!(". Its last words: {}", Printable(lines.join(" | "))),
+        lines => format!("; stderr: {}", Printable(lines.join(" | "))),
     }
 }
 
@@ -330,20 +287,20 @@ mod tests {
             ClientError::ConnectionLost {
                 reason: hostile.clone(),
             },
-            ClientError::Exited {
+            ClientError::ServerExited {
                 exit: None,
                 stderr: vec![hostile.clone()],
                 unsent: false,
             },
-            ClientError::Invalid {
+            ClientError::InvalidResponse {
                 reason: hostile.clone(),
             },
-            ClientError::Open(OpenError::Invalid {
+            ClientError::ConnectFailed(ConnectError::Invalid {
                 method: "initialize",
                 reason: hostile.clone(),
             }),
             #[cfg(feature = "auth")]
-            ClientError::Authorization(AuthError::Refused {
+            ClientError::AuthorizationFailed(AuthError::Refused {
                 error: hostile.clone(),
                 description: Some(hostile.clone()),
             }),

@@ -1,54 +1,37 @@
-//! What can go wrong, and whose fault it is.
+//! Errors of servers, of builders and of the library itself.
 
 use std::borrow::Cow;
 use std::fmt;
 
-/// What kind of failure an [`Error`] is: the unit by which bindings translate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum ErrorKind {
-    /// The caller used the library wrongly.
-    Misuse,
-    /// A socket, pipe or process failed.
-    Transport,
-    /// What it was asked of is closed.
-    Closed,
-    /// A defect of this library.
-    Internal,
-}
+use crate::error_kind::ErrorKind;
 
-impl ErrorKind {
-    /// Every kind, for bindings that must map each.
-    pub const ALL: &'static [Self] = &[Self::Misuse, Self::Transport, Self::Closed, Self::Internal];
-
-    /// A stable name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Misuse => "misuse",
-            Self::Transport => "transport",
-            Self::Closed => "closed",
-            Self::Internal => "internal",
-        }
-    }
-}
-
-/// A failure of this library.
+/// An error of a server, of a builder or of the library itself. Requests of a client fail with a
+/// [`ClientError`](crate::client::ClientError).
+///
+/// Its kind is [`Usage`](ErrorKind::Usage), [`Transport`](ErrorKind::Transport), [`Closed`](ErrorKind::Closed) or
+/// [`Internal`](ErrorKind::Internal).
 #[derive(Debug)]
 pub struct Error {
     kind: ErrorKind,
     message: Cow<'static, str>,
+    operation: Option<&'static str>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
 impl Error {
-    /// The caller's mistake.
-    pub(crate) fn misuse(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(ErrorKind::Misuse, message)
+    /// The library was used incorrectly.
+    pub(crate) fn usage(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(ErrorKind::Usage, message)
     }
 
-    /// A failure of a socket, pipe or process.
-    pub(crate) fn transport(message: impl Into<Cow<'static, str>>, source: std::io::Error) -> Self {
+    /// The operating system reported an error during this operation.
+    pub(crate) fn transport(
+        operation: &'static str,
+        message: impl Into<Cow<'static, str>>,
+        source: std::io::Error,
+    ) -> Self {
         Self {
+            operation: Some(operation),
             source: Some(Box::new(source)),
             ..Self::new(ErrorKind::Transport, message)
         }
@@ -58,13 +41,19 @@ impl Error {
         Self {
             kind,
             message: message.into(),
+            operation: None,
             source: None,
         }
     }
 
-    /// What kind of failure this is.
+    /// What failed.
     pub fn kind(&self) -> ErrorKind {
         self.kind
+    }
+
+    /// The action that failed, where it is known: `listen` or `serve`.
+    pub fn operation(&self) -> Option<&'static str> {
+        self.operation
     }
 }
 

@@ -73,6 +73,7 @@ mod client_error;
 mod client_tasks;
 mod clock;
 mod error;
+mod error_kind;
 #[cfg(any(feature = "server", feature = "client"))]
 pub mod foreign;
 #[cfg(feature = "http")]
@@ -111,7 +112,8 @@ pub use mcpline_jose as jose;
 pub use mcpline_protocol as protocol;
 pub use mcpline_protocol::{Revision, RpcError};
 
-pub use error::{Error, ErrorKind};
+pub use error::Error;
+pub use error_kind::ErrorKind;
 #[cfg(all(feature = "server", feature = "http"))]
 pub use server::HttpInfo;
 #[cfg(all(feature = "server", feature = "schemars"))]

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use mcpline::protocol::Raw;
 use mcpline::protocol::mrtr::KeyRing;
-use mcpline::protocol::session::AskError;
+use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::vocabulary::{CacheHints, CacheScope, Prompt, Resource, Tool};
 use mcpline::server::{Call, Completer, CompletionReply, Handler, InputRequest, ToolOptions};
 use mcpline::{
@@ -156,7 +156,10 @@ async fn a_loop_that_asks_without_end_ends_with_its_rounds() {
         extra = json!({"requestState": state, "inputResponses": responses});
     }
     let result = client.call_modern("ask", extra).await.expect("a result");
-    assert_eq!(text(&result), "after 3: too many rounds of questions");
+    assert_eq!(
+        text(&result),
+        "after 3: too many rounds of input requests (`rounds`)"
+    );
 }
 
 #[runtimes::test]
@@ -655,7 +658,7 @@ async fn a_completion_can_not_ask() {
             let context = call.context();
             context.ask_with(question, move |outcome| {
                 let said = match outcome {
-                    Err(AskError::OutsideCall) => "refused".to_owned(),
+                    Err(InputRequestError::OutsideCall) => "refused".to_owned(),
                     other => format!("{other:?}"),
                 };
                 let reply = CompletionReply {

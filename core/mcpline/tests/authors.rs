@@ -6,7 +6,7 @@ mod support;
 use std::sync::{Arc, Mutex};
 
 use mcpline::client::{Client, ClientError, RequestOptions};
-use mcpline::protocol::session::AskError;
+use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::vocabulary::{
     Annotations, ElicitMode, ElicitParams, FormSchema, JsonObject, Prompt, PromptMessage, Resource,
     ResourceContents, ResourceTemplate, Role, TextContent, Tool, ToolExecution,
@@ -267,7 +267,7 @@ fn asking(method: AskMethod, params: &Value) -> Server {
         async move {
             match ctx.ask(ask).await {
                 Ok(answer) => answer.to_string(),
-                Err(AskError::InvalidParams(reason)) => format!("invalid: {reason}"),
+                Err(InputRequestError::InvalidParams(reason)) => format!("invalid: {reason}"),
                 Err(error) => format!("other: {error}"),
             }
         }
@@ -817,7 +817,7 @@ async fn the_model_answers_as_user_or_assistant() {
     let server = asking(AskMethod::Sample, &params);
     for (role, told) in [
         ("assistant", "{"),
-        ("system", "other: the client's answer is invalid: role"),
+        ("system", "other: invalid response from client: role"),
     ] {
         let mut client = RawClient::legacy(&server, "2025-11-25").await;
         let id = client.begin("tools/call", json!({"name": "ask"}));
@@ -913,7 +913,7 @@ async fn keys_of_meta_that_a_host_gives_are_checked() {
         assert_eq!(told.is_ok(), is_fine, "{key}");
         match outcome {
             Ok(result) => assert!(is_fine && result.as_str().contains(key), "{result}"),
-            Err(ClientError::Misuse(reason)) => {
+            Err(ClientError::Usage(reason)) => {
                 assert!(!is_fine && reason.contains(key), "{reason}")
             }
             Err(error) => panic!("{key}: {error}"),

@@ -287,7 +287,7 @@ async fn a_call_without_a_sign_of_life_times_out_and_is_cancelled() {
         .await
         .expect_err("too late");
     assert!(
-        matches!(error, ClientError::TimedOut { in_all: false, .. }),
+        matches!(error, ClientError::RequestTimedOut { in_all: false, .. }),
         "{error}"
     );
     assert!(error.is_outcome_unknown() && !error.is_retry_safe());
@@ -419,14 +419,14 @@ async fn misuse_is_told_and_nothing_is_sent() {
     let client = Client::connect(&server).await.expect("connects");
     let error = client.call_tool("echo", 3).await;
     assert!(
-        matches!(error, Err(ClientError::Rpc(_) | ClientError::Misuse(_))),
+        matches!(error, Err(ClientError::Rpc(_) | ClientError::Usage(_))),
         "{error:?}"
     );
     let array = mcpline::protocol::Raw::from_trusted("[]");
     let error = client
         .request("tools/list", Some(&array), &RequestOptions::new())
         .await;
-    assert!(matches!(error, Err(ClientError::Misuse(_))), "{error:?}");
+    assert!(matches!(error, Err(ClientError::Usage(_))), "{error:?}");
 }
 
 /// A runtime whose only tasks are the client's.

@@ -5,8 +5,9 @@ mod peer;
 
 use std::collections::BTreeMap;
 
+use mcpline::ErrorKind;
 use mcpline::Revision;
-use mcpline::client::{Client, ClientBuilder, ClientError, ClientErrorKind};
+use mcpline::client::{Client, ClientBuilder, ClientError};
 use mcpline::protocol::vocabulary::{CompleteParams, LoggingLevel, Root, RootsCapability};
 use peer::Peer;
 use serde_json::{Value, json};
@@ -73,11 +74,7 @@ async fn what_a_server_has_not_declared_is_not_sent() {
         let peer = peer_with(*revision, json!({}));
         let client = peer.connect(host()).await;
         for (method, error) in failures(&client).await {
-            assert_eq!(
-                error.kind(),
-                ClientErrorKind::Unsupported,
-                "{method}: {error}"
-            );
+            assert_eq!(error.kind(), ErrorKind::NotSupported, "{method}: {error}");
             assert!(
                 error
                     .to_string()
@@ -96,10 +93,10 @@ async fn a_server_with_resources_may_still_have_no_subscriptions() {
         let peer = peer_with(*revision, json!({"resources": {"subscribe": false}}));
         let client = peer.connect(host()).await;
         let error = client.subscribe("a:b").await.expect_err("no subscriptions");
-        assert_eq!(error.kind(), ClientErrorKind::Unsupported, "{error}");
+        assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
         assert_eq!(peer.methods(), [""; 0], "{revision}");
         let error = client.read_resource("a:b").await.expect_err("no method");
-        assert_eq!(error.kind(), ClientErrorKind::Rpc, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Rpc, "{error}");
         client.close().await;
     }
 }
@@ -112,7 +109,7 @@ async fn an_option_sends_what_was_not_declared() {
         let client = peer.connect(host).await;
         let mut expected = Vec::new();
         for (method, error) in failures(&client).await {
-            assert_eq!(error.kind(), ClientErrorKind::Rpc, "{method}: {error}");
+            assert_eq!(error.kind(), ErrorKind::Rpc, "{method}: {error}");
             expected.push(method);
         }
         assert_eq!(peer.methods(), expected, "{revision}");
@@ -135,7 +132,7 @@ async fn only_a_client_that_declared_it_tells_that_its_roots_have_changed() {
             match outcome {
                 Ok(()) => assert!(tells),
                 Err(error) => {
-                    assert_eq!(error.kind(), ClientErrorKind::Unsupported, "{error}");
+                    assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
                     assert!(!tells);
                 }
             }

@@ -302,7 +302,7 @@ async fn everything_goes_when_the_host_is_killed() {
 async fn a_child_that_ends_says_how_and_its_last_words() {
     let command = Command::new("/bin/sh").args(["-c", "echo no configuration >&2; exit 3"]);
     let error = Client::connect(command).await.expect_err("it ends");
-    let ClientError::Exited { exit, stderr, .. } = &error else {
+    let ClientError::ServerExited { exit, stderr, .. } = &error else {
         panic!("{error:?}");
     };
     assert_eq!(exit.as_deref(), Some("exit status: 3"));
@@ -313,7 +313,7 @@ async fn a_child_that_ends_says_how_and_its_last_words() {
         .await
         .expect_err("there is none");
     assert!(
-        matches!(error, ClientError::Unreachable { .. }) && error.is_retry_safe(),
+        matches!(error, ClientError::ServerUnreachable { .. }) && error.is_retry_safe(),
         "{error:?}"
     );
 }
@@ -326,7 +326,7 @@ async fn a_call_during_which_the_child_ends_fails_and_the_next_starts_it_anew() 
         .call_tool("exit", json!({}))
         .await
         .expect_err("it exits");
-    let ClientError::Exited {
+    let ClientError::ServerExited {
         exit,
         stderr,
         unsent,
@@ -357,7 +357,10 @@ async fn without_reconnecting_what_is_lost_stays_lost() {
         .call_tool("pid", json!({}))
         .await
         .expect_err("it is gone");
-    assert!(matches!(error, ClientError::Exited { .. }), "{error:?}");
+    assert!(
+        matches!(error, ClientError::ServerExited { .. }),
+        "{error:?}"
+    );
 }
 
 #[runtimes::test]

@@ -8,10 +8,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use mcpline::client::{
-    Address, Channel, Client, ClientBuilder, ClientError, ClientErrorKind, Dial, RequestOptions,
-};
-use mcpline::protocol::client::OpenError;
+use mcpline::ErrorKind;
+use mcpline::client::{Address, Channel, Client, ClientBuilder, ClientError, Dial, RequestOptions};
+use mcpline::protocol::client::ConnectError;
 use mcpline::{Revision, RpcError};
 use serde_json::{Value, json};
 use tasks::Tasks;
@@ -74,7 +73,7 @@ async fn an_answer_that_cant_be_read_is_invalid_and_not_a_lost_connection() {
         let client = host().connect(address).await.expect("connects");
         let error = client.list_tools().await.expect_err("no answer");
         assert!(
-            matches!(error, ClientError::Invalid { .. }),
+            matches!(error, ClientError::InvalidResponse { .. }),
             "{members}: {error:?}"
         );
         client.close().await;
@@ -271,12 +270,12 @@ async fn the_error_tells_what_each_way_was_answered() {
         .connect(url.await)
         .await
         .expect_err("refused");
-    assert_eq!(error.kind(), ClientErrorKind::Http);
+    assert_eq!(error.kind(), ErrorKind::Http);
     assert_eq!(
         error.to_string(),
-        "the server answered with HTTP status 403: no such tenant (tried `server/discover`: the server answered with \
-         HTTP status 500; `initialize`: the server answered with HTTP status 403: no such tenant; `initialize` over \
-         HTTP+SSE: the server's answer is invalid: the answer to GET is no event stream)"
+        "server responded with HTTP status 403: no such tenant (attempts: `server/discover`: server responded with HTTP \
+         status 500; `initialize`: server responded with HTTP status 403: no such tenant; `initialize` over HTTP+SSE: \
+         invalid response from server: the answer to GET is no event stream)"
     );
 }
 
@@ -292,8 +291,8 @@ async fn a_refused_handshake_over_http_sse_is_told_and_not_what_was_tried_before
         _ => Reply::Status("405 Method Not Allowed"),
     });
     let error = host().connect(url.await).await.expect_err("refused");
-    let refused = OpenError::Refused(RpcError::invalid_params("who are you?"));
-    assert_eq!(error.cause(), &ClientError::Open(refused));
+    let refused = ConnectError::Refused(RpcError::invalid_params("who are you?"));
+    assert_eq!(error.cause(), &ClientError::ConnectFailed(refused));
 }
 
 /// Shakes hands, and has a further page of tools for whatever cursor it is asked with.
@@ -343,7 +342,7 @@ async fn a_list_whose_pages_are_too_large_together_is_given_up() {
         .expect("connects");
     let error = client.list_tools().await.expect_err("endless");
     assert!(
-        matches!(&error, ClientError::Invalid { reason } if reason.contains("max_list_bytes")),
+        matches!(&error, ClientError::InvalidResponse { reason } if reason.contains("max_list_bytes")),
         "{error}"
     );
     // Whoever follows the cursors is held to the same.
@@ -357,7 +356,10 @@ async fn a_list_whose_pages_are_too_large_together_is_given_up() {
         }
         pages += 1;
     };
-    assert!(matches!(error, ClientError::Invalid { .. }), "{error}");
+    assert!(
+        matches!(error, ClientError::InvalidResponse { .. }),
+        "{error}"
+    );
     assert_eq!(pages, 10);
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcpline::client::{Address, Channel, Client, ClientError, Dial, Reissue, RequestOptions};
 use mcpline::protocol::Era;
-use mcpline::protocol::client::{CallTimeouts, OpenError};
+use mcpline::protocol::client::{CallTimeouts, ConnectError};
 use mcpline::protocol::vocabulary::{
     CacheHints, CacheScope, CreateMessageParams, ElicitAction, ElicitResult, Extra, Root, Tool,
 };
@@ -199,7 +199,7 @@ async fn a_server_that_says_nothing_at_all_is_given_up_within_the_stated_bound()
     assert!(
         matches!(
             failed.cause(),
-            ClientError::Open(OpenError::TimedOut { .. })
+            ClientError::ConnectFailed(ConnectError::TimedOut { .. })
         ),
         "{failed:?}"
     );
@@ -287,7 +287,7 @@ async fn without_a_common_revision_nothing_is_opened() {
     let failed = Client::connect(server.address())
         .await
         .expect_err("too old");
-    let ClientError::Open(OpenError::NoCommonRevision { server, .. }) = &failed else {
+    let ClientError::ConnectFailed(ConnectError::NoCommonRevision { server, .. }) = &failed else {
         panic!("{failed:?}");
     };
     assert_eq!(server, &["1999-01-01"]);
@@ -320,7 +320,10 @@ async fn any_text_is_a_cursor_and_cursors_in_a_circle_end_the_list() {
     );
     let client = Client::connect(server.address()).await.expect("connects");
     let failed = client.list_tools().await.expect_err("a circle");
-    assert!(matches!(failed, ClientError::Invalid { .. }), "{failed:?}");
+    assert!(
+        matches!(failed, ClientError::InvalidResponse { .. }),
+        "{failed:?}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -343,7 +346,7 @@ async fn listing_tools_anew_for_a_call_is_a_part_of_the_call() {
         });
         let begun = tokio::time::Instant::now();
         let outcome = client.call_tool_with("x", json!({}), &options).await;
-        let Err(ClientError::TimedOut { waited, in_all }) = outcome else {
+        let Err(ClientError::RequestTimedOut { waited, in_all }) = outcome else {
             panic!("{outcome:?}");
         };
         assert_eq!((waited, in_all), (Duration::from_secs(5), total == 5));
@@ -369,7 +372,10 @@ async fn results_that_break_the_protocol_are_told_from_those_that_do_not() {
             .map(drop)
             .expect_err("no content"),
     ] {
-        assert!(matches!(failed, ClientError::Invalid { .. }), "{failed:?}");
+        assert!(
+            matches!(failed, ClientError::InvalidResponse { .. }),
+            "{failed:?}"
+        );
     }
 }
 
@@ -398,7 +404,7 @@ async fn meta_may_be_given_in_the_parameters_or_beside_them() {
     let mut options = RequestOptions::new();
     options.meta = Some(raw(json!({"com.example/b": 2})));
     let failed = client.request("x/y", Some(&within), &options).await;
-    assert!(matches!(failed, Err(ClientError::Misuse(_))), "{failed:?}");
+    assert!(matches!(failed, Err(ClientError::Usage(_))), "{failed:?}");
 }
 
 /// A server that leaves in the middle of the first call it gets, and answers the second.
@@ -588,7 +594,10 @@ async fn a_host_without_a_handler_fails_the_request_that_asks() {
         .call_tool("x", json!({}))
         .await
         .expect_err("nobody answers");
-    assert!(matches!(failed, ClientError::Unanswered(_)), "{failed:?}");
+    assert!(
+        matches!(failed, ClientError::InputRequestFailed(_)),
+        "{failed:?}"
+    );
 }
 
 #[derive(serde::Deserialize, schemars::JsonSchema)]

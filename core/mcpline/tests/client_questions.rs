@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use log::Log;
-use mcpline::client::{ClientBuilder, ClientError, ClientErrorKind, sampling_refused};
+use mcpline::ErrorKind;
+use mcpline::client::{ClientBuilder, ClientError, sampling_refused};
 use mcpline::protocol::ErrorCode;
 use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::{
@@ -136,7 +137,7 @@ async fn a_request_fails_in_whose_course_the_host_is_asked_what_it_did_not_decla
         let error = error.expect_err("it can't be answered");
         assert_eq!(
             error.kind(),
-            ClientErrorKind::Unanswered,
+            ErrorKind::InputRequestFailed,
             "{params}: {error}"
         );
         assert!(error.to_string().contains(named), "{params}: {error}");
@@ -300,7 +301,7 @@ async fn content_that_breaks_the_schema_of_its_form_is_not_sent() {
         let asked = json!({"method": "elicitation/create", "params": form()});
         let error = response_of(elicits(&answer), asked).await;
         let error = error.expect_err("there is nothing to send");
-        assert_eq!(error.kind(), ClientErrorKind::Unanswered, "{error}");
+        assert_eq!(error.kind(), ErrorKind::InputRequestFailed, "{error}");
         assert!(error.to_string().contains(place), "{content}: {error}");
     }
     let fits = json!({"action": "accept", "content": {"name": "Ada", "age": 36}});
@@ -394,7 +395,7 @@ async fn conversations_that_are_not_whole_never_reach_the_host() {
         let question = json!({"method": "sampling/createMessage", "params": params});
         let error = response_of(host(), question).await;
         let error = error.expect_err("it can't be continued");
-        assert_eq!(error.kind(), ClientErrorKind::Unanswered, "{error}");
+        assert_eq!(error.kind(), ErrorKind::InputRequestFailed, "{error}");
         assert!(error.to_string().contains(named), "{messages}: {error}");
         assert_eq!(asked.load(Ordering::Relaxed), 0);
     }
@@ -474,7 +475,7 @@ async fn a_users_refusal_of_sampling_is_error_minus_1() {
     let question = json!({"method": "sampling/createMessage", "params": params});
     let error = response_of(refuses(), question).await.expect_err("refused");
     assert!(
-        matches!(&error, ClientError::Unanswered(error) if error.code == ErrorCode(-1)),
+        matches!(&error, ClientError::InputRequestFailed(error) if error.code == ErrorCode(-1)),
         "{error}"
     );
 }
@@ -731,7 +732,7 @@ async fn a_required_url_elicitation_to_no_place_on_the_web_never_reaches_the_hos
         let client = peer.connect(host()).await;
         let error = client.call_tool("t", json!({})).await;
         let error = error.expect_err("it is not to be followed");
-        assert_eq!(error.kind(), ClientErrorKind::Invalid, "{url}: {error}");
+        assert_eq!(error.kind(), ErrorKind::InvalidResponse, "{url}: {error}");
         assert!(error.to_string().contains("elicitations[1].url"), "{error}");
         assert!(error.rpc().is_none());
         client.close().await;

@@ -6,7 +6,7 @@ mod scripted;
 use mcpline::Revision;
 use mcpline::client::{Client, ClientError, Reconnect, RequestOptions};
 use mcpline::protocol::ErrorCode;
-use mcpline::protocol::client::OpenError;
+use mcpline::protocol::client::ConnectError;
 use serde_json::{Value, json};
 
 use scripted::{Act, Scripted, result};
@@ -45,12 +45,12 @@ async fn a_cursor_is_not_kept_beyond_its_session() {
         let server = leaving(*revision);
         let client = Client::connect(server.address()).await.expect("connects");
         let failed = client.list_tools().await.expect_err("the session is over");
-        assert_eq!(failed, ClientError::SessionLost);
+        assert_eq!(failed, ClientError::SessionExpired);
         assert!(failed.is_retry_safe());
         // Nor if the host asks for the page itself.
         let options = RequestOptions::new();
         let failed = client.list_tools_page(Some("second"), &options).await;
-        assert_eq!(failed.err(), Some(ClientError::SessionLost));
+        assert_eq!(failed.err(), Some(ClientError::SessionExpired));
         client.list_tools().await.expect("begun anew");
         let sent = server.sent("tools/list");
         let after = sent.iter().filter(|(connection, _)| *connection > 0);
@@ -165,7 +165,9 @@ async fn without_a_common_revision_the_new_connection_says_so() {
     server.refuse_openings_when(refusing);
     let client = Client::connect(server.address()).await.expect("connects");
     let failed = client.list_tools().await.expect_err("refused");
-    let ClientError::Open(OpenError::NoCommonRevision { server: said, .. }) = failed.cause() else {
+    let ClientError::ConnectFailed(ConnectError::NoCommonRevision { server: said, .. }) =
+        failed.cause()
+    else {
         panic!("{failed:?}");
     };
     assert_eq!(said, &["2031-01-01"]);

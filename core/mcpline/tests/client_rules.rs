@@ -10,8 +10,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use log::Log;
+use mcpline::ErrorKind;
 use mcpline::Revision;
-use mcpline::client::{ClientError, ClientErrorKind, RequestOptions};
+use mcpline::client::{ClientError, RequestOptions};
 use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::JsonObject;
 use peer::{Peer, acknowledge, host, notification, result, soon};
@@ -54,7 +55,7 @@ async fn a_result_of_an_unknown_type_is_invalid_since_2026() {
         ] {
             let error = outcome.expect_err("an unknown type");
             assert!(
-                matches!(&error, ClientError::Invalid { reason } if reason.contains("resultType")),
+                matches!(&error, ClientError::InvalidResponse { reason } if reason.contains("resultType")),
                 "{kind}: {error}"
             );
         }
@@ -152,7 +153,7 @@ async fn a_subscription_fails_unless_its_own_acknowledgement_has_the_resource() 
             .expect("it is known");
         let error = soon(client.subscribe("test://b")).await;
         let error = error.expect_err("it is not known");
-        assert_eq!(error.kind(), ClientErrorKind::Unsupported, "{error}");
+        assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
         assert!(error.to_string().contains("test://b"), "{error}");
         // What failed is no wish any more, and nothing else is in its way.
         soon(client.subscribe("test://c"))
@@ -187,7 +188,7 @@ async fn a_refused_subscription_is_in_the_way_of_no_other() {
         }
         let error = soon(client.subscribe("test://bad")).await;
         let error = error.expect_err("it is refused");
-        assert_eq!(error.kind(), ClientErrorKind::Rpc, "{error}");
+        assert_eq!(error.kind(), ErrorKind::Rpc, "{error}");
     }
     soon(client.subscribe("test://b"))
         .await
@@ -317,7 +318,7 @@ async fn a_tool_that_requires_a_task_is_not_called_without_one() {
         let outcome = client.call_tool("slow", json!({})).await;
         if refused {
             let error = outcome.expect_err("it has to be a task");
-            assert_eq!(error.kind(), ClientErrorKind::Unsupported, "{error}");
+            assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
             let error = error.to_string();
             assert!(
                 error.contains("\"slow\"") && error.contains("task"),
@@ -361,7 +362,7 @@ async fn pages_are_given_up_when_the_server_refuses_a_cursor() {
         .list_tools()
         .await
         .expect_err("the cursor is refused");
-    assert_eq!(error.kind(), ClientErrorKind::Rpc, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Rpc, "{error}");
     client.list_tools().await.expect("a new list");
     assert_eq!(peer.count("tools/list"), 4);
     // A cursor that nobody knows is no reason to ask again for what is fresh, unless it was refused.
@@ -453,7 +454,11 @@ async fn a_tool_whose_input_schema_is_no_object_makes_its_list_invalid() {
                 client.request("tools/list", None, &options).await.map(drop),
             ] {
                 let error = outcome.expect_err("no list");
-                assert_eq!(error.kind(), ClientErrorKind::Invalid, "{schema}: {error}");
+                assert_eq!(
+                    error.kind(),
+                    ErrorKind::InvalidResponse,
+                    "{schema}: {error}"
+                );
                 assert!(error.to_string().contains("\"odd\""), "{schema}: {error}");
             }
             client.close().await;
@@ -487,7 +492,7 @@ async fn structured_content_that_breaks_the_schema_of_its_tool_is_an_error() {
             let error = error.expect_err("it breaks the schema");
             assert_eq!(
                 error.kind(),
-                ClientErrorKind::Invalid,
+                ErrorKind::InvalidResponse,
                 "{structured}: {error}"
             );
             assert!(error.to_string().contains(named), "{structured}: {error}");
@@ -521,7 +526,7 @@ async fn calls_of_a_tool_whose_output_schema_has_an_unknown_dialect_fail_with_it
         assert_eq!(client.list_tools().await.expect("a list").len(), 2);
         let error = client.call_tool("odd", json!({})).await;
         let error = error.expect_err("it can't be checked");
-        assert_eq!(error.kind(), ClientErrorKind::Invalid, "{error}");
+        assert_eq!(error.kind(), ErrorKind::InvalidResponse, "{error}");
         let error = error.to_string();
         assert!(
             error.contains("draft-99") && error.contains("\"odd\""),
@@ -551,7 +556,7 @@ async fn a_resource_that_was_not_found_has_the_code_that_its_server_gives() {
             let client = peer.connect(host()).await;
             let error = client.read_resource("test://none").await;
             let error = error.expect_err("there is none");
-            assert_eq!(error.kind(), ClientErrorKind::Rpc);
+            assert_eq!(error.kind(), ErrorKind::Rpc);
             assert_eq!(error.rpc().map(|error| error.code.0), Some(code));
             let read = client.read_resource("test://a").await;
             assert_eq!(read.expect("a resource").contents.len(), 1);

@@ -10,8 +10,9 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use mcpline::ErrorKind;
 use mcpline::Revision;
-use mcpline::client::{Client, ClientError, ClientErrorKind, RequestOptions};
+use mcpline::client::{Client, ClientError, RequestOptions};
 use mcpline::protocol::vocabulary::{CompleteParams, LoggingLevel};
 use serde_json::json;
 use tokio::time::Instant;
@@ -75,7 +76,7 @@ async fn every_request_has_a_timeout_of_its_own() {
             }
             let waited = 7 * SECOND;
             let in_all = false;
-            let late = ClientError::TimedOut { waited, in_all };
+            let late = ClientError::RequestTimedOut { waited, in_all };
             assert_eq!(outcome, Err(late), "{name} of {revision}");
             assert_eq!(begun.elapsed().as_secs(), 7, "{name} of {revision}");
         }
@@ -215,7 +216,7 @@ async fn the_timeout_of_a_list_holds_for_each_page_and_it_can_be_asked_for_anew(
     let options = RequestOptions::new().timeout(3 * SECOND);
     let begun = Instant::now();
     let late = client.list_tools_with(&options).await.expect_err("silence");
-    assert_eq!(late.kind(), ClientErrorKind::TimedOut);
+    assert_eq!(late.kind(), ErrorKind::RequestTimedOut);
     assert_eq!(begun.elapsed().as_secs(), 3);
     client.close().await;
 }
@@ -327,7 +328,7 @@ async fn an_error_answers_a_ping_and_a_server_that_leaves_has_left() {
     tokio::time::sleep(60 * SECOND).await;
     assert_eq!((server.dialled(), server.sent("ping").len()), (1, 5));
     let lost = client.call_tool("t", json!({})).await.expect_err("it left");
-    assert_eq!(lost.kind(), ClientErrorKind::Connection);
+    assert_eq!(lost.kind(), ErrorKind::ConnectionLost);
     client.close().await;
 }
 
@@ -400,7 +401,7 @@ async fn pings_without_a_pause_or_without_time_for_an_answer_are_refused() {
             settings.ping_timeout = timeout;
         });
         let refused = host.connect(server.address()).await.expect_err("zero");
-        assert_eq!(refused.kind(), ClientErrorKind::Misuse, "{refused}");
+        assert_eq!(refused.kind(), ErrorKind::Usage, "{refused}");
         assert!(refused.to_string().contains("`ping_"), "{refused}");
     }
     assert_eq!(server.dialled(), 0);

@@ -12,8 +12,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use log::Log;
+use mcpline::ErrorKind;
 use mcpline::Revision;
-use mcpline::client::{Address, Channel, ClientBuilder, ClientErrorKind, Dial, RequestOptions};
+use mcpline::client::{Address, Channel, ClientBuilder, Dial, RequestOptions};
 use mcpline::protocol::Era;
 use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::{
@@ -137,7 +138,7 @@ async fn a_server_of_2026_that_leaves_each_time_after_the_end_of_its_subscriptio
     let error = soon(client.call_tool("t", json!({}))).await;
     assert_eq!(
         error.expect_err("it is left alone").kind(),
-        ClientErrorKind::Connection
+        ErrorKind::ConnectionLost
     );
     assert_eq!(peer.dialled(), 4);
     client.close().await;
@@ -375,7 +376,7 @@ async fn a_client_that_is_closed_while_it_reconnects_does_not_cancel_the_handsha
         assert_eq!(soon(told.recv()).await, Some(Vec::new()));
         client.close().await;
     });
-    assert_eq!(outcome.expect_err("closed").kind(), ClientErrorKind::Closed);
+    assert_eq!(outcome.expect_err("closed").kind(), ErrorKind::Closed);
     assert_eq!(all_sent(&mut told).await, ["initialize"]);
 }
 
@@ -583,7 +584,7 @@ async fn an_answer_without_candidates_is_read_and_old_servers_are_asked_without_
                 }
                 false => assert_eq!(
                     outcome.expect_err("it is not sent").kind(),
-                    ClientErrorKind::Unsupported
+                    ErrorKind::NotSupported
                 ),
             }
             assert_eq!(peer.count("completion/complete"), usize::from(is_served));

@@ -216,7 +216,7 @@ async fn a_client_with_a_handler_of_what_the_protocol_defines_does_not_connect()
         };
         let client = methods.iter().fold(host(Revision::V2025_11_25), register);
         let error = client.connect(&choosing()).await.expect_err(named);
-        assert!(matches!(&error, ClientError::Misuse(reason) if reason.contains(named)));
+        assert!(matches!(&error, ClientError::Usage(reason) if reason.contains(named)));
     }
 }
 

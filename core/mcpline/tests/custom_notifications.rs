@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use mcpline::client::{Client as McpClient, ClientBuilder, RequestOptions};
 use mcpline::protocol::Raw;
-use mcpline::protocol::session::AskError;
+use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::vocabulary::{ElicitAction, ElicitParams, ElicitResult, FormSchema};
 use mcpline::server::MethodOptions;
 use mcpline::transport::http::{HttpOptions, http};
@@ -141,7 +141,10 @@ async fn a_handler_of_a_notification_asks_and_notifies_where_there_is_a_session(
         client.notify("acme/ask", None).await.expect("sent");
         let answer = next(&mut answered).await;
         if revision.is_modern() {
-            assert!(matches!(answer, Err(AskError::OutsideCall)), "{answer:?}");
+            assert!(
+                matches!(answer, Err(InputRequestError::OutsideCall)),
+                "{answer:?}"
+            );
             assert!(notes.try_recv().is_err());
         } else {
             assert_eq!(answer.expect("an answer"), ElicitAction::Accept);

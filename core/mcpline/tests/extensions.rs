@@ -442,7 +442,7 @@ async fn a_server_that_never_gives_an_ordinary_result_is_given_up() {
         .await;
     let given_up = given_up.expect_err("no result");
     assert!(
-        matches!(given_up, ClientError::Invalid { .. }),
+        matches!(given_up, ClientError::InvalidResponse { .. }),
         "{given_up}"
     );
     assert_eq!(taken.load(Ordering::SeqCst), 1024);
@@ -467,7 +467,10 @@ async fn a_panic_of_a_resolver_fails_its_call_alone() {
         .call_tool("buy", json!({}))
         .await
         .expect_err("a panic");
-    assert!(matches!(failed, ClientError::Unanswered(_)), "{failed}");
+    assert!(
+        matches!(failed, ClientError::InputRequestFailed(_)),
+        "{failed}"
+    );
     client.list_tools().await.expect("the client lives on");
     client.close().await;
 }
@@ -623,7 +626,7 @@ async fn a_client_with_an_unusable_extension_does_not_connect() {
         ),
     ] {
         let error = builder.connect(&server).await.expect_err(named);
-        assert!(matches!(error, ClientError::Misuse(_)), "{error:?}");
+        assert!(matches!(error, ClientError::Usage(_)), "{error:?}");
         assert!(error.to_string().contains(named), "{error}");
     }
 }

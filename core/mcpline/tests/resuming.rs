@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use mcpline::protocol::Raw;
-use mcpline::protocol::session::AskError;
+use mcpline::protocol::session::InputRequestError;
 use mcpline::protocol::vocabulary::LoggingLevel;
 use mcpline::{Ask, AskMethod, Context, HandlerError, Server, Settings, transport};
 use serde_json::{Value, json};
@@ -74,7 +74,7 @@ async fn a_retry_that_can_not_be_asked_any_more_is_not_asked() {
         |_: Nothing, ctx: Context| async move {
             ctx.ask(question()).await?;
             Ok::<_, HandlerError>(match ctx.ask(question()).await {
-                Err(AskError::Unsupported(_)) => "can't be asked".to_owned(),
+                Err(InputRequestError::NotSupported(_)) => "can't be asked".to_owned(),
                 other => format!("{other:?}"),
             })
         },

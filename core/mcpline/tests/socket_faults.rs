@@ -236,7 +236,7 @@ async fn serve() -> SocketAddr {
 fn is_of_connection(error: &ClientError) -> bool {
     matches!(
         error.cause(),
-        ClientError::Unreachable { .. } | ClientError::ConnectionLost { .. }
+        ClientError::ServerUnreachable { .. } | ClientError::ConnectionLost { .. }
     )
 }
 

@@ -3,9 +3,8 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use mcpline::client::{
-    Client, ClientBuilder, ClientError, ClientErrorKind, RequestOptions, ToolCall,
-};
+use mcpline::ErrorKind;
+use mcpline::client::{Client, ClientBuilder, ClientError, RequestOptions, ToolCall};
 use mcpline::protocol::Raw;
 use mcpline::protocol::vocabulary::{Tool, ToolAnnotations};
 use mcpline::server::ToolOptions;
@@ -133,7 +132,7 @@ async fn each_call_is_asked_about_before_it_is_sent_and_its_outcome_told() {
                 json!([
                     third,
                     null,
-                    "refused: the tool call was refused: the user declined"
+                    "tool_call_refused: tool call refused: the user declined"
                 ]),
             ]
         );
@@ -152,7 +151,7 @@ async fn a_hook_that_panics_refuses_the_call() {
     let refused = client.call_tool("echo", json!({"text": "a"})).await;
     assert_eq!(
         refused.expect_err("refused").kind(),
-        ClientErrorKind::Refused
+        ErrorKind::ToolCallRefused
     );
     assert_eq!(calls.load(Ordering::Relaxed), 0);
     client.close().await;
@@ -184,7 +183,7 @@ async fn arguments_that_are_null_are_none() {
     let outcome = client.request("tools/call", Some(&call), &options).await;
     // What becomes of it is the server's to say.
     let refused = outcome.as_ref().err().map(ClientError::kind);
-    assert_ne!(refused, Some(ClientErrorKind::Refused));
+    assert_ne!(refused, Some(ErrorKind::ToolCallRefused));
     let told = outcomes.recv().await.expect("an outcome");
     assert_eq!(told.call.name, "none");
     assert!(told.call.arguments.is_empty());
@@ -212,7 +211,7 @@ async fn a_call_that_is_given_up_is_told_as_cancelled() {
     giving_up.abort();
     let outcome = outcomes.recv().await.expect("an outcome");
     assert_eq!(outcome.call.name, "wait");
-    assert_eq!(outcome.error.expect("cancelled").kind, "cancelled");
+    assert_eq!(outcome.error.expect("cancelled").kind, "request_cancelled");
     client.close().await;
 }
 

@@ -95,7 +95,10 @@ async fn a_call_ends_in_time_while_its_result_is_validated() {
     let misled = host(&hostile, Duration::from_millis(50)).await;
     let outcome = misled.call_tool("stall", json!({})).await;
     assert!(
-        matches!(outcome, Err(ClientError::TimedOut { in_all: false, .. })),
+        matches!(
+            outcome,
+            Err(ClientError::RequestTimedOut { in_all: false, .. })
+        ),
         "{outcome:?}"
     );
 }

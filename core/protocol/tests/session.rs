@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline_protocol::session::{
-    AskError, AskRequest, AskTimeouts, Change, Rate, Received, RequestKey, Scope, ServerProfile,
-    ServerSession, SessionLimits, SessionSnapshot, TimedOut,
+    AskRequest, AskTimeouts, Change, InputRequestError, Rate, Received, RequestKey, Scope,
+    ServerProfile, ServerSession, SessionLimits, SessionSnapshot, TimedOut,
 };
 use mcpline_protocol::vocabulary::{
     CacheHints, CacheScope, Implementation, JsonObject, ListCapability, LoggingLevel,
@@ -33,7 +33,7 @@ struct Rig {
     /// Whether the session goes through its serialized form after each step.
     restarts: bool,
     admitted: Vec<RequestKey>,
-    answers: Vec<(&'static str, Result<Raw, AskError>)>,
+    answers: Vec<(&'static str, Result<Raw, InputRequestError>)>,
 }
 
 fn profile() -> ServerProfile {
@@ -169,7 +169,7 @@ impl Rig {
             Received::Cancelled { asks, .. } => {
                 for (ask, cancellation) in asks {
                     out.extend(cancellation.map(|cancellation| value(&cancellation.message)));
-                    self.answers.push((ask, Err(AskError::Cancelled)));
+                    self.answers.push((ask, Err(InputRequestError::Cancelled)));
                 }
             }
             Received::RootsChanged | Received::Notification { .. } | Received::Ignored(_) => {}
@@ -558,14 +558,14 @@ fn a_client_is_not_asked_what_it_did_not_declare() {
     rig.call(json!(1));
     assert!(matches!(
         ask(&mut rig, "roots/list"),
-        Err(AskError::Unsupported(_))
+        Err(InputRequestError::NotSupported(_))
     ));
     assert!(matches!(ask(&mut rig, "elicitation/create"), Ok(Some(_))));
     let mut old = Rig::shaken(false, Revision::V2025_03_26, json!({"elicitation": {}}));
     old.call(json!(1));
     assert!(matches!(
         ask(&mut old, "elicitation/create"),
-        Err(AskError::Unsupported(_))
+        Err(InputRequestError::NotSupported(_))
     ));
 }
 
@@ -591,7 +591,7 @@ fn a_question_times_out_unless_progress_keeps_it_alive_and_never_past_the_maximu
         let [TimedOut::Ask { error, cancel, .. }] = due.as_slice() else {
             panic!("{due:?}");
         };
-        assert_eq!(*error, AskError::TimedOut(Duration::from_secs(30)));
+        assert_eq!(*error, InputRequestError::TimedOut(Duration::from_secs(30)));
         assert_eq!(value(&cancel.message)["method"], "notifications/cancelled");
         // A late answer finds nobody.
         rig.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}));
@@ -607,7 +607,10 @@ fn cancelling_a_request_fails_its_questions() {
         assert!(ask(&mut rig, "roots/list").is_ok());
         rig.restart();
         rig.send(json!({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}));
-        assert!(matches!(&rig.answers[..], [(_, Err(AskError::Cancelled))]));
+        assert!(matches!(
+            &rig.answers[..],
+            [(_, Err(InputRequestError::Cancelled))]
+        ));
     });
 }
 
@@ -716,7 +719,7 @@ fn what_a_modern_request_must_carry_is_demanded() {
     assert_eq!(code(&rig.send(level)), -32602);
 }
 
-fn ask(rig: &mut Rig, method: &'static str) -> Result<Option<Value>, AskError> {
+fn ask(rig: &mut Rig, method: &'static str) -> Result<Option<Value>, InputRequestError> {
     let related = Some(rig.last());
     let form = json!({"message": "?", "requestedSchema": {"type": "object", "properties": {}}});
     let params =

@@ -58,7 +58,7 @@ async fn run() -> Result<(), Box<dyn std::error::Error>> {
     };
     match called.await {
         Ok(result) => say(&json!({"called": serde_json::to_value(&result.content)?[0]["text"]})),
-        Err(ClientError::Authorization(error)) => say(&json!({"refused": error.code()})),
+        Err(ClientError::AuthorizationFailed(error)) => say(&json!({"refused": error.code()})),
         Err(other) => return Err(other.into()),
     }
     // The page that says so is still to be had for a moment: whoever started this ends it.

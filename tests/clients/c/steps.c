@@ -97,7 +97,7 @@ static void given_up(mcpl_request *request, const mcpl_error *error, const char 
     pthread_mutex_lock(&call->lock);
     if (error == NULL) {
         put_slice(call->report, "result", (slice){result, length});
-    } else if (mcpl_error_status(error) == MCPL_CANCELLED) {
+    } else if (mcpl_error_status(error) == MCPL_REQUEST_CANCELLED) {
         put_string(call->report, "result", "cancelled");
     } else {
         put_error(call->report, error);

@@ -1,5 +1,6 @@
 #include "writing.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,36 +66,16 @@ slice written(mcpl_json *json) {
     return text;
 }
 
-/* What ../README.md calls this kind of failure. */
+/* The kind of an error: the name of its status without the prefix, in small letters. */
 static const char *kind_of(mcpl_status status) {
-    switch (status) {
-    case MCPL_SERVER_ERROR:
-        return "rpc";
-    case MCPL_TIMED_OUT:
-        return "timed_out";
-    case MCPL_HTTP_ERROR:
-        return "http";
-    case MCPL_CONNECTION_FAILED:
-    case MCPL_SERVER_EXITED:
-        return "connection";
-    case MCPL_INVALID_ANSWER:
-        return "invalid";
-    case MCPL_OPEN_FAILED:
-    case MCPL_OPEN_TIMED_OUT:
-        return "open";
-    case MCPL_QUESTION_UNANSWERED:
-        return "unanswered";
-    case MCPL_TOOL_CALL_REFUSED:
-        return "refused";
-    case MCPL_NOT_SUPPORTED:
-        return "unsupported";
-    case MCPL_CLOSED:
-        return "closed";
-    case MCPL_INVALID_ARGUMENT:
-        return "misuse";
-    default:
-        return mcpl_status_name(status);
+    static char kind[64];
+    const char *name = mcpl_status_name(status) + strlen("MCPL_");
+    size_t length = 0;
+    for (; name[length] != 0 && length + 1 < sizeof kind; ++length) {
+        kind[length] = (char)tolower((unsigned char)name[length]);
     }
+    kind[length] = 0;
+    return kind;
 }
 
 static char *copied(const char *text) {

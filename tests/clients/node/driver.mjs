@@ -9,28 +9,12 @@ import vm from "node:vm";
 
 import * as mcpline from "mcpline";
 
-const KINDS = {
-  SERVER_ERROR: "rpc",
-  REQUEST_TIMED_OUT: "timed_out",
-  HTTP_ERROR: "http",
-  CONNECTION_FAILED: "connection",
-  SERVER_EXITED: "connection",
-  INVALID_ANSWER: "invalid",
-  OPEN_FAILED: "open",
-  OPEN_TIMED_OUT: "open",
-  QUESTION_UNANSWERED: "unanswered",
-  TOOL_CALL_REFUSED: "refused",
-  NOT_SUPPORTED: "unsupported",
-  CLIENT_CLOSED: "closed",
-  USAGE: "misuse",
-};
-
 function told(error) {
   return {
-    kind: KINDS[error.code] ?? error.name,
+    kind: error.kind ?? error.name,
     text: error.message,
     status: error.status ?? null,
-    code: error.rpcCode ?? error.error?.rpcCode ?? null,
+    code: error.code ?? error.source?.code ?? null,
     retry_safe: error.retrySafe ?? false,
     outcome_unknown: error.outcomeUnknown ?? false,
   };

@@ -10,21 +10,8 @@ import threading
 from typing import Any
 
 import msgspec
-from mcpline import Client, errors
+from mcpline import Client
 
-KINDS = (
-    (errors.ServerError, "rpc"),
-    (errors.RequestTimedOut, "timed_out"),
-    (errors.HttpError, "http"),
-    (errors.ConnectionFailed, "connection"),
-    (errors.InvalidAnswer, "invalid"),
-    (errors.OpenFailed, "open"),
-    (errors.QuestionUnanswered, "unanswered"),
-    (errors.ToolCallRefused, "refused"),
-    (errors.NotSupported, "unsupported"),
-    (errors.ClientClosed, "closed"),
-    (errors.UsageError, "misuse"),
-)
 LISTS = ("list_tools", "list_resources", "list_resource_templates", "list_prompts")
 SETTINGS = {
     "remembered": "era",
@@ -38,9 +25,8 @@ SETTINGS = {
 
 
 def told(error: BaseException) -> dict[str, Any]:
-    kind = next((kind for type_, kind in KINDS if isinstance(error, type_)), type(error).__name__)
     return {
-        "kind": kind,
+        "kind": getattr(error, "kind", type(error).__name__),
         "text": str(error),
         "status": getattr(error, "status", None),
         "code": getattr(error, "code", None),

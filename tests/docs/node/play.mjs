@@ -41,7 +41,7 @@ async function list(server) {
 
 /** Whether the server has nothing of that kind. */
 function isAbsent(error) {
-  return error.code === "NOT_SUPPORTED" || (error instanceof RpcError && error.rpcCode === METHOD_NOT_FOUND);
+  return error.kind === "not_supported" || (error instanceof RpcError && error.code === METHOD_NOT_FOUND);
 }
 
 const page = await import(pathToFileURL(process.argv[2]).href);

@@ -20,7 +20,7 @@ from mcpline import (
     Context,
     ElicitRequest,
     EmbeddedResource,
-    Error,
+    RpcError,
     Header,
     Icon,
     Image,
@@ -246,14 +246,14 @@ async def test_exception() -> None:
 @server.tool
 async def test_protocol_error() -> None:
     """Answers with a JSON-RPC error."""
-    raise Error(-31050, "deliberate protocol error", {"reason": "fixture"})
+    raise RpcError(-31050, "deliberate protocol error", {"reason": "fixture"})
 
 
 @server.tool
 async def test_missing_capability(ctx: Context) -> str:
     """Needs a client that can sample."""
     if "sampling" not in ctx.client_capabilities:
-        raise Error(-32021, "the client must support sampling", {"requiredCapabilities": {"sampling": {}}})
+        raise RpcError(-32021, "the client must support sampling", {"requiredCapabilities": {"sampling": {}}})
     return "sampling is available"
 
 
@@ -990,7 +990,7 @@ if options.extras:
         """Does what its author must not."""
         key = "wrong"
         if kind == "reserved code":
-            raise Error(-32050, "secret-detail-7c1f")
+            raise RpcError(-32050, "secret-detail-7c1f")
         if kind == "nested form":
             await ctx.elicit("Where?", form(address={"type": "object", "properties": {}}), key=key)
         elif kind == "bad url":
@@ -1003,7 +1003,7 @@ if options.extras:
         elif kind == "context":
             await ctx.sample("hi", max_tokens=1, include_context="thisServer", key=key)
         else:
-            raise Error(-32602, f"no mistake: {kind}")
+            raise RpcError(-32602, f"no mistake: {kind}")
         return "answered"
 
     @server.resource("file:///extras/{name}", name="extras", mime_type="application/json")

@@ -130,7 +130,7 @@ impl Address {
             Self::Socket(path) => Box::new(UnixSocket(path)),
             #[cfg(all(not(unix), feature = "stdio"))]
             Self::Socket(_) => {
-                return Err(ClientError::Misuse(
+                return Err(ClientError::Usage(
                     "this system has no Unix sockets".to_owned(),
                 ));
             }
@@ -145,7 +145,7 @@ impl Dialler for Custom {
     fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {
         Box::pin(async move {
             let channel = self.0.dial().await;
-            let channel = channel.map_err(|error| ClientError::Unreachable {
+            let channel = channel.map_err(|error| ClientError::ServerUnreachable {
                 reason: error.to_string(),
             })?;
             let link: Arc<dyn Link> = super::channel::ChannelLink::open(channel, sink);

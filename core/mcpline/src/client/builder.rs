@@ -256,14 +256,14 @@ impl ClientBuilder {
     pub async fn connect(self, address: impl Into<Address>) -> Result<Client, ClientError> {
         check_identifiers(&self.handlers)?;
         if let Some(reason) = &self.handlers.unusable {
-            return Err(ClientError::Misuse(reason.clone()));
+            return Err(ClientError::Usage(reason.clone()));
         }
         for (name, time) in [
             ("ping_interval", self.settings.ping_interval),
             ("ping_timeout", Some(self.settings.ping_timeout)),
         ] {
             if time == Some(Duration::ZERO) {
-                return Err(ClientError::Misuse(format!(
+                return Err(ClientError::Usage(format!(
                     "`{name}` must be more than zero"
                 )));
             }

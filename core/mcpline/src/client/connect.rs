@@ -3,14 +3,15 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use mcpline_protocol::client::{OpenError, Opened, Opening, Plan, Step};
+use mcpline_protocol::client::{ConnectError, Opened, Opening, Plan, Step};
 use mcpline_protocol::methods::Repeat;
 use mcpline_protocol::wire::{Incoming, Message, Method, RequestId, encode};
 use mcpline_protocol::{Era, ErrorCode, RpcError};
 use tokio::sync::mpsc;
 
-use crate::client_error::{ClientError, ClientErrorKind, ConnectAttempt};
+use crate::client_error::{ClientError, ConnectAttempt};
 use crate::clock;
+use crate::error_kind::ErrorKind;
 
 use super::eras::KnownServer;
 use super::inner::Inner;
@@ -128,8 +129,8 @@ impl Driver {
     fn note_failures(&mut self) {
         for failed in &self.opening.attempts()[self.attempts.len()..] {
             let error = match (&failed.error, &self.why) {
-                (OpenError::TimedOut { .. }, _) | (_, None) => {
-                    ClientError::Open(failed.error.clone())
+                (ConnectError::TimedOut { .. }, _) | (_, None) => {
+                    ClientError::ConnectFailed(failed.error.clone())
                 }
                 (_, Some(why)) => why.clone(),
             };
@@ -216,7 +217,7 @@ impl Driver {
                 Step::Wait
             }
             Report::Unreadable(error, course) => {
-                self.why = Some(ClientError::Invalid {
+                self.why = Some(ClientError::InvalidResponse {
                     reason: error.error.message.to_string(),
                 });
                 let id = error.id.or_else(|| course.map(id_of));
@@ -257,14 +258,14 @@ impl Driver {
                 self.opening
                     .refused(*status, error.as_deref().cloned(), now)
             }
-            ClientError::SessionLost => self.opening.refused(404, None, now),
+            ClientError::SessionExpired => self.opening.refused(404, None, now),
             _ if never_asked(&error) => {
                 self.why = Some(error);
-                return Step::Failed(OpenError::Gone {
+                return Step::Failed(ConnectError::Gone {
                     method: "the connection",
                 });
             }
-            ClientError::Invalid { reason } => {
+            ClientError::InvalidResponse { reason } => {
                 let error = RpcError::new(ErrorCode::PARSE_ERROR, reason.clone());
                 self.opening.answered(&id_of(number), Err(error), now)
             }
@@ -302,30 +303,32 @@ impl Driver {
     }
 
     /// The fullest account of a failure.
-    fn explain(self, error: OpenError) -> ClientError {
+    fn explain(self, error: ConnectError) -> ClientError {
         let attempts = self.attempts;
         // That HTTP+SSE isn't served either says less than what the endpoint said itself.
         let why = match (&error, self.why) {
-            (OpenError::Gone { .. }, Some(why)) if isnt_served(&why) => self.endpoint.or(Some(why)),
+            (ConnectError::Gone { .. }, Some(why)) if isnt_served(&why) => {
+                self.endpoint.or(Some(why))
+            }
             (_, why) => why,
         };
         // What both sides speak explains itself.
-        let explains_itself = matches!(error, OpenError::NoCommonRevision { .. });
+        let explains_itself = matches!(error, ConnectError::NoCommonRevision { .. });
         let cause = match (&error, why) {
-            (OpenError::Http { .. }, Some(why @ ClientError::Http { .. }))
+            (ConnectError::Http { .. }, Some(why @ ClientError::Http { .. }))
             | (
-                OpenError::Refused(_),
-                Some(why @ (ClientError::Http { .. } | ClientError::Invalid { .. })),
+                ConnectError::Refused(_),
+                Some(why @ (ClientError::Http { .. } | ClientError::InvalidResponse { .. })),
             )
-            | (OpenError::Gone { .. }, Some(why)) => why,
-            _ => ClientError::Open(error),
+            | (ConnectError::Gone { .. }, Some(why)) => why,
+            _ => ClientError::ConnectFailed(error),
         };
         let is_of_connection =
-            |attempt: &ConnectAttempt| attempt.error.kind() == ClientErrorKind::Connection;
+            |attempt: &ConnectAttempt| attempt.error.kind().is_connection_failure();
         if attempts.len() < 2 || explains_itself || attempts.iter().all(is_of_connection) {
             return cause;
         }
-        ClientError::NotOpened {
+        ClientError::AllAttemptsFailed {
             cause: Box::new(cause),
             attempts,
         }
@@ -334,8 +337,8 @@ impl Driver {
 
 /// Whether the server was not asked: it was not reached, or there is no token for it.
 fn never_asked(error: &ClientError) -> bool {
-    let is_unreachable = matches!(error, ClientError::Unreachable { .. });
-    is_unreachable || error.kind() == ClientErrorKind::Authorization
+    let is_unreachable = matches!(error, ClientError::ServerUnreachable { .. });
+    is_unreachable || error.kind() == ErrorKind::AuthorizationFailed
 }
 
 /// Whether this is how a server without an event stream answers the GET of HTTP+SSE: with a status that demands no
@@ -345,7 +348,7 @@ fn isnt_served(error: &ClientError) -> bool {
         ClientError::Http { status, .. } => {
             matches!(status, 400..=499 | 501) && !matches!(status, 401 | 407)
         }
-        ClientError::Invalid { reason } => reason == NO_EVENT_STREAM,
+        ClientError::InvalidResponse { reason } => reason == NO_EVENT_STREAM,
         _ => false,
     }
 }

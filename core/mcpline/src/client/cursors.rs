@@ -31,14 +31,14 @@ impl Cursors {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Invalid`]: the list never ends.
+    /// [`ClientError::InvalidResponse`]: the list never ends.
     pub fn follow(&mut self, next: Option<&str>) -> Result<bool, ClientError> {
         let Some(next) = next else {
             return Ok(false);
         };
         self.pages += 1;
         if self.pages >= MAX_PAGES || self.kept.as_deref() == Some(next) {
-            return Err(ClientError::Invalid {
+            return Err(ClientError::InvalidResponse {
                 reason: format!("the cursors of {} never end", self.method),
             });
         }

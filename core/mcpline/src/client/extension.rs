@@ -106,7 +106,7 @@ impl Extension {
     }
 
     /// The same with an [`ExtendedResult`] in JSON, `{"method": …, "params": …, "result": …}`, for bindings. An error becomes
-    /// [`ClientError::Unanswered`].
+    /// [`ClientError::InputRequestFailed`].
     #[must_use]
     pub fn result_type_with(self, result_type: impl Into<String>, answerer: Answerer) -> Self {
         let mut extension = self;
@@ -144,7 +144,7 @@ pub(super) fn asking(answerer: Answerer) -> Resolver {
     Arc::new(move |extended| {
         let written = extended.to_json();
         let asked = handlers::asked(answerer.clone(), Some(written), extended);
-        Box::pin(async move { asked.await.map_err(ClientError::Unanswered) })
+        Box::pin(async move { asked.await.map_err(ClientError::InputRequestFailed) })
     })
 }
 
@@ -157,13 +157,13 @@ pub(super) fn check_identifiers(handlers: &Handlers) -> Result<(), ClientError> 
     let mut declared = handlers.capabilities.extensions.iter().flatten();
     let has_types = !handlers.result_types.is_empty();
     if has_types && declared.clone().next().is_none() {
-        return Err(ClientError::Misuse(
+        return Err(ClientError::Usage(
             "only a client that declares an extension can take results of its types".to_owned(),
         ));
     }
     match declared.find(|(identifier, _)| !is_extension_identifier(identifier)) {
         None => Ok(()),
-        Some((unusable, _)) => Err(ClientError::Misuse(format!(
+        Some((unusable, _)) => Err(ClientError::Usage(format!(
             "extension {unusable:?}: the identifier must have a prefix, as com.example/search has"
         ))),
     }
@@ -249,7 +249,7 @@ impl Inner {
         let others = self.resolving.fetch_add(1, Ordering::Relaxed);
         let _resolving = Resolving(self);
         if others >= MAX_RESOLVING {
-            return Err(ClientError::Invalid {
+            return Err(ClientError::InvalidResponse {
                 reason: format!(
                     "the result of {method} was not resolved: {MAX_RESOLVING} results of extensions' types are being \
                      resolved already"
@@ -270,7 +270,7 @@ impl Inner {
         match task.await {
             Ok(Some(resolved)) => resolved,
             Ok(None) => Err(ClientError::Closed),
-            Err(_) => Err(ClientError::Unanswered(RpcError::internal_error(
+            Err(_) => Err(ClientError::InputRequestFailed(RpcError::internal_error(
                 "the handler of the extension panicked",
             ))),
         }

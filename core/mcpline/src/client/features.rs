@@ -248,7 +248,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Unsupported`] if the server does not report changes of the resource, as far as it says so; other
+    /// [`ClientError::NotSupported`] if the server does not report changes of the resource, as far as it says so; other
     /// [`ClientError`]s.
     pub async fn subscribe(&self, uri: &str) -> Result<(), ClientError> {
         self.subscribe_with(uri, &RequestOptions::new()).await
@@ -318,7 +318,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Unsupported`] if the client has not declared that it tells (`roots.listChanged`); other
+    /// [`ClientError::NotSupported`] if the client has not declared that it tells (`roots.listChanged`); other
     /// [`ClientError`]s.
     pub async fn roots_changed(&self) -> Result<(), ClientError> {
         self.inner().handlers.check_roots_change()?;
@@ -337,7 +337,7 @@ impl Client {
         options: &RequestOptions,
     ) -> Result<R, ClientError> {
         let params = params.map(Raw::from_serialize).transpose();
-        let params = params.map_err(|error| ClientError::Misuse(error.to_string()))?;
+        let params = params.map_err(|error| ClientError::Usage(error.to_string()))?;
         let result = self.request(method, params.as_ref(), options).await?;
         let decoded = match result.as_bytes().len() <= MAX_INLINE_DECODED_BYTES {
             true => result.decode(),
@@ -345,7 +345,7 @@ impl Client {
                 .await
                 .ok_or(ClientError::Closed)?,
         };
-        decoded.map_err(|error| ClientError::Invalid {
+        decoded.map_err(|error| ClientError::InvalidResponse {
             reason: format!("the result of {method}: {error}"),
         })
     }

@@ -66,7 +66,7 @@ impl Handlers {
         let roots = self.capabilities.roots.as_ref();
         match roots.and_then(|roots| roots.list_changed) {
             Some(true) => Ok(()),
-            _ => Err(ClientError::Unsupported(
+            _ => Err(ClientError::NotSupported(
                 "notifications/roots/list_changed was not sent: the client does not declare the capability \
                  `roots.listChanged`"
                     .to_owned(),

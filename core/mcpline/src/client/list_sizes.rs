@@ -42,7 +42,7 @@ impl ListSizes {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Invalid`]: the pages of the list have more than `most` bytes together.
+    /// [`ClientError::InvalidResponse`]: the pages of the list have more than `most` bytes together.
     pub(super) fn add(
         &mut self,
         method: &str,
@@ -56,7 +56,7 @@ impl ListSizes {
         let before = before.map_or(0, |known| known.bytes);
         let size = before.saturating_add(bytes);
         if size > most {
-            return Err(ClientError::Invalid {
+            return Err(ClientError::InvalidResponse {
                 reason: format!(
                     "the pages of {method} have more than {most} bytes together (`max_list_bytes`)"
                 ),

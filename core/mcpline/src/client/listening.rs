@@ -126,8 +126,8 @@ impl Listening {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Unsupported`] if the server does not tell changes of the resource; what the whole subscription
-    /// failed with; [`ClientError::TimedOut`]. The resource is no wish then, unless another caller waits for it or has it.
+    /// [`ClientError::NotSupported`] if the server does not tell changes of the resource; what the whole subscription
+    /// failed with; [`ClientError::RequestTimedOut`]. The resource is no wish then, unless another caller waits for it or has it.
     /// So it is if the future is dropped.
     pub(super) async fn set(
         &self,
@@ -147,7 +147,7 @@ impl Listening {
             Ok(Err(_)) => return Err(ClientError::Closed),
             Err(_) => {
                 let in_all = timeouts.total < timeouts.idle;
-                return Err(ClientError::TimedOut { waited, in_all });
+                return Err(ClientError::RequestTimedOut { waited, in_all });
             }
         };
         if settled.error.is_none() && !settled.left_out.contains(uri) {
@@ -158,7 +158,7 @@ impl Listening {
             return Err(error.clone());
         }
         waiting.outcome = Outcome::LeftOut;
-        Err(ClientError::Unsupported(format!(
+        Err(ClientError::NotSupported(format!(
             "the server does not report changes of {uri:?}: it left the resource out of the acknowledged subscription"
         )))
     }

@@ -49,7 +49,7 @@ use inner::Inner;
 
 use crate::background;
 
-pub use crate::client_error::{ClientError, ClientErrorKind, ConnectAttempt, MAX_KEPT_BODY};
+pub use crate::client_error::{ClientError, ConnectAttempt, MAX_KEPT_BODY};
 #[cfg(feature = "http")]
 #[cfg_attr(docsrs, doc(cfg(feature = "http")))]
 pub use crate::http_client::{HttpSettings, Proxy};

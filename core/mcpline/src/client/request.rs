@@ -15,8 +15,9 @@ use mcpline_protocol::wire::{Kind, Method, Params, Raw};
 use mcpline_protocol::{ErrorCode, Printable};
 
 use crate::background;
-use crate::client_error::{ClientError, ClientErrorKind};
+use crate::client_error::ClientError;
 use crate::clock;
+use crate::error_kind::ErrorKind;
 use crate::offload;
 use crate::sync::{Arc, PoisonError};
 
@@ -34,7 +35,7 @@ const MAX_REPEATS: u32 = 2;
 
 /// Checks the keys of a `_meta` of the host's, and warns of those that are malformed.
 pub(super) fn check_meta(method: &str, given: &Raw) -> Result<(), ClientError> {
-    if let Some(warning) = checks::meta(given).map_err(ClientError::Misuse)? {
+    if let Some(warning) = checks::meta(given).map_err(ClientError::Usage)? {
         tracing::warn!("{method}: {warning}");
     }
     Ok(())
@@ -49,7 +50,7 @@ impl Inner {
         options: &RequestOptions,
     ) -> Result<Raw, ClientError> {
         if params.is_some_and(|params| params.members().is_none()) {
-            return Err(ClientError::Misuse(
+            return Err(ClientError::Usage(
                 "parameters must be a JSON object".to_owned(),
             ));
         }
@@ -58,15 +59,13 @@ impl Inner {
             .as_ref()
             .is_some_and(|meta| meta.members().is_none())
         {
-            return Err(ClientError::Misuse(
-                "_meta must be a JSON object".to_owned(),
-            ));
+            return Err(ClientError::Usage("_meta must be a JSON object".to_owned()));
         }
         let Some(meta) = params.and_then(|params| params.member("_meta")) else {
             return self.hooked_request(method, params, options).await;
         };
         if options.meta.is_some() || meta.members().is_none() {
-            return Err(ClientError::Misuse(
+            return Err(ClientError::Usage(
                 "_meta must be an object, in the parameters or in the options".to_owned(),
             ));
         }
@@ -147,7 +146,7 @@ impl Inner {
                             let check = move |interrupt: &AtomicBool| check.run(interrupt);
                             Box::pin(self.compute(check, since, timeouts))
                                 .await?
-                                .map_err(|reason| ClientError::Invalid { reason })?;
+                                .map_err(|reason| ClientError::InvalidResponse { reason })?;
                         }
                         self.accept(&session, &name, params, &result)?;
                         let result = match name {
@@ -246,7 +245,7 @@ impl Inner {
             Ok(true) if may_ask(method) && !options.by_hand => InputNeeded::of(result),
             known => known.map(|_| None),
         };
-        needed.map_err(|reason| ClientError::Invalid {
+        needed.map_err(|reason| ClientError::InvalidResponse {
             reason: format!("the result of {method}: {reason}"),
         })
     }
@@ -269,7 +268,7 @@ impl Inner {
             sizes.conversation_of(method.as_str(), &cursor)
         });
         match conversation.is_some_and(|number| number != session.number) {
-            true => Err(ClientError::SessionLost),
+            true => Err(ClientError::SessionExpired),
             false => Ok(()),
         }
     }
@@ -282,7 +281,7 @@ impl Inner {
         let is_task = member("task").is_some_and(|task| !task.is_null());
         match tool.filter(|tool| !is_task && self.tools().requires_task(tool)) {
             None => Ok(()),
-            Some(tool) => Err(ClientError::Unsupported(format!(
+            Some(tool) => Err(ClientError::NotSupported(format!(
                 "tools/call was not sent: tool {tool:?} can only be called as a task (`execution.taskSupport` is \
                  `required`), which the client does not do by itself"
             ))),
@@ -307,7 +306,7 @@ impl Inner {
         match check.as_ref().and_then(OutputCheck::run_inline) {
             Some(outcome) => outcome
                 .map(|()| None)
-                .map_err(|reason| ClientError::Invalid { reason }),
+                .map_err(|reason| ClientError::InvalidResponse { reason }),
             None => Ok(check),
         }
     }
@@ -339,7 +338,7 @@ impl Inner {
         }
         if result.kind() != Kind::Object {
             let reason = format!("the result of {method} is no object");
-            return Err(ClientError::Invalid { reason });
+            return Err(ClientError::InvalidResponse { reason });
         }
         self.add_page(method, params, result, session.number)
     }
@@ -369,7 +368,7 @@ impl Inner {
                     reading.await.ok_or(ClientError::Closed)?
                 }
             };
-            let read = read.map_err(|reason| ClientError::Invalid { reason })?;
+            let read = read.map_err(|reason| ClientError::InvalidResponse { reason })?;
             Ok::<_, ClientError>(self.tools().enter(read))
         };
         let learnt = within(learning, started, timeouts).await??;
@@ -424,7 +423,7 @@ impl Inner {
         let mut answers = Vec::with_capacity(answering.len());
         for (key, task) in answering {
             let answer = task.await.ok().flatten().ok_or(ClientError::Closed)?;
-            let answer = answer.map_err(ClientError::Unanswered)?;
+            let answer = answer.map_err(ClientError::InputRequestFailed)?;
             answers.push((key, answer));
         }
         aborting.0.clear();
@@ -457,16 +456,16 @@ impl Inner {
                 attempt.sessions += 1;
                 attempt.sessions <= MAX_SESSIONS_LOST
             }
-            ClientError::SessionLost => {
+            ClientError::SessionExpired => {
                 // Only new requests move: what is still running there may yet be answered.
                 self.lost(session, &error);
                 attempt.sessions += 1;
                 attempt.sessions <= MAX_SESSIONS_LOST
             }
             // All that could be done about it was done.
-            _ if error.kind() == ClientErrorKind::Authorization => false,
+            _ if error.kind() == ErrorKind::AuthorizationFailed => false,
             _ if error.is_retry_safe() => attempt.again(&self.settings),
-            ClientError::ConnectionLost { .. } | ClientError::Exited { .. } => {
+            ClientError::ConnectionLost { .. } | ClientError::ServerExited { .. } => {
                 self.may_repeat(method, params, options.reissue)
                     && attempt.repeat()
                     && attempt.again(&self.settings)
@@ -513,9 +512,9 @@ impl Inner {
             let listing = self.ask(&session, &Method::ToolsList, params.as_ref(), &options);
             let page = match listing.await {
                 Ok(page) => page,
-                Err(ClientError::TimedOut { waited, in_all }) => {
+                Err(ClientError::RequestTimedOut { waited, in_all }) => {
                     let waited = if in_all { timeouts.total } else { waited };
-                    return Err(ClientError::TimedOut { waited, in_all });
+                    return Err(ClientError::RequestTimedOut { waited, in_all });
                 }
                 Err(_) => return Err(as_rpc(error)),
             };
@@ -604,7 +603,7 @@ async fn within<T>(
         .saturating_sub(clock::now().saturating_sub(started));
     let in_all = left < timeouts.idle;
     let outcome = tokio::time::timeout(left.min(timeouts.idle), future).await;
-    outcome.map_err(|_| ClientError::TimedOut {
+    outcome.map_err(|_| ClientError::RequestTimedOut {
         waited: if in_all {
             timeouts.total
         } else {
@@ -680,7 +679,7 @@ mod tests {
             };
             let begun = tokio::time::Instant::now();
             let outcome = client.request("tools/list", None, &options).await;
-            let Err(ClientError::TimedOut { waited, in_all }) = outcome else {
+            let Err(ClientError::RequestTimedOut { waited, in_all }) = outcome else {
                 panic!("{outcome:?}");
             };
             assert_eq!((waited, in_all), (Duration::from_secs(5), total == 5));

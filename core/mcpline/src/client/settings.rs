@@ -41,7 +41,7 @@ pub struct ClientSettings {
     /// specification wants it (`server/tools`, output schema).
     pub check_output: bool,
     /// Whether requests are sent that need a capability which the server has not declared. `false` by default: they fail
-    /// with [`ClientError::Unsupported`](super::ClientError::Unsupported), as both sides are to use declared
+    /// with [`ClientError::NotSupported`](super::ClientError::NotSupported), as both sides are to use declared
     /// capabilities only (`basic/lifecycle`, operation). Known to declare less than they have: servers of the official
     /// Python SDK before version 2, which say `"subscribe": false` though they may have a handler of
     /// `resources/subscribe`.

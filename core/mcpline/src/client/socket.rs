@@ -16,7 +16,7 @@ impl Dialler for UnixSocket {
     fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {
         Box::pin(async move {
             let socket = tokio::net::UnixStream::connect(&self.0).await;
-            let socket = socket.map_err(|error| ClientError::Unreachable {
+            let socket = socket.map_err(|error| ClientError::ServerUnreachable {
                 reason: format!("{}: {error}", self.0.display()),
             })?;
             let (reader, writer) = socket.into_split();

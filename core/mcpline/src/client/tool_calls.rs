@@ -12,6 +12,7 @@ use serde::Deserialize;
 use crate::background;
 use crate::client_error::ClientError;
 use crate::client_tasks::{Alive, Tasks};
+use crate::error_kind::ErrorKind;
 
 use super::handlers::{Answerer, asked};
 use super::inner::Inner;
@@ -51,7 +52,8 @@ pub struct ToolOutcome {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[non_exhaustive]
 pub struct ToolCallError {
-    /// The name of the [`ClientErrorKind`](super::ClientErrorKind), or `cancelled` if the caller gave the call up.
+    /// The identifier of the [`ErrorKind`](crate::ErrorKind), such as `request_timed_out`; `request_cancelled` if the
+    /// caller cancelled the call.
     pub kind: String,
     /// The error in words.
     pub message: String,
@@ -168,7 +170,10 @@ impl Report {
 impl Drop for Report {
     fn drop(&mut self) {
         if let Some(after) = self.after.take() {
-            let outcome = failed("cancelled", "the caller gave the call up");
+            let outcome = failed(
+                ErrorKind::RequestCancelled.as_str(),
+                "request was cancelled",
+            );
             let telling = tell(after, self.call.clone(), outcome, self.alive.clone());
             background::spawn(&self.runtime, telling);
         }

@@ -1,6 +1,6 @@
 //! Work on its way back from foreign threads to the I/O thread.
 
-use mcpline_protocol::session::AskError;
+use mcpline_protocol::session::InputRequestError;
 use mcpline_protocol::wire::Raw;
 use tokio::sync::Notify;
 
@@ -24,7 +24,7 @@ pub enum Completion {
 pub(super) const REPORT_BYTES: usize = 256;
 
 /// Takes the answer to a question.
-pub type AskSink = Box<dyn FnOnce(Result<Raw, AskError>) + Send>;
+pub type AskSink = Box<dyn FnOnce(Result<Raw, InputRequestError>) + Send>;
 
 /// Collects [`Completion`]s from any thread and has one task on the I/O thread do them all at once.
 ///

@@ -23,6 +23,18 @@ pub enum Deed {
 }
 
 impl Deed {
+    /// The method, as an error names its operation.
+    pub fn method(&self) -> std::borrow::Cow<'static, str> {
+        match self {
+            Self::Ping => "ping".into(),
+            Self::SetLogLevel(_) => "logging/setLevel".into(),
+            Self::Subscribe(_) => "resources/subscribe".into(),
+            Self::Unsubscribe(_) => "resources/unsubscribe".into(),
+            Self::RootsChanged => "notifications/roots/list_changed".into(),
+            Self::Notify(method, _) => method.clone().into(),
+        }
+    }
+
     /// Has the client do it. A message without an answer has no use for options.
     ///
     /// # Errors

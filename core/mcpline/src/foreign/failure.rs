@@ -1,113 +1,66 @@
-//! What a failure of a client is in a foreign language: a class by its name, and its members.
+//! Errors as every binding raises them: a kind, a message, and the same facts in every language.
 
+#[cfg(feature = "client")]
 use std::time::Duration;
 
 use mcpline_protocol::RpcError;
-#[cfg(feature = "auth")]
+#[cfg(all(feature = "client", feature = "auth"))]
 use mcpline_protocol::auth::AuthError;
-use mcpline_protocol::client::OpenError;
-use serde::Serialize;
+#[cfg(feature = "client")]
+use mcpline_protocol::client::ConnectError;
+#[cfg(feature = "server")]
+use mcpline_protocol::session::InputRequestError;
+use serde_json::{Map, Value};
 
-use crate::client::{ClientError, ClientErrorKind};
+#[cfg(feature = "client")]
+use crate::client::ClientError;
+use crate::{Error, ErrorKind};
 
-/// A failure of a client, in words that every binding translates: as JSON `{"class", "message", "members"}`.
-#[derive(Debug, Serialize)]
+/// An error of the core, ready for another language.
+#[derive(Debug)]
 pub struct Failure<'e> {
-    /// The name of its class. Languages may add their own suffix.
-    pub class: FailureClass,
-    /// A sentence for people.
+    /// What failed: the class, or the status code.
+    pub kind: ErrorKind,
+    /// The message for people.
     pub message: String,
-    /// Whatever else is known.
-    pub members: FailureMembers<'e>,
-}
-
-/// The classes of failures of a client.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[non_exhaustive]
-pub enum FailureClass {
-    /// The server answered with a JSON-RPC error.
-    ServerError,
-    /// No answer came in time.
-    RequestTimedOut,
-    /// The server answered with an HTTP status.
-    HttpError,
-    /// The server can't be reached, or the connection ended.
-    ConnectionFailed,
-    /// The server demands a token, and there is none that it takes.
-    AuthorizationFailed,
-    /// The server's process ended.
-    ServerExited,
-    /// What the server said can't be.
-    InvalidAnswer,
-    /// No conversation could be opened.
-    OpenFailed,
-    /// The server was reached, but did not open a conversation in time.
-    OpenTimedOut,
-    /// A question of the server had no answer.
-    QuestionUnanswered,
-    /// The host's hook refused the tool call.
-    ToolCallRefused,
-    /// The server or the revision doesn't have it.
-    NotSupported,
-    /// The client is closed.
-    ClientClosed,
-    /// The client was used wrongly: a class that is not only of clients.
-    UsageError,
-}
-
-impl FailureClass {
-    /// The name.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::ServerError => "ServerError",
-            Self::RequestTimedOut => "RequestTimedOut",
-            Self::HttpError => "HttpError",
-            Self::ConnectionFailed => "ConnectionFailed",
-            Self::AuthorizationFailed => "AuthorizationFailed",
-            Self::ServerExited => "ServerExited",
-            Self::InvalidAnswer => "InvalidAnswer",
-            Self::OpenFailed => "OpenFailed",
-            Self::OpenTimedOut => "OpenTimedOut",
-            Self::QuestionUnanswered => "QuestionUnanswered",
-            Self::ToolCallRefused => "ToolCallRefused",
-            Self::NotSupported => "NotSupported",
-            Self::ClientClosed => "ClientClosed",
-            Self::UsageError => "UsageError",
-        }
-    }
-}
-
-/// What is known of a failure.
-#[derive(Debug, Serialize)]
-#[non_exhaustive]
-pub struct FailureMembers<'e> {
-    /// Whether the server certainly did nothing of what was asked.
+    /// Whether the peer certainly did not perform the request, so that sending it again cannot perform it twice.
     pub retry_safe: bool,
-    /// Whether it is not known what the server did.
+    /// Whether it is unknown if the peer performed the request.
     pub outcome_unknown: bool,
-    /// The JSON-RPC error that was given: the answer itself, in the body of an HTTP status, or to a question.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub error: Option<&'e RpcError>,
-    /// What only failures of one class have.
-    #[serde(flatten)]
+    /// The method or action that failed: `tools/call`, `connect`, `listen`.
+    pub operation: Option<&'e str>,
+    /// The cause.
+    pub source: Option<FailureSource<'e>>,
+    /// What only errors of one kind have.
     pub details: FailureDetails<'e>,
+    /// Whether a handler that lets this error pass fails with its message as a tool error, which the model reads. Otherwise
+    /// the message is for the log.
+    pub is_for_model: bool,
 }
 
-/// What only failures of one class have.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
+/// The cause of an error.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FailureSource<'e> {
+    /// A JSON-RPC error: the response itself, in the body of an HTTP status, or to an input request.
+    Rpc(&'e RpcError),
+    /// What the system or the validator reported.
+    Text(String),
+}
+
+/// What only errors of one kind have.
+#[derive(Debug)]
 #[non_exhaustive]
 pub enum FailureDetails<'e> {
     /// Nothing.
-    None {},
-    /// [`FailureClass::RequestTimedOut`]
+    None,
+    /// [`ErrorKind::RequestTimedOut`], [`ErrorKind::ConnectTimedOut`]
     TimedOut {
         /// In seconds.
         waited: f64,
-        /// Whether it is the wait in all that is over.
+        /// Whether the total timeout elapsed.
         in_all: bool,
     },
-    /// [`FailureClass::HttpError`]
+    /// [`ErrorKind::Http`]
     Http {
         /// The status.
         status: u16,
@@ -116,28 +69,70 @@ pub enum FailureDetails<'e> {
         /// The `WWW-Authenticate` header.
         challenge: Option<&'e str>,
     },
-    /// [`FailureClass::AuthorizationFailed`]
+    /// [`ErrorKind::AuthorizationFailed`]
     Authorization {
         /// What failed, by its stable name (`AuthError::code`).
         reason: &'static str,
     },
-    /// [`FailureClass::ServerExited`]
+    /// [`ErrorKind::ServerExited`]
     Exited {
         /// How.
         exit: Option<&'e str>,
-        /// Its last words.
+        /// The last lines of stderr.
         stderr: &'e [String],
     },
+    /// [`ErrorKind::NotSupported`], where a client lacks a capability.
+    Required(Value),
 }
 
 impl<'e> Failure<'e> {
-    /// What there is to say of a failure.
-    pub fn of(error: &'e ClientError) -> Self {
-        let details = match error.cause() {
-            ClientError::TimedOut { waited, in_all } => FailureDetails::TimedOut {
+    fn new(kind: ErrorKind, message: String) -> Self {
+        Self {
+            kind,
+            message,
+            retry_safe: false,
+            outcome_unknown: false,
+            operation: None,
+            source: None,
+            details: FailureDetails::None,
+            is_for_model: false,
+        }
+    }
+
+    /// Names the method or action that failed, unless the error itself does.
+    #[must_use]
+    pub fn during(mut self, operation: &'e str) -> Self {
+        if self.operation.is_none() && !operation.is_empty() {
+            self.operation = Some(operation);
+        }
+        self
+    }
+
+    /// Of an error of a server, of a builder or of the library.
+    pub fn of_error(error: &Error) -> Self {
+        let source = std::error::Error::source(error);
+        Self {
+            operation: error.operation(),
+            source: source.map(|source| FailureSource::Text(source.to_string())),
+            ..Self::new(error.kind(), error.to_string())
+        }
+    }
+
+    /// Of an error of a client.
+    #[cfg(feature = "client")]
+    pub fn of_client(error: &'e ClientError) -> Self {
+        let cause = error.cause();
+        let details = match cause {
+            ClientError::RequestTimedOut { waited, in_all } => FailureDetails::TimedOut {
                 waited: waited.as_secs_f64(),
                 in_all: *in_all,
             },
+            ClientError::ConnectFailed(ConnectError::TimedOut { waited, .. }) => {
+                FailureDetails::TimedOut {
+                    waited: waited.as_secs_f64(),
+                    in_all: true,
+                }
+            }
             ClientError::Http {
                 status,
                 body,
@@ -149,60 +144,136 @@ impl<'e> Failure<'e> {
                 challenge: challenge.as_deref(),
             },
             #[cfg(feature = "auth")]
-            ClientError::Authorization(error) => FailureDetails::Authorization {
+            ClientError::AuthorizationFailed(error) => FailureDetails::Authorization {
                 reason: error.code(),
             },
-            ClientError::Exited { exit, stderr, .. } => FailureDetails::Exited {
+            ClientError::ServerExited { exit, stderr, .. } => FailureDetails::Exited {
                 exit: exit.as_deref(),
                 stderr,
             },
-            _ => FailureDetails::None {},
+            _ => FailureDetails::None,
         };
-        let given = match error.cause() {
-            ClientError::Unanswered(given) => Some(given),
+        let rpc = match cause {
+            ClientError::InputRequestFailed(error) => Some(error),
             error => error.rpc(),
         };
+        let source = match (cause, rpc) {
+            (_, Some(error)) => Some(FailureSource::Rpc(error)),
+            (
+                ClientError::ServerUnreachable { reason }
+                | ClientError::ConnectionLost { reason }
+                | ClientError::InvalidResponse { reason }
+                | ClientError::ToolCallRefused { reason },
+                _,
+            ) => Some(FailureSource::Text(reason.clone())),
+            _ => None,
+        };
         Self {
-            class: class_of(error),
-            message: error.to_string(),
-            members: FailureMembers {
-                retry_safe: error.is_retry_safe(),
-                outcome_unknown: error.is_outcome_unknown(),
-                error: given,
-                details,
+            retry_safe: error.is_retry_safe(),
+            outcome_unknown: error.is_outcome_unknown(),
+            operation: error.operation(),
+            source,
+            details,
+            ..Self::new(error.kind(), error.to_string())
+        }
+    }
+
+    /// Of an input request of a server.
+    #[cfg(feature = "server")]
+    pub fn of_input_request(error: &'e InputRequestError) -> Self {
+        let kind = ErrorKind::from(error);
+        let details = match error {
+            InputRequestError::NotSupported(need) => FailureDetails::Required(need.required()),
+            InputRequestError::TimedOut(waited) => FailureDetails::TimedOut {
+                waited: waited.as_secs_f64(),
+                in_all: false,
             },
+            _ => FailureDetails::None,
+        };
+        let source = match error {
+            InputRequestError::Rpc(error) => Some(FailureSource::Rpc(error)),
+            InputRequestError::InvalidResponse(reason) => Some(FailureSource::Text(reason.clone())),
+            _ => None,
+        };
+        // A missing capability is an error of the protocol, and a mistake of the author is for the log.
+        let is_for_model = match kind {
+            ErrorKind::NotSupported => matches!(error, InputRequestError::Inexpressible(_)),
+            ErrorKind::InputRequestFailed
+            | ErrorKind::InvalidResponse
+            | ErrorKind::RequestTimedOut
+            | ErrorKind::LimitExceeded => true,
+            _ => false,
+        };
+        Self {
+            outcome_unknown: matches!(kind, ErrorKind::RequestTimedOut | ErrorKind::ConnectionLost),
+            source,
+            is_for_model,
+            details,
+            ..Self::new(kind, error.to_string())
         }
+    }
+
+    /// The JSON-RPC error that the peer returned.
+    pub fn rpc(&self) -> Option<&'e RpcError> {
+        match self.source {
+            Some(FailureSource::Rpc(error)) => Some(error),
+            _ => None,
+        }
+    }
+
+    /// All facts but kind and message, as the members of a JSON object. Times are in seconds.
+    pub fn members(&self) -> Map<String, Value> {
+        let mut members = Map::new();
+        let mut set = |name: &str, value: Value| {
+            members.insert(name.to_owned(), value);
+        };
+        set("retry_safe", self.retry_safe.into());
+        set("outcome_unknown", self.outcome_unknown.into());
+        if let Some(operation) = self.operation {
+            set("operation", operation.into());
+        }
+        match &self.source {
+            // Its keys are strings: JSON can hold it.
+            Some(FailureSource::Rpc(error)) => {
+                set("source", serde_json::to_value(error).unwrap_or_default())
+            }
+            Some(FailureSource::Text(text)) => set("source", text.as_str().into()),
+            None => {}
+        }
+        match &self.details {
+            FailureDetails::None => {}
+            FailureDetails::TimedOut { waited, in_all } => {
+                set("waited", (*waited).into());
+                set("in_all", (*in_all).into());
+            }
+            FailureDetails::Http {
+                status,
+                body,
+                challenge,
+            } => {
+                set("status", (*status).into());
+                set("body", (*body).into());
+                set("challenge", (*challenge).into());
+            }
+            FailureDetails::Authorization { reason } => set("reason", (*reason).into()),
+            FailureDetails::Exited { exit, stderr } => {
+                set("exit", (*exit).into());
+                set("stderr", (*stderr).into());
+            }
+            FailureDetails::Required(required) => set("required", required.clone()),
+        }
+        members
     }
 }
 
-fn class_of(error: &ClientError) -> FailureClass {
-    match (error.kind(), error.cause()) {
-        (ClientErrorKind::Rpc, _) => FailureClass::ServerError,
-        (ClientErrorKind::TimedOut, _) => FailureClass::RequestTimedOut,
-        (ClientErrorKind::Http, _) => FailureClass::HttpError,
-        (ClientErrorKind::Connection, ClientError::Exited { .. }) => FailureClass::ServerExited,
-        (ClientErrorKind::Connection, _) => FailureClass::ConnectionFailed,
-        (ClientErrorKind::Authorization, _) => FailureClass::AuthorizationFailed,
-        (ClientErrorKind::Invalid, _) => FailureClass::InvalidAnswer,
-        (ClientErrorKind::Open, ClientError::Open(OpenError::TimedOut { .. })) => {
-            FailureClass::OpenTimedOut
-        }
-        (ClientErrorKind::Open, _) => FailureClass::OpenFailed,
-        (ClientErrorKind::Unanswered, _) => FailureClass::QuestionUnanswered,
-        (ClientErrorKind::Refused, _) => FailureClass::ToolCallRefused,
-        (ClientErrorKind::Unsupported, _) => FailureClass::NotSupported,
-        (ClientErrorKind::Closed, _) => FailureClass::ClientClosed,
-        (ClientErrorKind::Misuse, _) => FailureClass::UsageError,
-    }
-}
-
-/// Failures of every kind and every class: for the test of a binding that it forgets none.
-pub fn failure_examples() -> Vec<ClientError> {
+/// Client errors of every kind that clients have: each binding's test covers all of them.
+#[cfg(feature = "client")]
+pub fn client_error_examples() -> Vec<ClientError> {
     let rpc = || RpcError::invalid_params("no");
     let waited = Duration::from_secs(1);
     vec![
         ClientError::Rpc(rpc()),
-        ClientError::TimedOut {
+        ClientError::RequestTimedOut {
             waited,
             in_all: false,
         },
@@ -212,84 +283,150 @@ pub fn failure_examples() -> Vec<ClientError> {
             challenge: Some("Bearer".to_owned()),
             error: Some(Box::new(rpc())),
         },
-        ClientError::SessionLost,
-        ClientError::Unreachable {
+        ClientError::SessionExpired,
+        ClientError::ServerUnreachable {
             reason: "no route".to_owned(),
         },
         ClientError::ConnectionLost {
             reason: "reset".to_owned(),
         },
-        ClientError::Exited {
+        ClientError::ServerExited {
             exit: Some("exit status: 1".to_owned()),
             stderr: vec!["last words".to_owned()],
             unsent: false,
         },
         #[cfg(feature = "auth")]
-        ClientError::Authorization(AuthError::Unattended("nobody is there".to_owned())),
-        ClientError::Invalid {
-            reason: "no JSON".to_owned(),
+        ClientError::AuthorizationFailed(AuthError::Unattended("no terminal".to_owned())),
+        ClientError::InvalidResponse {
+            reason: "not JSON".to_owned(),
         },
         ClientError::TooManyRounds { rounds: 10 },
-        ClientError::Open(OpenError::Refused(rpc())),
-        ClientError::Open(OpenError::TimedOut {
+        ClientError::ConnectFailed(ConnectError::Refused(rpc())),
+        ClientError::ConnectFailed(ConnectError::TimedOut {
             method: "initialize",
             waited,
         }),
-        ClientError::Unanswered(rpc()),
+        ClientError::InputRequestFailed(rpc()),
         ClientError::ToolCallRefused {
             reason: "no".to_owned(),
         },
-        ClientError::Unsupported("not here".to_owned()),
+        ClientError::NotSupported("the server does not declare the capability `tools`".to_owned()),
         ClientError::Closed,
-        ClientError::Misuse("no object".to_owned()),
+        ClientError::Usage("parameters must be a JSON object".to_owned()),
     ]
 }
 
-#[cfg(test)]
+/// Input request errors of every kind that they have: each binding's test covers all of them.
+#[cfg(feature = "server")]
+pub fn input_request_error_examples() -> Vec<InputRequestError> {
+    use mcpline_protocol::adapt::CannotAsk;
+    use mcpline_protocol::session::Need;
+
+    vec![
+        InputRequestError::NotSupported(Need::ElicitForm),
+        InputRequestError::Inexpressible(CannotAsk::MultipleChoice),
+        InputRequestError::InvalidParams("no message".to_owned()),
+        InputRequestError::OutsideCall,
+        InputRequestError::Rpc(RpcError::invalid_params("no")),
+        InputRequestError::InvalidResponse("no action".to_owned()),
+        InputRequestError::Diverged {
+            key: "name".to_owned(),
+        },
+        InputRequestError::TimedOut(std::time::Duration::from_secs(1)),
+        InputRequestError::Cancelled,
+        InputRequestError::ConnectionLost,
+        InputRequestError::LimitExceeded("too many input requests are open (`open_asks`)"),
+    ]
+}
+
+#[cfg(all(test, feature = "client", feature = "server"))]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
-    fn described(error: &ClientError) -> Value {
-        serde_json::to_value(Failure::of(error)).unwrap()
+    fn members(error: &ClientError) -> Value {
+        Failure::of_client(error).members().into()
     }
 
     #[test]
-    fn there_is_an_example_of_every_kind() {
-        let examples = failure_examples();
-        for kind in ClientErrorKind::ALL {
+    fn examples_cover_every_kind_but_those_of_servers() {
+        let clients = client_error_examples();
+        let inputs = input_request_error_examples();
+        let kinds: Vec<_> = clients
+            .iter()
+            .map(ClientError::kind)
+            .chain(inputs.iter().map(ErrorKind::from))
+            .collect();
+        for kind in ErrorKind::ALL {
+            let is_of_servers = matches!(kind, ErrorKind::Transport | ErrorKind::Internal);
+            let is_left_out = !cfg!(feature = "auth") && *kind == ErrorKind::AuthorizationFailed;
+            assert_eq!(
+                kinds.contains(kind),
+                !is_of_servers && !is_left_out,
+                "{kind:?}"
+            );
+        }
+    }
+
+    /// The beginnings of messages that the page about errors has for this kind.
+    fn documented(kind: ErrorKind) -> Vec<&'static str> {
+        let page = include_str!("../../../../docs/errors.md");
+        let rows = page.lines().filter_map(|line| {
+            let mut cells = line.strip_prefix("| `")?.split(" | ");
+            let name = cells.next()?.split('`').next()?;
+            (name == kind.name()).then(|| cells.next()).flatten()
+        });
+        rows.collect()
+    }
+
+    #[test]
+    fn the_page_about_errors_has_every_kind_and_the_beginning_of_its_messages() {
+        for kind in ErrorKind::ALL {
+            assert!(!documented(*kind).is_empty(), "{kind:?}");
+        }
+        let clients = client_error_examples();
+        let inputs = input_request_error_examples();
+        let clients = clients.iter().map(Failure::of_client);
+        let failures = clients.chain(inputs.iter().map(Failure::of_input_request));
+        for Failure { kind, message, .. } in failures {
+            let is_free = matches!(kind, ErrorKind::Usage | ErrorKind::LimitExceeded);
+            let begins = |start: &&str| message.starts_with(start);
             assert!(
-                examples.iter().any(|error| error.kind() == *kind),
-                "{}",
-                kind.as_str()
+                is_free || documented(kind).iter().any(begins),
+                "{kind:?}: {message}"
             );
         }
     }
 
     #[test]
-    fn a_class_is_written_as_its_name() {
-        for error in failure_examples() {
-            let class = Failure::of(&error).class;
-            assert_eq!(described(&error)["class"], class.as_str());
+    fn no_failure_is_both_safe_to_retry_and_of_unknown_outcome() {
+        for error in client_error_examples() {
+            let failure = Failure::of_client(&error);
+            assert!(
+                !(failure.retry_safe && failure.outcome_unknown),
+                "{error:?}"
+            );
         }
     }
 
     #[test]
-    fn everything_that_is_known_is_told() {
-        let error = ClientError::Rpc(RpcError::invalid_params("no").with_data(&json!([1])));
+    fn members_hold_every_fact() {
+        let rpc = RpcError::invalid_params("no").with_data(&json!([1]));
+        let error = ClientError::Rpc(rpc);
+        let failure = Failure::of_client(&error).during("tools/call");
         assert_eq!(
-            described(&error)["members"],
-            json!({"retry_safe": false, "outcome_unknown": false,
-                   "error": {"code": -32602, "message": "no", "data": [1]}})
+            Value::from(failure.members()),
+            json!({"retry_safe": false, "outcome_unknown": false, "operation": "tools/call",
+                   "source": {"code": -32602, "message": "no", "data": [1]}})
         );
-        let error = ClientError::Exited {
+        let error = ClientError::ServerExited {
             exit: None,
             stderr: vec!["oh".to_owned()],
             unsent: true,
         };
         assert_eq!(
-            described(&error)["members"],
+            members(&error),
             json!({"retry_safe": true, "outcome_unknown": false, "exit": null, "stderr": ["oh"]})
         );
         let error = ClientError::Http {
@@ -299,26 +436,54 @@ mod tests {
             error: None,
         };
         assert_eq!(
-            described(&error)["members"],
+            members(&error),
             json!({"retry_safe": false, "outcome_unknown": false,
                    "status": 401, "body": "no", "challenge": null})
         );
-        let not_opened = ClientError::NotOpened {
+        let all_failed = ClientError::AllAttemptsFailed {
             cause: Box::new(error.clone()),
             attempts: Vec::new(),
         };
-        assert_eq!(
-            described(&not_opened)["members"],
-            described(&error)["members"]
-        );
-        assert_eq!(described(&not_opened)["class"], "HttpError");
-        let error = ClientError::TimedOut {
+        let failure = Failure::of_client(&all_failed);
+        assert_eq!(failure.kind, ErrorKind::Http);
+        assert_eq!(failure.operation, Some("connect"));
+        assert_eq!(failure.members()["status"], 401);
+        let error = ClientError::RequestTimedOut {
             waited: Duration::from_millis(1500),
             in_all: true,
         };
         assert_eq!(
-            described(&error)["members"],
+            members(&error),
             json!({"retry_safe": false, "outcome_unknown": true, "waited": 1.5, "in_all": true})
+        );
+        let error = ClientError::ServerUnreachable {
+            reason: "no route".to_owned(),
+        };
+        assert_eq!(members(&error)["source"], "no route");
+    }
+
+    #[test]
+    fn models_read_failed_input_requests_but_not_mistakes_of_the_author() {
+        let for_model: Vec<_> = input_request_error_examples()
+            .iter()
+            .map(|error| Failure::of_input_request(error).is_for_model)
+            .collect();
+        assert_eq!(
+            for_model,
+            [
+                false, true, false, false, true, true, false, true, false, false, true
+            ]
+        );
+    }
+
+    #[test]
+    fn a_capability_that_a_client_lacks_is_named() {
+        let examples = input_request_error_examples();
+        let failure = Failure::of_input_request(&examples[0]).during("elicitation/create");
+        assert_eq!(
+            Value::from(failure.members()),
+            json!({"retry_safe": false, "outcome_unknown": false,
+                   "operation": "elicitation/create", "required": {"elicitation": {}}})
         );
     }
 }

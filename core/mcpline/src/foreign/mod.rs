@@ -19,7 +19,7 @@
 //! a response only as its client takes it: [`ResponseBody`].
 //!
 //! What foreign code says and is told is read and written here too, so that it is the same in every language:
-//! [`options`] and [`results`] are read from JSON, a [`Failure`] is written as JSON, [`diagnostics`] are
+//! [`options`] and [`results`] are read from JSON, a [`Failure`] is an error with its facts, [`diagnostics`] are
 //! lines for a log.
 
 #[cfg(all(feature = "auth", feature = "client"))]
@@ -31,7 +31,6 @@ mod completions;
 #[cfg(feature = "client")]
 mod deed;
 pub mod diagnostics;
-#[cfg(feature = "client")]
 mod failure;
 #[cfg(all(test, mcpline_models))]
 mod models;
@@ -56,7 +55,10 @@ pub use completions::{AskSink, Completion, Completions};
 #[cfg(feature = "client")]
 pub use deed::Deed;
 #[cfg(feature = "client")]
-pub use failure::{Failure, FailureClass, FailureDetails, FailureMembers, failure_examples};
+pub use failure::client_error_examples;
+#[cfg(feature = "server")]
+pub use failure::input_request_error_examples;
+pub use failure::{Failure, FailureDetails, FailureSource};
 #[cfg(feature = "server")]
 pub use queue::{CallQueue, Gathering, QueueFull};
 #[cfg(feature = "server")]

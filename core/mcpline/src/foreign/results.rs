@@ -42,14 +42,14 @@ pub fn tool_result(result: &Raw) -> Reply {
 ///
 /// # Errors
 ///
-/// Misuse: it is none.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it is none.
 pub fn resource_result(result: &Raw) -> Result<Reply, Error> {
     if let Some(extended) = extended(result) {
         return Ok(extended);
     }
     let contents = result.member("contents");
     Ok(Reply::Resource(ResourceReply {
-        contents: contents.ok_or_else(|| Error::misuse("contents are missing"))?,
+        contents: contents.ok_or_else(|| Error::usage("contents are missing"))?,
         cache: cache(result)?,
         meta: result.member("_meta"),
     }))
@@ -59,14 +59,14 @@ pub fn resource_result(result: &Raw) -> Result<Reply, Error> {
 ///
 /// # Errors
 ///
-/// Misuse: it is none.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it is none.
 pub fn prompt_result(result: &Raw) -> Result<Reply, Error> {
     if let Some(extended) = extended(result) {
         return Ok(extended);
     }
     let messages = result.member("messages");
     Ok(Reply::Prompt(PromptReply {
-        messages: messages.ok_or_else(|| Error::misuse("messages are missing"))?,
+        messages: messages.ok_or_else(|| Error::usage("messages are missing"))?,
         description: result
             .member("description")
             .and_then(|text| text.string_value().map(Into::into)),
@@ -78,7 +78,7 @@ pub fn prompt_result(result: &Raw) -> Result<Reply, Error> {
 ///
 /// # Errors
 ///
-/// Misuse: it is none.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it is none.
 pub fn completion(json: &[u8]) -> Result<Reply, Error> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -100,7 +100,7 @@ pub fn completion(json: &[u8]) -> Result<Reply, Error> {
 ///
 /// # Errors
 ///
-/// Misuse: they are none.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): they are none.
 pub fn questions(json: &[u8]) -> Result<Reply, Error> {
     #[derive(Deserialize)]
     struct Questions {
@@ -113,7 +113,7 @@ pub fn questions(json: &[u8]) -> Result<Reply, Error> {
         Ok(InputRequest {
             key,
             method: AskMethod::parse(&method)?,
-            params: params.map_err(|error| Error::misuse(error.to_string()))?,
+            params: params.map_err(|error| Error::usage(error.to_string()))?,
         })
     });
     Ok(Reply::InputRequired(InputRequired {

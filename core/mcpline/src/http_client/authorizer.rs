@@ -56,7 +56,7 @@ pub(crate) trait Attempts: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Authorization`] if there is none to be had.
+    /// [`ClientError::AuthorizationFailed`] if there is none to be had.
     fn prepare<'a>(
         &'a mut self,
         timer: &'a dyn RequestTimer,
@@ -70,7 +70,7 @@ pub(crate) trait Attempts: Send + Sync {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Authorization`] if no token is accepted.
+    /// [`ClientError::AuthorizationFailed`] if no token is accepted.
     fn judge<'a>(
         &'a mut self,
         head: &'a Parts,

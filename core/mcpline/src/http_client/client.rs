@@ -63,7 +63,7 @@ impl HttpClient {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Misuse`] if the settings hold what is no header, no proxy or no certificate.
+    /// [`ClientError::Usage`] if the settings hold what is no header, no proxy or no certificate.
     pub(crate) fn new(settings: HttpSettings, handle: Handle) -> Result<Arc<Self>, ClientError> {
         Self::reaching(settings, handle, Reach::Everywhere)
     }
@@ -118,8 +118,8 @@ impl HttpClient {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Unreachable`] if nothing of it was sent, [`ClientError::ConnectionLost`] if something may have
-    /// been, [`ClientError::Http`] for a redirect that isn't followed, [`ClientError::Authorization`] if there is no token
+    /// [`ClientError::ServerUnreachable`] if nothing of it was sent, [`ClientError::ConnectionLost`] if something may have
+    /// been, [`ClientError::Http`] for a redirect that isn't followed, [`ClientError::AuthorizationFailed`] if there is no token
     /// that the server takes.
     pub(crate) async fn request(
         &self,
@@ -294,7 +294,7 @@ impl HttpClient {
                 Some(wire) => (wire, true),
                 None => match Box::pin(self.connector.connect(target)).await {
                     Ok(wire) => (wire, false),
-                    Err(reason) => return Err(ClientError::Unreachable { reason }),
+                    Err(reason) => return Err(ClientError::ServerUnreachable { reason }),
                 },
             };
             address(&mut request, target, wire.proxied.as_ref());
@@ -309,7 +309,7 @@ impl HttpClient {
                     // The server had closed it; nothing was written.
                     (Some(unsent), _) if used => request = unsent,
                     (Some(_), _) => {
-                        return Err(ClientError::Unreachable {
+                        return Err(ClientError::ServerUnreachable {
                             reason: reason(error.error()),
                         });
                     }
@@ -329,7 +329,7 @@ impl HttpClient {
     ///
     /// # Errors
     ///
-    /// As [`new`](Self::new); [`ClientError::Misuse`] also if there is more than one way to be authorized, or the URL is
+    /// As [`new`](Self::new); [`ClientError::Usage`] also if there is more than one way to be authorized, or the URL is
     /// none.
     pub(crate) fn of(
         url: &str,
@@ -344,7 +344,7 @@ impl HttpClient {
         if target.credentials.is_some()
             || names.any(|name| name.eq_ignore_ascii_case("authorization"))
         {
-            return Err(ClientError::Misuse(
+            return Err(ClientError::Usage(
                 "auth is given, and Authorization as well: one of them has to go".to_owned(),
             ));
         }

@@ -228,7 +228,7 @@ fn proxy(url: &str) -> Result<Intercept, ClientError> {
         .all(url)
         .build()
         .intercept(&any)
-        .ok_or_else(|| ClientError::Misuse("the proxy's URL is invalid".to_owned()))
+        .ok_or_else(|| ClientError::Usage("the proxy's URL is invalid".to_owned()))
 }
 
 /// The target as proxies want it: they know no default ports.

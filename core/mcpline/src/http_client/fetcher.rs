@@ -41,7 +41,7 @@ impl Fetcher {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Misuse`] if the settings hold no usable proxy or certificate.
+    /// [`ClientError::Usage`] if the settings hold no usable proxy or certificate.
     pub(crate) fn new(
         settings: &HttpSettings,
         handle: Handle,

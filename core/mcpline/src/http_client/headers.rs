@@ -26,7 +26,7 @@ const RESERVED: &[&str] = &[
 pub(crate) fn own_headers(given: &[(String, String)]) -> Result<HeaderMap, ClientError> {
     let mut headers = HeaderMap::with_capacity(given.len());
     for (name, value) in given {
-        let invalid = |why: &str| ClientError::Misuse(format!("the header {name:?} {why}"));
+        let invalid = |why: &str| ClientError::Usage(format!("the header {name:?} {why}"));
         let parsed = HeaderName::from_bytes(name.as_bytes())
             .map_err(|_| invalid("has a name that HTTP doesn't allow"))?;
         if RESERVED.contains(&parsed.as_str()) || parsed.as_str().starts_with("mcp-") {

@@ -15,10 +15,10 @@ impl Tls {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Misuse`] if they do.
+    /// [`ClientError::Usage`] if they do.
     pub(crate) fn new(settings: &HttpSettings) -> Result<Self, ClientError> {
         if settings.only_these_roots || !settings.tls_roots.is_empty() {
-            return Err(ClientError::Misuse(
+            return Err(ClientError::Usage(
                 "`tls_roots` needs the cargo feature `tls`".to_owned(),
             ));
         }

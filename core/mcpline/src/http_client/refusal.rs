@@ -23,7 +23,7 @@ pub(crate) async fn refusal(mut answer: Answer, in_session: bool) -> ClientError
     // Whatever the body says: the transport's page leaves nothing else to do (2025-11-25, session management).
     if status == StatusCode::NOT_FOUND && in_session {
         answer.drain().await;
-        return ClientError::SessionLost;
+        return ClientError::SessionExpired;
     }
     let challenge = challenge(&answer.head.headers);
     let body = tokio::time::timeout(BODY_TIME, answer.beginning(MAX_READ_BODY)).await;

@@ -28,10 +28,10 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Misuse`] if it is none, or neither `http` nor `https`.
+    /// [`ClientError::Usage`] if it is none, or neither `http` nor `https`.
     pub(crate) fn parse(url: &str) -> Result<Self, ClientError> {
         Self::read(url).map_err(|reason| {
-            ClientError::Misuse(format!(
+            ClientError::Usage(format!(
                 "{:?} can't be connected to: {reason}",
                 without_user_info(url)
             ))

@@ -32,13 +32,13 @@ impl Tls {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Misuse`] if they hold none, or something else.
+    /// [`ClientError::Usage`] if they hold none, or something else.
     pub(crate) fn new(settings: &HttpSettings) -> Result<Self, ClientError> {
         let roots = CertificateDer::pem_slice_iter(&settings.tls_roots)
             .collect::<Result<Vec<_>, _>>()
-            .map_err(|error| ClientError::Misuse(format!("tls_roots is no PEM: {error}")))?;
+            .map_err(|error| ClientError::Usage(format!("tls_roots is no PEM: {error}")))?;
         if roots.is_empty() && (settings.only_these_roots || !settings.tls_roots.is_empty()) {
-            return Err(ClientError::Misuse(
+            return Err(ClientError::Usage(
                 "there is no certificate in tls_roots".to_owned(),
             ));
         }

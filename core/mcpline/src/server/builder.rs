@@ -130,7 +130,7 @@ impl ServerBuilder {
         let extensions = Extensions::of(&self.extensions)?;
         let keys = state_keys::choose(self.settings.state_keys.clone())?;
         let info_json = serde_json::to_vec(&self.info).map_err(|error| {
-            Error::misuse(format!("the implementation does not serialize: {error}"))
+            Error::usage(format!("the implementation does not serialize: {error}"))
         })?;
         let suspended = Suspended::new(self.settings.suspended);
         let clients = ClientTable::new(

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use mcpline_protocol::RequestId;
-use mcpline_protocol::session::{AskError, Peer, RequestKey};
+use mcpline_protocol::session::{InputRequestError, Peer, RequestKey};
 use mcpline_protocol::wire::{Method, Params, Raw};
 
 use crate::lane::Lane;
@@ -166,7 +166,7 @@ impl Drop for Call {
         };
         // A cancelled handler is expected to give up.
         let error = if state.is_cancelled() {
-            HandlerError::Tool(AskError::Cancelled.to_string())
+            HandlerError::Tool(InputRequestError::Cancelled.to_string())
         } else {
             HandlerError::Internal("the handler dropped its call without an answer".into())
         };
@@ -379,7 +379,7 @@ impl CallState {
         for callback in callbacks {
             callback();
         }
-        super::asking::fail_pending(self, &AskError::Cancelled);
+        super::asking::fail_pending(self, &InputRequestError::Cancelled);
     }
 
     /// Has `callback` called once the call is cancelled; at once if it was already.
@@ -421,7 +421,7 @@ impl CallState {
         if current.key.is_none() {
             *self.lock_outcome() = Some(Box::new(outcome));
             drop(current);
-            super::asking::fail_pending(self, &AskError::Cancelled);
+            super::asking::fail_pending(self, &InputRequestError::Cancelled);
             return;
         }
         drop(current);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mcpline_protocol::checks;
 use mcpline_protocol::schema::{CompiledSchema, Violation};
-use mcpline_protocol::session::{AskError, Finished};
+use mcpline_protocol::session::{Finished, InputRequestError};
 use mcpline_protocol::vocabulary::CacheScope;
 use mcpline_protocol::wire::{Kind as JsonKind, Raw, encode};
 use mcpline_protocol::{ErrorCode, Printable, Revision, RpcError};
@@ -75,7 +75,7 @@ fn fail(call: &Arc<CallState>, error: HandlerError) {
 }
 
 fn answer(call: &CallState, outcome: Result<&Reply, &RpcError>) {
-    asking::fail_pending(call, &AskError::Cancelled);
+    asking::fail_pending(call, &InputRequestError::Cancelled);
     let seat = call.seat();
     match outcome {
         Ok(reply) => {
@@ -159,7 +159,7 @@ fn end(seat: &Seat, answer: impl FnOnce(&Finished<AskSink>)) -> bool {
     }
     for (sink, outgoing) in std::mem::take(&mut finished.abandoned) {
         lane::send(&*seat.lane, lane::Kind::Request, &outgoing.message);
-        sink(Err(AskError::Cancelled));
+        sink(Err(InputRequestError::Cancelled));
     }
     answer(&finished);
     true
@@ -353,7 +353,7 @@ fn as_reply(call: &CallState, error: HandlerError) -> Result<Reply, RpcError> {
         }
         HandlerError::Unsupported(need) => as_reply(
             call,
-            HandlerError::Tool(AskError::Unsupported(need).to_string()),
+            HandlerError::Tool(InputRequestError::NotSupported(need).to_string()),
         ),
         HandlerError::Tool(text) if call.kind() == CallKind::Tool => {
             Ok(Reply::Tool(ToolReply::error(&text)))

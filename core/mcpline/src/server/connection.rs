@@ -9,8 +9,8 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::AtomicBool;
 
 use mcpline_protocol::session::{
-    AskError, Change, Outgoing, Peer, Received, RequestKey, Scope, ServerSession, SessionLimits,
-    SessionState, TimedOut,
+    Change, InputRequestError, Outgoing, Peer, Received, RequestKey, Scope, ServerSession,
+    SessionLimits, SessionState, TimedOut,
 };
 use mcpline_protocol::wire::{
     Incoming, Message, Method, OversizeBatch, Params, ReadError, Request, RequestId, encode,
@@ -553,7 +553,7 @@ impl Connection {
                     sink
                 });
                 let sinks = sinks.collect();
-                stop(handle, sinks, &AskError::Cancelled);
+                stop(handle, sinks, &InputRequestError::Cancelled);
             }
             Received::Answer { handle, outcome } => handle(outcome),
             Received::RootsChanged => {
@@ -674,13 +674,13 @@ impl Connection {
 
     /// Cancels everything in flight, because the one client of this exchange disconnected.
     pub(crate) fn cancel_all(&self) {
-        self.close_with(&AskError::Cancelled);
+        self.close_with(&InputRequestError::Cancelled);
     }
 
     /// The connection is gone: every call is cancelled, every question fails.
     pub(crate) fn close(&self) {
         self.server.unlist_connection(self.number);
-        self.close_with(&AskError::Closed);
+        self.close_with(&InputRequestError::ConnectionLost);
     }
 
     /// Ends every request in flight, because the server shuts down: handlers are cancelled, and clients told why. So are
@@ -699,7 +699,7 @@ impl Connection {
             }
             for (sink, cancellation) in finished.abandoned {
                 lane::send(&*served.lane, Kind::Request, &cancellation.message);
-                sink(Err(AskError::Closed));
+                sink(Err(InputRequestError::ConnectionLost));
             }
             let error = RpcError::shutting_down();
             let ErrorCode(code) = error.code;
@@ -710,7 +710,7 @@ impl Connection {
         }
     }
 
-    fn close_with(&self, error: &AskError) {
+    fn close_with(&self, error: &InputRequestError) {
         self.events.close();
         let (served, asks) = self.lock_session().close();
         for served in served {
@@ -725,7 +725,7 @@ impl Connection {
     pub(crate) fn fail_asks(&self) {
         let asks = self.lock_session().drop_asks();
         for sink in asks {
-            sink(Err(AskError::Closed));
+            sink(Err(InputRequestError::ConnectionLost));
         }
     }
 
@@ -871,7 +871,7 @@ impl Timed for Connection {
     }
 }
 
-fn stop(served: Option<Served>, asks: Vec<AskSink>, error: &AskError) {
+fn stop(served: Option<Served>, asks: Vec<AskSink>, error: &InputRequestError) {
     for sink in asks {
         sink(Err(error.clone()));
     }

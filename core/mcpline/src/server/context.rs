@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mcpline_protocol::Scopes;
-use mcpline_protocol::session::{AskError, Outgoing, Peer};
+use mcpline_protocol::session::{InputRequestError, Outgoing, Peer};
 use mcpline_protocol::vocabulary::LoggingLevel;
 use mcpline_protocol::wire::{Raw, encode};
 use mcpline_protocol::{Revision, RpcError};
@@ -123,7 +123,11 @@ impl Context {
     /// several threads they may come in two.
     ///
     /// `sink` is called once, on any thread, with the client's result.
-    pub fn ask_with(&self, ask: Ask, sink: impl FnOnce(Result<Raw, AskError>) + Send + 'static) {
+    pub fn ask_with(
+        &self,
+        ask: Ask,
+        sink: impl FnOnce(Result<Raw, InputRequestError>) + Send + 'static,
+    ) {
         asking::ask(&self.call, ask, Box::new(sink));
     }
 
@@ -131,15 +135,17 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// [`AskError`]: the client can't be asked this, refused, took too long, or the request was
+    /// [`InputRequestError`]: the client can't be asked this, refused, took too long, or the request was
     /// cancelled.
-    pub async fn ask(&self, ask: Ask) -> Result<Raw, AskError> {
+    pub async fn ask(&self, ask: Ask) -> Result<Raw, InputRequestError> {
         let (sender, receiver) = tokio::sync::oneshot::channel();
         self.ask_with(ask, move |outcome| {
             // The handler may have lost interest.
             let _ = sender.send(outcome);
         });
-        receiver.await.unwrap_or(Err(AskError::Closed))
+        receiver
+            .await
+            .unwrap_or(Err(InputRequestError::ConnectionLost))
     }
 
     /// Whether the request was cancelled.

@@ -111,17 +111,17 @@ impl MethodEntry {
         handler: Arc<dyn Handler>,
     ) -> Result<Self, Error> {
         checked.map_err(|reason| {
-            Error::misuse(format!("method {method:?} can't have a handler: {reason}"))
+            Error::usage(format!("method {method:?} can't have a handler: {reason}"))
         })?;
         check_scopes(options.unusable_scope.as_deref())?;
         if let Some(schema) = &options.params_schema {
             check_is_of_objects(schema).map_err(|reason| {
-                Error::misuse(format!("method {method:?}: the params schema {reason}"))
+                Error::usage(format!("method {method:?}: the params schema {reason}"))
             })?;
         }
         let params = options.params_schema.as_ref().map(CompiledSchema::compile);
         let params = params.transpose().map_err(|error| {
-            Error::misuse(format!(
+            Error::usage(format!(
                 "method {method:?}: unusable params schema: {error}"
             ))
         })?;
@@ -175,7 +175,7 @@ pub(crate) fn check_notification(method: &str, params: Option<&Raw>) -> Result<(
         outcome => outcome,
     };
     outcome
-        .map_err(|reason| Error::misuse(format!("notification {method:?} was not sent: {reason}")))
+        .map_err(|reason| Error::usage(format!("notification {method:?} was not sent: {reason}")))
 }
 
 /// The parameters as the author defined them: without `_meta`, and without what a retry adds to a request if there are

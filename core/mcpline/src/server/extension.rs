@@ -258,7 +258,7 @@ impl Extensions {
         for extension in extensions {
             let identifier = &extension.identifier;
             if !is_extension_identifier(identifier) {
-                return Err(Error::misuse(format!(
+                return Err(Error::usage(format!(
                     "extension {identifier:?}: the identifier must have a prefix, as com.example/search has"
                 )));
             }
@@ -266,7 +266,7 @@ impl Extensions {
                 .declared
                 .insert(identifier.clone(), extension.settings.clone());
             if before.is_some() {
-                return Err(Error::misuse(format!(
+                return Err(Error::usage(format!(
                     "extension {identifier:?}: the server has it already"
                 )));
             }
@@ -279,7 +279,7 @@ impl Extensions {
                     Some(_) => Err("another extension has it already"),
                 };
                 checked.map_err(|reason| {
-                    Error::misuse(format!(
+                    Error::usage(format!(
                         "extension {identifier:?}: result type {name:?}: {reason}"
                     ))
                 })?;

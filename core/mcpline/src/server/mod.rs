@@ -199,7 +199,7 @@ impl Server {
     ) -> Result<(), Error> {
         let name = tool.name.clone();
         if name.is_empty() {
-            return Err(Error::misuse("a tool needs a name"));
+            return Err(Error::usage("a tool needs a name"));
         }
         if !is_recommended_name(&name) {
             tracing::warn!(
@@ -210,7 +210,7 @@ impl Server {
         options.check()?;
         checked(&format_args!("tool {name:?}"), checks::tool(&tool))?;
         let schema_error = |which: &str, error: &dyn std::fmt::Display| {
-            Error::misuse(format!(
+            Error::usage(format!(
                 "the {which} of the tool {name} is unusable: {error}"
             ))
         };
@@ -243,7 +243,7 @@ impl Server {
             .register(Change::Tools, |registry| {
                 registry.tools.add(&name, &mut entry)
             })
-            .ok_or_else(|| Error::misuse(format!("there is a tool named {name} already")))
+            .ok_or_else(|| Error::usage(format!("there is a tool named {name} already")))
     }
 
     /// Removes a tool; `false` if there was none. Calls in flight go on.
@@ -311,7 +311,7 @@ impl Server {
             .register(Change::Resources, |registry| {
                 registry.resources.add(&uri, &mut entry)
             })
-            .ok_or_else(|| Error::misuse(format!("there is a resource at {uri} already")))
+            .ok_or_else(|| Error::usage(format!("there is a resource at {uri} already")))
     }
 
     /// Removes a resource; `false` if there was none.
@@ -370,7 +370,7 @@ impl Server {
         options.check()?;
         let text = template.uri_template.clone();
         let pattern = UriTemplate::parse(&text)
-            .map_err(|error| Error::misuse(format!("{text} is no URI template: {error}")))?;
+            .map_err(|error| Error::usage(format!("{text} is no URI template: {error}")))?;
         checked(
             &format_args!("resource template {text:?}"),
             checks::resource_template(&template),
@@ -386,7 +386,7 @@ impl Server {
             .register(Change::Resources, |registry| {
                 registry.templates.add(&text, &mut entry)
             })
-            .ok_or_else(|| Error::misuse(format!("there is a template {text} already")))
+            .ok_or_else(|| Error::usage(format!("there is a template {text} already")))
     }
 
     /// Removes a resource template; `false` if there was none.
@@ -447,7 +447,7 @@ impl Server {
             .register(Change::Prompts, |registry| {
                 registry.prompts.add(&name, &mut entry)
             })
-            .ok_or_else(|| Error::misuse(format!("there is a prompt named {name} already")))
+            .ok_or_else(|| Error::usage(format!("there is a prompt named {name} already")))
     }
 
     /// Removes a prompt; `false` if there was none.
@@ -700,7 +700,7 @@ impl Server {
         if let Some(identifier) = &entry.extension
             && !self.inner.extensions.declared.contains_key(identifier)
         {
-            return Err(Error::misuse(format!(
+            return Err(Error::usage(format!(
                 "method {name:?} belongs to extension {identifier:?}, which the server does not declare: add it to the \
                  server's extensions"
             )));
@@ -718,7 +718,7 @@ impl Server {
                 });
         match is_added {
             true => Ok(()),
-            false => Err(Error::misuse(format!(
+            false => Err(Error::usage(format!(
                 "method {name:?} has a handler already"
             ))),
         }
@@ -765,7 +765,7 @@ fn checked(
     match outcome {
         Ok(None) => {}
         Ok(Some(warning)) => tracing::warn!("{definition}: {warning}"),
-        Err(reason) => return Err(Error::misuse(format!("{definition}: {reason}"))),
+        Err(reason) => return Err(Error::usage(format!("{definition}: {reason}"))),
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
 //! Questions to the client as types: forms, visits, sampling, roots.
 
-use mcpline_protocol::session::AskError;
+use mcpline_protocol::session::InputRequestError;
 use mcpline_protocol::vocabulary::{
     CreateMessageParams, CreateMessageResult, ElicitAction, ElicitParams, ElicitResult, Extra,
     FormSchema, ListRootsResult, Root,
@@ -48,9 +48,9 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// [`AskError`]: the client can't be asked this, refused, took too long, or the request was cancelled. A
+    /// [`InputRequestError`]: the client can't be asked this, refused, took too long, or the request was cancelled. A
     /// user who declines is no error.
-    pub async fn elicit(&self, params: &ElicitParams) -> Result<ElicitResult, AskError> {
+    pub async fn elicit(&self, params: &ElicitParams) -> Result<ElicitResult, InputRequestError> {
         read(&self.ask(Ask::elicit(params)).await?)
     }
 
@@ -62,7 +62,10 @@ impl Context {
     /// As for [`Context::elicit`]; also when the type is no form.
     #[cfg(feature = "schemars")]
     #[cfg_attr(docsrs, doc(cfg(feature = "schemars")))]
-    pub async fn elicit_as<T>(&self, message: impl Into<String>) -> Result<Option<T>, AskError>
+    pub async fn elicit_as<T>(
+        &self,
+        message: impl Into<String>,
+    ) -> Result<Option<T>, InputRequestError>
     where
         T: DeserializeOwned + JsonSchema,
     {
@@ -75,7 +78,7 @@ impl Context {
         let content = serde_json::Value::Object(answer.content.unwrap_or_default());
         serde_json::from_value(content)
             .map(Some)
-            .map_err(|error| AskError::Invalid(error.to_string()))
+            .map_err(|error| InputRequestError::InvalidResponse(error.to_string()))
     }
 
     /// Has the client's model complete a conversation and awaits what it says.
@@ -88,7 +91,7 @@ impl Context {
     pub async fn sample(
         &self,
         params: &CreateMessageParams,
-    ) -> Result<CreateMessageResult, AskError> {
+    ) -> Result<CreateMessageResult, InputRequestError> {
         read(&self.ask(Ask::sample(params)).await?)
     }
 
@@ -102,9 +105,13 @@ impl Context {
     /// # Errors
     ///
     /// As for [`Context::elicit`]; also when a client can't be asked with the method ([`AskMethod::custom`]).
-    pub async fn send_request(&self, method: &str, params: Option<&Raw>) -> Result<Raw, AskError> {
+    pub async fn send_request(
+        &self,
+        method: &str,
+        params: Option<&Raw>,
+    ) -> Result<Raw, InputRequestError> {
         let ask = Ask::custom(method, params.cloned());
-        self.ask(ask.map_err(|error| AskError::InvalidParams(error.to_string()))?)
+        self.ask(ask.map_err(|error| InputRequestError::InvalidParams(error.to_string()))?)
             .await
     }
 
@@ -115,7 +122,7 @@ impl Context {
     /// # Errors
     ///
     /// As for [`Context::elicit`].
-    pub async fn list_roots(&self) -> Result<Vec<Root>, AskError> {
+    pub async fn list_roots(&self) -> Result<Vec<Root>, InputRequestError> {
         let listed: ListRootsResult = read(&self.ask(Ask::list_roots()).await?)?;
         Ok(listed.roots)
     }
@@ -123,7 +130,7 @@ impl Context {
 
 /// The fields of a type as a form: what else its schema says has no place in one (`client/elicitation`).
 #[cfg(feature = "schemars")]
-fn form_of<T: JsonSchema>() -> Result<FormSchema, AskError> {
+fn form_of<T: JsonSchema>() -> Result<FormSchema, InputRequestError> {
     let settings = schemars::generate::SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
@@ -139,7 +146,9 @@ fn form_of<T: JsonSchema>() -> Result<FormSchema, AskError> {
             extra: Extra::new(),
             ..form
         })
-        .map_err(|error| AskError::Invalid(format!("{} is no form: {error}", T::schema_name())))
+        .map_err(|error| {
+            InputRequestError::InvalidResponse(format!("{} is no form: {error}", T::schema_name()))
+        })
 }
 
 /// Forms know no null: a field that may be left out is one that isn't required.
@@ -160,8 +169,8 @@ fn written(params: &impl Serialize) -> Option<Raw> {
     Raw::from_serialize(params).ok()
 }
 
-fn read<T: DeserializeOwned>(answer: &Raw) -> Result<T, AskError> {
+fn read<T: DeserializeOwned>(answer: &Raw) -> Result<T, InputRequestError> {
     answer
         .decode()
-        .map_err(|error| AskError::Invalid(error.to_string()))
+        .map_err(|error| InputRequestError::InvalidResponse(error.to_string()))
 }

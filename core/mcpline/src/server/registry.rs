@@ -150,7 +150,7 @@ pub(super) fn checked_scopes<S: AsRef<str>>(
 pub(super) fn check_scopes(unusable: Option<&str>) -> Result<(), Error> {
     match unusable {
         None => Ok(()),
-        Some(text) => Err(Error::misuse(format!(
+        Some(text) => Err(Error::usage(format!(
             "{text:?} can't be a scope: scopes are visible ASCII without quotes and backslashes"
         ))),
     }

@@ -17,13 +17,13 @@ pub(super) fn choose(given: Option<KeyRing>) -> Result<KeyRing, Error> {
     if let Ok(text) = std::env::var(STATE_SECRETS_VARIABLE) {
         return from_text(&text);
     }
-    KeyRing::new([clock::random::<32>()]).map_err(|error| Error::misuse(error.to_string()))
+    KeyRing::new([clock::random::<32>()]).map_err(|error| Error::usage(error.to_string()))
 }
 
 /// A ring of base64 secrets separated by commas.
 fn from_text(text: &str) -> Result<KeyRing, Error> {
     state_keys(text.split(','))
-        .map_err(|error| Error::misuse(format!("{STATE_SECRETS_VARIABLE}: {error}")))
+        .map_err(|error| Error::usage(format!("{STATE_SECRETS_VARIABLE}: {error}")))
 }
 
 /// Keys for [`Settings::state_keys`](crate::Settings) from secrets in base64, each of 32 bytes at least: the first
@@ -38,11 +38,11 @@ pub fn state_keys<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Result<KeyR
         STANDARD
             .decode(secret)
             .or_else(|_| STANDARD_NO_PAD.decode(secret))
-            .map_err(|_| Error::misuse("a state secret must be base64"))
+            .map_err(|_| Error::usage("a state secret must be base64"))
     };
     let secrets = secrets
         .into_iter()
         .map(decode)
         .collect::<Result<Vec<_>, _>>()?;
-    KeyRing::new(secrets).map_err(|error| Error::misuse(error.to_string()))
+    KeyRing::new(secrets).map_err(|error| Error::usage(error.to_string()))
 }

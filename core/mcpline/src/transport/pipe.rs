@@ -71,7 +71,7 @@ where
             &stop,
         )
         .await
-        .map_err(|error| Error::transport("the pipe broke", error))
+        .map_err(|error| Error::transport("serve", "pipe failed", error))
     }
 }
 

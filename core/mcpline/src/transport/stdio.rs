@@ -44,7 +44,7 @@ pub fn stdio() -> Stdio {
 impl Transport for Stdio {
     async fn serve(self, server: Server, stop: Stop) -> Result<(), Error> {
         let taken = Taken::take()?;
-        let broke = |error| Error::transport("stdio broke", error);
+        let broke = |error| Error::transport("serve", "stdio failed", error);
         let mut reader = Stream::new(taken.input.as_fd(), OFlags::RDONLY).map_err(broke)?;
         let mut writer = Stream::new(taken.output.as_fd(), OFlags::WRONLY).map_err(broke)?;
         match lines::serve(&mut reader, &mut writer, &server, None, &stop).await {
@@ -64,13 +64,13 @@ struct Taken {
 impl Taken {
     fn take() -> Result<Self, Error> {
         if TAKEN.swap(true, Ordering::AcqRel) {
-            return Err(Error::misuse(
+            return Err(Error::usage(
                 "another server of this process serves stdio already",
             ));
         }
         Self::move_away().map_err(|error| {
             TAKEN.store(false, Ordering::Release);
-            Error::transport("stdin and stdout can't be moved away", error)
+            Error::transport("serve", "cannot take over stdin and stdout", error)
         })
     }
 

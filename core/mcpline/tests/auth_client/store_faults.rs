@@ -101,7 +101,7 @@ async fn attempt<T, E: std::fmt::Debug>(
 }
 
 fn is_of_store(error: &ClientError) -> bool {
-    matches!(error, ClientError::Authorization(error) if is_store_error(error))
+    matches!(error, ClientError::AuthorizationFailed(error) if is_store_error(error))
 }
 
 fn is_store_error(error: &AuthError) -> bool {

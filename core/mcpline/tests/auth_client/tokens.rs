@@ -346,7 +346,10 @@ async fn another_authorization_server_gets_nothing_of_the_first_ones() {
     });
     // The resource still checks with the first, so the other one's token helps nothing: what matters is who was asked what.
     let error = call(&client, "look").await.expect_err("refused");
-    assert!(matches!(error, ClientError::Authorization(_)), "{error:?}");
+    assert!(
+        matches!(error, ClientError::AuthorizationFailed(_)),
+        "{error:?}"
+    );
     client.close().await;
     assert_eq!(other.requests().count(Endpoint::Registration), 1);
     let first = world.issuer.requests();

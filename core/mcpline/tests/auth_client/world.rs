@@ -129,7 +129,7 @@ pub(crate) async fn call(client: &Client, tool: &str) -> Result<String, ClientEr
 /// Why there was no authorization.
 pub(crate) fn refusal(outcome: Result<impl Sized, ClientError>) -> AuthError {
     match outcome.err() {
-        Some(ClientError::Authorization(error)) => error,
+        Some(ClientError::AuthorizationFailed(error)) => error,
         other => panic!("no refusal: {other:?}"),
     }
 }

@@ -280,7 +280,7 @@ mod tests {
         .expect_err("no");
         assert_eq!(
             error.to_string(),
-            "the authorization server refused: access_denied (noway)"
+            "authorization server returned an error: access_denied (noway)"
         );
     }
 }

@@ -10,7 +10,7 @@ use crate::scopes::Scopes;
 #[non_exhaustive]
 pub enum AuthError {
     /// What ought to be a URL is none that can be used.
-    #[error("the {what} {url:?} {}", Printable(reason))]
+    #[error("{what} {url:?} {}", Printable(reason))]
     Url {
         /// What it was to be.
         what: &'static str,
@@ -20,7 +20,7 @@ pub enum AuthError {
         reason: String,
     },
     /// Secrets would have gone over a connection that others can read (OAuth 2.1, section 1.5).
-    #[error("the {what} {url:?} must be https")]
+    #[error("{what} {url:?} must be https")]
     Insecure {
         /// What it is.
         what: &'static str,
@@ -45,7 +45,7 @@ pub enum AuthError {
     },
     /// The metadata is of another resource than the server that was connected to (RFC 9728, section 3.3).
     #[error(
-        "the server {} has metadata of another resource: {}",
+        "protected resource metadata of {} names another resource: {}",
         Printable(server),
         Printable(resource)
     )]
@@ -57,7 +57,7 @@ pub enum AuthError {
     },
     /// The metadata is of another issuer than the one that it was asked for (RFC 8414, section 3.3).
     #[error(
-        "the metadata of the issuer {} names another issuer: {}",
+        "authorization server metadata of {} names another issuer: {}",
         Printable(expected),
         Printable(found)
     )]
@@ -68,15 +68,15 @@ pub enum AuthError {
         found: String,
     },
     /// The resource names no authorization server, or there is no metadata of the one it names.
-    #[error("no authorization server: {}", Printable(.0))]
+    #[error("no authorization server found: {}", Printable(.0))]
     NoServer(String),
     /// The authorization server doesn't say that it checks code challenges (2025-11-25,
     /// `basic/authorization`, authorization code protection).
-    #[error("the authorization server {} doesn't say that it supports PKCE with S256", Printable(.0))]
+    #[error("authorization server {} does not support PKCE with S256", Printable(.0))]
     NoPkce(String),
     /// There is no way to be known to this authorization server.
     #[error(
-        "the authorization server {} doesn't know this client: {}",
+        "this client is not registered with the authorization server {}: {}",
         Printable(issuer),
         Printable(reason)
     )]
@@ -89,7 +89,7 @@ pub enum AuthError {
     /// The client's credentials are of another authorization server (2026-07-28,
     /// `basic/authorization/client-registration`, authorization server binding).
     #[error(
-        "the credentials are of {}, but the server asks for tokens of {}",
+        "credentials were issued by {}, but the server requires tokens of {}",
         Printable(registered),
         Printable(issuer)
     )]
@@ -101,11 +101,11 @@ pub enum AuthError {
     },
     /// What came back from the user is not an answer to the request that was made: another `state`, another redirect URI,
     /// another or no `iss` (RFC 9207). It was not acted upon.
-    #[error("the authorization response was not accepted: {}", Printable(.0))]
+    #[error("authorization response rejected: {}", Printable(.0))]
     Response(String),
     /// An endpoint refused.
     #[error(
-        "the authorization server refused: {}",
+        "authorization server returned an error: {}",
         Printable(refusal(error, description))
     )]
     Refused {
@@ -115,25 +115,25 @@ pub enum AuthError {
         description: Option<String>,
     },
     /// The MCP server refuses the token that was just obtained for it.
-    #[error("the server refuses the token that it asked for{}", description.as_deref().map(|text| format!(": {}", Printable(text))).unwrap_or_default())]
+    #[error("server rejected the new access token{}", description.as_deref().map(|text| format!(": {}", Printable(text))).unwrap_or_default())]
     Rejected {
         /// What it says of it.
         description: Option<String>,
     },
     /// The MCP server demands more than could be obtained.
-    #[error("the server demands the scopes {needed}, beyond what was granted")]
+    #[error("insufficient scope: the server requires {needed}")]
     InsufficientScope {
         /// What it demands.
         needed: Scopes,
     },
     /// There is no token, and nobody to ask for consent.
-    #[error("authorization is needed, and there is nobody to ask: {}", Printable(.0))]
+    #[error("user consent is required, but no user agent is available: {}", Printable(.0))]
     Unattended(String),
     /// The user's part failed: the browser, the redirect, the patience.
-    #[error("the user was not authorized: {}", Printable(.0))]
+    #[error("user did not complete the authorization: {}", Printable(.0))]
     User(String),
     /// The store failed.
-    #[error("tokens can't be kept: {}", Printable(.0))]
+    #[error("token store failed: {}", Printable(.0))]
     Store(String),
     /// A key can't sign, or a callback had no token.
     #[error("{}", Printable(.0))]

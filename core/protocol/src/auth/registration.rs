@@ -490,7 +490,7 @@ mod tests {
             .expect_err("refused");
         assert_eq!(
             error.to_string(),
-            "the authorization server refused: invalid_redirect_uri (use https)"
+            "authorization server returned an error: invalid_redirect_uri (use https)"
         );
     }
 }

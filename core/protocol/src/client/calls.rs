@@ -53,22 +53,22 @@ impl Default for CallTimeouts {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CallError {
-    /// The server answered with an error.
-    #[error("the server answered with an error: {0}")]
+    /// The server returned an error.
+    #[error("server returned an error: {0}")]
     Rpc(RpcError),
-    /// No answer came in time.
-    #[error("no answer within {} s{}", waited.as_secs_f64(), if *in_all { " in all" } else { " without progress" })]
+    /// No response arrived in time.
+    #[error("no response within {} s{}", waited.as_secs_f64(), if *in_all { " in total" } else { " without progress" })]
     TimedOut {
-        /// How long was waited: without a sign of life, or in all.
+        /// How long the client waited: since the last sign of life, or in total.
         waited: Duration,
-        /// Whether it is the maximum that is over.
+        /// Whether the total timeout elapsed.
         in_all: bool,
     },
-    /// What answers the request can't be read.
-    #[error("the answer can't be read: {}", Printable(.0))]
+    /// The response cannot be read.
+    #[error("cannot read the response: {}", Printable(.0))]
     Unreadable(String),
     /// The connection ended. Whether the server did what was asked is not known.
-    #[error("the connection ended before the answer came")]
+    #[error("connection lost before the response arrived")]
     Closed,
 }
 

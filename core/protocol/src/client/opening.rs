@@ -93,7 +93,7 @@ pub enum Step {
     /// The conversation is open.
     Opened(Box<Opened>),
     /// It can't be opened.
-    Failed(OpenError),
+    Failed(ConnectError),
 }
 
 /// An open conversation.
@@ -113,39 +113,43 @@ pub struct Opened {
     pub next_id: u64,
 }
 
-/// Why a conversation can't be opened.
+/// Why client and server could not connect, although the server was reached.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum OpenError {
-    /// Both sides have no revision in common.
-    #[error("the server speaks {}, this client {}", Printable(server.join(", ")), words(client))]
+pub enum ConnectError {
+    /// Client and server have no protocol revision in common.
+    #[error(
+        "no common protocol revision: the server supports {}, this client {}",
+        Printable(server.join(", ")),
+        words(client)
+    )]
     NoCommonRevision {
-        /// What the server said it speaks.
+        /// What the server supports.
         server: Vec<String>,
-        /// What the client may speak.
+        /// What the client may use.
         client: Vec<Revision>,
     },
-    /// The server answered with an error.
-    #[error("the server refused the conversation: {0}")]
+    /// The server returned an error.
+    #[error("server refused to connect: {0}")]
     Refused(RpcError),
-    /// The server answered with what is no answer.
-    #[error("the server's answer to {method} is invalid: {}", Printable(reason))]
+    /// The server's response is invalid.
+    #[error("invalid response to `{method}`: {}", Printable(reason))]
     Invalid {
         /// What was asked.
         method: &'static str,
         /// What is wrong with the answer.
         reason: String,
     },
-    /// The server refused by HTTP.
-    #[error("the server answered with HTTP status {status}{}", said(error.as_ref()))]
+    /// The server responded with an HTTP status.
+    #[error("server responded with HTTP status {status}{}", said(error.as_ref()))]
     Http {
         /// The status.
         status: u16,
         /// The JSON-RPC error in the body, if there was one.
         error: Option<RpcError>,
     },
-    /// No answer came in time.
-    #[error("the server did not answer {method} within {} s", waited.as_secs_f64())]
+    /// No response arrived in time.
+    #[error("no response to `{method}` within {} s", waited.as_secs_f64())]
     TimedOut {
         /// What was asked.
         method: &'static str,
@@ -153,13 +157,13 @@ pub enum OpenError {
         waited: Duration,
     },
     /// The connection or the process ended.
-    #[error("the server ended before it answered {method}")]
+    #[error("server exited or disconnected before it responded to `{method}`")]
     Gone {
         /// What was asked.
         method: &'static str,
     },
     /// The plan has no revisions.
-    #[error("there is no revision that this client may speak")]
+    #[error("`revisions` is empty: this client may not use any protocol revision")]
     NoRevision,
 }
 
@@ -175,7 +179,7 @@ pub struct OpenAttempt {
     /// Whether it was asked over HTTP+SSE (2024-11-05).
     pub over_http_sse: bool,
     /// How it failed.
-    pub error: OpenError,
+    pub error: ConnectError,
 }
 
 fn words(revisions: &[Revision]) -> String {
@@ -252,8 +256,8 @@ impl Opening {
     pub fn is_era_uncertain(&self) -> bool {
         let mut probes = self.attempts.iter().filter(|one| one.method == DISCOVER);
         probes.any(|probe| match probe.error {
-            OpenError::TimedOut { .. } | OpenError::Gone { .. } => true,
-            OpenError::Http { status, .. } => {
+            ConnectError::TimedOut { .. } | ConnectError::Gone { .. } => true,
+            ConnectError::Http { status, .. } => {
                 matches!(status, 408 | 425 | 429) || !(400..500).contains(&status)
             }
             _ => false,
@@ -269,7 +273,7 @@ impl Opening {
             Era::Legacy if self.preferred(Era::Legacy).is_some() => self.initialize(now),
             _ if self.preferred(Era::Legacy).is_some() => self.initialize(now),
             _ if self.preferred(Era::Modern).is_some() => self.discover(now),
-            _ => Step::Failed(OpenError::NoRevision),
+            _ => Step::Failed(ConnectError::NoRevision),
         }
     }
 
@@ -288,14 +292,14 @@ impl Opening {
             return Step::Wait;
         };
         if let Err(error) = &outcome {
-            self.failed(asked.method, &OpenError::Refused(error.clone()));
+            self.failed(asked.method, &ConnectError::Refused(error.clone()));
         }
         match (asked.method, outcome) {
             (DISCOVER, Ok(result)) => match result.decode::<DiscoverResult>() {
                 Ok(found) => self.discovered(found, now),
                 // A server of the handshake era that answers whatever it is asked.
                 Err(error) => {
-                    let error = OpenError::Invalid {
+                    let error = ConnectError::Invalid {
                         method: DISCOVER,
                         reason: error.to_string(),
                     };
@@ -315,7 +319,7 @@ impl Opening {
         let Some(asked) = self.asked.take() else {
             return Step::Wait;
         };
-        let refusal = OpenError::Http {
+        let refusal = ConnectError::Http {
             status,
             error: error.clone(),
         };
@@ -357,7 +361,7 @@ impl Opening {
         let Some(asked) = self.asked.take() else {
             return Step::Wait;
         };
-        let error = OpenError::Gone {
+        let error = ConnectError::Gone {
             method: asked.method,
         };
         self.failed(asked.method, &error);
@@ -406,7 +410,7 @@ impl Opening {
         else {
             return Step::Wait;
         };
-        let error = OpenError::TimedOut {
+        let error = ConnectError::TimedOut {
             method: asked.method,
             waited: now.saturating_sub(asked.since),
         };
@@ -422,7 +426,7 @@ impl Opening {
 
     fn discover(&mut self, now: Duration) -> Step {
         let Some(revision) = self.wanted.take().or_else(|| self.preferred(Era::Modern)) else {
-            return Step::Failed(OpenError::NoRevision);
+            return Step::Failed(ConnectError::NoRevision);
         };
         self.tried.modern = true;
         self.era = Some(Era::Modern);
@@ -443,7 +447,7 @@ impl Opening {
 
     fn initialize(&mut self, now: Duration) -> Step {
         let Some(revision) = self.wanted.take().or_else(|| self.preferred(Era::Legacy)) else {
-            return Step::Failed(OpenError::NoRevision);
+            return Step::Failed(ConnectError::NoRevision);
         };
         self.tried.legacy = true;
         self.era = Some(Era::Legacy);
@@ -515,10 +519,10 @@ impl Opening {
 
     fn probe_refused(&mut self, error: RpcError, now: Duration) -> Step {
         if !is_modern(&error) {
-            return self.other_era(OpenError::Refused(error), now);
+            return self.other_era(ConnectError::Refused(error), now);
         }
         if error.code != ErrorCode::UNSUPPORTED_VERSION {
-            return Step::Failed(OpenError::Refused(error));
+            return Step::Failed(ConnectError::Refused(error));
         }
         let supported = supported(&error);
         let again = !std::mem::replace(&mut self.tried.other_version, true);
@@ -539,7 +543,7 @@ impl Opening {
         let result = match result.decode::<InitializeResult>() {
             Ok(result) => result,
             Err(error) => {
-                let error = OpenError::Invalid {
+                let error = ConnectError::Invalid {
                     method: INITIALIZE,
                     reason: error.to_string(),
                 };
@@ -578,11 +582,11 @@ impl Opening {
                 Era::Legacy => self.initialize(now),
             };
         }
-        self.fail_handshake(OpenError::Refused(error), now)
+        self.fail_handshake(ConnectError::Refused(error), now)
     }
 
     /// The handshake failed: then what a probe told after all, or was never asked, counts.
-    fn fail_handshake(&mut self, error: OpenError, now: Duration) -> Step {
+    fn fail_handshake(&mut self, error: ConnectError, now: Duration) -> Step {
         match self.late.take() {
             Some(found) => self.discovered(found, now),
             None => self.other_era(error, now),
@@ -590,7 +594,7 @@ impl Opening {
     }
 
     /// Goes on with the other era, or fails with `error` if it has been tried or may not be spoken.
-    fn other_era(&mut self, error: OpenError, now: Duration) -> Step {
+    fn other_era(&mut self, error: ConnectError, now: Duration) -> Step {
         if self.on_pair {
             return self.leave_pair(error);
         }
@@ -602,7 +606,7 @@ impl Opening {
     }
 
     /// HTTP+SSE failed: what is left is `server/discover`, over a link of its own.
-    fn leave_pair(&mut self, error: OpenError) -> Step {
+    fn leave_pair(&mut self, error: ConnectError) -> Step {
         if !self.has_untried(Era::Modern) {
             return Step::Failed(error);
         }
@@ -612,7 +616,7 @@ impl Opening {
     }
 
     /// Notes that a way failed.
-    fn failed(&mut self, method: &'static str, error: &OpenError) {
+    fn failed(&mut self, method: &'static str, error: &ConnectError) {
         self.attempts.push(OpenAttempt {
             method,
             over_http_sse: self.on_pair,
@@ -625,7 +629,7 @@ impl Opening {
     }
 
     fn nothing_in_common(&self, server: Vec<String>) -> Step {
-        Step::Failed(OpenError::NoCommonRevision {
+        Step::Failed(ConnectError::NoCommonRevision {
             server,
             client: self.plan.revisions.clone(),
         })

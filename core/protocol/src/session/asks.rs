@@ -37,48 +37,50 @@ pub struct AskTimeouts {
     pub total: Duration,
 }
 
-/// Why a question has no answer.
+/// Why an input request, or another request to a client, has no result.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum AskError {
+pub enum InputRequestError {
     /// The client did not declare the capability, or its revision doesn't have it.
-    #[error("the client does not support {}", .0.name())]
-    Unsupported(Need),
-    /// The client's revision has no words for the question.
+    #[error("client does not support {}", .0.name())]
+    NotSupported(Need),
+    /// The client's revision cannot express the input request.
     #[error("{0}")]
     Inexpressible(CannotAsk),
-    /// The author's parameters are not what the protocol allows; nothing was sent.
-    #[error("the question is invalid: {0}")]
+    /// The parameters are not what the protocol allows; nothing was sent.
+    #[error("invalid input request: {0}")]
     InvalidParams(String),
-    /// Questions may be put only in the course of `tools/call`, `prompts/get`, `resources/read` and custom requests.
+    /// Input requests are allowed only while `tools/call`, `prompts/get`, `resources/read` or a custom request is handled.
     #[error(
-        "a client can be asked only while it calls a tool, gets a prompt, reads a resource or waits for a custom request"
+        "input requests are allowed only while a tool call, a prompt, a resource or a custom request is handled"
     )]
     OutsideCall,
-    /// The client answered with an error.
-    #[error("the client answered with an error: {0}")]
-    Refused(RpcError),
-    /// The client's answer is not what the protocol or the question's schema asks for.
-    #[error("the client's answer is invalid: {0}")]
-    Invalid(String),
-    /// The handler ran again from its start and asked something else than it did before.
-    #[error("the question {key:?} differs from the one that was asked before under this key")]
+    /// The client returned an error.
+    #[error("client returned an error: {0}")]
+    Rpc(RpcError),
+    /// The client's response is not what the protocol or the schema of the input request asks for.
+    #[error("invalid response from client: {0}")]
+    InvalidResponse(String),
+    /// The handler ran again from its start and made another input request than before.
+    #[error(
+        "input request {key:?} differs from the one that the handler made before under this key"
+    )]
     Diverged {
-        /// The question's key.
+        /// The key of the input request.
         key: String,
     },
-    /// No answer within the time given.
-    #[error("the client did not answer within {} s", .0.as_secs())]
+    /// No response arrived in time.
+    #[error("input request timed out: no response from client within {} s", .0.as_secs())]
     TimedOut(Duration),
-    /// The request was cancelled while the question was open.
-    #[error("the request was cancelled")]
+    /// The request that the input request belongs to was cancelled.
+    #[error("request was cancelled")]
     Cancelled,
     /// The connection or the session ended.
-    #[error("the session ended before the client answered")]
-    Closed,
-    /// Too many questions, rounds or bytes of state; the text names the limit.
+    #[error("connection lost before the client responded")]
+    ConnectionLost,
+    /// Too many input requests, rounds or bytes of state; the text names the limit.
     #[error("{0}")]
-    Limit(&'static str),
+    LimitExceeded(&'static str),
 }
 
 #[derive(Debug)]

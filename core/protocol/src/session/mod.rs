@@ -25,7 +25,7 @@ mod timing;
 mod visits;
 mod writing;
 
-pub use asks::{AskError, AskKey, AskRequest, AskTimeouts};
+pub use asks::{AskKey, AskRequest, AskTimeouts, InputRequestError};
 pub use meta::RequestMeta;
 pub use peer::{Need, Peer, ServerProfile};
 pub use requests::RequestKey;

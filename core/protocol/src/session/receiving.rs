@@ -9,7 +9,7 @@ use crate::revision::{Batches, Revision};
 use crate::vocabulary::{LoggingLevel, SubscriptionFilter};
 use crate::wire::{Kind, Message, Method, Notification, Params, Raw, Request, RequestId, Response};
 
-use super::asks::{AskError, AskKey};
+use super::asks::{AskKey, InputRequestError};
 use super::gate::{self, Destination};
 use super::meta::RequestMeta;
 use super::peer::{self, Peer, ServerProfile};
@@ -481,7 +481,7 @@ impl<C, A> ServerSession<C, A> {
         };
         Received::Answer {
             handle: ask.handle,
-            outcome: response.outcome.map_err(AskError::Refused),
+            outcome: response.outcome.map_err(InputRequestError::Rpc),
         }
     }
 }

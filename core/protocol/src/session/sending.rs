@@ -6,7 +6,7 @@ use crate::revision::Revision;
 use crate::vocabulary::{LoggingLevel, meta};
 use crate::wire::{Raw, RequestId, encode, json_string};
 
-use super::asks::{AskError, AskKey, AskRequest};
+use super::asks::{AskKey, AskRequest, InputRequestError};
 use super::peer::Need;
 use super::requests::RequestKey;
 use super::server::{Outgoing, ServerSession};
@@ -128,8 +128,8 @@ impl<C, A> ServerSession<C, A> {
     ///
     /// # Errors
     ///
-    /// [`AskError::Unsupported`] if the client can't be asked this, [`AskError::Limit`] if too many
-    /// questions are open, [`AskError::Cancelled`] if the request it relates to has ended. The handle is
+    /// [`InputRequestError::NotSupported`] if the client can't be asked this, [`InputRequestError::LimitExceeded`] if too many
+    /// questions are open, [`InputRequestError::Cancelled`] if the request it relates to has ended. The handle is
     /// given back.
     #[allow(
         clippy::result_large_err,
@@ -140,22 +140,25 @@ impl<C, A> ServerSession<C, A> {
         ask: AskRequest,
         handle: A,
         now: Duration,
-    ) -> Result<(AskKey, Option<Outgoing>), (AskError, A)> {
+    ) -> Result<(AskKey, Option<Outgoing>), (InputRequestError, A)> {
         let Some(peer) = self.peer() else {
-            return Err((AskError::Closed, handle));
+            return Err((InputRequestError::ConnectionLost, handle));
         };
         let need = Need::of(&ask.method, ask.params.as_ref());
         if !peer.can(need) {
-            return Err((AskError::Unsupported(need), handle));
+            return Err((InputRequestError::NotSupported(need), handle));
         }
         if self.asks.open.len() >= self.limits.open_asks {
-            return Err((AskError::Limit("too many questions are open"), handle));
+            return Err((
+                InputRequestError::LimitExceeded("too many input requests are open (`open_asks`)"),
+                handle,
+            ));
         }
         if ask
             .related
             .is_some_and(|key| self.requests.get_mut(key).is_none())
         {
-            return Err((AskError::Cancelled, handle));
+            return Err((InputRequestError::Cancelled, handle));
         }
         if need == Need::ElicitUrl
             && let Some(id) = visit_id(ask.params.as_ref())

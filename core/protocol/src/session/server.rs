@@ -12,7 +12,7 @@ use crate::revision::Revision;
 use crate::vocabulary::LoggingLevel;
 use crate::wire::{Method, Notification, Params, Raw, RequestId};
 
-use super::asks::{AskError, AskKey, AskTable};
+use super::asks::{AskKey, AskTable, InputRequestError};
 use super::held::Held;
 use super::peer::Peer;
 use super::requests::{RequestKey, RequestTable};
@@ -160,7 +160,7 @@ pub enum Received<C, A> {
         /// The driver's handle to it.
         handle: A,
         /// The client's result, or its error.
-        outcome: Result<Raw, AskError>,
+        outcome: Result<Raw, InputRequestError>,
     },
     /// The client's roots changed.
     RootsChanged,
@@ -194,7 +194,7 @@ pub enum TimedOut<A> {
         /// The driver's handle to it.
         handle: A,
         /// Why.
-        error: AskError,
+        error: InputRequestError,
         /// The cancellation to send.
         cancel: Outgoing,
     },

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::wire::{RequestId, encode};
 
-use super::asks::{AskError, AskKey};
+use super::asks::{AskKey, InputRequestError};
 use super::server::{Outgoing, ServerSession, TimedOut};
 use super::writing::cancellation;
 
@@ -35,7 +35,7 @@ impl<C, A> ServerSession<C, A> {
             due.push(TimedOut::Ask {
                 cancel: cancellation(key, ask.related, "timed out"),
                 handle: ask.handle,
-                error: AskError::TimedOut(waited),
+                error: InputRequestError::TimedOut(waited),
             });
         }
         let (progress, log) = (self.limits.progress_rate, self.limits.log_rate);

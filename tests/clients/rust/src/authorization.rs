@@ -91,7 +91,7 @@ async fn refused(url: &str, oauth: OAuthBuilder, code: &str) -> Outcome {
         client.list_tools().await
     };
     match outcome.await {
-        Err(ClientError::Authorization(error)) if error.code() == code => Ok(()),
+        Err(ClientError::AuthorizationFailed(error)) if error.code() == code => Ok(()),
         Err(other) => Err(format!("refused, but not for {code}: {other}").into()),
         Ok(_) => Err(format!("not refused for {code}").into()),
     }

@@ -116,7 +116,7 @@ impl Attempts for RequestAttempts {
     ) -> BoxFuture<'a, Result<(), ClientError>> {
         Box::pin(async move {
             let shown = self.attendant.show(timer).await;
-            self.shown = shown.map_err(ClientError::Authorization)?;
+            self.shown = shown.map_err(ClientError::AuthorizationFailed)?;
             Ok(())
         })
     }
@@ -134,7 +134,7 @@ impl Attempts for RequestAttempts {
         Box::pin(async move {
             let (shown, rounds) = (&self.shown, &mut self.rounds);
             let judged = self.attendant.judge(head, peer, shown, rounds, timer);
-            judged.await.map_err(ClientError::Authorization)
+            judged.await.map_err(ClientError::AuthorizationFailed)
         })
     }
 }

@@ -272,11 +272,11 @@ impl ResourceServerBuilder {
 
     pub(super) fn build_with(self, fetch: Fetch) -> Result<ResourceServer, Error> {
         if let Some(text) = &self.unusable {
-            return Err(Error::misuse(format!("{text:?} can't be a scope")));
+            return Err(Error::usage(format!("{text:?} can't be a scope")));
         }
         let resource = url("resource", &self.resource)?;
         if resource.has_fragment() {
-            return Err(Error::misuse(format!(
+            return Err(Error::usage(format!(
                 "the resource {} must not have a fragment",
                 self.resource
             )));
@@ -311,12 +311,12 @@ impl ResourceServerBuilder {
         let method = match (self.verifier, self.issuers.is_empty(), self.introspection) {
             (Some(verifier), true, None) => Method::Verifier(verifier),
             (Some(_), ..) => {
-                return Err(Error::misuse(
+                return Err(Error::usage(
                     "a verifier checks every token: issuers, keys and introspection have no use beside it",
                 ));
             }
             (None, true, None) => {
-                return Err(Error::misuse(
+                return Err(Error::usage(
                     "nothing says how tokens are checked: name an issuer, keys, an introspection endpoint or a verifier",
                 ));
             }
@@ -366,7 +366,7 @@ impl ResourceServerBuilder {
             }
         }
         if servers.is_empty() {
-            return Err(Error::misuse(
+            return Err(Error::usage(
                 "nothing says where clients get tokens: name an issuer or an authorization_server",
             ));
         }
@@ -397,7 +397,7 @@ impl fmt::Debug for ResourceServerBuilder {
 }
 
 fn url(what: &'static str, text: &str) -> Result<Url, Error> {
-    Url::secure(what, text).map_err(|error| Error::misuse(error.to_string()))
+    Url::secure(what, text).map_err(|error| Error::usage(error.to_string()))
 }
 
 fn issuers(issuers: Vec<(Option<String>, Keys)>, fetch: &Fetch) -> Result<Vec<Issuer>, Error> {
@@ -412,7 +412,7 @@ fn issuers(issuers: Vec<(Option<String>, Keys)>, fetch: &Fetch) -> Result<Vec<Is
                 url("URL of keys", place)?;
             }
             (Keys::Discovered, None) => {
-                return Err(Error::misuse("keys can be discovered of an issuer alone"));
+                return Err(Error::usage("keys can be discovered of an issuer alone"));
             }
             _ => {}
         }

@@ -34,14 +34,13 @@ const STDERR_GRACE: Duration = Duration::from_millis(100);
 impl Dialler for Command {
     fn dial(&self, sink: Sink, _: bool) -> Dialling<'_> {
         Box::pin(async move {
-            let mut process =
-                nursery::spawn(self.clone())
-                    .await
-                    .map_err(|error| ClientError::Unreachable {
-                        reason: format!("{}: {error}", self.program.display()),
-                    })?;
+            let mut process = nursery::spawn(self.clone()).await.map_err(|error| {
+                ClientError::ServerUnreachable {
+                    reason: format!("{}: {error}", self.program.display()),
+                }
+            })?;
             let (Some(stdin), Some(stdout)) = (process.stdin.take(), process.stdout.take()) else {
-                return Err(ClientError::Unreachable {
+                return Err(ClientError::ServerUnreachable {
                     reason: "the process has no pipes".to_owned(),
                 });
             };
@@ -102,7 +101,7 @@ async fn end(
     if closed {
         return ClientError::Closed;
     }
-    ClientError::Exited {
+    ClientError::ServerExited {
         exit: status.map(|status| status.to_string()),
         stderr,
         unsent: false,

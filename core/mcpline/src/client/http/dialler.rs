@@ -21,7 +21,7 @@ pub(crate) struct HttpDialler {
 impl HttpDialler {
     /// # Errors
     ///
-    /// [`ClientError::Misuse`]: the URL or the settings can't be used.
+    /// [`ClientError::Usage`]: the URL or the settings can't be used.
     pub(crate) fn new(url: String, settings: HttpSettings) -> Result<Self, ClientError> {
         let client = HttpClient::of(&url, settings, tokio::runtime::Handle::current())?;
         let server = KnownServer::at(&without_credentials(&url));

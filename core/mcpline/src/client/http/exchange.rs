@@ -119,19 +119,19 @@ async fn try_exchange(
             if talk.sink.message(body, Some(head.number)) {
                 return Ok(());
             }
-            Err(ClientError::Invalid {
+            Err(ClientError::InvalidResponse {
                 reason: "the body is not the answer to the request".to_owned(),
             })
         }
         Media::Other(media) => {
             let empty = answer.beginning(1).await.is_empty();
             Err(match media {
-                Some(media) if !empty => ClientError::Invalid {
+                Some(media) if !empty => ClientError::InvalidResponse {
                     reason: format!(
                         "the content type is {media}, not application/json or text/event-stream"
                     ),
                 },
-                None if !empty => ClientError::Invalid {
+                None if !empty => ClientError::InvalidResponse {
                     reason: "the answer has no content type".to_owned(),
                 },
                 _ => nothing(&answer),
@@ -172,13 +172,13 @@ async fn collect(answer: &mut Answer, limit: usize) -> Result<Bytes, ClientError
 }
 
 pub(super) fn too_large(limit: usize) -> ClientError {
-    ClientError::Invalid {
+    ClientError::InvalidResponse {
         reason: format!("a message is larger than {limit} bytes"),
     }
 }
 
 fn nothing(answer: &Answer) -> ClientError {
-    ClientError::Invalid {
+    ClientError::InvalidResponse {
         reason: format!(
             "the server answered the request with HTTP status {} and no message",
             answer.head.status.as_u16()

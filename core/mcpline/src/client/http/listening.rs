@@ -99,7 +99,7 @@ impl Conversation {
                 }
                 Got::Refused(error) => {
                     // 405 says that there is no such stream, and 404 ends the session: the next request finds out.
-                    let quiet = matches!(error, ClientError::SessionLost)
+                    let quiet = matches!(error, ClientError::SessionExpired)
                         || matches!(error, ClientError::Http { status: 405, .. });
                     if !quiet {
                         self.sink
@@ -177,7 +177,7 @@ impl Conversation {
         }
         if status.is_success() {
             answer.drain().await;
-            return Got::Refused(ClientError::Invalid {
+            return Got::Refused(ClientError::InvalidResponse {
                 reason: format!("HTTP status {} without an event stream", status.as_u16()),
             });
         }

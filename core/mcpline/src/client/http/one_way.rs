@@ -81,7 +81,7 @@ impl OneWay {
 
     /// Why the conversation ends that has no room for a message.
     pub(super) fn overflow() -> ClientError {
-        ClientError::Invalid {
+        ClientError::InvalidResponse {
             reason: format!(
                 "the server sends requests faster than it takes their answers: more than {MAX_WAITING} \
                  messages or {MAX_WAITING_BYTES} bytes wait"

@@ -60,7 +60,7 @@ impl PairLink {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Misuse`] if the URL is none.
+    /// [`ClientError::Usage`] if the URL is none.
     pub(crate) fn open(
         url: &str,
         client: &Arc<HttpClient>,
@@ -211,7 +211,7 @@ impl Pair {
             Err(error) => return error,
         };
         if answer.media() != Media::EventStream {
-            return ClientError::Invalid {
+            return ClientError::InvalidResponse {
                 reason: NO_EVENT_STREAM.to_owned(),
             };
         }
@@ -221,7 +221,7 @@ impl Pair {
                 Next::Event(event) if event.event == "endpoint" => {
                     match self.endpoint(&String::from_utf8_lossy(&event.data)) {
                         Ok(endpoint) => self.lock().way = Way::Known(endpoint),
-                        Err(reason) => return ClientError::Invalid { reason },
+                        Err(reason) => return ClientError::InvalidResponse { reason },
                     }
                     found();
                 }

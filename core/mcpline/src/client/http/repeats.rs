@@ -39,7 +39,7 @@ impl Repeats {
     /// Waits until the message is to be sent again after it failed with `error`; `false` if it isn't.
     pub(super) async fn again(&mut self, error: &ClientError) -> bool {
         let is_lost = match error {
-            ClientError::Unreachable { .. } => true,
+            ClientError::ServerUnreachable { .. } => true,
             ClientError::ConnectionLost { .. } => self.repeat == Repeat::IfLost,
             _ => false,
         };

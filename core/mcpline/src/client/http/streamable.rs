@@ -67,7 +67,7 @@ impl HttpLink {
     ///
     /// # Errors
     ///
-    /// [`ClientError::Misuse`] if the URL is none.
+    /// [`ClientError::Usage`] if the URL is none.
     pub(crate) fn open(
         url: &str,
         client: &Arc<HttpClient>,

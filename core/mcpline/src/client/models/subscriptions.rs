@@ -233,7 +233,7 @@ fn a_subscription_meets_one_that_the_server_leaves_out() {
         let wishes = model.wishes();
         let refused = left_out.get();
         assert!(
-            matches!(refused, Some(Err(ClientError::Unsupported(_)))),
+            matches!(refused, Some(Err(ClientError::NotSupported(_)))),
             "{refused:?}"
         );
         assert_eq!(taken.get(), Some(Ok(())));

@@ -15,7 +15,7 @@ use mcpline_protocol::{Raw, Revision};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::background;
-use crate::client_error::{ClientError, ClientErrorKind};
+use crate::client_error::ClientError;
 use crate::clock;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use crate::timers::{Alarm, Timed, Timers};
@@ -128,7 +128,7 @@ impl Session {
         let server = &self.opened.capabilities;
         match undeclared_capability(method, self.revision(), server) {
             None => Ok(()),
-            Some(capability) => Err(ClientError::Unsupported(format!(
+            Some(capability) => Err(ClientError::NotSupported(format!(
                 "{method} was not sent: the server does not declare the capability `{capability}` (see \
                  `allow_undeclared_capabilities`)"
             ))),
@@ -281,8 +281,8 @@ impl Session {
         let (waiter, is_ping, next_ping) = {
             let mut state = self.lock();
             // Over HTTP each message takes a way of its own: that one is lost says nothing yet.
-            if error.kind() == ClientErrorKind::Connection
-                && error != ClientError::SessionLost
+            if error.kind().is_connection_failure()
+                && error != ClientError::SessionExpired
                 && state.conversation.ping_missed(key, clock::now())
             {
                 let next = state.conversation.next_ping();
@@ -294,7 +294,7 @@ impl Session {
             if let Some(rpc) = error.rpc()
                 && let Err(reason) = state.conversation.url_elicitation_required(rpc)
             {
-                error = ClientError::Invalid { reason };
+                error = ClientError::InvalidResponse { reason };
             }
             let waiter = state.conversation.drop_call(key);
             let is_ping = state.conversation.is_ping(key);
@@ -317,11 +317,11 @@ impl Session {
     fn fail_ping(&self, error: &ClientError) {
         tracing::warn!("a ping failed: {error}");
         match error {
-            ClientError::TimedOut { .. } => {
+            ClientError::RequestTimedOut { .. } => {
                 let lost = format!("a ping failed: {error}");
                 self.end_connection(&ClientError::lost(lost));
             }
-            ClientError::SessionLost => {
+            ClientError::SessionExpired => {
                 if let (Some(client), Some(session)) = (self.client.upgrade(), self.this.upgrade())
                 {
                     // Only new requests move: what is still running there may yet be answered.
@@ -421,14 +421,14 @@ impl Timed for Session {
 /// A request that was never sent, because the conversation was over already.
 fn unsent(error: &ClientError) -> ClientError {
     match error.clone() {
-        ClientError::Exited { exit, stderr, .. } => ClientError::Exited {
+        ClientError::ServerExited { exit, stderr, .. } => ClientError::ServerExited {
             exit,
             stderr,
             unsent: true,
         },
-        ClientError::ConnectionLost { reason } => ClientError::Unreachable { reason },
+        ClientError::ConnectionLost { reason } => ClientError::ServerUnreachable { reason },
         ClientError::Closed => ClientError::Closed,
-        ended => ClientError::Unreachable {
+        ended => ClientError::ServerUnreachable {
             reason: ended.to_string(),
         },
     }

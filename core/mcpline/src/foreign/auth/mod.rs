@@ -67,7 +67,7 @@ impl Question {
 
 #[cold]
 fn unasked(method: &str) -> Error {
-    Error::misuse(format!("the host has no way to be asked for {method}"))
+    Error::usage(format!("the host has no way to be asked for {method}"))
 }
 
 /// What has no answer.

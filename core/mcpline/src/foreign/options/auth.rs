@@ -81,7 +81,7 @@ impl ResourceServerOptions {
     ///
     /// # Errors
     ///
-    /// Misuse: a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
     pub fn builder(mut self) -> Result<ResourceServerBuilder, Error> {
         let keys = self.keys()?;
         let mut builder = ResourceServer::builder(take(&mut self.resource))
@@ -120,7 +120,7 @@ impl ResourceServerOptions {
         if let Some(names) = self.algorithms.take() {
             let algorithms = names.iter().map(|name| {
                 let known = name.parse::<Algorithm>();
-                known.map_err(|error| Error::misuse(format!("{name:?} is {error}")))
+                known.map_err(|error| Error::usage(format!("{name:?} is {error}")))
             });
             builder.algorithms = algorithms.collect::<Result<_, _>>()?;
         }
@@ -135,7 +135,7 @@ impl ResourceServerOptions {
     fn keys(&mut self) -> Result<Keys, Error> {
         Ok(match (self.jwks_url.take(), self.jwks.take()) {
             (Some(_), Some(_)) => {
-                return Err(Error::misuse(
+                return Err(Error::usage(
                     "jwks_url and jwks are two answers to one question",
                 ));
             }
@@ -143,7 +143,7 @@ impl ResourceServerOptions {
             (None, Some(set)) => {
                 let set = serde_json::Value::Object(set).to_string();
                 let set = JwkSet::parse(set);
-                Keys::These(set.map_err(|error| Error::misuse(format!("jwks: {error}")))?)
+                Keys::These(set.map_err(|error| Error::usage(format!("jwks: {error}")))?)
             }
             (None, None) => Keys::Discovered,
         })
@@ -158,7 +158,7 @@ impl IntrospectionOptions {
             (None, None, Some(token)) => introspection.with_token(token),
             (None, None, None) => introspection,
             _ => {
-                return Err(Error::misuse(
+                return Err(Error::usage(
                     "introspection is asked as a client, with client_id and client_secret, or with a token",
                 ));
             }
@@ -217,16 +217,16 @@ impl HttpServingOptions {
     ///
     /// # Errors
     ///
-    /// Misuse: a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
     pub fn options(self) -> Result<HttpOptions, Error> {
-        self.options_with(|_| Err(Error::misuse("nothing here verifies tokens")))
+        self.options_with(|_| Err(Error::usage("nothing here verifies tokens")))
     }
 
     /// The core's options. `verify` adds the caller's verifier, if the options say that there is one.
     ///
     /// # Errors
     ///
-    /// Misuse: a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
     pub fn options_with(
         mut self,
         verify: impl FnOnce(ResourceServerBuilder) -> Result<ResourceServerBuilder, Error>,

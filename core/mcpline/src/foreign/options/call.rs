@@ -38,7 +38,7 @@ impl CallOptions {
     ///
     /// # Errors
     ///
-    /// Misuse: a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
     pub fn options(self, defaults: CallTimeouts) -> Result<RequestOptions, Error> {
         let mut options = RequestOptions::new();
         if self.timeout.is_some() || self.total_timeout.is_some() {
@@ -54,7 +54,7 @@ impl CallOptions {
             Some("never") => Reissue::Never,
             Some(other) => {
                 let text = format!("reissue is if-safe, always or never, not {other:?}");
-                return Err(Error::misuse(text));
+                return Err(Error::usage(text));
             }
         };
         options.fresh = self.fresh;
@@ -67,11 +67,11 @@ impl CallOptions {
 ///
 /// # Errors
 ///
-/// Misuse: there is none of this name.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): there is none of this name.
 pub fn log_level(name: &str) -> Result<LoggingLevel, Error> {
     let name = Raw::string(name);
     name.decode()
-        .map_err(|_| Error::misuse(format!("{} is no log level", name.as_str())))
+        .map_err(|_| Error::usage(format!("{} is no log level", name.as_str())))
 }
 
 /// A longer wait without a sign of life makes the wait in all no shorter than that.

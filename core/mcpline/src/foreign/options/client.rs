@@ -48,7 +48,7 @@ impl ClientOptions {
     ///
     /// # Errors
     ///
-    /// Misuse: a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
     pub fn settings(self) -> Result<ClientSettings, Error> {
         let mut settings = ClientSettings::default();
         set(&mut settings.revisions, self.revisions);
@@ -130,7 +130,7 @@ impl HostExtensionOptions {
     ///
     /// # Errors
     ///
-    /// Misuse: a custom request has a name of the library's own.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a custom request has a name of the library's own.
     fn extension(self, answerer: &impl Fn(&str) -> Answerer) -> Result<Extension, Error> {
         let mut extension = Extension::new(self.identifier).with_settings(self.settings);
         for method in self.requests {
@@ -149,10 +149,10 @@ impl HostExtensionOptions {
 ///
 /// # Errors
 ///
-/// Misuse: it begins with `auth/` or `host/`.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): it begins with `auth/` or `host/`.
 pub fn check_host_request(method: &str) -> Result<(), Error> {
     match ["auth/", "host/"].iter().any(|own| method.starts_with(own)) {
-        true => Err(Error::misuse(format!(
+        true => Err(Error::usage(format!(
             "method {method:?} can't have a handler: names that begin with `auth/` and `host/` are this library's own"
         ))),
         false => Ok(()),
@@ -165,7 +165,7 @@ impl HostOptions {
     ///
     /// # Errors
     ///
-    /// Misuse: the capabilities are not the protocol's, or a custom request has a name of the library's own.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): the capabilities are not the protocol's, or a custom request has a name of the library's own.
     pub fn builder(
         self,
         settings: ClientSettings,
@@ -202,7 +202,7 @@ impl HostOptions {
             });
         }
         if let Some(error) = unfit {
-            return Err(Error::misuse(format!("the capabilities: {error}")));
+            return Err(Error::usage(format!("the capabilities: {error}")));
         }
         for extension in self.extensions {
             builder = builder.extension(extension.extension(&answerer)?);

@@ -182,7 +182,7 @@ impl AuthOptions {
     ///
     /// # Errors
     ///
-    /// Misuse: a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
     pub fn auth(self, answerers: Answerers<'_>) -> Result<Auth, Error> {
         match self {
             Self::Bearer(token) => Ok(Auth::bearer(token)),
@@ -197,9 +197,9 @@ impl OAuthOptions {
     ///
     /// # Errors
     ///
-    /// Misuse: a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
     pub fn oauth(self, answerers: Answerers<'_>) -> Result<OAuth, Error> {
-        let misuse = |error: AuthError| Error::misuse(error.to_string());
+        let misuse = |error: AuthError| Error::usage(error.to_string());
         let mut builder = OAuth::builder(self.client_name.clone());
         if let Some(url) = self.client_id_metadata_url {
             builder = builder.client_id_metadata_url(url).map_err(misuse)?;
@@ -265,7 +265,7 @@ impl CredentialsOptions {
         if let Some(key) = self.private_key {
             credentials = credentials
                 .private_key(key.as_bytes(), self.algorithm.as_deref(), self.key_id)
-                .map_err(|error| Error::misuse(error.to_string()))?;
+                .map_err(|error| Error::usage(error.to_string()))?;
         }
         if let Some(auth) = self.auth {
             credentials = credentials.auth(auth);
@@ -280,7 +280,7 @@ impl UserAgentOptions {
         client_name: &str,
         answerers: Answerers<'_>,
     ) -> Result<Arc<dyn UserAgent>, Error> {
-        let refused = |error: UserAgentError| Error::misuse(error.to_string());
+        let refused = |error: UserAgentError| Error::usage(error.to_string());
         Ok(match self {
             Self::Loopback(LoopbackOptions {
                 redirect_uri,
@@ -377,7 +377,7 @@ fn keyring(service: String) -> Result<Arc<dyn TokenStore>, Error> {
 
 #[cfg(not(feature = "keyring"))]
 fn keyring(_service: String) -> Result<Arc<dyn TokenStore>, Error> {
-    Err(Error::misuse(
+    Err(Error::usage(
         "this build of mcpline has no store for the system's keyring (cargo feature `keyring`)",
     ))
 }

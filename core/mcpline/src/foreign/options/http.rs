@@ -75,7 +75,7 @@ impl HttpServingOptions {
         set(&mut options.max_unread_bytes, self.max_unread_bytes);
         if let Some(name) = self.client_address_header {
             let header = name.parse().map_err(|_| {
-                Error::misuse(format!(
+                Error::usage(format!(
                     "client_address_header: {name:?} is not the name of a header"
                 ))
             })?;
@@ -91,10 +91,10 @@ impl HttpServingOptions {
     ///
     /// # Errors
     ///
-    /// Misuse: a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
     pub fn options(self) -> Result<HttpOptions, Error> {
         match self.auth {
-            Some(_) => Err(Error::misuse(
+            Some(_) => Err(Error::usage(
                 "`auth` needs the feature `auth`, which this build lacks",
             )),
             None => self.unauthorized(),

@@ -44,7 +44,7 @@ impl HttpClientOptions {
     ///
     /// # Errors
     ///
-    /// Misuse: a value can't be, or the host has to be asked and has no way to be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be, or the host has to be asked and has no way to be.
     pub fn address(self, url: String, answerers: Answerers<'_>) -> Result<Address, Error> {
         let mut settings = HttpSettings {
             headers: self.headers,
@@ -85,7 +85,7 @@ fn authorize(
     _: Answerers<'_>,
 ) -> Result<(), Error> {
     match auth {
-        Some(_) => Err(Error::misuse(
+        Some(_) => Err(Error::usage(
             "`auth` needs the feature `auth`, which this build lacks",
         )),
         None => Ok(()),

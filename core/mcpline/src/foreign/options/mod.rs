@@ -60,10 +60,10 @@ pub use server::ServerOptions;
 ///
 /// # Errors
 ///
-/// Misuse: they are not JSON, or not these options.
+/// [`ErrorKind::Usage`](crate::ErrorKind::Usage): they are not JSON, or not these options.
 pub fn read<T: DeserializeOwned>(what: &str, json: &[u8]) -> Result<T, Error> {
     serde_json::from_slice(json)
-        .map_err(|error| Error::misuse(format!("{what} can't be read: {error}")))
+        .map_err(|error| Error::usage(format!("{what} can't be read: {error}")))
 }
 
 /// A time in seconds. What is longer than can be told is for ever.
@@ -76,7 +76,7 @@ fn seconds(value: f64) -> Result<Duration, Error> {
         return Ok(Duration::MAX);
     }
     Duration::try_from_secs_f64(value)
-        .map_err(|error| Error::misuse(format!("{value} seconds: {error}")))
+        .map_err(|error| Error::usage(format!("{value} seconds: {error}")))
 }
 
 /// Sets what is given.

@@ -48,7 +48,7 @@ impl ProgramOptions {
     ///
     /// # Errors
     ///
-    /// Misuse: a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
     pub fn command(self) -> Result<Command, Error> {
         let mut command = Command::new(self.program)
             .args(self.arguments)

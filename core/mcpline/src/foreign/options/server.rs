@@ -62,7 +62,7 @@ impl ServerOptions {
     ///
     /// # Errors
     ///
-    /// Misuse: a value can't be.
+    /// [`ErrorKind::Usage`](crate::ErrorKind::Usage): a value can't be.
     pub fn builder(
         self,
         info: Implementation,
@@ -88,7 +88,7 @@ impl ServerOptions {
             builder = builder.extension(extension);
         }
         if let Some((result_type, owner)) = result_types.first() {
-            return Err(Error::misuse(format!(
+            return Err(Error::usage(format!(
                 "result type {result_type:?} belongs to extension {owner:?}, which the server does not declare"
             )));
         }
@@ -101,7 +101,7 @@ impl ServerOptions {
                 "resources" => builder.declare_resources(),
                 "prompts" => builder.declare_prompts(),
                 "completions" => builder.declare_completions(),
-                other => return Err(Error::misuse(format!("{other} can't be declared"))),
+                other => return Err(Error::usage(format!("{other} can't be declared"))),
             };
         }
         Ok(builder)
@@ -129,7 +129,7 @@ impl ServerOptions {
         set(&mut settings.max_calls, self.max_calls);
         if let Some(share) = self.client_share {
             if !(share > 0.0 && share <= 1.0) {
-                return Err(Error::misuse(format!(
+                return Err(Error::usage(format!(
                     "client_share: {share} is not a share; give a number above 0 and at most 1"
                 )));
             }

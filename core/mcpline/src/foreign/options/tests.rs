@@ -4,7 +4,7 @@ use mcpline_protocol::vocabulary::Implementation;
 
 use super::*;
 use crate::client::{Address, Reissue};
-use crate::error::ErrorKind;
+use crate::error_kind::ErrorKind;
 
 #[test]
 fn absent_options_keep_the_defaults() {
@@ -55,7 +55,7 @@ fn a_longer_wait_without_a_sign_of_life_prolongs_the_wait_in_all() {
 #[test]
 fn what_cannot_be_is_misuse_and_says_what() {
     let misuse = |error: Error| {
-        assert_eq!(error.kind(), ErrorKind::Misuse);
+        assert_eq!(error.kind(), ErrorKind::Usage);
         error.to_string()
     };
     let unknown = read::<ClientOptions>("the settings", br#"{"tiemout":1}"#).unwrap_err();
@@ -151,7 +151,7 @@ fn a_resource_server_that_can_not_be_is_misuse_and_says_what() {
     let refused = |json: &str| {
         let options = read::<HttpServingOptions>("the options", json.as_bytes());
         let error = options.and_then(HttpServingOptions::options).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::Misuse);
+        assert_eq!(error.kind(), ErrorKind::Usage);
         error.to_string()
     };
     let with = |more: &str| {

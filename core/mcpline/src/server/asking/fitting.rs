@@ -2,7 +2,7 @@
 
 use mcpline_protocol::adapt::{self, CannotAsk};
 use mcpline_protocol::checks::{self, Visit};
-use mcpline_protocol::session::{AskError, Need, Peer};
+use mcpline_protocol::session::{InputRequestError, Need, Peer};
 use mcpline_protocol::vocabulary::JsonObject;
 use mcpline_protocol::wire::{Kind, Raw};
 use serde_json::Value;
@@ -17,9 +17,9 @@ use super::AskMethod;
 /// # Errors
 ///
 /// If no client could answer it.
-pub(super) fn check(method: &AskMethod, params: Option<&Raw>) -> Result<(), AskError> {
+pub(super) fn check(method: &AskMethod, params: Option<&Raw>) -> Result<(), InputRequestError> {
     let invalid =
-        |reason: String| AskError::InvalidParams(format!("{}: {reason}", method.as_str()));
+        |reason: String| InputRequestError::InvalidParams(format!("{}: {reason}", method.as_str()));
     if matches!(method, AskMethod::Custom(_))
         && params.is_some_and(|params| params.kind() != Kind::Object)
     {
@@ -48,7 +48,7 @@ pub(super) fn fit(
     method: &AskMethod,
     params: Option<Raw>,
     peer: &Peer,
-) -> Result<Option<Raw>, AskError> {
+) -> Result<Option<Raw>, InputRequestError> {
     let Some(raw) = &params else { return Ok(None) };
     let revision = peer.revision;
     let features = revision.features();
@@ -108,12 +108,12 @@ fn is_complete(params: &Raw) -> bool {
     })
 }
 
-fn cannot(reason: CannotAsk) -> AskError {
+fn cannot(reason: CannotAsk) -> InputRequestError {
     match reason {
-        CannotAsk::Elicitation => AskError::Unsupported(Need::ElicitForm),
-        CannotAsk::Url => AskError::Unsupported(Need::ElicitUrl),
-        CannotAsk::SamplingTools => AskError::Unsupported(Need::SamplingTools),
-        CannotAsk::MultipleChoice => AskError::Inexpressible(reason),
+        CannotAsk::Elicitation => InputRequestError::NotSupported(Need::ElicitForm),
+        CannotAsk::Url => InputRequestError::NotSupported(Need::ElicitUrl),
+        CannotAsk::SamplingTools => InputRequestError::NotSupported(Need::SamplingTools),
+        CannotAsk::MultipleChoice => InputRequestError::Inexpressible(reason),
     }
 }
 

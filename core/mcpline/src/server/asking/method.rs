@@ -58,7 +58,7 @@ impl AskMethod {
     /// ASCII.
     pub fn custom(method: &str) -> Result<Self, Error> {
         check_custom_request(method).map_err(|reason| {
-            Error::misuse(format!(
+            Error::usage(format!(
                 "method {method:?} can't be sent to a client: {reason}"
             ))
         })?;

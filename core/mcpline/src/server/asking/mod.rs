@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::mrtr::{Answer, Asked, RequestState, question_digest, request_digest};
-use mcpline_protocol::session::{AskError, AskRequest, Need};
+use mcpline_protocol::session::{AskRequest, InputRequestError, Need};
 use mcpline_protocol::wire::{Params, Raw, json_string};
 
 use crate::background;
@@ -65,7 +65,7 @@ impl Ask {
 }
 
 /// Takes the answer to a question.
-pub(crate) type AskSink = Box<dyn FnOnce(Result<Raw, AskError>) + Send>;
+pub(crate) type AskSink = Box<dyn FnOnce(Result<Raw, InputRequestError>) + Send>;
 
 /// Puts a question to the client of `call`.
 pub(super) fn ask(call: &Arc<CallState>, ask: Ask, sink: AskSink) {
@@ -73,11 +73,11 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, sink: AskSink) {
     if matches!(call.target, Target::Completion)
         || is_outside_request && call.seat().peer.revision.features().mrtr
     {
-        sink(Err(AskError::OutsideCall));
+        sink(Err(InputRequestError::OutsideCall));
         return;
     }
     if call.is_cancelled() || call.is_done() {
-        sink(Err(AskError::Cancelled));
+        sink(Err(InputRequestError::Cancelled));
         return;
     }
     // First, so that its author hears of it whatever the client can be asked.
@@ -88,7 +88,7 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, sink: AskSink) {
     let seat = call.seat();
     let need = Need::of(ask.method.as_str(), ask.params.as_ref());
     if !seat.peer.can(need) {
-        sink(Err(AskError::Unsupported(need)));
+        sink(Err(InputRequestError::NotSupported(need)));
         return;
     }
     if seat.peer.revision.features().mrtr {
@@ -96,8 +96,8 @@ pub(super) fn ask(call: &Arc<CallState>, ask: Ask, sink: AskSink) {
     } else {
         // A handler that never ends is an author's way to ask at any time.
         if !is_outside_request && !call.may_ask_again() {
-            sink(Err(AskError::Limit(
-                "the call has asked the client too often (`call_asks`)",
+            sink(Err(InputRequestError::LimitExceeded(
+                "the call made too many input requests (`call_asks`)",
             )));
             return;
         }
@@ -114,7 +114,7 @@ fn ask_on_stream(
     sink: AskSink,
 ) {
     if seat.key.is_none() && !is_outside_request {
-        sink(Err(AskError::Cancelled));
+        sink(Err(InputRequestError::Cancelled));
         return;
     }
     let params = match fitting::fit(&method, params, &seat.peer) {
@@ -128,7 +128,8 @@ fn ask_on_stream(
     let name = method.name();
     let checked: AskSink = Box::new(move |outcome| {
         sink(outcome.and_then(|answer| {
-            answers::check(&method, asked.as_ref(), &answer).map_err(AskError::Invalid)?;
+            answers::check(&method, asked.as_ref(), &answer)
+                .map_err(InputRequestError::InvalidResponse)?;
             Ok(answer)
         }));
     });
@@ -168,15 +169,17 @@ fn ask_in_rounds(call: &Arc<CallState>, seat: &Seat, ask: Ask, sink: AskSink) {
             sink(if answer.question == digest {
                 answers::check(&ask.method, ask.params.as_ref(), &answer.answer)
                     .map(|()| answer.answer)
-                    .map_err(AskError::Invalid)
+                    .map_err(InputRequestError::InvalidResponse)
             } else {
-                Err(AskError::Diverged { key })
+                Err(InputRequestError::Diverged { key })
             });
             return;
         }
         if book.pending.len() >= seat.connection.server().settings.session.open_asks {
             drop(book);
-            sink(Err(AskError::Limit("too many questions are open")));
+            sink(Err(InputRequestError::LimitExceeded(
+                "too many input requests are open (`open_asks`)",
+            )));
             return;
         }
         book.pending.push(Pending {
@@ -214,7 +217,7 @@ fn flush(call: &Arc<CallState>) {
     if call.is_done() || call.is_cancelled() {
         drop(book);
         // Asked while the call ended: whoever failed its questions may not have seen these.
-        fail_pending(call, &AskError::Cancelled);
+        fail_pending(call, &InputRequestError::Cancelled);
         return;
     }
     let Some(seat) = call.suspend() else {
@@ -230,15 +233,15 @@ fn flush(call: &Arc<CallState>) {
 
     let fail = |seat: Arc<Seat>, why: &'static str| {
         call.resume(seat);
-        fail_pending(call, &AskError::Limit(why));
+        fail_pending(call, &InputRequestError::LimitExceeded(why));
     };
     if round > settings.rounds {
-        return fail(seat, "too many rounds of questions");
+        return fail(seat, "too many rounds of input requests (`rounds`)");
     }
     let ticket = clock::token();
     let sealed = seal(call, &seat, ticket.clone(), round, asked, answered, None);
     if sealed.len() > settings.state_size {
-        return fail(seat, "the request state got too large");
+        return fail(seat, "the request state is too large (`state_size`)");
     }
     let expires = clock::now() + settings.state_lifetime;
     let inserted = server.suspend(ticket.clone(), call.clone(), expires);
@@ -323,7 +326,7 @@ fn respond_input_required(seat: &Seat, requests: &[InputRequest], sealed: &str) 
 }
 
 /// Fails every open question of a call.
-pub(super) fn fail_pending(call: &CallState, error: &AskError) {
+pub(super) fn fail_pending(call: &CallState, error: &InputRequestError) {
     let mut book = call.lock_book();
     if book.pending.is_empty() {
         return;

@@ -2,7 +2,7 @@
 
 use mcpline_protocol::RpcError;
 use mcpline_protocol::mrtr::Asked;
-use mcpline_protocol::session::{AskError, Need};
+use mcpline_protocol::session::{InputRequestError, Need};
 use mcpline_protocol::wire::{Raw, json_string};
 
 use crate::lane::Status;
@@ -27,7 +27,8 @@ pub(in crate::server) fn put_returned_questions(call: &Arc<CallState>, questions
         return;
     }
     if round > settings.rounds {
-        let error = AskError::Limit("too many rounds of questions");
+        let error =
+            InputRequestError::LimitExceeded("too many rounds of input requests (`rounds`)");
         completing::complete(call, Err(HandlerError::from(error)));
         return;
     }
@@ -39,7 +40,7 @@ pub(in crate::server) fn put_returned_questions(call: &Arc<CallState>, questions
         (!seat.peer.can(need)).then_some(need)
     });
     if let Some(need) = unsupported {
-        let error = AskError::Unsupported(need);
+        let error = InputRequestError::NotSupported(need);
         completing::complete(call, Err(HandlerError::from(error)));
         return;
     }
@@ -67,7 +68,8 @@ pub(in crate::server) fn put_returned_questions(call: &Arc<CallState>, questions
             Some(author),
         );
         if sealed.len() > settings.state_size {
-            let error = AskError::Limit("the request state got too large");
+            let error =
+                InputRequestError::LimitExceeded("the request state is too large (`state_size`)");
             completing::complete(call, Err(HandlerError::from(error)));
             return;
         }
@@ -177,13 +179,13 @@ fn gather_answers(call: &Arc<CallState>, seat: &Seat, questions: InputRequired, 
     }
 }
 
-impl From<AskError> for HandlerError {
+impl From<InputRequestError> for HandlerError {
     /// A handler that lets a failed question fail the call: on 2026-07-28 a missing capability is the
     /// protocol's -32021, what the author asked wrongly is for the log, everything else is for the model to read.
-    fn from(error: AskError) -> Self {
+    fn from(error: InputRequestError) -> Self {
         match error {
-            AskError::Unsupported(need) => Self::Unsupported(need),
-            AskError::InvalidParams(_) => Self::Internal(error.to_string()),
+            InputRequestError::NotSupported(need) => Self::Unsupported(need),
+            InputRequestError::InvalidParams(_) => Self::Internal(error.to_string()),
             error => Self::Tool(error.to_string()),
         }
     }

@@ -113,7 +113,7 @@ async fn a_result_that_comes_while_the_call_is_suspended_answers_the_retry() {
 
 #[tokio::test]
 async fn a_question_that_meets_a_cancellation_fails() {
-    let outcomes: Arc<Mutex<Vec<Result<Raw, AskError>>>> = Arc::default();
+    let outcomes: Arc<Mutex<Vec<Result<Raw, InputRequestError>>>> = Arc::default();
     let sink = outcomes.clone();
     let server = server(move |call: Call| {
         let sink = sink.clone();
@@ -135,7 +135,7 @@ async fn a_question_that_meets_a_cancellation_fails() {
     call.lock_book().pending = pending;
     settle().await;
     let outcomes = outcomes.lock().expect("no panic");
-    assert_eq!(*outcomes, [Err(AskError::Cancelled)]);
+    assert_eq!(*outcomes, [Err(InputRequestError::Cancelled)]);
     assert!(lane.responses().is_empty());
 }
 

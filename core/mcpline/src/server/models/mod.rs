@@ -5,7 +5,7 @@ mod ending;
 mod rounds;
 
 use mcpline_protocol::Raw;
-use mcpline_protocol::session::{AskError, Scope};
+use mcpline_protocol::session::{InputRequestError, Scope};
 use mcpline_protocol::vocabulary::Tool;
 use serde_json::{Value, json};
 use shuttle::thread::{self, JoinHandle};
@@ -195,7 +195,7 @@ impl Threads {
 }
 
 /// How a handler's questions ended.
-type Outcomes = Arc<Record<Result<(), AskError>>>;
+type Outcomes = Arc<Record<Result<(), InputRequestError>>>;
 
 /// Puts a question whose end is recorded.
 fn ask(call: &super::Context, outcomes: &Outcomes) {

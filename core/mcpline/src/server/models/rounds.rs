@@ -123,7 +123,7 @@ fn a_disconnect_meets_the_flush() {
         };
         let asked = client.responses.all();
         if call.context().is_cancelled() {
-            assert_eq!(outcomes.all(), [Err(AskError::Cancelled)]);
+            assert_eq!(outcomes.all(), [Err(InputRequestError::Cancelled)]);
             assert_eq!(suspended(&server), 0);
             assert!(asked.is_empty(), "{asked:?}");
         } else {

@@ -48,7 +48,7 @@ pub struct Http {
 ///
 /// If the address can't be bound.
 pub async fn http(address: impl ToSocketAddrs, options: HttpOptions) -> Result<Http, Error> {
-    let failed = |error| Error::transport("the address can't be bound", error);
+    let failed = |error| Error::transport("listen", "cannot listen on the address", error);
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok(Http {
@@ -65,9 +65,9 @@ impl Http {
     ///
     /// If it has no address.
     pub fn from_listener(listener: TcpListener, options: HttpOptions) -> Result<Self, Error> {
-        let address = listener
-            .local_addr()
-            .map_err(|error| Error::transport("the listener has no address", error))?;
+        let address = listener.local_addr().map_err(|error| {
+            Error::transport("listen", "cannot read the address of the listener", error)
+        })?;
         Ok(Self {
             listener,
             address,

@@ -30,7 +30,7 @@ async fn failure(bytes: impl Into<Vec<u8>>) -> ClientError {
 
 fn invalid(error: ClientError) -> String {
     match error {
-        ClientError::Invalid { reason } => reason,
+        ClientError::InvalidResponse { reason } => reason,
         other => panic!("{other:?}"),
     }
 }
@@ -302,7 +302,7 @@ async fn a_server_that_is_not_there_is_unreachable_and_asking_again_is_safe() {
     link.send(call(1, MODERN));
     let error = hearing.failure().await;
     assert!(
-        matches!(error, ClientError::Unreachable { .. }),
+        matches!(error, ClientError::ServerUnreachable { .. }),
         "{error:?}"
     );
     assert!(error.is_retry_safe());

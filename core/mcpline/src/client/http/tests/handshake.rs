@@ -174,7 +174,7 @@ async fn a_lost_session_fails_what_was_asked_as_certainly_not_done() {
     open(&link, &mut hearing, LEGACY).await;
     link.send(call(1, LEGACY));
     let error = hearing.failure().await;
-    assert_eq!(error, ClientError::SessionLost);
+    assert_eq!(error, ClientError::SessionExpired);
     assert!(error.is_retry_safe());
 }
 

@@ -87,8 +87,8 @@ async fn an_absolute_endpoint_of_the_same_origin_is_taken_and_of_another_refused
         let (link, mut hearing) = pair(&peer.url());
         link.send(initialize(1));
         match (hearing.next().await, hearing.next().await) {
-            (Report::Ended(ClientError::Invalid { reason }), Report::Failed(1, _))
-            | (Report::Failed(1, _), Report::Ended(ClientError::Invalid { reason })) => {
+            (Report::Ended(ClientError::InvalidResponse { reason }), Report::Failed(1, _))
+            | (Report::Failed(1, _), Report::Ended(ClientError::InvalidResponse { reason })) => {
                 assert!(reason.contains(endpoint), "{reason}");
             }
             other => panic!("{other:?}"),
@@ -129,7 +129,7 @@ async fn a_server_that_has_no_stream_is_told_of_by_its_status_or_its_type() {
     let (_link, mut hearing) = pair(&peer.url());
     assert!(matches!(
         hearing.next().await,
-        Report::Ended(ClientError::Invalid { .. })
+        Report::Ended(ClientError::InvalidResponse { .. })
     ));
 }
 

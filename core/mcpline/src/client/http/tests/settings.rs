@@ -8,7 +8,7 @@ use super::*;
 
 fn misuse(settings: HttpSettings) -> String {
     match HttpClient::new(settings, Handle::current()).map(drop) {
-        Err(ClientError::Misuse(text)) => text,
+        Err(ClientError::Usage(text)) => text,
         other => panic!("{other:?}"),
     }
 }
@@ -63,7 +63,7 @@ async fn what_is_no_url_is_refused_without_repeating_a_password() {
     ] {
         let (recorder, _hearing) = Hearing::new();
         match HttpLink::open(url, &client, recorder).map(drop) {
-            Err(ClientError::Misuse(text)) => assert!(!text.contains("secret"), "{text}"),
+            Err(ClientError::Usage(text)) => assert!(!text.contains("secret"), "{text}"),
             other => panic!("{url}: {other:?}"),
         }
     }
@@ -110,7 +110,7 @@ async fn https_goes_through_a_tunnel_and_a_refused_tunnel_is_unreachable() {
     link.send(call(1, MODERN));
     let error = hearing.failure().await;
     assert!(
-        matches!(error, ClientError::Unreachable { .. }),
+        matches!(error, ClientError::ServerUnreachable { .. }),
         "{error:?}"
     );
     let seen = peer.seen().await;
@@ -128,7 +128,7 @@ async fn a_server_that_never_ends_the_tls_handshake_is_unreachable_in_time() {
     let (link, mut hearing) = link_with(&format!("https://{}/mcp", peer.address), settings);
     link.send(call(1, MODERN));
     match hearing.failure().await {
-        ClientError::Unreachable { reason } => assert!(reason.contains("0.05 s"), "{reason}"),
+        ClientError::ServerUnreachable { reason } => assert!(reason.contains("0.05 s"), "{reason}"),
         other => panic!("{other:?}"),
     }
 }

@@ -263,7 +263,9 @@ async fn an_event_beyond_the_limit_fails_the_request() {
     let (link, mut hearing) = link_with(&peer.url(), settings);
     link.send(call(1, LEGACY));
     match hearing.failure().await {
-        ClientError::Invalid { reason } => assert!(reason.contains("1000 bytes"), "{reason}"),
+        ClientError::InvalidResponse { reason } => {
+            assert!(reason.contains("1000 bytes"), "{reason}")
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -66,7 +66,9 @@ fn trusting(root: &str, only: bool) -> HttpSettings {
 
 fn untrusted(error: ClientError) {
     match error {
-        ClientError::Unreachable { reason } => assert!(reason.contains("certificate"), "{reason}"),
+        ClientError::ServerUnreachable { reason } => {
+            assert!(reason.contains("certificate"), "{reason}")
+        }
         other => panic!("{other:?}"),
     }
 }

@@ -8,9 +8,10 @@ use http::StatusCode;
 use mcpline_protocol::Era;
 use tokio::sync::Notify;
 
+use crate::ErrorKind;
 use crate::auth::{Auth, BearerToken};
 use crate::client::settings::ClientSettings;
-use crate::client::{Address, Client, ClientErrorKind, RequestOptions};
+use crate::client::{Address, Client, RequestOptions};
 
 use super::peer::{Peer, Reply, Seen, Step, answer, json as json_answer};
 use super::*;
@@ -277,7 +278,7 @@ async fn a_session_whose_ping_has_no_answer_is_ended_and_another_one_begun() {
     .await;
     let lost = guarded(client.call_tool("t", json!({}))).await;
     let lost = lost.expect_err("the session is lost");
-    assert_eq!(lost.kind(), ClientErrorKind::Connection);
+    assert_eq!(lost.kind(), ErrorKind::ConnectionLost);
     assert!(
         lost.is_outcome_unknown() && lost.to_string().contains("ping"),
         "{lost}"
