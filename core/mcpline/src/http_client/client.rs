@@ -198,7 +198,7 @@ impl HttpClient {
         body: &Bytes,
         reuse: Reuse,
     ) -> Result<Answer, ClientError> {
-        let answer = self.once(&method, target, headers(), body, reuse).await?;
+        let answer = self.once(&method, target, headers, body, reuse).await?;
         if answer.head.status.is_redirection() {
             return Box::pin(self.follow(answer, &method, target, headers, body, reuse)).await;
         }
@@ -247,9 +247,12 @@ impl HttpClient {
             if for_good {
                 moved = Some(target.clone());
             }
-            let mut headers = headers();
-            headers.insert(header::HOST, target.host.clone());
-            answer = self.once(method, &target, headers, body, reuse).await?;
+            let with_host = || {
+                let mut headers = headers();
+                headers.insert(header::HOST, target.host.clone());
+                headers
+            };
+            answer = self.once(method, &target, &with_host, body, reuse).await?;
         }
         if let Some(moved) = moved {
             self.remember(asked, moved);
@@ -276,15 +279,17 @@ impl HttpClient {
         self.moved.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Sends a request over an idle connection, or a new one. If an idle one ends while the server may have read the
+    /// request, a request that may be repeated is, once, over a new connection (RFC 9110, section 9.2.2).
     async fn once(
         &self,
         method: &Method,
         target: &Target,
-        headers: HeaderMap,
+        headers: Headers<'_>,
         body: &Bytes,
-        reuse: Reuse,
+        mut reuse: Reuse,
     ) -> Result<Answer, ClientError> {
-        let mut request = request(method, headers, body);
+        let mut request = request(method, headers(), body);
         loop {
             let idle = match reuse {
                 Reuse::No => None,
@@ -299,23 +304,26 @@ impl HttpClient {
             };
             address(&mut request, target, wire.proxied.as_ref());
             let may_repeat = used && (reuse == Reuse::Repeatable || is_idempotent(method));
-            let repeatable = may_repeat.then(|| request.headers().clone());
             match wire.sender.try_send_request(request).await {
                 Ok(response) => {
                     let origin = target.origin.clone();
                     return Ok(Answer::new(response, wire, origin, self.pool.clone()));
                 }
-                Err(mut error) => match (error.take_message(), repeatable) {
+                Err(mut error) => match error.take_message() {
                     // The server had closed it; nothing was written.
-                    (Some(unsent), _) if used => request = unsent,
-                    (Some(_), _) => {
+                    Some(unsent) if used => request = unsent,
+                    Some(_) => {
                         return Err(ClientError::ServerUnreachable {
                             reason: reason(error.error()),
                         });
                     }
-                    // The server was just closing it; whether it read the request makes no difference.
-                    (None, Some(headers)) => request = self::request(method, headers, body),
-                    (None, None) => return Err(ClientError::lost(reason(error.error()))),
+                    // The server was just closing it; whether it read the request makes no difference. The headers are
+                    // made anew, because a proof of possession must not be presented twice (RFC 9449, section 11.1).
+                    None if may_repeat => {
+                        request = self::request(method, headers(), body);
+                        reuse = Reuse::No;
+                    }
+                    None => return Err(ClientError::lost(reason(error.error()))),
                 },
             }
         }

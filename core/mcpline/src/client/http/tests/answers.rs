@@ -169,6 +169,47 @@ async fn what_may_be_asked_twice_is_if_a_used_connection_closes_without_an_answe
     );
 }
 
+/// The server closes every connection upon its second request.
+#[runtimes::test]
+async fn a_request_is_repeated_once_over_a_new_connection_with_headers_of_its_own() {
+    const IDLE: usize = 4;
+    let mut used = HashSet::new();
+    let peer = Peer::new(move |_, seen| match used.insert(seen.connection) {
+        true => vec![Step::Send(json_answer(&result(1)))],
+        false => vec![Step::Close],
+    });
+    let mut peer = peer.await;
+    let client = http_client(settings());
+    let target = Target::parse(&peer.url()).expect("a URL");
+    let body = Bytes::new();
+    for _ in 0..IDLE {
+        let sent = client.send(Method::POST, &target, &HeaderMap::new, &body, Reuse::No);
+        guarded(sent).await.expect("an answer").drain().await;
+    }
+    idle(&client, IDLE).await;
+    peer.rest();
+    // As long as no connection is ready for another request, each gets one of its own.
+    loop {
+        let made = AtomicUsize::new(0);
+        let headers = || {
+            let mut headers = HeaderMap::new();
+            let number = made.fetch_add(1, Ordering::Relaxed);
+            headers.insert("x-number", number.into());
+            headers
+        };
+        let sent = client.send(Method::GET, &target, &headers, &body, Reuse::Yes);
+        let answer = guarded(sent).await.expect("an answer");
+        assert_eq!(answer.head.status, 200);
+        answer.drain().await;
+        let seen = peer.rest();
+        let numbers: Vec<_> = seen.iter().map(|seen| seen.header("x-number")).collect();
+        if numbers.len() > 1 {
+            assert_eq!(numbers, [Some("0"), Some("1")]);
+            return;
+        }
+    }
+}
+
 #[runtimes::test]
 async fn a_status_is_told_with_its_body_its_challenge_and_the_error_in_it() {
     let error = r#"{"jsonrpc":"2.0","id":"server-error","error":{"code":-32022,"message":"no","data":{"supported":["2026-07-28"]}}}"#;
