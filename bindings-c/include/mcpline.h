@@ -938,12 +938,22 @@ mcpl_status mcpl_call_close_stream(mcpl_call *call);
  * Serves one client over a transport of the host's own, in the background, until either side closes it.
  *
  * `send` is called for every message to the client; what comes from the client is handed over by
- * `mcpl_channel_receive`, its end by `mcpl_channel_hang_up`. `user` is released after `close`, the last callback.
+ * `mcpl_channel_receive`, its end by `mcpl_channel_hang_up`.
  *
- * Returns `NULL` on failure; see `mcpl_last_error`.
+ * - `principal`: who the client is, as the transport has authenticated it: `length` bytes of JSON, an object with any of
+ *   `issuer`, `subject`, `client_id`, `scopes` (an array), `expires_at` (seconds since 1970), `claims` (an object). It is
+ *   fixed until the channel is closed. Handlers find it as `auth` in `mcpl_call_info`. Scopes of tools, resources,
+ *   prompts and custom methods hold for it as over HTTP: what it may not use is left out of lists, and refused with the
+ *   error -31001. Its channels count as one client. Of `NULL` nothing is known: such a client may do everything, which is
+ *   right for the process that started this one.
+ * - `user`, `finalize`: given to the functions, and what releases it after `close`, the last callback, or if this fails.
+ *
+ * Any thread. Returns `NULL` on failure; see `mcpl_last_error`.
  */
 mcpl_channel *mcpl_server_serve_channel(mcpl_server *server,
                                         const mcpl_channel_functions *functions,
+                                        const char *principal,
+                                        size_t length,
                                         void *user,
                                         mcpl_finalizer finalize);
 
@@ -956,17 +966,20 @@ mcpl_status mcpl_channel_opened(mcpl_channel *channel, const char *failure);
  * Hands over a message that has come from the other side: JSON-RPC, `length` bytes, copied. It is not checked here: what
  * is no message is answered or ignored as the protocol says.
  *
- * Returns `MCPL_LIMIT_EXCEEDED` if the I/O thread has not taken up a thousand messages before it, `MCPL_CLOSED` after
- * `mcpl_channel_hang_up`, `MCPL_ENDED` once the channel is closed.
+ * Returns `MCPL_LIMIT_EXCEEDED` while more than 32 MiB wait, because the library is busy or the other side takes none of what is for
+ * it: the message was not taken, stop reading and hand it over later. Returns `MCPL_CLOSED` after `mcpl_channel_hang_up`,
+ * `MCPL_ENDED` once the channel is closed.
  */
 mcpl_status mcpl_channel_receive(mcpl_channel *channel,
                                  const char *message,
                                  size_t length);
 
 /**
- * The other side is gone. What it has sent is still read; then the channel is closed. `reason` may be `NULL`.
+ * The other side is gone. What it has sent is still read; then the channel is closed. A `reason` says that the transport
+ * failed: what is in flight at a client fails with it. `NULL` if the end is in order.
  */
-mcpl_status mcpl_channel_hang_up(mcpl_channel *channel, const char *reason);
+mcpl_status mcpl_channel_hang_up(mcpl_channel *channel,
+                                 const char *reason);
 
 #if defined(MCPLINE_HAS_CLIENT)
 /**

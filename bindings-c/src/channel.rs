@@ -1,13 +1,13 @@
 //! Transports written in C: messages go to a callback one after the other, and come by a function.
 
 use std::ffi::{c_char, c_void};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use mcpline::foreign::Peer;
-use mcpline::transport::Memory;
-use tokio::sync::{mpsc, oneshot};
+use mcpline::foreign::channel::{Channel as CoreChannel, MAX_WAITING_CHANNEL_BYTES, ServedChannel};
+use mcpline::foreign::options::{self, AuthorizedOptions};
+use tokio::sync::oneshot;
 
 use crate::handles::{Table, Token};
 use crate::mcpl_status::{MCPL_CLOSED, MCPL_LIMIT_EXCEEDED};
@@ -17,16 +17,6 @@ use crate::server::{Server, mcpl_server};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text::{self, Text};
 use crate::user::{UserData, mcpl_finalizer};
-
-/// How many messages that C hands over may wait for the I/O thread: it takes them at once unless it is busy, and what
-/// waits is held in memory.
-const WAITING: usize = 1_024;
-
-/// How often the end of a server's channel looks whether calls have ended.
-const SETTLING: Duration = Duration::from_millis(10);
-
-/// How long the host may take to send the last answers once the server has ended: as on other transports.
-const LAST_ANSWERS: Duration = Duration::from_millis(750);
 
 /// A connection over a transport of the host's own: messages of JSON-RPC, one at a time, over whatever it is that the host
 /// has.
@@ -83,7 +73,7 @@ impl mcpl_channel_functions {
 
 static CHANNELS: Table<Arc<Channel>> = Table::new("channel");
 
-/// An open channel, as both sides know it.
+/// An open channel, as C knows it.
 pub(crate) struct Channel {
     token: Token,
     owner: Arc<Owner>,
@@ -91,66 +81,57 @@ pub(crate) struct Channel {
     peer: Peer,
     functions: mcpl_channel_functions,
     data: Arc<UserData>,
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
-    /// Where messages go that C has received; gone once the other side has hung up.
-    incoming: Option<mpsc::Sender<Bytes>>,
-    opening: Option<oneshot::Sender<Result<(), String>>>,
+    core: Arc<CoreChannel>,
 }
 
 impl Channel {
-    /// A channel whose functions run for this peer, and what C receives by it.
+    /// C's side of a channel of the core's, whose functions run for this peer.
     pub(crate) fn new(
         owner: &Arc<Owner>,
         peer: Peer,
         functions: mcpl_channel_functions,
         data: Arc<UserData>,
-    ) -> Done<(Arc<Self>, mpsc::Receiver<Bytes>)> {
-        let (sender, receiver) = mpsc::channel(WAITING);
-        let channel = CHANNELS.open(|token| {
+        core: Arc<CoreChannel>,
+    ) -> Done<Arc<Self>> {
+        CHANNELS.open(|token| {
             Arc::new(Self {
                 token,
                 owner: owner.clone(),
                 peer,
                 functions,
                 data,
-                state: Mutex::new(State {
-                    incoming: Some(sender),
-                    opening: None,
-                }),
+                core,
             })
-        })?;
-        Ok((channel, receiver))
+        })
     }
 
-    /// Has C open it; resolves when it has, or with why it couldn't.
-    pub(crate) async fn open(self: &Arc<Self>) -> Result<(), String> {
+    pub(crate) fn core(&self) -> &Arc<CoreChannel> {
+        &self.core
+    }
+
+    /// Has C open it: `mcpl_channel_opened` says how that went. Resolves when the callback has returned.
+    pub(crate) async fn open(self: &Arc<Self>) {
         let Some(open) = self.functions.open else {
-            return Ok(());
+            self.core.opened(Ok(()));
+            return;
         };
-        let (opening, opened) = oneshot::channel();
-        self.lock().opening = Some(opening);
         self.call(move |channel| {
             // SAFETY: the data is released after the last callback.
             unsafe { open(channel.handle(), channel.data.pointer()) }
         })
         .await;
-        opened
-            .await
-            .unwrap_or_else(|_| Err("the channel was closed".into()))
     }
 
-    /// Nobody waits for it to be opened any more: `open` resolves as soon as what it has called has returned.
-    pub(crate) fn give_up(&self) {
-        let opening = self.lock().opening.take();
-        drop(opening);
+    /// Has C send whatever the core has for the other side, until it has no more, and then close.
+    pub(crate) async fn carry(self: &Arc<Self>) {
+        while let Some(messages) = self.core.next().await {
+            self.send(messages).await;
+        }
+        self.close();
     }
 
     /// Has C send these, one after the other; resolves when it has.
-    pub(crate) async fn send(self: &Arc<Self>, messages: Vec<Bytes>) {
+    async fn send(self: &Arc<Self>, messages: Vec<Bytes>) {
         let Some(send) = self.functions.send else {
             return;
         };
@@ -171,16 +152,8 @@ impl Channel {
         .await;
     }
 
-    /// Has C send a message of the server's, and what else there is by now.
-    async fn send_all(self: &Arc<Self>, first: Bytes, memory: &Memory) {
-        let mut messages = vec![first];
-        messages.extend(std::iter::from_fn(|| memory.try_receive()));
-        self.send(messages).await;
-    }
-
     /// The channel is needed no more. After whatever was called before.
-    pub(crate) fn close(self: &Arc<Self>) {
-        *self.lock() = State::default();
+    fn close(self: &Arc<Self>) {
         let channel = self.clone();
         let closing = move || {
             if let Some(close) = channel.functions.close {
@@ -214,22 +187,28 @@ impl Channel {
     pub(crate) fn handle(&self) -> *mut mcpl_channel {
         self.token.handle()
     }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// Serves one client over a transport of the host's own, in the background, until either side closes it.
 ///
 /// `send` is called for every message to the client; what comes from the client is handed over by
-/// `mcpl_channel_receive`, its end by `mcpl_channel_hang_up`. `user` is released after `close`, the last callback.
+/// `mcpl_channel_receive`, its end by `mcpl_channel_hang_up`.
 ///
-/// Returns `NULL` on failure; see `mcpl_last_error`.
+/// - `principal`: who the client is, as the transport has authenticated it: `length` bytes of JSON, an object with any of
+///   `issuer`, `subject`, `client_id`, `scopes` (an array), `expires_at` (seconds since 1970), `claims` (an object). It is
+///   fixed until the channel is closed. Handlers find it as `auth` in `mcpl_call_info`. Scopes of tools, resources,
+///   prompts and custom methods hold for it as over HTTP: what it may not use is left out of lists, and refused with the
+///   error -31001. Its channels count as one client. Of `NULL` nothing is known: such a client may do everything, which is
+///   right for the process that started this one.
+/// - `user`, `finalize`: given to the functions, and what releases it after `close`, the last callback, or if this fails.
+///
+/// Any thread. Returns `NULL` on failure; see `mcpl_last_error`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_serve_channel(
     server: *mut mcpl_server,
     functions: *const mcpl_channel_functions,
+    principal: *const c_char,
+    length: usize,
     user: *mut c_void,
     finalize: mcpl_finalizer,
 ) -> *mut mcpl_channel {
@@ -238,33 +217,29 @@ pub unsafe extern "C" fn mcpl_server_serve_channel(
         let server = Server::get(server)?;
         // SAFETY: the header demands it.
         let functions = unsafe { mcpl_channel_functions::read(functions)? };
+        // SAFETY: the header demands it.
+        let principal = unsafe { text::optional_json("the principal", principal, length)? };
+        let principal = match principal {
+            Some(principal) => {
+                let read = options::read("the principal", principal.as_bytes());
+                let read: AuthorizedOptions =
+                    read.map_err(|error| Fault::invalid(error.to_string()))?;
+                Some(read.authorized())
+            }
+            None => None,
+        };
         let peer = Peer::new();
         server.owner.keep_for(peer, &data);
-        let (channel, mut received) = Channel::new(&server.owner, peer, functions, data)?;
+        let channel = Channel::new(&server.owner, peer, functions, data, CoreChannel::new())?;
         let serving = channel.clone();
         let spawned = server.spawn(move |core, stop| async move {
-            let memory = core.connect();
-            let stopped = stop.stopped();
-            tokio::pin!(stopped);
-            loop {
-                tokio::select! {
-                    message = received.recv() => match message {
-                        Some(message) => memory.send(message),
-                        None => break,
-                    },
-                    message = memory.receive() => match message {
-                        Some(message) => serving.send_all(message, &memory).await,
-                        None => break,
-                    },
-                    () = &mut stopped => {
-                        wind_down(&serving, &memory, core.settings().shutdown_grace).await;
-                        break;
-                    }
-                }
-            }
-            memory.close();
-            serving.close();
-            Ok(())
+            let transport = ServedChannel::new(serving.core().clone(), principal);
+            let (served, ()) = tokio::join!(core.serve_until(transport, stop), serving.carry());
+            // It is this client that is lost, not the server.
+            served.or_else(|error| {
+                tracing::info!(%error, "a client's channel failed");
+                Ok(())
+            })
         });
         if let Err(fault) = spawned {
             CHANNELS.take(channel.token);
@@ -272,34 +247,6 @@ pub unsafe extern "C" fn mcpl_server_serve_channel(
         }
         Ok(channel.handle())
     })
-}
-
-/// Lets calls in flight end within `grace`, ends those that are left, and sends all answers.
-async fn wind_down(channel: &Arc<Channel>, memory: &Memory, grace: Duration) {
-    memory.wind_down();
-    let settled = async {
-        loop {
-            if let Some(message) = memory.try_receive() {
-                channel.send_all(message, memory).await;
-            } else if memory.is_idle() {
-                return;
-            } else if let Ok(Some(message)) = tokio::time::timeout(SETTLING, memory.receive()).await
-            {
-                channel.send_all(message, memory).await;
-            }
-        }
-    };
-    if tokio::time::timeout(grace, settled).await.is_ok() {
-        return;
-    }
-    memory.shut_down();
-    let last = async {
-        if let Some(message) = memory.try_receive() {
-            channel.send_all(message, memory).await;
-        }
-    };
-    // Out of time, or done: it is closed now.
-    let _ = tokio::time::timeout(LAST_ANSWERS, last).await;
 }
 
 /// A channel that was to be opened is open; or, with a reason, could not be opened.
@@ -312,19 +259,20 @@ pub unsafe extern "C" fn mcpl_channel_opened(
         let channel = CHANNELS.get(channel)?;
         // SAFETY: the header demands it.
         let failure = unsafe { text::optional("the failure", failure)? };
-        let opening = channel.lock().opening.take();
-        let opening = opening.ok_or_else(|| Fault::invalid("the channel is not being opened"))?;
-        // Nobody may wait for it any more.
-        let _ = opening.send(failure.map_or(Ok(()), |failure| Err(failure.to_owned())));
-        Ok(())
+        let outcome = failure.map_or(Ok(()), |failure| Err(failure.to_owned()));
+        match channel.core.opened(outcome) {
+            true => Ok(()),
+            false => Err(Fault::invalid("the channel is not being opened")),
+        }
     })
 }
 
 /// Hands over a message that has come from the other side: JSON-RPC, `length` bytes, copied. It is not checked here: what
 /// is no message is answered or ignored as the protocol says.
 ///
-/// Returns `MCPL_LIMIT_EXCEEDED` if the I/O thread has not taken up a thousand messages before it, `MCPL_CLOSED` after
-/// `mcpl_channel_hang_up`, `MCPL_ENDED` once the channel is closed.
+/// Returns `MCPL_LIMIT_EXCEEDED` while more than 32 MiB wait, because the library is busy or the other side takes none of what is for
+/// it: the message was not taken, stop reading and hand it over later. Returns `MCPL_CLOSED` after `mcpl_channel_hang_up`,
+/// `MCPL_ENDED` once the channel is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_channel_receive(
     channel: *mut mcpl_channel,
@@ -335,20 +283,21 @@ pub unsafe extern "C" fn mcpl_channel_receive(
         let channel = CHANNELS.get(channel)?;
         // SAFETY: the header demands it.
         let message = unsafe { text::bytes("the message", message, length)? };
-        let incoming = channel.lock().incoming.clone();
-        let incoming = incoming.ok_or_else(|| Fault::new(MCPL_CLOSED, "the channel is hung up"))?;
-        match incoming.try_send(Bytes::copy_from_slice(message)) {
-            Ok(()) => Ok(()),
-            Err(mpsc::error::TrySendError::Full(_)) => Err(Fault::new(
+        if !channel.core.has_room() {
+            return Err(Fault::new(
                 MCPL_LIMIT_EXCEEDED,
-                format!("{WAITING} messages wait already"),
-            )),
-            Err(mpsc::error::TrySendError::Closed(_)) => Err(Fault::closed("channel")),
+                format!("more than {MAX_WAITING_CHANNEL_BYTES} bytes wait already"),
+            ));
         }
+        let received = channel.core.receive(Bytes::copy_from_slice(message));
+        received
+            .map(drop)
+            .map_err(|_| Fault::new(MCPL_CLOSED, "the channel is hung up"))
     })
 }
 
-/// The other side is gone. What it has sent is still read; then the channel is closed. `reason` may be `NULL`.
+/// The other side is gone. What it has sent is still read; then the channel is closed. A `reason` says that the transport
+/// failed: what is in flight at a client fails with it. `NULL` if the end is in order.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_channel_hang_up(
     channel: *mut mcpl_channel,
@@ -358,11 +307,7 @@ pub unsafe extern "C" fn mcpl_channel_hang_up(
         let channel = CHANNELS.get(channel)?;
         // SAFETY: the header demands it.
         let reason = unsafe { text::optional("the reason", reason)? };
-        let state = std::mem::take(&mut *channel.lock());
-        if let Some(opening) = state.opening {
-            // Nobody may wait for it any more.
-            let _ = opening.send(Err(reason.unwrap_or("the channel was hung up").to_owned()));
-        }
+        channel.core.hang_up(reason.map(str::to_owned));
         Ok(())
     })
 }

@@ -71,7 +71,7 @@ static void a_server_and_a_client_talk_over_channels(void) {
       .size = sizeof asking, .open = open_client, .send = send_across, .close = closed};
   mcpl_server *server = mcpl_server_new("server", "1");
   OK(mcpl_server_add_tool(server, "reply", "Replies", NULL, reply, NULL, NULL));
-  mcpl_channel *served = mcpl_server_serve_channel(server, &serving, &server_end, end_finalized);
+  mcpl_channel *served = mcpl_server_serve_channel(server, &serving, NULL, 0, &server_end, end_finalized);
   CHECK(served != NULL);
   client_end.end.other = served;
   mcpl_client *client = mcpl_client_new("client", "1");
@@ -137,7 +137,7 @@ static void a_client_that_hangs_up_is_gone_from_the_server(void) {
   struct end end = END;
   const mcpl_channel_functions functions = {.size = sizeof functions, .send = swallow, .close = closed};
   mcpl_server *server = mcpl_server_new("server", "1");
-  mcpl_channel *channel = mcpl_server_serve_channel(server, &functions, &end, end_finalized);
+  mcpl_channel *channel = mcpl_server_serve_channel(server, &functions, NULL, 0, &end, end_finalized);
   CHECK(channel != NULL);
   const char *ping = "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"ping\"}";
   OK(mcpl_channel_receive(channel, ping, strlen(ping)));
@@ -150,7 +150,57 @@ static void a_client_that_hangs_up_is_gone_from_the_server(void) {
   mcpl_server_free(server);
 }
 
+static void who(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  (void)arguments, (void)length, (void)user;
+  char *info = NULL;
+  size_t info_length = 0;
+  OK(mcpl_call_info(call, &info, &info_length));
+  OK(mcpl_call_reply_text(call, info, info_length));
+  mcpl_string_free(info);
+}
+
+/* What a client of this principal gets of the tool `who`, and whether the tool `save`, which wants `write`, serves it. */
+static mcpl_status as_principal(const char *principal, const char *expected) {
+  struct end server_end = END;
+  struct client_end client_end = {END, &server_end};
+  const mcpl_channel_functions serving = {.size = sizeof serving, .send = send_across, .close = closed};
+  const mcpl_channel_functions asking = {
+      .size = sizeof asking, .open = open_client, .send = send_across, .close = closed};
+  mcpl_server *server = mcpl_server_new("server", "1");
+  OK(mcpl_server_add_tool(server, "who", "Says who calls", NULL, who, NULL, NULL));
+  const char *save = "{\"name\": \"save\", \"inputSchema\": {\"type\": \"object\"}}";
+  const mcpl_handler_options wants = {.size = sizeof wants, .scopes = "write"};
+  OK(mcpl_server_add_tool_with(server, save, strlen(save), &wants, reply, NULL, NULL));
+  mcpl_channel *served = mcpl_server_serve_channel(server, &serving, principal, MCPL_AUTO_LENGTH, &server_end, NULL);
+  CHECK(served != NULL);
+  client_end.end.other = served;
+  mcpl_client *client = mcpl_client_new("client", "1");
+  OK(mcpl_client_set_channel(client, &asking, &client_end, NULL));
+  OK(mcpl_client_open(client));
+  char *result = NULL;
+  size_t length = 0;
+  OK(mcpl_client_call_tool(client, "who", NULL, 0, NULL, &result, &length));
+  CONTAINS(result, expected);
+  mcpl_string_free(result);
+  result = NULL;
+  const mcpl_status saved = mcpl_client_call_tool(client, "save", NULL, 0, NULL, &result, &length);
+  mcpl_string_free(result);
+  if (saved != MCPL_OK) {
+    CHECK(mcpl_error_rpc_code(mcpl_last_error()) == -31001);
+  }
+  mcpl_client_free(client);
+  mcpl_server_free(server);
+  return saved;
+}
+
+static void a_principal_has_the_scopes_that_its_transport_names(void) {
+  CHECK(as_principal(NULL, "requestId") == MCPL_OK);
+  CHECK(as_principal("{\"subject\": \"alice\"}", "alice") == MCPL_SERVER_ERROR);
+  CHECK(as_principal("{\"subject\": \"alice\", \"scopes\": [\"write\"]}", "alice") == MCPL_OK);
+}
+
 static const struct test tests[] = {
+    TEST(a_principal_has_the_scopes_that_its_transport_names),
     TEST(a_server_and_a_client_talk_over_channels),
     TEST(a_channel_that_fails_to_open_fails_the_client),
     TEST(a_hang_up_fails_what_is_under_way),

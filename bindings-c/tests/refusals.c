@@ -326,8 +326,8 @@ static void servers_refuse_handles(void) {
   cover("mcpl_server_free");
   mcpl_server_free(NULL);
   mcpl_server_free(ended);
-  GIVES_NULL(mcpl_server_serve_channel, NULL, &functions, NULL, NULL);
-  CHECK(mcpl_server_serve_channel(ended, &functions, NULL, NULL) == NULL);
+  GIVES_NULL(mcpl_server_serve_channel, NULL, &functions, NULL, 0, NULL, NULL);
+  CHECK(mcpl_server_serve_channel(ended, &functions, NULL, 0, NULL, NULL) == NULL);
   CHECK(mcpl_error_status(mcpl_last_error()) == MCPL_ENDED);
   mcpl_loop_free(loop);
 }
@@ -401,8 +401,11 @@ static void servers_refuse_arguments(void) {
   REFUSES(mcpl_server_run_http, server, "127.0.0.1", 0, BAD_JSON);
   REFUSES(mcpl_server_start_http, server, BAD_TEXT, 0, NULL, NULL);
   REFUSES(mcpl_server_start_http, server, "127.0.0.1", 0, "{\"nonsense\": 1}", NULL);
-  GIVES_NULL(mcpl_server_serve_channel, server, NULL, NULL, NULL);
-  GIVES_NULL(mcpl_server_serve_channel, server, &no_send, NULL, NULL);
+  GIVES_NULL(mcpl_server_serve_channel, server, NULL, NULL, 0, NULL, NULL);
+  GIVES_NULL(mcpl_server_serve_channel, server, &no_send, NULL, 0, NULL, NULL);
+  const mcpl_channel_functions functions = {.size = sizeof functions, .send = on_send};
+  GIVES_NULL(mcpl_server_serve_channel, server, &functions, "{", 1, NULL, NULL);
+  GIVES_NULL(mcpl_server_serve_channel, server, &functions, "{\"user\": 1}", MCPL_AUTO_LENGTH, NULL, NULL);
   mcpl_server_free(server);
 }
 
@@ -553,7 +556,7 @@ static void questions_and_requests_refuse(void) {
 static void channels_refuse(void) {
   const mcpl_channel_functions functions = {.size = sizeof functions, .send = on_send};
   mcpl_server *server = mcpl_server_new("server", "1");
-  mcpl_channel *channel = mcpl_server_serve_channel(server, &functions, NULL, NULL);
+  mcpl_channel *channel = mcpl_server_serve_channel(server, &functions, NULL, 0, NULL, NULL);
   CHECK(channel != NULL);
   REFUSES(mcpl_channel_receive, channel, NULL, 1);
   REFUSES(mcpl_channel_hang_up, channel, BAD_TEXT);

@@ -74,7 +74,7 @@ export interface IntrospectionSettings {
   knowsAudience?: boolean;
 }
 
-/** What a token says. */
+/** What a token, or a transport, says of a caller. */
 export type Verified = Partial<Omit<Caller, "audience">>;
 
 /** Who calls. */
@@ -148,7 +148,7 @@ export function verifying(settings: ResourceServerSettings | undefined): Verifyi
       if (said === null) {
         verifier.refuse(asked);
       } else {
-        verifier.accept(asked, JSON.stringify(told(said)));
+        verifier.accept(asked, verifiedJson(said));
       }
     } catch (error) {
       warn("the verifier of tokens failed", error);
@@ -164,13 +164,13 @@ export function verifying(settings: ResourceServerSettings | undefined): Verifyi
   };
 }
 
-/** In the core's spelling. */
-function told({ clientId, expiresAt, ...said }: Verified): Record<string, unknown> {
-  return {
+/** A caller as JSON, in the core's spelling. */
+export function verifiedJson({ clientId, expiresAt, ...said }: Verified): string {
+  return JSON.stringify({
     ...said,
     ...(clientId === undefined ? {} : { client_id: clientId }),
     ...(expiresAt === undefined ? {} : { expires_at: Math.floor(expiresAt.getTime() / 1000) }),
-  };
+  });
 }
 
 /** A caller as the core tells of them. */

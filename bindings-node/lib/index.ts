@@ -1,6 +1,6 @@
 /** mcpline: the Model Context Protocol, client and server, every revision and every transport, on one Rust core. */
 
-export type { Channel, ClientTransport, Incoming } from "./client/channel.js";
+export type { Channel, ClientTransport, Incoming } from "./channel.js";
 export { OAuth } from "./client/auth.js";
 export type {
   Auth,

@@ -77,6 +77,7 @@ export interface NativeServer {
   notifyResourceUpdated(uri: string): void;
   notifyElicitationComplete(elicitationId: string): void;
   serveStdio(ended: number): NativeServing;
+  serveChannel(opened: number, ended: number, channels: NativeChannels, principal?: string): NativeServing;
   serveHttp(
     bound: number,
     ended: number,
@@ -93,6 +94,15 @@ export interface NativeVerifier {
   accept(number: number, caller: string): void;
   refuse(number: number): void;
   fail(number: number): void;
+}
+
+/** The channels of a transport of one's own (`src/channel.rs`). */
+export interface NativeChannels {
+  opened(channel: number, failed?: string): void;
+  received(channel: number, message: string): boolean;
+  ready(channel: number, promise: number): void;
+  sent(channel: number): void;
+  hungUp(channel: number, failure?: string): void;
 }
 
 /** A transport that is served (`src/serving.rs`). */
@@ -112,6 +122,7 @@ export interface Native extends NativeClientPart {
   version(): string;
   Hub: new (wake: () => void) => NativeHub;
   Server: new (hub: NativeHub, number: number, info: string, instructions?: string, settings?: string) => NativeServer;
+  Channels: new (hub: NativeHub, number: number) => NativeChannels;
   Verifier: new (hub: NativeHub, number: number) => NativeVerifier;
 }
 

@@ -2,7 +2,8 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-import { verifying } from "./auth.js";
+import { type Verified, verifiedJson, verifying } from "./auth.js";
+import { type Channel, Channels, type Incoming } from "./channel.js";
 import { Context } from "./context.js";
 import { attempt, RpcError, UsageError } from "./errors.js";
 import { HttpApp } from "./http.js";
@@ -224,6 +225,26 @@ export interface Listening {
   /** Ends it, as {@link Server.close} does. */
   close(): Promise<void>;
   [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** A client that is served over a transport of one's own. */
+export interface ServedChannel {
+  /** Settled when it has ended: either side has closed the channel. Rejected if the transport failed. */
+  readonly closed: Promise<void>;
+  /** Ends it, as {@link Server.close} does. */
+  close(): Promise<void>;
+  [Symbol.asyncDispose](): Promise<void>;
+}
+
+/** How a client is served over a transport of one's own. */
+export interface ChannelOptions {
+  /**
+   * Who the client is, as the transport has authenticated it. It is fixed until the channel is closed. Handlers find it in
+   * `ctx.auth`. Scopes of tools, resources, prompts and custom methods hold for it as over HTTP: what it may not use is left
+   * out of lists, and refused with the error -31001. Its channels count as one client. A client of whom nothing is known may
+   * do everything: right for one that this process has started, or that has started it.
+   */
+  principal?: Verified;
 }
 
 /** How one handler is called. */
@@ -587,6 +608,36 @@ export class Server {
       process.off("SIGINT", stop).off("SIGTERM", stop);
       exitSoon(() => this.#apps.size === 0 && isHeldUp());
     }
+  }
+
+  /**
+   * Serves one client over a transport of one's own, until either side closes the channel.
+   *
+   * @param open Opens the channel; called once. It is given where to put what comes from the client.
+   * @throws TransportError if it can't be opened.
+   */
+  async serveChannel(
+    open: (incoming: Incoming) => Channel | Promise<Channel>,
+    { principal }: ChannelOptions = {},
+  ): Promise<ServedChannel> {
+    const channels = new Channels({ open });
+    const [openedNumber, opened] = promised();
+    const [endedNumber, ended] = promised();
+    const named = principal === undefined ? undefined : verifiedJson(principal);
+    const serving = this.#serve([openedNumber, endedNumber], ended, () =>
+      this.#native.serveChannel(openedNumber, endedNumber, channels.native, named),
+    );
+    const end = () => {
+      disown(openedNumber);
+      channels.end();
+    };
+    serving.ended.then(end, end);
+    await Promise.race([opened, serving.ended]);
+    const close = async () => {
+      serving.native.stop();
+      await serving.ended;
+    };
+    return { closed: serving.ended, close, [Symbol.asyncDispose]: close };
   }
 
   /**

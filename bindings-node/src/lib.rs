@@ -6,6 +6,7 @@
 //! that another server has received. [`client`] is the other side: what JavaScript holds as a client.
 
 mod calls;
+mod channel;
 mod client;
 mod failure;
 mod hub;

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use mcpline::foreign::options::{self, CustomMethodOptions, HttpServingOptions, ServerOptions};
+use mcpline::foreign::channel::{Channel, ServedChannel};
+use mcpline::foreign::options::{
+    self, AuthorizedOptions, CustomMethodOptions, HttpServingOptions, ServerOptions,
+};
 use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
 use mcpline::protocol::wire::Raw;
@@ -13,6 +16,7 @@ use napi::Result;
 use napi_derive::napi;
 use serde::de::DeserializeOwned;
 
+use crate::channel::Channels;
 use crate::failure::Failure;
 use crate::hub::{Event, Hub, Settled, Shared};
 use crate::mount::HttpApp;
@@ -246,6 +250,55 @@ impl Server {
         let serving = Serving::new();
         let (core, shared) = (self.core.clone(), self.shared.clone());
         serving.start(&runtime, core, transport::stdio(), shared, ended);
+        Ok(serving)
+    }
+
+    /// Begins to serve one client over a channel, which JavaScript opens. `principal` is who the client is, as JSON. The
+    /// promise `opened` is told whether it is open, `ended` the end.
+    #[napi(catch_unwind)]
+    pub fn serve_channel(
+        &self,
+        opened: u32,
+        ended: u32,
+        channels: &Channels,
+        principal: Option<String>,
+    ) -> Result<Serving> {
+        let principal: Option<AuthorizedOptions> = principal
+            .map(|principal| read("the principal", &principal))
+            .transpose()?;
+        let principal = principal.map(AuthorizedOptions::authorized);
+        let runtime = self.shared.runtime()?;
+        let _entered = runtime.enter();
+        let serving = Serving::new();
+        let (core, shared, stop) = (self.core.clone(), self.shared.clone(), serving.signal());
+        let open = channels.open();
+        runtime.spawn(async move {
+            let mut carrying = None;
+            let transport = ServedChannel::open(Channel::new(), principal, |channel| {
+                carrying = Some(tokio::spawn(open.carry(channel)));
+            });
+            let transport = tokio::select! {
+                transport = transport => transport,
+                // Given up: the channel is closed with it.
+                () = stop.stopped() => return shared.post(Event::Settled(ended, Settled::Done)),
+            };
+            let end = match transport {
+                Ok(transport) => {
+                    shared.post(Event::Settled(opened, Settled::Done));
+                    core.serve_until(transport, stop).await
+                }
+                Err(error) => Err(error),
+            };
+            if let Some(carrying) = carrying {
+                // It ends with the channel.
+                let _ = carrying.await;
+            }
+            let settled = match end {
+                Ok(()) => Settled::Done,
+                Err(error) => Settled::Failed(Failure::core(&error)),
+            };
+            shared.post(Event::Settled(ended, settled));
+        });
         Ok(serving)
     }
 

@@ -38,7 +38,9 @@ mod _native {
     #[pymodule_export]
     use crate::call::Call;
     #[pymodule_export]
-    use crate::client::{Answer, Client, Cursors, Port, Waiting, error_examples, root_uri};
+    use crate::client::{
+        Answer, Channel, Client, Cursors, Port, Waiting, error_examples, root_uri,
+    };
     #[pymodule_export]
     use crate::driver::Driver;
     #[pymodule_export]

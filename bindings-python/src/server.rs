@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-use mcpline::foreign::options::{self, CustomMethodOptions, ServerOptions};
+use mcpline::foreign::channel::ServedChannel;
+use mcpline::foreign::options::{self, AuthorizedOptions, CustomMethodOptions, ServerOptions};
 use mcpline::protocol::session::Rate;
 use mcpline::protocol::vocabulary::{Implementation, Prompt, Resource, ResourceTemplate, Tool};
 use mcpline::server::{Completer, PromptOptions, ResourceOptions, SessionEvent, ToolOptions};
@@ -13,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::call::Asker;
+use crate::client::Channel;
 use crate::errors;
 use crate::event_loop::{Hub, lock};
 use crate::exchange::http_options;
@@ -319,6 +321,23 @@ impl Server {
         let stop = self.new_stop();
         let core = self.core.clone();
         Serving::start(py, runtime, core, transport::stdio(), stop, None)
+    }
+
+    /// Begins to serve one client over a channel that is open, in the name of `principal`: an `Authorized` as JSON.
+    fn start_channel(
+        &self,
+        py: Python<'_>,
+        channel: &Channel,
+        principal: Option<&[u8]>,
+    ) -> PyResult<Serving> {
+        let principal: Option<AuthorizedOptions> = principal
+            .map(|principal| read(py, "the principal", principal))
+            .transpose()?;
+        let principal = principal.map(AuthorizedOptions::authorized);
+        let runtime = self.start_runtime(py)?;
+        let transport = ServedChannel::new(channel.core().clone(), principal);
+        let stop = self.new_stop();
+        Serving::start(py, runtime, self.core.clone(), transport, stop, None)
     }
 
     /// Begins to serve HTTP, on an address that is bound when this returns.

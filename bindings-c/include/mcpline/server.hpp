@@ -293,12 +293,14 @@ public:
   }
 #endif
 
-  /// Serves one client by a transport of the program's own.
-  Channel serve(std::unique_ptr<Transport> transport) {
+  /// Serves one client by a transport of the program's own. `principal` is who the client is, as JSON
+  /// (`mcpl_server_serve_channel`); a client of whom nothing is known may do everything.
+  Channel serve(std::unique_ptr<Transport> transport, std::string_view principal = {}) {
     using Kept = std::unique_ptr<Transport>;
     const mcpl_channel_functions functions = detail::TransportFunctions::table(false);
     return Channel(detail::checked(
-        mcpl_server_serve_channel(server_.get(), &functions, new Kept(std::move(transport)), &detail::destroy<Kept>)));
+        mcpl_server_serve_channel(server_.get(), &functions, principal.data(), principal.size(),
+                                  new Kept(std::move(transport)), &detail::destroy<Kept>)));
   }
 
   /// From now on SIGINT and SIGTERM stop it, and end the process in no other way any more.

@@ -1,18 +1,14 @@
 //! A transport written in C, as a client's: a channel is opened for each conversation.
 
 use std::ffi::c_void;
-use std::future::Future;
-use std::io;
-use std::pin::{Pin, pin};
 use std::sync::Arc;
 
-use bytes::Bytes;
-use mcpline::client::{Channel as CoreChannel, Dial};
 use mcpline::foreign::Peer;
-use tokio::sync::{mpsc, oneshot, watch};
+use mcpline::foreign::channel::{Channel as CoreChannel, OpenChannel};
+use tokio::sync::watch;
 
 use crate::channel::{Channel, mcpl_channel_functions};
-use crate::owner::{Entered, Owner};
+use crate::owner::Owner;
 use crate::status::{entry, mcpl_status};
 use crate::user::{UserData, mcpl_finalizer};
 
@@ -36,94 +32,41 @@ impl Dialler {
     }
 }
 
-impl Dial for Dialler {
-    fn dial(&self) -> Pin<Box<dyn Future<Output = io::Result<CoreChannel>> + Send + '_>> {
-        Box::pin(async {
-            // The client closes after the channel, whose last callback still runs.
-            let entered = self.owner.enter();
-            let entered = entered.ok_or_else(|| io::Error::other("the client is closed"))?;
-            let (functions, data) = (self.functions, self.data.clone());
-            let made = Channel::new(&self.owner, Peer::new(), functions, data);
-            let (channel, from_server) = made.map_err(|fault| io::Error::other(fault.message))?;
-            let (to_server, messages) = mpsc::unbounded_channel();
-            let (opening, opened) = oneshot::channel();
-            let serving = Serving {
-                channel,
-                ending: self.ending.subscribe(),
-                _entered: entered,
-            };
-            // A task of its own, so that its callbacks stay in order if nobody waits for the channel any more.
-            let library = self.owner.library();
-            library.spawn(serving.run(opening, messages));
-            let outcome = opened.await;
-            let outcome = outcome.unwrap_or_else(|_| Err("the client is gone".to_owned()));
-            outcome.map_err(io::Error::other)?;
-            Ok(CoreChannel {
-                to_server,
-                from_server,
-            })
-        })
-    }
-}
-
-/// One channel, from its opening to its end. Dropped, it is closed.
-struct Serving {
-    channel: Arc<Channel>,
-    ending: watch::Receiver<bool>,
-    _entered: Entered,
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        self.channel.close();
-    }
-}
-
-impl Serving {
-    /// Has it opened, tells how that went, and has it send what comes until the client has no more.
-    async fn run(
-        mut self,
-        mut opening: oneshot::Sender<Result<(), String>>,
-        mut messages: mpsc::UnboundedReceiver<Bytes>,
-    ) {
-        let outcome = {
-            let mut open = pin!(self.channel.open());
-            tokio::select! {
-                biased;
-                outcome = &mut open => outcome,
-                () = either(opening.closed(), ended(&mut self.ending)) => {
-                    self.channel.give_up();
-                    open.await
-                }
+impl OpenChannel for Dialler {
+    fn open(&self, core: Arc<CoreChannel>) {
+        // The client closes after the channel, whose last callback still runs.
+        let Some(entered) = self.owner.enter() else {
+            core.opened(Err("the client is closed".to_owned()));
+            return;
+        };
+        let (functions, data) = (self.functions, self.data.clone());
+        let made = Channel::new(&self.owner, Peer::new(), functions, data, core.clone());
+        let channel = match made {
+            Ok(channel) => channel,
+            Err(fault) => {
+                core.opened(Err(fault.message));
+                return;
             }
         };
-        let is_open = outcome.is_ok();
-        if opening.send(outcome).is_err() || !is_open {
-            return;
-        }
-        loop {
-            let first = tokio::select! {
-                biased;
-                message = messages.recv() => message,
-                () = ended(&mut self.ending) => None,
+        let mut ending = self.ending.subscribe();
+        // A task of its own, so that its callbacks stay in order if nobody waits for the channel any more.
+        self.owner.library().spawn(async move {
+            let _entered = entered;
+            let carried = async {
+                channel.open().await;
+                channel.carry().await;
             };
-            let Some(first) = first else { return };
-            let rest = std::iter::from_fn(|| messages.try_recv().ok());
-            let batch = std::iter::once(first).chain(rest).collect();
-            self.channel.send(batch).await;
-        }
-    }
-}
-
-async fn ended(ending: &mut watch::Receiver<bool>) {
-    // An error is the dialler being gone, and the client with it.
-    let _ = ending.wait_for(|ending| *ending).await;
-}
-
-async fn either(one: impl Future<Output = ()>, other: impl Future<Output = ()>) {
-    tokio::select! {
-        () = one => {}
-        () = other => {}
+            let closed = async {
+                // An error is the dialler being gone, and the client with it.
+                let _ = ending.wait_for(|ending| *ending).await;
+                core.close();
+                std::future::pending::<()>().await;
+            };
+            tokio::select! {
+                () = carried => {}
+                () = closed => {}
+            }
+        });
     }
 }
 

@@ -16,6 +16,8 @@ use serde_json::{Map, Value, json};
 
 use crate::status::{Done, Fault};
 
+use mcpline::foreign::channel::ChannelAddress;
+
 use super::channel::Dialler;
 use super::handle::Client;
 use super::hearing::{Ears, Lines};
@@ -201,7 +203,7 @@ impl Target {
             #[cfg(feature = "stdio")]
             Self::Socket(path) => Address::Socket(path.clone()),
             Self::Server(server) => Address::Server(server.clone()),
-            Self::Channel(dialler) => Address::Custom(dialler.clone()),
+            Self::Channel(dialler) => ChannelAddress::new(dialler.clone()).into(),
         })
     }
 }

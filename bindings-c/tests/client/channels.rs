@@ -60,7 +60,7 @@ unsafe extern "C" fn dial(channel: *mut mcpl_channel, user: *mut c_void) {
     let server = std::ptr::without_provenance_mut(*wire.service.lock().unwrap());
     // SAFETY: the wire outlives both channels.
     unsafe {
-        let end = mcpl_server_serve_channel(server, &raw const functions, user, None);
+        let end = mcpl_server_serve_channel(server, &raw const functions, null(), 0, user, None);
         assert!(!end.is_null());
         *wire.server.lock().unwrap() = end.addr();
         ok(mcpl_channel_opened(channel, null()));

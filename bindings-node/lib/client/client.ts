@@ -20,7 +20,7 @@ import type {
 } from "../protocol.js";
 import type { Server } from "../server.js";
 import { authorizationOf } from "./auth.js";
-import { Channels, type ClientTransport } from "./channel.js";
+import { Channels, type ClientTransport } from "../channel.js";
 import { Flag } from "./events.js";
 import { Host, warn } from "./host.js";
 import type { NativeClient, NativeClients } from "./native.js";
@@ -85,6 +85,9 @@ export class Client {
     const reference = new WeakRef(host);
     listen(number, { told: (about, number, json) => reference.deref()?.told(about, number, json) });
     forgotten.register(this, number, this);
+    if (host.channels !== undefined) {
+      channelsForgotten.register(this, host.channels);
+    }
   }
 
   // Where the server is
@@ -161,11 +164,11 @@ export class Client {
   static async over(transport: ClientTransport, options: ClientOptions = {}): Promise<Client> {
     const settings = settingsOf(options, "other");
     const host = new Host(options, undefined);
-    return Client.#open(host, options, settings, (clients, number, offer, settings) => {
-      const made = native.Client.ofChannel(clients, number, offer, settings);
-      host.channels = new Channels(transport, made);
-      return made;
-    });
+    const channels = new Channels(transport);
+    host.channels = channels;
+    return Client.#open(host, options, settings, (clients, number, offer, settings) =>
+      native.Client.ofChannel(clients, number, offer, settings, channels.native),
+    );
   }
 
   static async #open(host: Host, options: ClientOptions, settings: string, make: Make): Promise<Client> {
@@ -381,6 +384,7 @@ export class Client {
     }
     forgotten.unregister(this);
     unlisten(this.#number);
+    this.#host.channels?.end();
   }
 
   async *#iterate<T>(method: string, member: string, options: ListOptions | undefined): AsyncGenerator<T, undefined> {
@@ -549,6 +553,9 @@ async function all<T>(items: AsyncGenerator<T, undefined>): Promise<T[]> {
 }
 
 const forgotten = new FinalizationRegistry<number>(unlisten);
+const channelsForgotten = new FinalizationRegistry<Channels>((channels) => {
+  channels.end();
+});
 
 let clients: NativeClients | undefined;
 

@@ -9,9 +9,6 @@ export const About = {
   Withdrawn: 4,
   Told: 5,
   Stderr: 6,
-  Dial: 7,
-  Send: 8,
-  HangUp: 9,
   Auth: 10,
   Request: 11,
 } as const;

@@ -16,7 +16,7 @@ import type {
   ToolAnnotations,
 } from "../protocol.js";
 import type { ClientExtension, ReceivedResult } from "../extension.js";
-import type { Channels } from "./channel.js";
+import type { Channels } from "../channel.js";
 import { Backlog } from "./backlog.js";
 import { About } from "./events.js";
 import type { NativeClient } from "./native.js";
@@ -226,15 +226,6 @@ export class Host {
       case About.Stderr:
         this.#run("stderr", json.length, () => this.#stderr?.(JSON.parse(json) as string));
         break;
-      case About.Dial:
-        this.channels?.dial(number);
-        break;
-      case About.Send:
-        this.channels?.send(number, json);
-        break;
-      case About.HangUp:
-        this.channels?.hangUp(number);
-        break;
     }
   }
 
@@ -392,6 +383,11 @@ function done(_: void): string {
 export function warn(what: string, error: unknown): void {
   const trace = error instanceof Error ? (error.stack ?? error.message) : String(error);
   process.emitWarning(`${what}: ${trace}`, "McplineWarning");
+}
+
+/** What went wrong, in words. */
+export function errorText(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
 }
 
 /** The parameters of a question, which have this member at least. */

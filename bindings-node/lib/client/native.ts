@@ -1,6 +1,6 @@
 /** What the addon has for clients (`src/client/`). Options and parameters are JSON. */
 
-import type { NativeHub, NativeServer } from "../native.js";
+import type { NativeChannels, NativeHub, NativeServer } from "../native.js";
 
 /** The clients of a JavaScript thread (`src/client/ending.rs`). */
 export interface NativeClients {
@@ -19,9 +19,6 @@ export interface NativeClient {
   close(promise: number): void;
   answer(question: number, result: string): void;
   refuse(question: number, code: number, message: string, data?: string): void;
-  opened(channel: number, failed?: string): void;
-  received(channel: number, message: string): void;
-  hungUp(channel: number): void;
 }
 
 /** How clients are made. Their events are told to the listener with this number. */
@@ -37,7 +34,13 @@ export interface NativeClientMaker {
   ofProgram(clients: NativeClients, number: number, offer: string, settings: string, program: string): NativeClient;
   ofSocket(clients: NativeClients, number: number, offer: string, settings: string, path: string): NativeClient;
   ofServer(clients: NativeClients, number: number, offer: string, settings: string, server: NativeServer): NativeClient;
-  ofChannel(clients: NativeClients, number: number, offer: string, settings: string): NativeClient;
+  ofChannel(
+    clients: NativeClients,
+    number: number,
+    offer: string,
+    settings: string,
+    channels: NativeChannels,
+  ): NativeClient;
 }
 
 /** The cursors of one list so far (`src/client/cursors.rs`). */

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use mcpline::client::{Address, Client as CoreClient, ClientBuilder, ClientError, RequestOptions};
 use mcpline::foreign::Backlog;
+use mcpline::foreign::channel::ChannelAddress;
 use mcpline::foreign::options::{
     CallOptions, ClientOptions, HostOptions, HttpClientOptions, log_level,
 };
@@ -23,12 +24,12 @@ use napi_derive::napi;
 use serde_json::json;
 use tokio::task::AbortHandle;
 
+use crate::channel::{Channels, Opener};
 use crate::failure::Failure;
 use crate::hub::{Event, Settled, Shared, lock};
 use crate::server::{Server, read};
 use crate::text;
 
-use super::channel::{Channels, Dialler};
 use super::ending::{Clients, Open};
 use super::failure::failure;
 use super::host::{Questions, answerer, listener};
@@ -46,7 +47,6 @@ pub struct Client {
     open: Arc<Open>,
     connection: Arc<Connection>,
     questions: Arc<Questions>,
-    channels: Arc<Channels>,
     timeouts: CallTimeouts,
     /// Whether all notifications are told, not only log messages.
     all: Arc<AtomicBool>,
@@ -188,14 +188,14 @@ impl Plan {
         let program: mcpline::foreign::options::ProgramOptions = read("the program", program)?;
         let command = program.command().map_err(|error| Failure::core(&error))?;
         let hears = self.offer.stderr;
-        self.client(|outlet, _| {
+        self.try_client(|outlet, _| {
             let outlet = outlet.clone();
-            Address::Command(match hears {
+            Ok(Address::Command(match hears {
                 true => command.on_stderr(move |line| {
                     outlet.tell_listener(About::Stderr, 0, Raw::string(line));
                 }),
                 false => command,
-            })
+            }))
         })
     }
 
@@ -204,13 +204,13 @@ impl Plan {
         Err(Failure::usage("programs can't be started on this system yet").into())
     }
 
-    fn client(self, address: impl FnOnce(&Outlet, &Arc<Channels>) -> Address) -> Result<Client> {
-        self.try_client(|outlet, _, channels| Ok(address(outlet, channels)))
+    fn client(self, address: Address) -> Result<Client> {
+        self.try_client(|_, _| Ok(address))
     }
 
     fn try_client(
         self,
-        address: impl FnOnce(&Outlet, &Arc<Questions>, &Arc<Channels>) -> Result<Address>,
+        address: impl FnOnce(&Outlet, &Arc<Questions>) -> Result<Address>,
     ) -> Result<Client> {
         let outlet = Outlet {
             hub: self.clients.hub().clone(),
@@ -218,7 +218,6 @@ impl Plan {
             backlog: Backlog::default(),
         };
         let questions = Arc::<Questions>::default();
-        let channels = Arc::<Channels>::default();
         let settings = self.settings.settings();
         let settings = settings.map_err(|error| Failure::core(&error))?;
         let timeouts = settings.timeouts;
@@ -231,7 +230,7 @@ impl Plan {
         if is_heard {
             builder = builder.on_notification(listener(&outlet, &all));
         }
-        let address = address(&outlet, &questions, &channels)?;
+        let address = address(&outlet, &questions)?;
         let connection = Arc::new(Connection {
             phase: Mutex::new(Phase::Planned(Box::new((builder, address)))),
             running: Mutex::default(),
@@ -242,7 +241,6 @@ impl Plan {
             open: self.clients,
             connection,
             questions,
-            channels,
             timeouts,
             all,
             is_heard,
@@ -265,7 +263,7 @@ impl Client {
     ) -> Result<Self> {
         let http: HttpClientOptions = read("the settings of HTTP", &http)?;
         let plan = Plan::new(clients, number, &offer, &settings)?;
-        plan.try_client(|outlet, questions, _| {
+        plan.try_client(|outlet, questions| {
             let answerers = |method: &'static str| answerer(outlet, questions, method);
             let address = http.address(url, Some(&answerers));
             address.map_err(|error| Failure::core(&error).into())
@@ -295,7 +293,7 @@ impl Client {
         path: String,
     ) -> Result<Self> {
         let plan = Plan::new(clients, number, &offer, &settings)?;
-        plan.client(|_, _| Address::Socket(path.into()))
+        plan.client(Address::Socket(path.into()))
     }
 
     /// A client of a server in this process.
@@ -308,7 +306,7 @@ impl Client {
         server: &Server,
     ) -> Result<Self> {
         let plan = Plan::new(clients, number, &offer, &settings)?;
-        plan.client(|_, _| Address::Server(server.core().clone()))
+        plan.client(Address::Server(server.core().clone()))
     }
 
     /// A client over channels that JavaScript opens.
@@ -318,14 +316,10 @@ impl Client {
         number: u32,
         offer: String,
         settings: String,
+        channels: &Channels,
     ) -> Result<Self> {
         let plan = Plan::new(clients, number, &offer, &settings)?;
-        plan.client(|outlet, channels| {
-            Address::Custom(Arc::new(Dialler {
-                outlet: outlet.clone(),
-                channels: channels.clone(),
-            }))
-        })
+        plan.client(ChannelAddress::new(Arc::new(Opener(channels.open()))).into())
     }
 
     /// Connects. The promise is told who the server is.
@@ -465,24 +459,6 @@ impl Client {
         error.data = data.and_then(|data| Raw::parse(Bytes::from(data)).ok());
         self.questions.answer(question, Err(error));
     }
-
-    /// A channel is open, or, with a reason, couldn't be opened.
-    #[napi(catch_unwind)]
-    pub fn opened(&self, channel: u32, failed: Option<String>) {
-        self.channels.opened(channel, failed.map_or(Ok(()), Err));
-    }
-
-    /// A message has come by a channel.
-    #[napi(catch_unwind)]
-    pub fn received(&self, channel: u32, message: String) {
-        self.channels.received(channel, Bytes::from(message));
-    }
-
-    /// A channel was closed by the other side.
-    #[napi(catch_unwind)]
-    pub fn hung_up(&self, channel: u32) {
-        self.channels.close(channel);
-    }
 }
 
 impl Client {
@@ -550,7 +526,6 @@ impl Drop for Client {
     fn drop(&mut self) {
         // JavaScript has let go of it: its handlers are gone.
         self.questions.end();
-        self.channels.end();
         self.open.forget(self.outlet.client);
     }
 }

@@ -2,11 +2,9 @@
 //!
 //! - [`handle`] is one client: requests go in, once per turn, and answers settle promises.
 //! - [`host`] is what a server may ask and tell: questions and notifications on their way to JavaScript's handlers.
-//! - [`channel`] is a transport written in JavaScript.
 //! - [`ending`] knows the clients that are open, for the end of the process or of the worker.
 //! - [`failure`] is what the core's failures become, [`cursors`] how lists are followed.
 
-mod channel;
 mod cursors;
 mod ending;
 mod failure;
@@ -36,12 +34,6 @@ enum About {
     Told = 5,
     /// A child wrote a line to its stderr.
     Stderr = 6,
-    /// A channel is to be opened, under this number.
-    Dial = 7,
-    /// A message for the channel with this number.
-    Send = 8,
-    /// The channel with this number is to be closed.
-    HangUp = 9,
     /// The core asks about authorization, under this number: `[method, params]`.
     Auth = 10,
     /// The server sends a custom request, under this number: `[method, params]`.

@@ -18,6 +18,7 @@ if typing.TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Mapping
 
     from . import _native
+    from ._channels import ThreadCarrier
     from ._client_auth import Asked
     from .context import Root
     from .extension import ClientExtension
@@ -60,6 +61,7 @@ class Handlers:
         self.on_tool_outcome = on_tool_outcome
         self.roots = [questions.root_of(root) for root in roots] if roots is not None and not callable(roots) else roots
         self.auth: Asked | None = None
+        self.transport: Any = None
 
     def _extended(self, extension: ClientExtension) -> dict[str, Any]:
         from .extension import ClientExtension
@@ -193,6 +195,21 @@ class LoopHost:
         # With each what tells, once it is let go of, that there is room for another.
         self._awaiting: list[tuple[Awaitable[Any], object]] = []
         self._worker: asyncio.Task[None] | None = None
+        self._channels: set[asyncio.Task[None]] = set()
+
+    def open_channel(self, channel: _native.Channel) -> None:
+        """Begin to open a channel of the client's transport."""
+        from ._channels import open_channel
+
+        task = self._task(open_channel(channel, self._handlers.transport))
+        self._channels.add(task)
+        task.add_done_callback(self._channels.discard)
+
+    async def channels_closed(self) -> None:
+        """Wait until the transport has closed what the core has."""
+        tasks = self._channels - {asyncio.current_task()}
+        if tasks and self._loop is asyncio.get_running_loop():
+            await asyncio.wait(tasks)
 
     def _task(self, coroutine: typing.Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         # A context of its own: before 3.11 a task can't be given one.
@@ -273,6 +290,20 @@ class ThreadHost:
     def __init__(self, handlers: Handlers) -> None:
         self._handlers = handlers
         self._context = copy_context()
+        self._channels: list[ThreadCarrier] = []
+
+    def open_channel(self, channel: _native.Channel) -> None:
+        """Begin to open a channel of the client's transport."""
+        from ._channels import ThreadCarrier
+
+        # Only the last one is open: it is opened when those before have ended.
+        self._channels = [ThreadCarrier(channel, self._handlers.transport)]
+        self._channels[0].start()
+
+    def end_channels(self) -> None:
+        """Wait until the transport has closed what the core has."""
+        for channel in self._channels:
+            channel.end()
 
     def ask(self, number: int, method: str, params: bytes | None, answer: _native.Answer) -> None:
         """Begin to answer a question."""

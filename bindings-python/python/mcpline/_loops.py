@@ -18,9 +18,11 @@ if typing.TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from typing import Any
 
+    from .auth import Authorized
     from .server import Server
+    from .transports import Channel
 
-__all__ = ["Attachment", "RunningLifespan", "attach", "attach_thread", "lifespan", "run", "serve"]
+__all__ = ["Attachment", "RunningLifespan", "attach", "attach_thread", "lifespan", "run", "serve", "serve_channel"]
 
 _attaching = threading.Lock()
 
@@ -189,6 +191,30 @@ async def serve(server: Server, transport: str, options: dict[str, Any]) -> None
     from . import _serving
 
     await follow(server, _serving.start(server, transport, options))
+
+
+async def serve_channel(server: Server, channel: Channel, principal: Authorized | None) -> None:
+    """Serve one client over a channel on the running loop, until either side closes it or the task is cancelled."""
+    from ._channels import Carrier
+    from .auth import authorized_json
+    from .errors import TransportError
+
+    native = _native.Channel(server._native)
+    carrier = Carrier(native, channel)
+    named = None if principal is None else authorized_json(principal)
+    try:
+        serving = server._native.start_channel(native, named)
+    except BaseException:
+        native.close()
+        raise
+    carrying = asyncio.get_running_loop().create_task(carrier.run())
+    try:
+        await follow(server, serving)
+    except TransportError as error:
+        raise error from carrier.failure
+    finally:
+        native.close()
+        await asyncio.wait({carrying})
 
 
 async def follow(server: Server, serving: _native.Serving) -> None:

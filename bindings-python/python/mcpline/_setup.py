@@ -21,7 +21,17 @@ if typing.TYPE_CHECKING:
 
     Make = Callable[[_native.Port, Any, bytes, bytes], _native.Client]
 
-__all__ = ["HostOptions", "HttpOptions", "ProgramOptions", "Setup", "of_program", "of_server", "of_socket", "of_url"]
+__all__ = [
+    "HostOptions",
+    "HttpOptions",
+    "ProgramOptions",
+    "Setup",
+    "of_program",
+    "of_server",
+    "of_socket",
+    "of_transport",
+    "of_url",
+]
 
 
 class _Host(typing.TypedDict, total=False):
@@ -183,6 +193,16 @@ def of_socket(path: str | os.PathLike[str], options: dict[str, Any]) -> Setup:
     setup = Setup(options, frozenset())
     text = os.fspath(path)
     setup.make_native = lambda port, host, offer, settings: _native.Client.of_socket(port, host, offer, settings, text)
+    return setup
+
+
+def of_transport(transport: Any, options: dict[str, Any]) -> Setup:
+    """Set a client over a transport of the host's own up."""
+    if not callable(getattr(transport, "open", None)):
+        raise TypeError(f"a transport must have `open()`, see mcpline.transports; {transport!r} has not")
+    setup = Setup(options, frozenset())
+    setup.handlers.transport = transport
+    setup.make_native = _native.Client.of_channel
     return setup
 
 

@@ -88,7 +88,7 @@ __all__ = [
 
 
 class Authorized(msgspec.Struct, frozen=True, kw_only=True):
-    """A caller whose token was checked. It doesn't hold the token."""
+    """A caller that was authenticated, by a token or by a transport of one's own. It doesn't hold the token."""
 
     subject: Optional[str] = None
     """Who calls (`sub`): a name that is this issuer's alone."""
@@ -260,8 +260,7 @@ class _Verifier:
             return str(error)
         if caller is None:
             return "it is not known"
-        members = {name: getattr(caller, name) for name in Authorized.__struct_fields__ if name != "audience"}
-        return encode({name: value for name, value in members.items() if value is not None})
+        return authorized_json(caller)
 
     def _awaited(self, caller: Awaitable[Authorized | None]) -> Authorized | None:
         import asyncio
@@ -273,6 +272,12 @@ class _Verifier:
         if attachment is None:
             return asyncio.run(wait())
         return asyncio.run_coroutine_threadsafe(wait(), attachment.loop).result()
+
+
+def authorized_json(caller: Authorized) -> bytes:
+    """A caller as the native module takes it."""
+    members = {name: getattr(caller, name) for name in Authorized.__struct_fields__ if name != "audience"}
+    return encode({name: value for name, value in members.items() if value is not None})
 
 
 def split(options: dict[str, Any], server: Server) -> tuple[bytes, Callable[[str], bytes | str] | None]:

@@ -42,6 +42,7 @@ if typing.TYPE_CHECKING:
         Tool,
     )
     from .server import Server
+    from .transports import ClientTransport
 
     Progress = Callable[[float, float | None, str | None], Any]
 
@@ -55,7 +56,7 @@ _LOGGER = logging.getLogger("mcpline")
 class Client:
     """A connection to a server.
 
-    Made by `connect`, `spawn`, `socket` or `memory`, and connected by entering it or by awaiting it:
+    Made by `connect`, `spawn`, `socket`, `memory` or `over`, and connected by entering it or by awaiting it:
 
         async with Client.connect("http://localhost:8000/mcp") as client:
             result = await client.call_tool("forecast", {"city": "Oslo"})
@@ -72,7 +73,7 @@ class Client:
     """
 
     def __init__(self, setup: Setup) -> None:
-        """For `connect`, `spawn`, `socket` and `memory`."""
+        """For `connect`, `spawn`, `socket`, `memory` and `over`."""
         self._setup = setup
         self._handle: _native.Client | None = None
         self._host: LoopHost | None = None
@@ -157,6 +158,20 @@ class Client:
         """
         return cls(_setup.of_server(server, {**options}))
 
+    @classmethod
+    def over(cls, transport: ClientTransport, **options: Unpack[HostOptions]) -> Self:
+        """Return a client over a transport of the host's own: a WebSocket, a queue, a pipe of another program.
+
+        Args:
+            transport: Opens a channel to the server for each conversation; see `mcpline.transports`. It is used on the
+                loop that the client is connected on.
+            options: See `connect`; settings are `mcpline.settings.ClientSettings`.
+
+        Raises:
+            TypeError: there is no such option, or it is no transport.
+        """
+        return cls(_setup.of_transport(transport, {**options}))
+
     # Opening and closing
 
     def __await__(self) -> Generator[Any, None, Self]:
@@ -209,6 +224,8 @@ class Client:
         handle.close_into(port, loop, closed)
         try:
             await closed
+            if self._host is not None:
+                await self._host.channels_closed()
         finally:
             home, self._home = self._home, None
             if home is not None:

@@ -290,7 +290,7 @@ class _Base:
 
     @property
     def auth(self) -> Authorized | None:
-        """Who calls, by the token that was checked; `None` without authorization and on other transports."""
+        """Who calls, by the token that was checked or as the transport says (`serve_channel`); `None` without."""
         caller = self._call.auth
         if caller is None:
             return None

@@ -18,10 +18,12 @@ if TYPE_CHECKING:
 
     from ._asgi import Application
     from ._loops import Attachment, RunningLifespan
+    from .auth import Authorized
     from .content import Annotations, Icon, ToolAnnotations
     from .extension import Extension
     from .settings import HttpSettings, ListenSettings, ServerSettings
     from .testing import TestClient
+    from .transports import Channel
 
     F = TypeVar("F", bound=Callable[..., Any])
     Lifespan = Callable[["Server"], AbstractAsyncContextManager[Any] | AbstractContextManager[Any]]
@@ -666,6 +668,27 @@ class Server:
         from . import _loops
 
         await _loops.serve(self, transport, {**options})
+
+    async def serve_channel(self, channel: Channel, *, principal: Authorized | None = None) -> None:
+        """Serve one client over a channel of one's own, on the running event loop, until either side closes.
+
+        Any number of clients may be served at once. Cancelling the task ends the channel as `stop` does.
+
+        Args:
+            channel: Carries the messages; open. It is closed at the end. See `mcpline.transports`.
+            principal: Who the client is, as the transport has authenticated it. It is fixed until the channel closes.
+                Handlers find it in `ctx.auth`. Scopes of tools, resources, prompts and custom methods hold for it as
+                over HTTP: what it may not use is left out of lists, and refused with the error -31001. Its channels
+                count as one client. A client of whom nothing is known may do everything: right for one that this
+                process has started, or that has started it.
+
+        Raises:
+            TransportError: the transport failed.
+            UsageError: the server's handlers run on another event loop already.
+        """
+        from . import _loops
+
+        await _loops.serve_channel(self, channel, principal)
 
     def asgi(self, **options: Unpack[HttpSettings]) -> Application:
         """Return an ASGI application, to be mounted in another or served by itself.

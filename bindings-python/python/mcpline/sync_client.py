@@ -38,6 +38,7 @@ if typing.TYPE_CHECKING:
         Tool,
     )
     from .server import Server
+    from .transports import ClientTransport, SyncClientTransport
 
     Progress = Callable[[float, float | None, str | None], Any]
 
@@ -65,7 +66,7 @@ class SyncClient:
     """
 
     def __init__(self, setup: Setup) -> None:
-        """For `connect`, `spawn`, `socket` and `memory`."""
+        """For `connect`, `spawn`, `socket`, `memory` and `over`."""
         self._closed = False
         self._home: _Home | None = None
         self._port = _native.Port(None)
@@ -76,7 +77,7 @@ class SyncClient:
         self._handle = setup.make(self._port, weakref.ref(self._host))
         _exit.watch(self._handle)
         try:
-            if setup.handlers.any:
+            if setup.handlers.any or setup.handlers.transport is not None:
                 thread = threading.Thread(target=_serve, args=(self._port,), name="mcpline-handlers", daemon=True)
                 _exit.watch_thread(self._port, thread)
                 thread.start()
@@ -145,6 +146,17 @@ class SyncClient:
         """Connect to a server in this process. Its handlers, and its lifespan, run on a loop in a thread of its own."""
         return cls(_setup.of_server(server, {**options}))
 
+    @classmethod
+    def over(cls, transport: SyncClientTransport | ClientTransport, **options: Unpack[HostOptions]) -> Self:
+        """Connect over a transport of the host's own; see `Client.over`.
+
+        Args:
+            transport: Opens a channel to the server for each conversation, which is carried by threads; see
+                `mcpline.transports`. One whose `open` is async is run on a loop in a thread of its own.
+            options: See `connect`; settings are `mcpline.settings.ClientSettings`.
+        """
+        return cls(_setup.of_transport(transport, {**options}))
+
     # Closing
 
     def __enter__(self) -> Self:
@@ -166,6 +178,7 @@ class SyncClient:
         _exit.forget(self._handle)
         try:
             self._handle.close()
+            self._host.end_channels()
         finally:
             self._finalizer()
             home, self._home = self._home, None

@@ -2,11 +2,12 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
 use mcpline::client::ClientError;
 use mcpline::foreign::{Failure, client_error_examples, input_request_error_examples};
 use mcpline::protocol::wire::Raw;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyFloat};
+use pyo3::types::{PyBytes, PyFloat, PyList};
 
 use crate::errors;
 
@@ -14,6 +15,8 @@ use crate::errors;
 pub(super) enum Given {
     /// A result, as JSON.
     Result(Raw),
+    /// Messages for the other side of a channel.
+    Messages(Vec<Bytes>),
     /// Something was done that has no result.
     Done,
     /// It failed during this operation; empty if it is not known.
@@ -44,6 +47,10 @@ impl Given {
     pub(super) fn into_python(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
         match self {
             Self::Result(result) => Ok(PyBytes::new(py, result.as_bytes()).into_any()),
+            Self::Messages(messages) => {
+                let messages = messages.iter().map(|message| PyBytes::new(py, message));
+                Ok(PyList::new(py, messages.collect::<Vec<_>>())?.into_any())
+            }
             Self::Done => Ok(py.None().into_bound(py)),
             Self::Failed(error, operation) => Err(exception(py, &error, &operation)),
         }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use mcpline::client::{Address, Client as CoreClient, ClientBuilder, ClientError, RequestOptions};
 use mcpline::foreign::Backlog;
+use mcpline::foreign::channel::ChannelAddress;
 use mcpline::foreign::options::{ClientOptions, HostOptions, HttpClientOptions, ProgramOptions};
 use mcpline::foreign::{Completion, Deed};
 use mcpline::protocol::client::CallTimeouts;
@@ -20,6 +21,7 @@ use crate::outcome::trusted;
 use crate::runtime::Runtime;
 use crate::server::read;
 
+use super::channel::Opener;
 use super::failure::Given;
 use super::host::{Host, answerer};
 use super::options::{self, GivenOptions, log_level_of, request_options};
@@ -163,6 +165,36 @@ impl Client {
             py,
             port,
             Host::new(host),
+            offer,
+            settings,
+            address,
+            runtime,
+            Backlog::default(),
+        )
+    }
+
+    /// A client over channels that the host opens.
+    #[staticmethod]
+    fn of_channel(
+        py: Python<'_>,
+        port: &Port,
+        host: Py<PyAny>,
+        offer: &[u8],
+        settings: &[u8],
+    ) -> PyResult<Self> {
+        let runtime = super::shared_runtime(py)?;
+        let offer: HostOptions = read(py, "the handlers", offer)?;
+        let host = Host::new(host);
+        let opener = Opener {
+            outlet: port.outlet().clone(),
+            host: host.clone(),
+            runtime: runtime.handle().clone(),
+        };
+        let address = ChannelAddress::new(Arc::new(opener)).into();
+        Self::make(
+            py,
+            port,
+            host,
             offer,
             settings,
             address,

@@ -3,9 +3,11 @@
 //! - [`handle`] is one client: requests go in, answers go back to futures ([`port`]) or to a waiting thread ([`waiting`]).
 //! - [`port`] takes whatever has to happen on one event loop, or on the thread of a blocking client's handlers.
 //! - [`host`] is what a server may ask and tell: questions and notifications on their way to Python's handlers.
+//! - [`channel`] is a transport written in Python, for servers too.
 //! - [`options`] is what Python's half of the package says of a client to be made, [`failure`] what its failures become,
 //!   [`cursors`] how its lists are followed.
 
+mod channel;
 mod cursors;
 mod failure;
 mod handle;
@@ -22,6 +24,7 @@ use pyo3::prelude::*;
 use crate::event_loop::lock;
 use crate::runtime::Runtime;
 
+pub(crate) use channel::Channel;
 pub(crate) use cursors::Cursors;
 pub(crate) use failure::error_examples;
 pub(crate) use handle::Client;

@@ -17,6 +17,7 @@ use crate::event_loop::lock;
 use crate::runtime::Runtime;
 use crate::wake::Wake;
 
+use super::channel::Channel;
 use super::failure::{self, Given};
 use super::host::{Answer, Host};
 
@@ -36,6 +37,8 @@ pub(super) enum Event {
     },
     /// Nobody wants the answer any more.
     Withdrawn { host: Arc<Host>, number: u64 },
+    /// A channel of the host's own transport is to be opened.
+    OpenChannel { host: Arc<Host>, channel: Channel },
     /// The server tells something.
     Told {
         host: Arc<Host>,
@@ -58,14 +61,23 @@ pub(super) struct Outlet {
 }
 
 impl Outlet {
+    /// As [`Self::post`], from a runtime that may end before it comes to waking: that of a server.
+    pub(super) fn post_at_once(&self, event: Event) {
+        if self.put(event) {
+            (self.wake)();
+        }
+    }
+
+    /// Returns whether whoever drains has to be woken.
+    fn put(&self, event: Event) -> bool {
+        let mut events = lock(&self.events);
+        events.push(event);
+        events.len() == 1
+    }
+
     /// Has something happen. From any thread; wakes whoever drains once for all that comes in one turn.
     pub(super) fn post(&self, event: Event) {
-        let first = {
-            let mut events = lock(&self.events);
-            events.push(event);
-            events.len() == 1
-        };
-        if !first {
+        if !self.put(event) {
             return;
         }
         match tokio::runtime::Handle::try_current() {
@@ -256,6 +268,15 @@ fn happen(py: Python<'_>, event: Event) -> PyResult<()> {
                 .call_method1(intern!(py, "withdraw"), (number,))
                 .map(drop),
             None => Ok(()),
+        },
+        Event::OpenChannel { host, channel } => match host.get(py)? {
+            Some(host) => host
+                .call_method1(intern!(py, "open_channel"), (channel,))
+                .map(drop),
+            None => {
+                channel.core().close();
+                Ok(())
+            }
         },
         Event::Told {
             host,

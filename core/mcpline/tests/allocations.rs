@@ -320,7 +320,7 @@ impl Dial for Answers {
                     _ => result.clone(),
                 };
                 let answer = format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#);
-                if answers.send(answer.into()).await.is_err() {
+                if answers.send(Ok(answer.into())).await.is_err() {
                     return;
                 }
             }

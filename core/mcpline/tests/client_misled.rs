@@ -46,7 +46,7 @@ impl Dial for Answers {
                     _ => members.clone(),
                 };
                 answer["id"] = message["id"].clone();
-                if answers.send(answer.to_string().into()).await.is_err() {
+                if answers.send(Ok(answer.to_string().into())).await.is_err() {
                     return;
                 }
             }
@@ -318,7 +318,7 @@ impl Dial for Endless {
                                    "description": "d".repeat(10_000)}],
                         "nextCursor": format!("page{pages}")}})
                 };
-                if answers.send(answer.to_string().into()).await.is_err() {
+                if answers.send(Ok(answer.to_string().into())).await.is_err() {
                     return;
                 }
             }

@@ -78,7 +78,7 @@ impl Dial for To {
                         Act::Nothing => continue,
                         Act::Leave => return,
                     };
-                    if answers.send(said).await.is_err() {
+                    if answers.send(Ok(said)).await.is_err() {
                         return;
                     }
                 }

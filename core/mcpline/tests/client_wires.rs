@@ -349,7 +349,7 @@ impl Dial for Leaving {
                     _ => continue,
                 };
                 let answer = result(&message, answer).to_string();
-                answers.send(answer.into()).await.expect("the client lives");
+                answers.send(Ok(answer.into())).await.expect("the client lives");
             }
         });
         Box::pin(async {

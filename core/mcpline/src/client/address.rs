@@ -59,8 +59,9 @@ pub trait Dial: Send + Sync {
 pub struct Channel {
     /// Messages to the server. Closed by the client when it has no more.
     pub to_server: mpsc::UnboundedSender<Bytes>,
-    /// Messages from the server. Closed when the channel is.
-    pub from_server: mpsc::Receiver<Bytes>,
+    /// Messages from the server. Closed when the channel is. An error says why it broke, and ends it: the requests that are
+    /// open fail with its text.
+    pub from_server: mpsc::Receiver<io::Result<Bytes>>,
 }
 
 #[cfg(all(unix, feature = "stdio"))]

@@ -28,23 +28,20 @@ impl ChannelLink {
         } = channel;
         let (closing, running) = closing();
         background::spawn_here(async move {
-            loop {
+            let error = loop {
                 let message = tokio::select! {
                     biased;
-                    () = running.stop.stopped() => break,
+                    () = running.stop.stopped() => break ClientError::Closed,
                     message = from_server.recv() => message,
                 };
                 match message {
-                    Some(message) => drop(sink.message(message, None)),
-                    None => break,
+                    Some(Ok(message)) => drop(sink.message(message, None)),
+                    Some(Err(error)) => break ClientError::lost(error),
+                    None => break ClientError::lost("the server closed its end"),
                 }
-            }
+            };
             drop(from_server);
-            sink.ended(if running.stop.is_stopped() {
-                ClientError::Closed
-            } else {
-                ClientError::lost("the server closed its end")
-            });
+            sink.ended(error);
         });
         Arc::new(Self {
             to_server: Mutex::new(Some(to_server)),

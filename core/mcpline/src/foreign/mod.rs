@@ -18,6 +18,8 @@
 //! A mount's own HTTP server receives a body only as the core reads it: [`RequestBody`]. It is given
 //! a response only as its client takes it: [`ResponseBody`].
 //!
+//! A transport that foreign code carries is a [`channel`].
+//!
 //! What foreign code says and is told is read and written here too, so that it is the same in every language:
 //! [`options`] and [`results`] are read from JSON, a [`Failure`] is an error with its facts, [`diagnostics`] are
 //! lines for a log.
@@ -26,6 +28,7 @@
 pub mod auth;
 #[cfg(feature = "client")]
 mod backlog;
+pub mod channel;
 #[cfg(feature = "server")]
 mod completions;
 #[cfg(feature = "client")]

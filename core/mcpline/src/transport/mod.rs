@@ -19,7 +19,7 @@ use crate::server::Server;
 
 /// How long a transport that ends waits for its last answers to be written: a client that reads takes milliseconds, and
 /// the process is to end within a second of the grace period.
-const LAST_ANSWERS: Duration = Duration::from_millis(750);
+pub(crate) const LAST_ANSWERS: Duration = Duration::from_millis(750);
 
 pub use crate::stop::Stop;
 pub use memory::Memory;

@@ -195,7 +195,9 @@ impl Dial for Peer {
                     if let Some(talk) = &mut talk {
                         talk.client(&message);
                     }
-                    if message == LEAVE || answers.send(message.to_string().into()).await.is_err() {
+                    if message == LEAVE
+                        || answers.send(Ok(message.to_string().into())).await.is_err()
+                    {
                         return;
                     }
                 }

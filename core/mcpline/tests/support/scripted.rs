@@ -154,7 +154,7 @@ impl Dial for To {
                     match act {
                         Act::Say(said) => {
                             // The client may be gone.
-                            let _ = answers.send(said.to_string().into()).await;
+                            let _ = answers.send(Ok(said.to_string().into())).await;
                         }
                         Act::Leave => return,
                         Act::Work(time) => tokio::time::sleep(time).await,

@@ -121,7 +121,7 @@ impl Dial for Dialled {
         self.2.spawn(async move {
             while let Some(message) = receiving.receive().await {
                 heard.lock().expect("it fits").client(&read(&message));
-                if answers.send(message).await.is_err() {
+                if answers.send(Ok(message)).await.is_err() {
                     break;
                 }
             }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use mcpline_jose::{Algorithm, JwkSet};
 use mcpline_protocol::vocabulary::JsonObject;
 
-use crate::auth::{Authorized, Introspection, Keys, ResourceServer, ResourceServerBuilder};
+use crate::auth::{Introspection, Keys, ResourceServer, ResourceServerBuilder};
 use crate::error::Error;
 use crate::http_client::{HttpSettings, Proxy};
 use crate::transport::http::HttpOptions;
@@ -170,45 +170,6 @@ impl IntrospectionOptions {
             introspection = introspection.knows_audience();
         }
         Ok(introspection)
-    }
-}
-
-options! {
-    /// An [`Authorized`] as a foreign verifier gives it.
-    #[derive(Debug, Default)]
-    pub struct AuthorizedOptions {
-        issuer: Option<String>,
-        subject: Option<String>,
-        client_id: Option<String>,
-        scopes: Vec<String>,
-        expires_at: Option<u64>,
-        key_thumbprint: Option<String>,
-        claims: JsonObject,
-    }
-}
-
-impl AuthorizedOptions {
-    /// The caller.
-    pub fn authorized(self) -> Authorized {
-        let mut authorized = Authorized::new()
-            .with_scopes(self.scopes)
-            .with_claims(self.claims);
-        if let Some(issuer) = self.issuer {
-            authorized = authorized.with_issuer(issuer);
-        }
-        if let Some(subject) = self.subject {
-            authorized = authorized.with_subject(subject);
-        }
-        if let Some(client_id) = self.client_id {
-            authorized = authorized.with_client_id(client_id);
-        }
-        if let Some(expiry) = self.expires_at {
-            authorized = authorized.with_expiry(expiry);
-        }
-        if let Some(thumbprint) = self.key_thumbprint {
-            authorized = authorized.with_key_thumbprint(thumbprint);
-        }
-        authorized
     }
 }
 

@@ -3,8 +3,8 @@
 //! Every binding has the same names, in the spelling of its language; here they are snake_case, and times are seconds.
 //! [`read`] makes any of these of JSON:
 //!
-//! - [`ServerOptions`] and [`HttpServingOptions`] say how to serve, [`ResourceServerOptions`] whom, of whom a foreign
-//!   verifier says [`AuthorizedOptions`];
+//! - [`ServerOptions`] and [`HttpServingOptions`] say how to serve, [`ResourceServerOptions`] whom; of a caller a foreign
+//!   verifier, or a transport that names its principal, says [`AuthorizedOptions`];
 //! - [`ClientOptions`] says how to connect, [`HostOptions`] who does, [`HttpClientOptions`] and [`ProgramOptions`]
 //!   where to, [`HostExtensionOptions`] which extensions it supports;
 //! - [`CustomMethodOptions`] say how the handler of a custom method is registered;
@@ -13,6 +13,8 @@
 
 #[cfg(all(feature = "server", feature = "auth"))]
 mod auth;
+#[cfg(feature = "server")]
+mod authorized;
 #[cfg(feature = "client")]
 mod call;
 #[cfg(feature = "client")]
@@ -38,7 +40,9 @@ use serde::de::DeserializeOwned;
 use crate::error::Error;
 
 #[cfg(all(feature = "server", feature = "auth"))]
-pub use auth::{AuthorizedOptions, ResourceServerOptions};
+pub use auth::ResourceServerOptions;
+#[cfg(feature = "server")]
+pub use authorized::AuthorizedOptions;
 #[cfg(feature = "client")]
 pub use call::{CallOptions, log_level};
 #[cfg(feature = "client")]

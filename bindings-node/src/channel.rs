@@ -1,0 +1,200 @@
+//! Transports written in JavaScript, for servers and for clients.
+
+use std::collections::HashMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use mcpline::foreign::channel::{Channel, OpenChannel};
+use mcpline::protocol::wire::Raw;
+use napi::Result;
+use napi_derive::napi;
+use tokio::sync::Semaphore;
+
+use crate::hub::{Event, Hub, Settled, Shared, lock};
+
+/// What JavaScript is to do with a channel. The numbers are those of `lib/channel.ts`.
+#[derive(Debug, Clone, Copy)]
+enum About {
+    /// It is to be opened, under this number.
+    Open = 0,
+    /// A message to be sent.
+    Send = 1,
+    /// It is to be closed.
+    Close = 2,
+}
+
+/// The channels of one transport, which JavaScript knows by their numbers.
+#[napi]
+pub struct Channels(Arc<Open>);
+
+pub(crate) struct Open {
+    hub: Arc<Shared>,
+    listener: u32,
+    table: Mutex<Table>,
+}
+
+#[derive(Default)]
+struct Table {
+    last: u32,
+    carried: HashMap<u32, Carried>,
+    is_over: bool,
+}
+
+#[derive(Clone)]
+struct Carried {
+    channel: Arc<Channel>,
+    /// How many messages have been sent that nobody has counted yet.
+    sent: Arc<Semaphore>,
+}
+
+#[napi]
+impl Channels {
+    /// The listener with this number is told what is to be done with channels.
+    #[napi(constructor, catch_unwind)]
+    pub fn new(hub: &Hub, number: u32) -> Self {
+        Self(Arc::new(Open {
+            hub: hub.shared.clone(),
+            listener: number,
+            table: Mutex::default(),
+        }))
+    }
+
+    /// A channel is open, or, with a reason, couldn't be opened.
+    #[napi(catch_unwind)]
+    pub fn opened(&self, channel: u32, failed: Option<String>) {
+        if let Some(carried) = self.0.find(channel) {
+            // Whoever wanted it may be gone.
+            let _ = carried.channel.opened(failed.map_or(Ok(()), Err));
+        }
+    }
+
+    /// A message has come. Whether there is room for another.
+    #[napi(catch_unwind)]
+    pub fn received(&self, channel: u32, message: String) -> bool {
+        let Some(carried) = self.0.find(channel) else {
+            // One that is closed takes nothing, and nobody needs to wait for it.
+            return true;
+        };
+        let received = carried.channel.receive(Bytes::from(message));
+        received.unwrap_or(true)
+    }
+
+    /// Settles the promise when there is room for a message.
+    #[napi(catch_unwind)]
+    pub fn ready(&self, channel: u32, promise: u32) -> Result<()> {
+        let (hub, carried) = (self.0.hub.clone(), self.0.find(channel));
+        self.0.hub.runtime()?.spawn(async move {
+            if let Some(carried) = carried {
+                carried.channel.ready().await;
+            }
+            hub.post(Event::Settled(promise, Settled::Done));
+        });
+        Ok(())
+    }
+
+    /// A message has been sent.
+    #[napi(catch_unwind)]
+    pub fn sent(&self, channel: u32) {
+        if let Some(carried) = self.0.find(channel) {
+            carried.sent.add_permits(1);
+        }
+    }
+
+    /// The other side is gone, for a reason if it failed.
+    #[napi(catch_unwind)]
+    pub fn hung_up(&self, channel: u32, failure: Option<String>) {
+        if let Some(carried) = self.0.find(channel) {
+            carried.channel.hang_up(failure);
+        }
+    }
+}
+
+impl Channels {
+    pub(crate) fn open(&self) -> Arc<Open> {
+        self.0.clone()
+    }
+}
+
+impl Drop for Channels {
+    fn drop(&mut self) {
+        // JavaScript has let go of them: nobody carries anything.
+        let carried = {
+            let mut table = lock(&self.0.table);
+            table.is_over = true;
+            std::mem::take(&mut table.carried)
+        };
+        for carried in carried.into_values() {
+            carried.channel.close();
+        }
+    }
+}
+
+impl Open {
+    fn find(&self, number: u32) -> Option<Carried> {
+        lock(&self.table).carried.get(&number).cloned()
+    }
+
+    fn tell(&self, about: About, number: u32, message: Option<Raw>) {
+        let number = f64::from(number);
+        self.hub.post(Event::Told(
+            self.listener,
+            about as u32,
+            number,
+            message,
+            None,
+        ));
+    }
+
+    /// Has JavaScript open the channel and carry its messages, until the core needs it no more.
+    pub(crate) fn carry(
+        self: &Arc<Self>,
+        channel: Arc<Channel>,
+    ) -> impl Future<Output = ()> + Send + use<> {
+        let carried = Carried {
+            channel,
+            sent: Arc::new(Semaphore::new(0)),
+        };
+        let number = {
+            let mut table = lock(&self.table);
+            if table.is_over {
+                // JavaScript has let go of the transport.
+                carried.channel.close();
+            }
+            table.last = table.last.wrapping_add(1);
+            let number = table.last;
+            table.carried.insert(number, carried.clone());
+            number
+        };
+        self.tell(About::Open, number, None);
+        let open = self.clone();
+        async move {
+            while let Some(messages) = carried.channel.next().await {
+                let count = u32::try_from(messages.len()).unwrap_or(u32::MAX);
+                for message in messages {
+                    open.tell(About::Send, number, Some(Raw::from_trusted(message)));
+                }
+                let sent = async {
+                    // It is never closed.
+                    if let Ok(sent) = carried.sent.acquire_many(count).await {
+                        sent.forget();
+                    }
+                };
+                if !carried.channel.sending(sent).await {
+                    break;
+                }
+            }
+            lock(&open.table).carried.remove(&number);
+            open.tell(About::Close, number, None);
+        }
+    }
+}
+
+/// Has JavaScript open the channels of a client.
+pub(crate) struct Opener(pub(crate) Arc<Open>);
+
+impl OpenChannel for Opener {
+    fn open(&self, channel: Arc<Channel>) {
+        tokio::spawn(self.0.carry(channel));
+    }
+}

@@ -1,0 +1,134 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+
+import { Client, Server } from "mcpline";
+
+/** A server that says who calls, and a tool that wants `write`. */
+function served() {
+  const server = new Server({ name: "served", version: "1.0.0" });
+  server.tool("who", {}, (_, ctx) => ctx.auth?.subject ?? "nobody");
+  server.tool("save", { scopes: ["write"] }, () => "saved");
+  server.tool("length", { input: { type: "object" } }, ({ text }) => String(text.length));
+  server.tool("waits", {}, (_, ctx) => new Promise((resolve) => ctx.signal.addEventListener("abort", resolve)));
+  return server;
+}
+
+/** A transport to a server in this process, each message by a turn of its own. */
+function wire(server, options, seen = {}) {
+  return {
+    open: async (incoming) => {
+      let toServer;
+      const later = (give, text) => new Promise((resolve) => setImmediate(() => resolve(give(text))));
+      const serving = await server.serveChannel((back) => {
+        toServer = back;
+        return {
+          send: (text) => later((given) => incoming.message(given), text),
+          close: () => {
+            seen.closed = (seen.closed ?? 0) + 1;
+            incoming.closed();
+          },
+        };
+      }, options);
+      seen.serving = serving;
+      seen.incoming = incoming;
+      return {
+        send: (text) => later((given) => toServer.message(given), text),
+        close: () => toServer.closed(),
+      };
+    },
+  };
+}
+
+for (const revision of ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]) {
+  test(`serves a principal what its scopes allow: ${revision}`, async () => {
+    const server = served();
+    const cases = [
+      [undefined, "nobody", true],
+      [{ principal: { subject: "alice" } }, "alice", false],
+      [{ principal: { subject: "alice", scopes: ["write"] } }, "alice", true],
+    ];
+    for (const [options, subject, mayWrite] of cases) {
+      const seen = {};
+      const client = await Client.over(wire(server, options, seen), { revisions: [revision] });
+      assert.equal((await client.callTool("who")).content[0].text, subject);
+      const names = (await client.listTools()).map(({ name }) => name);
+      assert.equal(names.includes("save"), mayWrite);
+      if (mayWrite) {
+        assert.equal((await client.callTool("save")).content[0].text, "saved");
+      } else {
+        await assert.rejects(client.callTool("save"), { rpcCode: -31001 });
+      }
+      await client.close();
+      await seen.serving.closed;
+      assert.equal(seen.closed, 1);
+    }
+    await server.close();
+  });
+}
+
+test("a server that closes ends its channels and answers what is in flight", async () => {
+  const server = served();
+  const seen = {};
+  const client = await Client.over(wire(server, {}, seen), { reconnectAttempts: 0 });
+  const waiting = assert.rejects(client.callTool("waits"), { rpcCode: -31002 });
+  await client.callTool("who");
+  await server.close();
+  await waiting;
+  assert.equal(seen.closed, 1);
+  await client.close();
+});
+
+test("a channel that fails says why", async () => {
+  const server = served();
+  const seen = {};
+  const client = await Client.over(wire(server, {}, seen), { reconnectAttempts: 0, revisions: ["2025-11-25"] });
+  const waiting = assert.rejects(client.callTool("waits"), { message: /the cable broke/ });
+  await client.callTool("who");
+  seen.incoming.closed(new Error("the cable broke"));
+  await waiting;
+  await client.close();
+  await server.close();
+});
+
+test("a channel that can't be opened rejects", async () => {
+  const server = served();
+  const broken = server.serveChannel(() => Promise.reject(new Error("no way")));
+  await assert.rejects(broken, { name: "TransportError", message: /no way/ });
+  await server.close();
+});
+
+test("who gives more than is read is told to wait", async () => {
+  const server = served();
+  const sends = [];
+  let incoming;
+  const serving = await server.serveChannel((given) => {
+    incoming = given;
+    return { send: (text) => new Promise((resolve) => sends.push([text, resolve])) };
+  });
+  const meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  const text = "x".repeat(4 << 20);
+  let given = 0;
+  const call = () => {
+    const params = { name: "length", arguments: { text }, _meta: meta };
+    return incoming.message(JSON.stringify({ jsonrpc: "2.0", id: ++given, method: "tools/call", params }));
+  };
+  // In one turn, in which nothing is read.
+  while (call() && given < 100);
+  assert.ok(given > 4 && given < 100, String(given));
+  await incoming.ready();
+  assert.equal(call(), true);
+  let answers = 0;
+  while (answers < given) {
+    await new Promise((resolve) => setImmediate(resolve));
+    for (const [, sent] of sends.splice(0)) {
+      answers++;
+      sent();
+    }
+  }
+  incoming.closed();
+  await serving.closed;
+  await server.close();
+});

@@ -1,0 +1,181 @@
+//! A transport written in Python: its messages cross as bytes, in both directions.
+
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use mcpline::foreign::channel::{Channel as CoreChannel, OpenChannel};
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use tokio::runtime::Handle;
+
+use crate::errors;
+use crate::event_loop::lock;
+use crate::runtime::Runtime;
+
+use super::failure::Given;
+use super::host::Host;
+use super::port::{Event, Outlet, Port};
+
+/// One connection over a transport of Python's.
+#[pyclass(frozen, module = "mcpline._native")]
+pub(crate) struct Channel {
+    core: Arc<CoreChannel>,
+    runtime: Handle,
+    /// The I/O thread of a server, kept until the channel is closed. That of clients lasts.
+    kept: Mutex<Option<Arc<Runtime>>>,
+}
+
+/// Resolves a future, with nothing if what was to come is given up.
+struct Told(Option<(Arc<Outlet>, Py<PyAny>)>);
+
+impl Told {
+    fn tell(&mut self, given: Given) {
+        if let Some((outlet, future)) = self.0.take() {
+            outlet.post_at_once(Event::Resolve(future, given));
+        }
+    }
+}
+
+impl Drop for Told {
+    fn drop(&mut self) {
+        self.tell(Given::Done);
+    }
+}
+
+#[pymethods]
+impl Channel {
+    /// A channel that is open, to a client of this server.
+    #[new]
+    fn new(py: Python<'_>, server: &crate::server::Server) -> PyResult<Self> {
+        let runtime = server.start_runtime(py)?;
+        Ok(Self {
+            core: CoreChannel::new(),
+            runtime: runtime.handle().clone(),
+            kept: Mutex::new(Some(runtime)),
+        })
+    }
+
+    /// It is open, or, with a reason, could not be opened.
+    fn opened(&self, failure: Option<String>) {
+        // Whoever wanted it may be gone.
+        let _ = self.core.opened(failure.map_or(Ok(()), Err));
+    }
+
+    /// Takes a message, or a batch, from the other side. Returns whether there is room for another.
+    fn receive(&self, py: Python<'_>, message: &[u8]) -> PyResult<bool> {
+        let received = self.core.receive(Bytes::copy_from_slice(message));
+        received.map_err(|_| errors::closed(py, "the channel is closed"))
+    }
+
+    /// Resolves `future` when there is room for a message from the other side.
+    fn ready_into(&self, port: &Port, future: Py<PyAny>) {
+        let core = self.core.clone();
+        self.tell(port, future, async move {
+            core.ready().await;
+            Given::Done
+        });
+    }
+
+    /// Waits until there is room for a message from the other side.
+    fn ready(&self, py: Python<'_>) {
+        let core = self.core.clone();
+        self.wait(py, async move { core.ready().await });
+    }
+
+    /// Resolves `future` with the next messages for the other side; with `None` when there are no more. Asking says that
+    /// those before have been sent.
+    fn next_into(&self, port: &Port, future: Py<PyAny>) {
+        let core = self.core.clone();
+        self.tell(port, future, async move {
+            core.next().await.map_or(Given::Done, Given::Messages)
+        });
+    }
+
+    /// Waits for the next messages for the other side; `None` when there are no more.
+    fn next<'py>(&self, py: Python<'py>) -> Option<Vec<Bound<'py, PyBytes>>> {
+        let core = self.core.clone();
+        let messages = self.wait(py, async move { core.next().await }).flatten()?;
+        let messages = messages.iter().map(|message| PyBytes::new(py, message));
+        Some(messages.collect())
+    }
+
+    /// Resolves `future` when messages need not be sent any more: some time after the channel was closed.
+    fn given_up_into(&self, port: &Port, future: Py<PyAny>) {
+        let core = self.core.clone();
+        self.tell(port, future, async move {
+            core.sending(std::future::pending()).await;
+            Given::Done
+        });
+    }
+
+    /// The other side is gone; with a reason if it failed.
+    fn hang_up(&self, failure: Option<String>) {
+        self.core.hang_up(failure);
+    }
+
+    /// Ends it for both sides.
+    fn close(&self, py: Python<'_>) {
+        self.core.close();
+        let kept = lock(&self.kept).take();
+        if let Some(runtime) = kept
+            && let Some(runtime) = Arc::into_inner(runtime)
+        {
+            runtime.close(py);
+        }
+    }
+}
+
+impl Channel {
+    pub(crate) fn core(&self) -> &Arc<CoreChannel> {
+        &self.core
+    }
+
+    fn tell(
+        &self,
+        port: &Port,
+        future: Py<PyAny>,
+        given: impl Future<Output = Given> + Send + 'static,
+    ) {
+        let mut told = Told(Some((port.outlet().clone(), future)));
+        self.runtime.spawn(async move {
+            let given = given.await;
+            told.tell(given);
+        });
+    }
+
+    /// Waits without the interpreter lock; `None` if the I/O thread has ended.
+    fn wait<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        outcome: impl Future<Output = T> + Send + 'static,
+    ) -> Option<T> {
+        let (sender, receiver) = std::sync::mpsc::sync_channel(1);
+        self.runtime.spawn(async move {
+            // The receiver waits below.
+            let _ = sender.send(outcome.await);
+        });
+        py.detach(move || receiver.recv().ok())
+    }
+}
+
+/// Has the host open channels, on its loop or its thread.
+pub(super) struct Opener {
+    pub(super) outlet: Arc<Outlet>,
+    pub(super) host: Arc<Host>,
+    pub(super) runtime: Handle,
+}
+
+impl OpenChannel for Opener {
+    fn open(&self, core: Arc<CoreChannel>) {
+        let runtime = self.runtime.clone();
+        self.outlet.post(Event::OpenChannel {
+            host: self.host.clone(),
+            channel: Channel {
+                core,
+                runtime,
+                kept: Mutex::default(),
+            },
+        });
+    }
+}

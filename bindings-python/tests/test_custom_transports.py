@@ -1,0 +1,440 @@
+"""Transports that are written in Python, in both roles: what they carry, slow down and end."""
+
+import asyncio
+import json
+import multiprocessing
+import socket
+import threading
+
+import pytest
+from mcpline import Client, ConnectionLost, Context, RpcError, Server, ServerUnreachable, SyncClient, TransportError
+from mcpline.auth import Authorized
+
+REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+
+
+class Framed:
+    """Messages behind their length, over a stream of asyncio: a WebSocket without its handshake."""
+
+    def __init__(self, reader, writer):
+        self.reader, self.writer = reader, writer
+        self.closed = 0
+
+    async def send(self, message):
+        self.writer.write(len(message).to_bytes(8, "big") + message)
+        await self.writer.drain()
+
+    async def receive(self):
+        try:
+            length = int.from_bytes(await self.reader.readexactly(8), "big")
+            return await self.reader.readexactly(length)
+        except asyncio.IncompleteReadError:
+            return None
+
+    async def close(self):
+        self.closed += 1
+        self.writer.close()
+
+
+class SyncFramed:
+    """The same for plain code."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.reader = connection.makefile("rb")
+
+    def send(self, message):
+        self.connection.sendall(len(message).to_bytes(8, "big") + message)
+
+    def receive(self):
+        head = self.reader.read(8)
+        return self.reader.read(int.from_bytes(head, "big")) if len(head) == 8 else None
+
+    def close(self):
+        self.connection.shutdown(socket.SHUT_RDWR)
+        self.connection.close()
+
+
+class Dialled:
+    """Connects to a port for each conversation."""
+
+    def __init__(self, port):
+        self.port = port
+        self.channels = []
+
+    async def open(self):
+        channel = Framed(*await asyncio.open_connection("127.0.0.1", self.port))
+        self.channels.append(channel)
+        return channel
+
+
+class SyncDialled:
+    def __init__(self, port):
+        self.port = port
+
+    def open(self):
+        return SyncFramed(socket.create_connection(("127.0.0.1", self.port)))
+
+
+def make_server():
+    server = Server("framed", "1.0.0")
+
+    @server.tool
+    async def echo(text: str) -> str:
+        return text
+
+    @server.tool
+    async def who(ctx: Context) -> str:
+        return "nobody" if ctx.auth is None else json.dumps([ctx.auth.subject, ctx.auth.issuer, list(ctx.auth.scopes)])
+
+    @server.tool(scopes=["write"])
+    async def save() -> str:
+        return "saved"
+
+    @server.tool
+    async def asks(ctx: Context) -> str:
+        answer = await ctx.elicit("Name?", {"type": "object", "properties": {"name": {"type": "string"}}})
+        return str(answer.data["name"])
+
+    server.waiting, server.cancelled = asyncio.Event(), asyncio.Event()
+
+    @server.tool
+    async def waits() -> str:
+        server.waiting.set()
+        try:
+            await asyncio.sleep(600)
+        except asyncio.CancelledError:
+            server.cancelled.set()
+            raise
+        return "never"
+
+    return server
+
+
+class Listening:
+    """Serves every connection to a port over a channel."""
+
+    def __init__(self, server, principal=None):
+        self.server, self.principal = server, principal
+        self.channels, self.ended = [], []
+
+    async def _serve(self, reader, writer):
+        channel = Framed(reader, writer)
+        self.channels.append(channel)
+        try:
+            await self.server.serve_channel(channel, principal=self.principal)
+            self.ended.append(None)
+        except Exception as error:
+            self.ended.append(error)
+            writer.close()
+            raise
+
+    async def __aenter__(self):
+        self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 20)
+        self.port = self._listener.sockets[0].getsockname()[1]
+        return self
+
+    async def __aexit__(self, *_):
+        self._listener.close()
+        self.server.stop()
+        while len(self.ended) < len(self.channels):
+            await asyncio.sleep(0.01)
+        assert all(channel.closed == 1 for channel in self.channels)
+
+
+def text_of(result):
+    return result.content[0].text
+
+
+def run(test):
+    async def within():
+        await asyncio.wait_for(test(), 60)
+
+    asyncio.run(within())
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_server_and_a_client_speak_over_channels(revision):
+    async def test():
+        async with Listening(make_server()) as listening:
+            transport = Dialled(listening.port)
+            async with Client.over(transport, revisions=[revision]) as client:
+                assert client.protocol_version == revision
+                results = await asyncio.gather(*(client.call_tool("echo", {"text": str(n)}) for n in range(50)))
+                assert [text_of(result) for result in results] == [str(n) for n in range(50)]
+            assert [channel.closed for channel in transport.channels] == [1] * len(transport.channels)
+
+    run(test)
+
+
+@pytest.mark.parametrize("revision", ["2025-06-18", "2025-11-25", "2026-07-28"])
+def test_a_server_asks_the_user_in_the_middle_of_a_call(revision):
+    async def test():
+        async with Listening(make_server()) as listening:
+            over = Client.over(Dialled(listening.port), revisions=[revision], on_elicit=lambda _: {"name": "Ada"})
+            async with over as client:
+                assert text_of(await client.call_tool("asks")) == "Ada"
+
+    run(test)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+def test_a_principal_may_use_what_its_scopes_allow(revision):
+    async def test():
+        for principal, allowed in (
+            (None, True),
+            (Authorized(subject="alice"), False),
+            (Authorized(subject="alice", issuer="us", scopes=("write",)), True),
+        ):
+            async with (
+                Listening(make_server(), principal) as listening,
+                Client.over(Dialled(listening.port), revisions=[revision]) as client,
+            ):
+                said = text_of(await client.call_tool("who"))
+                if principal is None:
+                    assert said == "nobody"
+                else:
+                    assert json.loads(said) == ["alice", principal.issuer, list(principal.scopes)]
+                names = [tool.name for tool in await client.list_tools()]
+                assert ("save" in names) == allowed
+                if allowed:
+                    assert text_of(await client.call_tool("save")) == "saved"
+                else:
+                    with pytest.raises(RpcError) as refused:
+                        await client.call_tool("save")
+                    assert refused.value.code == -31001
+
+    run(test)
+
+
+def test_a_cancelled_call_is_cancelled_at_the_server():
+    async def test():
+        server = make_server()
+        async with Listening(server) as listening, Client.over(Dialled(listening.port)) as client:
+            call = asyncio.ensure_future(client.call_tool("waits"))
+            await server.waiting.wait()
+            call.cancel()
+            await server.cancelled.wait()
+            assert text_of(await client.call_tool("echo", {"text": "on"})) == "on"
+
+    run(test)
+
+
+def test_a_client_that_closes_cancels_what_is_in_flight():
+    async def test():
+        server = make_server()
+        async with Listening(server) as listening:
+            client = await Client.over(Dialled(listening.port))
+            call = asyncio.ensure_future(client.call_tool("waits"))
+            await server.waiting.wait()
+            await client.close()
+            await server.cancelled.wait()
+            with pytest.raises(Exception, match="closed"):
+                await call
+
+    run(test)
+
+
+def test_a_task_that_is_cancelled_ends_its_channel_in_good_order():
+    async def test():
+        server = make_server()
+        ours, theirs = socket.socketpair()
+        channel = Framed(*await asyncio.open_connection(sock=ours))
+        serving = asyncio.ensure_future(server.serve_channel(channel))
+
+        class Paired:
+            async def open(self):
+                return Framed(*await asyncio.open_connection(sock=theirs))
+
+        client = await Client.over(Paired(), reconnect_attempts=0)
+        assert text_of(await client.call_tool("echo", {"text": "on"})) == "on"
+        serving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await serving
+        assert channel.closed == 1
+        with pytest.raises(ConnectionLost):
+            await client.call_tool("echo", {"text": "gone"})
+        await client.close()
+
+    run(test)
+
+
+def test_a_transport_that_fails_fails_what_is_in_flight_with_its_words():
+    async def test():
+        server = make_server()
+        async with Listening(server) as listening:
+            transport = Dialled(listening.port)
+            client = await Client.over(transport, reconnect_attempts=0)
+            call = asyncio.ensure_future(client.call_tool("waits"))
+            await server.waiting.wait()
+            channel = transport.channels[-1]
+
+            async def broken(message):
+                raise OSError("the cable broke")
+
+            channel.send = broken
+            with pytest.raises(ConnectionLost, match="the cable broke"):
+                await client.call_tool("echo", {"text": "gone"})
+            with pytest.raises(ConnectionLost, match="the cable broke"):
+                await call
+            await client.close()
+            assert channel.closed == 1
+
+    run(test)
+
+
+def test_a_server_learns_that_its_transport_failed():
+    async def test():
+        class Broken:
+            closed = 0
+
+            async def send(self, message):
+                pass
+
+            async def receive(self):
+                raise OSError("the cable broke")
+
+            async def close(self):
+                self.closed += 1
+
+        channel = Broken()
+        with pytest.raises(TransportError, match="the cable broke") as failed:
+            await make_server().serve_channel(channel)
+        assert isinstance(failed.value.__cause__, OSError)
+        assert channel.closed == 1
+
+    run(test)
+
+
+def test_a_transport_that_can_not_be_opened_says_why():
+    class Broken:
+        async def open(self):
+            raise OSError("no cable")
+
+    class SyncBroken:
+        def open(self):
+            raise OSError("no cable")
+
+    async def test():
+        with pytest.raises(ServerUnreachable, match="no cable"):
+            await Client.over(Broken())
+
+    run(test)
+    with pytest.raises(ServerUnreachable, match="no cable"):
+        SyncClient.over(SyncBroken())
+    with pytest.raises(TypeError, match="a transport must have"):
+        Client.over(object())
+
+
+def test_what_is_no_message_of_a_channel_ends_it():
+    async def test():
+        class Wrong:
+            async def send(self, message):
+                pass
+
+            async def receive(self):
+                return 1
+
+            async def close(self):
+                pass
+
+        with pytest.raises(TransportError, match="not int"):
+            await make_server().serve_channel(Wrong())
+
+    run(test)
+
+
+def test_a_client_that_does_not_read_is_not_read_from():
+    """What a flood may make the server hold is bounded: it takes no more calls while its answers are not taken."""
+
+    async def test():
+        server = make_server()
+        taken, answers = 0, asyncio.Semaphore(0)
+        call = {"name": "echo", "arguments": {"text": "x" * (1 << 20)}, "_meta": META}
+        ended = asyncio.Event()
+
+        class Flood:
+            async def send(self, message):
+                await answers.acquire()
+
+            async def receive(self):
+                nonlocal taken
+                if taken == 400:
+                    await ended.wait()
+                    return None
+                taken += 1
+                request = {"jsonrpc": "2.0", "id": taken, "method": "tools/call", "params": call}
+                return json.dumps(request).encode()
+
+            async def close(self):
+                pass
+
+        serving = asyncio.ensure_future(server.serve_channel(Flood()))
+        before = -1
+        while before != taken:
+            before = taken
+            await asyncio.sleep(1)
+        # 32 MiB to the channel, as much behind it, and as much that is not read yet: in messages of 1 MiB.
+        assert taken < 200
+        for _ in range(400):
+            answers.release()
+        while taken < 400:
+            await asyncio.sleep(0.01)
+        ended.set()
+        await serving
+
+    run(test)
+
+
+def serve_in_a_process(ready):
+    async def serve():
+        async with Listening(make_server()) as listening:
+            ready.send(listening.port)
+            await asyncio.get_running_loop().run_in_executor(None, ready.recv)
+
+    asyncio.run(serve())
+
+
+@pytest.fixture
+def other_process():
+    ours, theirs = multiprocessing.Pipe()
+    process = multiprocessing.get_context("spawn").Process(target=serve_in_a_process, args=(theirs,))
+    process.start()
+    yield ours.recv()
+    ours.send("end")
+    process.join(30)
+    assert process.exitcode == 0
+
+
+def test_two_processes_speak_over_a_socket(other_process):
+    async def test():
+        async with Client.over(Dialled(other_process)) as client:
+            long = "x" * (8 << 20)
+            results = await asyncio.gather(*(client.call_tool("echo", {"text": long}) for _ in range(8)))
+            assert all(text_of(result) == long for result in results)
+
+    run(test)
+
+
+@pytest.mark.parametrize("revision", REVISIONS)
+@pytest.mark.parametrize("transport", [SyncDialled, Dialled])
+def test_plain_code_speaks_over_a_transport(other_process, transport, revision):
+    before = threading.active_count()
+    with SyncClient.over(transport(other_process), revisions=[revision]) as client:
+        for number in range(20):
+            assert text_of(client.call_tool("echo", {"text": str(number)})) == str(number)
+    names = {thread.name for thread in threading.enumerate()}
+    for _ in range(100):
+        if threading.active_count() <= before:
+            break
+        threading.Event().wait(0.05)
+    assert threading.active_count() <= before, names
+
+
+def test_plain_code_is_asked_over_a_transport(other_process):
+    with SyncClient.over(SyncDialled(other_process), on_elicit=lambda _: {"name": "Ada"}) as client:
+        assert text_of(client.call_tool("asks")) == "Ada"

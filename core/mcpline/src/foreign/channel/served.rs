@@ -1,0 +1,122 @@
+//! Serves one client over a channel.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::server::{Authorized, Server};
+use crate::transport::{LAST_ANSWERS, Memory, Stop, Transport};
+
+use super::{Channel, End};
+
+/// How often the end looks whether calls have ended.
+const SETTLING: Duration = Duration::from_millis(10);
+
+/// A server's transport over a channel that is open. It ends when either side closes the channel.
+#[derive(Debug)]
+pub struct ServedChannel {
+    channel: Arc<Channel>,
+    principal: Option<Authorized>,
+}
+
+impl ServedChannel {
+    /// Serves whoever is at the other end of the channel: in the name of `principal`
+    /// ([`Server::connect_as`]), or, without one, of a client that may do everything.
+    pub fn new(channel: Arc<Channel>, principal: Option<Authorized>) -> Self {
+        Self { channel, principal }
+    }
+
+    /// The same over a channel that foreign code opens first ([`Channel::open`]).
+    ///
+    /// # Errors
+    ///
+    /// If it could not be opened.
+    pub async fn open(
+        channel: Arc<Channel>,
+        principal: Option<Authorized>,
+        open: impl FnOnce(Arc<Channel>),
+    ) -> Result<Self, Error> {
+        let opened = channel.open(open).await;
+        opened
+            .map_err(|error| Error::transport("serve", "the channel could not be opened", error))?;
+        Ok(Self::new(channel, principal))
+    }
+}
+
+/// The core needs the channel no more, however it ended.
+struct Closing(Arc<Channel>);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl Transport for ServedChannel {
+    async fn serve(self, server: Server, stop: Stop) -> Result<(), Error> {
+        let Closing(channel) = &Closing(self.channel);
+        let memory = match self.principal {
+            Some(principal) => server.connect_as(principal),
+            None => server.connect(),
+        };
+        let end = tokio::select! {
+            end = read(channel, &memory) => {
+                // The other side is gone.
+                channel.outgoing.discard();
+                end
+            }
+            () = write(channel, &memory) => Ok(()),
+            () = stop.stopped() => {
+                wind_down(channel, &memory, server.settings().shutdown_grace).await;
+                Ok(())
+            }
+        };
+        memory.close();
+        end.map_err(|reason| {
+            Error::transport("serve", "the channel broke", std::io::Error::other(reason))
+        })
+    }
+}
+
+/// Gives the server what comes, until nothing more does.
+async fn read(channel: &Channel, memory: &Memory) -> End {
+    loop {
+        match channel.incoming.take().await {
+            Ok(message) => memory.send(message),
+            Err(end) => return end,
+        }
+        memory.ready().await;
+    }
+}
+
+/// Gives the channel what the server says, until the server has closed its end.
+async fn write(channel: &Channel, memory: &Memory) {
+    while let Some(message) = memory.receive().await {
+        channel.outgoing.push(message);
+        channel.outgoing.room().await;
+    }
+}
+
+/// Lets calls in flight end within `grace`, ends those that are left, and has all answers sent.
+async fn wind_down(channel: &Channel, memory: &Memory, grace: Duration) {
+    memory.wind_down();
+    let settled = async {
+        while !memory.is_idle() {
+            // What ends without an answer yields nothing.
+            let message = tokio::time::timeout(SETTLING, memory.receive()).await;
+            if let Ok(Some(message)) = message {
+                channel.outgoing.push(message);
+                channel.outgoing.room().await;
+            }
+        }
+    };
+    if tokio::time::timeout(grace, settled).await.is_err() {
+        memory.shut_down();
+    }
+    while let Some(message) = memory.try_receive() {
+        channel.outgoing.push(message);
+    }
+    channel.outgoing.end(Ok(()));
+    // Out of time: nobody takes it any more.
+    let _ = tokio::time::timeout(LAST_ANSWERS, channel.outgoing.sent()).await;
+}

@@ -1,0 +1,174 @@
+//! What a channel carries, slows down and ends.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::task::{Context as TaskContext, Waker};
+
+use bytes::Bytes;
+
+use super::*;
+
+fn is_ready(future: impl Future) -> bool {
+    let mut context = TaskContext::from_waker(Waker::noop());
+    pin!(future).poll(&mut context).is_ready()
+}
+
+#[runtimes::test]
+async fn slows_down_whoever_gives_more_than_is_read() {
+    let channel = Channel::new();
+    let half = Bytes::from(vec![b' '; MAX_WAITING_CHANNEL_BYTES / 2]);
+    assert_eq!(channel.receive(half.clone()), Ok(true));
+    assert!(channel.has_room());
+    assert_eq!(channel.receive(half.clone()), Ok(false));
+    assert!(!channel.has_room());
+    assert!(!is_ready(channel.ready()));
+    channel.incoming.take().await.expect("a message");
+    assert!(is_ready(channel.ready()));
+}
+
+#[runtimes::test]
+async fn ends_a_channel_that_is_given_messages_without_waiting() {
+    let channel = Channel::new();
+    let message = Bytes::from(vec![b' '; MAX_WAITING_CHANNEL_BYTES]);
+    let taken = (0..20).take_while(|_| channel.receive(message.clone()).is_ok());
+    assert_eq!(taken.count(), 7);
+    let end = channel.incoming.take().await.expect_err("it has ended");
+    assert!(end.expect_err("a failure").contains("without waiting"));
+    assert!(is_ready(channel.ready()));
+}
+
+#[runtimes::test]
+async fn hands_messages_out_in_batches_that_are_bounded() {
+    let channel = Channel::new();
+    for _ in 0..4 {
+        channel
+            .outgoing
+            .push(Bytes::from(vec![b' '; MAX_BATCH_BYTES / 3]));
+    }
+    channel
+        .outgoing
+        .push(Bytes::from(vec![b' '; 2 * MAX_BATCH_BYTES]));
+    channel.outgoing.end(Ok(()));
+    let mut batches = Vec::new();
+    while let Some(batch) = channel.next().await {
+        assert!(!is_ready(channel.outgoing.sent()), "it is being sent");
+        batches.push(batch.len());
+    }
+    assert_eq!(batches, [2, 2, 1]);
+    assert!(is_ready(channel.outgoing.sent()));
+}
+
+#[runtimes::test]
+async fn a_failure_discards_what_was_to_be_sent_and_is_the_reason_of_the_end() {
+    let channel = Channel::new();
+    channel.outgoing.push(Bytes::from_static(b"{}"));
+    assert_eq!(channel.receive("1"), Ok(true));
+    channel.hang_up(Some("the cable broke".into()));
+    channel.hang_up(None);
+    assert!(!is_ready(channel.next()), "nothing waits");
+    assert_eq!(channel.incoming.take().await, Ok(Bytes::from_static(b"1")));
+    assert_eq!(
+        channel.incoming.take().await,
+        Err(Err("the cable broke".into()))
+    );
+    assert_eq!(channel.receive("2"), Err(ChannelClosed));
+    channel.close();
+    assert_eq!(channel.next().await, None);
+}
+
+#[cfg(feature = "client")]
+mod clients {
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::client::{Channel as ClientChannel, Dial};
+
+    /// Passes on what is to be opened.
+    struct Opening(mpsc::UnboundedSender<Arc<Channel>>);
+
+    impl OpenChannel for Opening {
+        fn open(&self, channel: Arc<Channel>) {
+            self.0.send(channel).expect("the test waits");
+        }
+    }
+
+    async fn dialled() -> (Arc<Channel>, ClientChannel) {
+        let (opening, mut opens) = mpsc::unbounded_channel();
+        let address = ChannelAddress::new(Arc::new(Opening(opening)));
+        let dialling = address.dial();
+        let opened = async {
+            let channel = opens.recv().await.expect("it is opened");
+            assert!(channel.opened(Ok(())));
+            assert!(!channel.opened(Ok(())), "it is open");
+            channel
+        };
+        let (dialled, channel) = tokio::join!(dialling, opened);
+        (channel, dialled.expect("it is open"))
+    }
+
+    #[runtimes::test]
+    async fn messages_cross_in_both_directions_until_the_client_closes() {
+        let (channel, mut client) = dialled().await;
+        client.to_server.send("1".into()).expect("it is open");
+        assert_eq!(channel.next().await, Some(vec![Bytes::from_static(b"1")]));
+        channel.receive("2").expect("it is open");
+        let received = client.from_server.recv().await.expect("a message");
+        assert_eq!(received.expect("no failure"), "2");
+        drop(client);
+        assert_eq!(channel.next().await, None);
+        channel.incoming.ended().await;
+        assert_eq!(channel.receive("3"), Err(ChannelClosed));
+    }
+
+    #[runtimes::test]
+    async fn a_failure_reaches_the_client_with_its_reason() {
+        let (channel, mut client) = dialled().await;
+        channel.hang_up(Some("the cable broke".into()));
+        let failure = client.from_server.recv().await.expect("a failure");
+        assert_eq!(
+            failure.expect_err("a failure").to_string(),
+            "the cable broke"
+        );
+        assert!(client.from_server.recv().await.is_none());
+        assert_eq!(channel.next().await, None);
+    }
+
+    #[runtimes::test]
+    async fn an_opening_that_is_given_up_closes_the_channel() {
+        let (opening, mut opens) = mpsc::unbounded_channel();
+        let address = ChannelAddress::new(Arc::new(Opening(opening)));
+        assert!(!is_ready(address.dial()));
+        let channel = opens.recv().await.expect("it is opened");
+        assert_eq!(channel.next().await, None);
+        assert!(!channel.opened(Ok(())));
+    }
+
+    #[runtimes::test]
+    async fn nothing_is_read_while_too_much_is_not_sent() {
+        let (channel, mut client) = dialled().await;
+        let large = Bytes::from(vec![b' '; MAX_WAITING_CHANNEL_BYTES]);
+        client.to_server.send(large).expect("it is open");
+        while channel.outgoing.has_room() {
+            tokio::task::yield_now().await;
+        }
+        for message in ["1", "2", "3"] {
+            channel.receive(message).expect("it is open");
+        }
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        // Reading may have begun before too much was there: one message passes.
+        let mut received = 0;
+        while client.from_server.try_recv().is_ok() {
+            received += 1;
+        }
+        assert!(received <= 1, "{received}");
+        channel.next().await.expect("what was not sent");
+        while received < 3 {
+            let message = client.from_server.recv().await.expect("a message");
+            message.expect("no failure");
+            received += 1;
+        }
+    }
+}
