@@ -195,7 +195,7 @@ static mcpl_status as_principal(const char *principal, const char *expected) {
 
 static void a_principal_has_the_scopes_that_its_transport_names(void) {
   CHECK(as_principal(NULL, "requestId") == MCPL_OK);
-  CHECK(as_principal("{\"subject\": \"alice\"}", "alice") == MCPL_SERVER_ERROR);
+  CHECK(as_principal("{\"subject\": \"alice\"}", "alice") == MCPL_RPC_ERROR);
   CHECK(as_principal("{\"subject\": \"alice\", \"scopes\": [\"write\"]}", "alice") == MCPL_OK);
 }
 

@@ -56,7 +56,7 @@ for (const revision of ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", 
       if (mayWrite) {
         assert.equal((await client.callTool("save")).content[0].text, "saved");
       } else {
-        await assert.rejects(client.callTool("save"), { rpcCode: -31001 });
+        await assert.rejects(client.callTool("save"), { code: -31001 });
       }
       await client.close();
       await seen.serving.closed;
@@ -70,7 +70,7 @@ test("a server that closes ends its channels and answers what is in flight", asy
   const server = served();
   const seen = {};
   const client = await Client.over(wire(server, {}, seen), { reconnectAttempts: 0 });
-  const waiting = assert.rejects(client.callTool("waits"), { rpcCode: -31002 });
+  const waiting = assert.rejects(client.callTool("waits"), { code: -31002 });
   await client.callTool("who");
   await server.close();
   await waiting;

@@ -69,6 +69,7 @@ class ClientTransport(Protocol):
 
         What it raises fails the connection with `mcpline.ServerUnreachable`.
         """
+        ...
 
 
 class SyncChannel(Protocol):
@@ -92,3 +93,4 @@ class SyncClientTransport(Protocol):
 
     def open(self) -> SyncChannel:
         """Open a channel; see `ClientTransport.open`. Called on a thread of its own."""
+        ...
