@@ -269,6 +269,37 @@ fn results_reach_the_runtime_of_threads_that_workers_start() {
     results_reach_the_runtime(false);
 }
 
+/// A quick job leaves its result, and the last job waits for that: only the watch can have it sent, which may be about to end.
+fn quick_results_are_sent_while_the_last_job_runs(from_any_thread: bool) {
+    check(move || {
+        let pool = Pool::attached(1, from_any_thread);
+        let (sent, ended): (Arc<Record<()>>, Arc<Record<()>>) = Default::default();
+        let (inner, result) = (pool.pool.clone(), sent.clone());
+        pool.push(Peer::new(), move || {
+            inner.complete(Completion::Run(Box::new(move || result.add(()))));
+        });
+        let ending = ended.clone();
+        pool.push(Peer::new(), move || {
+            sent.wait_for(0);
+            ending.add(());
+        });
+        ended.wait_for(0);
+        pool.end();
+        drop(pool);
+        settle();
+    });
+}
+
+#[test]
+fn quick_results_are_sent_by_threads_that_any_thread_starts() {
+    quick_results_are_sent_while_the_last_job_runs(true);
+}
+
+#[test]
+fn quick_results_are_sent_by_threads_that_workers_start() {
+    quick_results_are_sent_while_the_last_job_runs(false);
+}
+
 /// A job has left its result and goes on until it was sent: only the watch can have it sent, which may be about to end.
 #[test]
 fn early_results_are_sent_while_their_jobs_go_on() {

@@ -401,3 +401,21 @@ async fn a_slow_job_holds_up_no_other_and_its_early_result_is_sent() {
         .await
         .expect("no panic");
 }
+
+/// While the watch sends what is there, a worker leaves a result and takes the last job, which is slow.
+#[runtimes::test]
+async fn a_result_left_before_the_last_job_is_sent_while_that_job_runs() {
+    let pool = counted(true, 1, 1);
+    let runtime = tokio::runtime::Handle::current();
+    pool.attach(runtime.clone(), Completions::start(&runtime));
+    let (worker, (sent, result)) = (pool.clone(), mpsc::channel());
+    pool.complete(Completion::Run(Box::new(move || {
+        worker.complete(Completion::Run(Box::new(move || {
+            sent.send(()).expect("somebody waits");
+        })));
+        worker.lock().queue.pop();
+    })));
+    let seen = pool.lock().seen();
+    assert!(pool.look(seen).is_none());
+    assert!(result.try_recv().is_ok(), "no other watch sends it");
+}

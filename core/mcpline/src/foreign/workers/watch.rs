@@ -66,15 +66,18 @@ impl<J: Send + 'static> WorkerPool<J> {
 
     /// Does what workers have left, and has others join if jobs wait too long. `None` if none waits.
     pub(super) fn look(&self, seen: Seen) -> Option<Seen> {
-        if self.unsent.swap(0, Ordering::AcqRel) > 0
-            && let Some(completions) = self.completions()
-        {
-            completions.run();
-        }
-        let state = self.lock();
-        if state.queue.is_empty() {
-            return None;
-        }
+        let state = loop {
+            self.run_completions();
+            let state = self.lock();
+            if !state.queue.is_empty() {
+                break state;
+            }
+            // A worker may have left a result meanwhile and taken the last job: it sends the result only after that job, and
+            // no other watch follows this one.
+            if self.unsent.load(Ordering::Acquire) == 0 {
+                return None;
+            }
+        };
         let next = state.seen();
         if state.running >= self.limits.max_running {
             if self.needs_spare(&state, seen) {
@@ -87,6 +90,15 @@ impl<J: Send + 'static> WorkerPool<J> {
             self.wake_workers(state, joining);
         }
         Some(next)
+    }
+
+    /// Sends the results that wait.
+    fn run_completions(&self) {
+        if self.unsent.swap(0, Ordering::AcqRel) > 0
+            && let Some(completions) = self.completions()
+        {
+            completions.run();
+        }
     }
 
     /// Whether all workers were held up by jobs of other peers than one that waits, since the last look.
