@@ -89,7 +89,7 @@ impl Loop {
         state.thread == place::this_thread() && !state.dispatching && !state.closed
     }
 
-    /// Dispatches until `ready` says so. On the loop's thread.
+    /// Dispatches until `ready` says so, which is asked after each callback, or the time is over. On the loop's thread.
     ///
     /// Returns whether it did, in time.
     pub(crate) fn dispatch_until(
@@ -102,14 +102,17 @@ impl Loop {
             if ready() {
                 return Ok(true);
             }
-            if self.dispatch(0)? == 0 && !self.rest(before, until) {
+            // However many callbacks wait, and whatever they queue in turn.
+            let is_over = || until.is_some_and(|until| until <= Instant::now());
+            let done = self.dispatch(0, || ready() || is_over())?;
+            if is_over() || (done == 0 && !self.rest(before, until)) {
                 return Ok(ready());
             }
         }
     }
 
-    /// Runs what is queued now, at most so many; 0 for all.
-    fn dispatch(&self, most: u32) -> Done<u32> {
+    /// Runs what is queued now, at most so many (0 for all), until `stops` says so after one of them.
+    fn dispatch(&self, most: u32, stops: impl Fn() -> bool) -> Done<u32> {
         if place::is_io_thread() || place::is_dispatching() {
             return Err(Fault::would_block());
         }
@@ -128,6 +131,7 @@ impl Loop {
                 most => state.jobs.len().min(most as usize),
             }
         };
+        let _dispatching = Dispatching(self);
         let _over = place::dispatching();
         let mut done = 0;
         while (done as usize) < count {
@@ -142,18 +146,10 @@ impl Loop {
             let Some(job) = job else { break };
             job.run();
             done += 1;
-        }
-        {
-            let mut state = self.lock();
-            state.dispatching = false;
-            if state.jobs.is_empty() && state.signalled {
-                state.signalled = false;
-                // It is there: it was written before `signalled` was set.
-                let _ = (&self.poll).read(&mut [0]);
+            if stops() {
+                break;
             }
-            self.stir(state);
         }
-        self.library.completions().wake();
         Ok(done)
     }
 
@@ -207,6 +203,24 @@ impl Loop {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A thread dispatches the loop until this is dropped, also by a panic.
+struct Dispatching<'l>(&'l Loop);
+
+impl Drop for Dispatching<'_> {
+    fn drop(&mut self) {
+        let events = self.0;
+        let mut state = events.lock();
+        state.dispatching = false;
+        if state.jobs.is_empty() && state.signalled {
+            state.signalled = false;
+            // It is there: it was written before `signalled` was set.
+            let _ = (&events.poll).read(&mut [0]);
+        }
+        events.stir(state);
+        events.library.completions().wake();
     }
 }
 
@@ -287,7 +301,7 @@ pub unsafe extern "C" fn mcpl_loop_dispatch(
     // SAFETY: as the caller promises.
     unsafe { put(count, 0) };
     entry(|| {
-        let done = Loop::get(events)?.dispatch(most)?;
+        let done = Loop::get(events)?.dispatch(most, || false)?;
         // SAFETY: as the caller promises.
         unsafe { put(count, done) };
         Ok(())

@@ -220,3 +220,57 @@ fn jobs_keep_their_order_when_their_loop_is_freed() {
     assert_eq!(early, None, "a job ran before others that came before it");
     library::leave();
 }
+
+/// A loop with jobs that count themselves, and the count.
+fn counting(jobs: usize) -> (*mut mcpl_loop, Arc<Loop>, Arc<AtomicUsize>) {
+    let handle = mcpl_loop_new();
+    let (events, ran) = (Loop::get(handle).unwrap(), Arc::new(AtomicUsize::new(0)));
+    for _ in 0..jobs {
+        let ran = ran.clone();
+        let job = Job::Run(Box::new(move || {
+            ran.fetch_add(1, Ordering::SeqCst);
+        }));
+        assert!(events.push(Peer::new(), job).is_ok());
+    }
+    (handle, events, ran)
+}
+
+#[test]
+fn a_wait_ends_in_time_though_the_loop_stays_busy() {
+    let (handle, events, ran) = counting(100);
+    let is_ready = events.dispatch_until(|| false, Some(Instant::now()));
+    assert_eq!(is_ready.ok(), Some(false));
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+    mcpl_loop_free(handle);
+}
+
+#[test]
+fn a_wait_ends_with_the_callback_that_it_waits_for() {
+    let (handle, events, ran) = counting(100);
+    let ready = || ran.load(Ordering::SeqCst) >= 3;
+    assert_eq!(events.dispatch_until(ready, guard()).ok(), Some(true));
+    assert_eq!(ran.load(Ordering::SeqCst), 3);
+    mcpl_loop_free(handle);
+}
+
+#[test]
+fn a_loop_goes_on_after_a_panic() {
+    let (handle, events, ran) = counting(0);
+    let panics = Job::Run(Box::new(|| panic!("a defect")));
+    assert!(events.push(Peer::new(), panics).is_ok());
+    // SAFETY: nobody wants the count.
+    let status = unsafe { mcpl_loop_dispatch(handle, 0, std::ptr::null_mut()) };
+    assert_eq!(status, mcpl_status::MCPL_INTERNAL_ERROR);
+    assert!(!events.lock().signalled, "nothing is left to dispatch");
+    let counted = ran.clone();
+    let job = Job::Run(Box::new(move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+    }));
+    assert!(events.push(Peer::new(), job).is_ok());
+    assert_eq!(mcpl_loop_wait(handle, 60_000), MCPL_OK);
+    // SAFETY: as above.
+    let status = unsafe { mcpl_loop_dispatch(handle, 0, std::ptr::null_mut()) };
+    assert_eq!(status, MCPL_OK);
+    assert_eq!(ran.load(Ordering::SeqCst), 1);
+    mcpl_loop_free(handle);
+}
