@@ -283,6 +283,7 @@ fn put_and_wait(call: *mut mcpl_call, read: impl FnOnce() -> Done<Ask>, out: Out
         place::may_wait()?;
         let open = OpenCall::get(call)?;
         let question = read()?;
+        let waiter = open.owner().waiter()?;
         let latch = Latch::<Answer>::new();
         let giving = Giving(Some(latch.clone()));
         let method = question.method.clone();
@@ -290,8 +291,7 @@ fn put_and_wait(call: *mut mcpl_call, read: impl FnOnce() -> Done<Ask>, out: Out
             giving.give(given.map_err(|error| failed(&error, &method)));
         });
         open.deliver(Completion::Ask(open.context().clone(), question, sink));
-        let answer = open.owner().wait(&latch, None)?;
-        match answer {
+        match waiter.wait(&latch, None)? {
             Some(Ok(answer)) => {
                 out.give(answer.as_bytes());
                 Ok(())
@@ -321,5 +321,93 @@ impl Drop for Giving {
                 "",
             )));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ptr::{null, null_mut};
+    use std::time::{Duration, Instant};
+
+    use mcpline::foreign::workers::MAX_BLOCKED_WORKERS;
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::call::mcpl_call_fail;
+    use crate::features::mcpl_server_add_tool;
+    use crate::library;
+    use crate::mcpl_status::MCPL_OK;
+    use crate::server::{Server, mcpl_server_free, mcpl_server_new_with};
+    use crate::status::mcpl_status_name;
+    use crate::text::MCPL_AUTO_LENGTH;
+
+    /// Asks, and answers with what came of it.
+    unsafe extern "C" fn ask(call: *mut mcpl_call, _: *const c_char, _: usize, _: *mut c_void) {
+        let form =
+            c"{\"message\":\"?\",\"requestedSchema\":{\"type\":\"object\",\"properties\":{}}}";
+        let (kind, form, all) = (
+            mcpl_ask::MCPL_ASK_ELICIT as i32,
+            form.as_ptr(),
+            MCPL_AUTO_LENGTH,
+        );
+        // SAFETY: what is given is text, and nobody wants the result.
+        unsafe {
+            let status = mcpl_call_ask_wait(call, null(), kind, form, all, null_mut(), null_mut());
+            // A call that the client has given up may have ended.
+            let _ = mcpl_call_fail(call, mcpl_status_name(status as i32), all);
+        }
+    }
+
+    #[test]
+    fn a_question_that_may_not_be_waited_for_is_not_sent() {
+        const MOST: usize = MAX_BLOCKED_WORKERS / 2;
+        let info = c"{\"name\":\"test\",\"version\":\"1\"}".as_ptr();
+        let options = c"{\"in_flight\":2000,\"open_asks\":2000}".as_ptr();
+        let all = MCPL_AUTO_LENGTH;
+        // SAFETY: what is given is text.
+        let server = unsafe {
+            let server = mcpl_server_new_with(info, all, options, all);
+            let (name, text) = (c"ask".as_ptr(), c"asks".as_ptr());
+            let added =
+                mcpl_server_add_tool(server, name, text, null(), Some(ask), null_mut(), None);
+            assert_eq!(added, MCPL_OK);
+            server
+        };
+        let (over, library) = (Latch::new(), library::enter().unwrap());
+        let (core, ending) = (Server::get(server).unwrap().core.clone(), over.clone());
+        library.spawn(async move {
+            let client = core.connect();
+            let call = |id: usize| json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {"name": "ask"}});
+            let hello = json!({"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}},
+                "clientInfo": {"name": "test", "version": "1"}});
+            let hello =
+                json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello});
+            client.send(hello.to_string());
+            let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+            client.send(initialized.to_string());
+            (1..=MOST).for_each(|id| client.send(call(id).to_string()));
+            let mut asked = 0;
+            while let Some(message) = client.receive().await {
+                let message: Value = serde_json::from_slice(&message).unwrap();
+                if message["method"] == "elicitation/create" {
+                    asked += 1;
+                    if asked == MOST {
+                        client.send(call(MOST + 1).to_string());
+                    }
+                } else if message["id"] != 0 {
+                    return ending.set((asked, message));
+                }
+            }
+        });
+        let until = Instant::now().checked_add(Duration::from_secs(60));
+        let (asked, answer) = over.take(until).expect("an answer");
+        assert_eq!(asked, MOST);
+        assert_eq!(answer["id"], MOST + 1);
+        assert_eq!(
+            answer["result"]["content"][0]["text"],
+            "MCPL_LIMIT_EXCEEDED"
+        );
+        mcpl_server_free(server);
+        library::leave();
     }
 }

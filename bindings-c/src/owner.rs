@@ -9,6 +9,7 @@ use mcpline::foreign::workers::Refused;
 use crate::event_loop::Loop;
 use crate::library::Library;
 use crate::place::{self, Job, Place};
+use crate::pool::BlockedWorker;
 use crate::status::{Done, Fault};
 use crate::user::UserData;
 
@@ -176,8 +177,9 @@ impl Owner {
     /// As [`Self::may_close`].
     pub(crate) fn close(&self) -> Done {
         self.may_close()?;
+        let waiter = self.closing_waiter();
         self.gate().closing = true;
-        self.wait_for(None, |gate| {
+        waiter.wait_for(None, |gate| {
             gate.closed |= gate.running == 0;
             gate.closed
         })?;
@@ -186,7 +188,7 @@ impl Owner {
             .filter_map(Weak::upgrade)
             .for_each(|data| data.finish());
         // What another thread is about to release is waited for.
-        self.wait_for(None, |gate| gate.unreleased == 0)
+        waiter.wait_for(None, |gate| gate.unreleased == 0)
     }
 
     /// A call has ended, which somebody may wait for.
@@ -206,34 +208,7 @@ impl Owner {
     ) -> Done {
         self.may_close()?;
         self.gate().closing = true;
-        self.wait_for(until, |_| !is_left())
-    }
-
-    /// Waits until the gate is this, or the time is over. On the thread of the owner's loop, dispatches it meanwhile.
-    fn wait_for(&self, until: Option<Instant>, is: impl Fn(&mut Gate) -> bool) -> Done {
-        match self.events.get() {
-            Some(events) if events.is_mine() => {
-                let ready = || is(&mut self.gate());
-                events.dispatch_until(ready, until).map(drop)
-            }
-            _ => self.library.pool().waiting(|| {
-                let mut gate = self.gate();
-                while !is(&mut gate) {
-                    let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-                    gate = match left {
-                        None => self
-                            .emptied
-                            .wait(gate)
-                            .unwrap_or_else(PoisonError::into_inner),
-                        Some(Duration::ZERO) => return,
-                        Some(left) => {
-                            let waited = self.emptied.wait_timeout(gate, left);
-                            waited.unwrap_or_else(PoisonError::into_inner).0
-                        }
-                    };
-                }
-            }),
-        }
+        self.closing_waiter().wait_for(until, |_| !is_left())
     }
 
     /// There is less of something that somebody may wait for the end of.
@@ -260,22 +235,32 @@ impl Owner {
         self.gate().closed
     }
 
-    /// Waits until a latch is set, or the time is over: then `None`. On the thread of the owner's loop, dispatches it
-    /// meanwhile.
+    /// Has this thread be one that waits for something of the owner's: to be asked for before that is begun, so that what is
+    /// refused has done nothing.
     ///
     /// # Errors
     ///
     /// Would block; busy.
-    pub(crate) fn wait<T>(&self, latch: &Latch<T>, until: Option<Instant>) -> Done<Option<T>> {
+    pub(crate) fn waiter(&self) -> Done<Waiter<'_>> {
         place::may_wait()?;
-        match self.events.get() {
-            Some(events) if events.is_mine() => {
-                latch.watch(events);
-                events.dispatch_until(|| latch.is_set(), until)?;
-                Ok(latch.try_take())
-            }
-            _ => self.library.pool().waiting(|| latch.take(until)),
+        Ok(match self.events_here() {
+            Some(events) => Waiter::on_loop(self, events),
+            None => Waiter::on_thread(self, self.library.pool().block()?),
+        })
+    }
+
+    /// The same for what closes something, which is not refused however many threads wait. To be asked for where waiting is
+    /// allowed.
+    pub(crate) fn closing_waiter(&self) -> Waiter<'_> {
+        match self.events_here() {
+            Some(events) => Waiter::on_loop(self, events),
+            None => Waiter::on_thread(self, self.library.pool().block_anyway()),
         }
+    }
+
+    /// The owner's loop, if this is the thread that dispatches it.
+    fn events_here(&self) -> Option<&Arc<Loop>> {
+        self.events.get().filter(|events| events.is_mine())
     }
 
     fn gate(&self) -> MutexGuard<'_, Gate> {
@@ -285,6 +270,68 @@ impl Owner {
     /// Tells owners apart.
     fn number(&self) -> usize {
         std::ptr::from_ref(self).addr()
+    }
+}
+
+/// A thread that waits for something of an owner's, until this is dropped.
+pub(crate) struct Waiter<'o> {
+    owner: &'o Owner,
+    /// Dispatched meanwhile: it is this thread's.
+    events: Option<&'o Arc<Loop>>,
+    _blocked: Option<BlockedWorker<'o>>,
+}
+
+impl<'o> Waiter<'o> {
+    fn on_loop(owner: &'o Owner, events: &'o Arc<Loop>) -> Self {
+        Self {
+            owner,
+            events: Some(events),
+            _blocked: None,
+        }
+    }
+
+    fn on_thread(owner: &'o Owner, blocked: Option<BlockedWorker<'o>>) -> Self {
+        Self {
+            owner,
+            events: None,
+            _blocked: blocked,
+        }
+    }
+
+    /// Waits until a latch is set, or the time is over: then `None`.
+    ///
+    /// # Errors
+    ///
+    /// The loop can't be dispatched any more.
+    pub(crate) fn wait<T>(&self, latch: &Latch<T>, until: Option<Instant>) -> Done<Option<T>> {
+        let Some(events) = self.events else {
+            return Ok(latch.take(until));
+        };
+        latch.watch(events);
+        events.dispatch_until(|| latch.is_set(), until)?;
+        Ok(latch.try_take())
+    }
+
+    /// Waits until the gate is this, or the time is over.
+    fn wait_for(&self, until: Option<Instant>, is: impl Fn(&mut Gate) -> bool) -> Done {
+        if let Some(events) = self.events {
+            let ready = || is(&mut self.owner.gate());
+            return events.dispatch_until(ready, until).map(drop);
+        }
+        let emptied = &self.owner.emptied;
+        let mut gate = self.owner.gate();
+        while !is(&mut gate) {
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            gate = match left {
+                None => emptied.wait(gate).unwrap_or_else(PoisonError::into_inner),
+                Some(Duration::ZERO) => return Ok(()),
+                Some(left) => {
+                    let waited = emptied.wait_timeout(gate, left);
+                    waited.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+        Ok(())
     }
 }
 

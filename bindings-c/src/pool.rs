@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use mcpline::foreign::workers::{Limits, MAX_SPARE_WORKERS, Refused, Taken, Threads, WorkerPool};
+use mcpline::foreign::workers::{
+    Blocked, Limits, MAX_SPARE_WORKERS, Refused, Taken, Threads, WorkerPool,
+};
 use mcpline::foreign::{Completion, Completions, Peer};
 use tokio::runtime::Handle;
 
@@ -23,6 +25,9 @@ static MOST: AtomicU32 = AtomicU32::new(0);
 pub(crate) fn set_most(most: u32) {
     MOST.store(most, Ordering::Relaxed);
 }
+
+/// A worker that waits, if this thread is one.
+pub(crate) type BlockedWorker<'p> = Blocked<'p, Job>;
 
 /// Worker threads and what waits for them.
 pub(crate) struct Pool {
@@ -84,14 +89,19 @@ impl Pool {
         self.workers.wake_at_rest();
     }
 
-    /// Runs something that waits, on whatever thread. Another worker takes the place of one that waits.
+    /// Says that this thread waits until the guard is dropped: if it is a worker, another one takes its place.
     ///
     /// # Errors
     ///
     /// Busy: too many wait already, of the client whose callback this is or in all.
-    pub(crate) fn waiting<T>(&self, wait: impl FnOnce() -> T) -> Done<T> {
-        let waited = self.workers.waiting(wait);
-        waited.map_err(|busy| Fault::new(MCPL_LIMIT_EXCEEDED, busy.to_string()))
+    pub(crate) fn block(&self) -> Done<Option<BlockedWorker<'_>>> {
+        let blocked = self.workers.block();
+        blocked.map_err(|busy| Fault::new(MCPL_LIMIT_EXCEEDED, busy.to_string()))
+    }
+
+    /// The same however many wait.
+    pub(crate) fn block_anyway(&self) -> Option<BlockedWorker<'_>> {
+        self.workers.block_anyway()
     }
 
     /// Does what is left, and ends the workers. Waits for their end: not to be called by one of them.
@@ -197,14 +207,14 @@ mod tests {
         let (pool, beginning, ending) = (other.clone(), begun.clone(), done.clone());
         let waiting = move || {
             // The other pool goes on as if this thread were the host's.
-            let waited = pool.waiting(|| {
-                let given = Latch::new();
-                let giving = given.clone();
-                assert!(pool.push(Peer::new(), job(move || giving.set(()))).is_ok());
-                given.take(guard())
-            });
+            let blocked = pool.block().unwrap();
+            let given = Latch::new();
+            let giving = given.clone();
+            assert!(pool.push(Peer::new(), job(move || giving.set(()))).is_ok());
+            let waited = given.take(guard());
+            drop(blocked);
             beginning.set(());
-            ending.set(waited.unwrap());
+            ending.set(waited);
         };
         assert!(library.pool().push(Peer::new(), job(waiting)).is_ok());
         assert_eq!(begun.take(guard()), Some(()));
@@ -230,11 +240,9 @@ mod tests {
                     all.set(());
                 }
                 drop(left);
-                pool.waiting(|| {
-                    let gone = go.0.lock().unwrap();
-                    drop(go.1.wait_while(gone, |gone| !*gone).unwrap());
-                })
-                .unwrap();
+                let _blocked = pool.block().unwrap();
+                let gone = go.0.lock().unwrap();
+                drop(go.1.wait_while(gone, |gone| !*gone).unwrap());
             };
             assert!(library.pool().push(Peer::new(), job(waiting)).is_ok());
         }

@@ -87,7 +87,7 @@ impl Server {
         self.owner.may_close()?;
         let until = Instant::now().checked_add(self.core.settings().shutdown_grace);
         self.serving.stop();
-        self.serving.wait(&self.owner, -1)?;
+        self.serving.wait(&self.owner.closing_waiter(), -1)?;
         #[cfg(feature = "client")]
         withdraw_all(&self.owner);
         // Of clients in this process, which are no transport of the server's.

@@ -8,8 +8,7 @@ use mcpline::transport::{self, Stop, Transport};
 
 use crate::event_loop::deadline;
 use crate::mcpl_status::MCPL_TIMED_OUT;
-use crate::owner::{Latch, Owner};
-use crate::place;
+use crate::owner::{Latch, Waiter};
 use crate::server::{Server, mcpl_server};
 use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
 use crate::user::{UserData, mcpl_finalizer};
@@ -53,8 +52,7 @@ impl Serving {
     }
 
     /// Waits until nothing runs; `false` if the time is over before. A negative time is without limit.
-    pub(crate) fn wait(&self, owner: &Owner, timeout_ms: i64) -> Done<bool> {
-        place::may_wait()?;
+    pub(crate) fn wait(&self, waiter: &Waiter<'_>, timeout_ms: i64) -> Done<bool> {
         let latch = {
             let mut state = self.lock();
             if state.running == 0 {
@@ -64,12 +62,12 @@ impl Serving {
             state.waiting.push(latch.clone());
             latch
         };
-        Ok(owner.wait(&latch, deadline(timeout_ms))?.is_some())
+        Ok(waiter.wait(&latch, deadline(timeout_ms))?.is_some())
     }
 
     /// As [`Self::wait`], and fails with what went wrong, if anything did.
-    pub(crate) fn outcome(&self, owner: &Owner, timeout_ms: i64) -> Done {
-        if !self.wait(owner, timeout_ms)? {
+    pub(crate) fn outcome(&self, waiter: &Waiter<'_>, timeout_ms: i64) -> Done {
+        if !self.wait(waiter, timeout_ms)? {
             return Err(Fault::new(MCPL_TIMED_OUT, "the server is still served"));
         }
         self.lock().failed.take().map_or(Ok(()), Err)
@@ -176,9 +174,9 @@ pub(crate) async fn serve(
 pub extern "C" fn mcpl_server_run_stdio(server: *mut mcpl_server) -> mcpl_status {
     entry(|| {
         let server = Server::get(server)?;
-        place::may_wait()?;
+        let waiter = server.owner.waiter()?;
         server.start_stdio()?;
-        server.serving.outcome(&server.owner, -1)
+        server.serving.outcome(&waiter, -1)
     })
 }
 
@@ -245,7 +243,7 @@ pub extern "C" fn mcpl_server_stop(server: *mut mcpl_server) -> mcpl_status {
 pub extern "C" fn mcpl_server_wait(server: *mut mcpl_server, timeout_ms: i64) -> mcpl_status {
     entry(|| {
         let server = Server::get(server)?;
-        server.serving.outcome(&server.owner, timeout_ms)
+        server.serving.outcome(&server.owner.waiter()?, timeout_ms)
     })
 }
 

@@ -7,7 +7,6 @@ use mcpline::foreign::options::{self, HttpServingOptions};
 use mcpline::transport::http::{HttpOptions, http};
 
 use crate::owner::Latch;
-use crate::place;
 use crate::server::{Server, mcpl_server};
 use crate::serving::serve;
 use crate::status::{Done, Fault, entry, mcpl_status};
@@ -41,8 +40,9 @@ pub unsafe extern "C" fn mcpl_server_run_http(
         let server = Server::get(server)?;
         // SAFETY: the header demands it.
         let (host, options) = unsafe { address(host, options)? };
+        let waiter = server.owner.waiter()?;
         server.start_http(host, port, options)?;
-        server.serving.outcome(&server.owner, -1)
+        server.serving.outcome(&waiter, -1)
     })
 }
 
@@ -94,7 +94,7 @@ impl Server {
         port: u16,
         options: HttpServingOptions,
     ) -> Done<u16> {
-        place::may_wait()?;
+        let waiter = self.owner.waiter()?;
         let options = self.http_options(options)?;
         let bound = Latch::<Done<u16>>::new();
         let giving = bound.clone();
@@ -110,7 +110,7 @@ impl Server {
                 }
             }
         })?;
-        match self.owner.wait(&bound, None)? {
+        match waiter.wait(&bound, None)? {
             Some(bound) => bound,
             None => Err(Fault::closed("server")),
         }

@@ -105,9 +105,10 @@ fn waited(
     options: (RequestOptions, Option<Hears>),
     work: Boxed,
 ) -> Done<Bytes> {
+    let waiter = client.owner().waiter()?;
     let latch = Latch::new();
     let request = client.ask(Sink::Thread(latch.clone()), options, &|_| {}, work)?;
-    client.await_end(&latch, &request)
+    Client::await_end(&waiter, &latch, &request)
 }
 
 /// Asks, and has `done` called with the result.

@@ -10,7 +10,7 @@ use mcpline::protocol::client::CallTimeouts;
 
 use crate::handles::{Table, Token};
 use crate::library;
-use crate::owner::{Latch, Owner};
+use crate::owner::{Latch, Owner, Waiter};
 use crate::status::{Done, Fault, entry, entry_or, mcpl_status};
 use crate::text;
 
@@ -200,11 +200,11 @@ impl Client {
 
     /// Waits for what was asked for with this latch; gives up if this thread can't wait.
     pub(super) fn await_end(
-        &self,
+        waiter: &Waiter<'_>,
         latch: &Latch<Done<Bytes>>,
         request: &Arc<Request>,
     ) -> Done<Bytes> {
-        match self.owner.wait(latch, None) {
+        match waiter.wait(latch, None) {
             Ok(Some(outcome)) => outcome,
             Ok(None) => Err(Fault::closed("client")),
             Err(fault) => {
@@ -248,7 +248,7 @@ impl Client {
             }
             ended.set(());
         });
-        self.owner.wait(&latch, None)?;
+        self.owner.closing_waiter().wait(&latch, None)?;
         withdraw_all(&self.owner);
         self.owner.close()?;
         let plan = {

@@ -22,10 +22,15 @@ pub(super) fn callback(done: mcpl_done, user: *mut c_void) -> Done<Sink> {
     Ok(Sink::Callback(tell, User::new(user)))
 }
 
-fn open(client: &Arc<Client>) -> Done {
+/// Sets where to, if that is given, connects, and waits for it.
+fn open(client: &Arc<Client>, target: Option<Target>) -> Done {
+    let waiter = client.owner().waiter()?;
+    if let Some(target) = target {
+        set_target(client, target)?;
+    }
     let latch = Latch::new();
     let request = client.open(Sink::Thread(latch.clone()), &|_| {})?;
-    client.await_end(&latch, &request).map(drop)
+    Client::await_end(&waiter, &latch, &request).map(drop)
 }
 
 /// Connects to what was set (`mcpl_client_set_url` and others), and waits until that is done: a server is found out to
@@ -43,8 +48,7 @@ fn open(client: &Arc<Client>) -> Done {
 pub extern "C" fn mcpl_client_open(client: *mut mcpl_client) -> mcpl_status {
     entry(|| {
         let client = Client::get(client)?;
-        place::may_wait()?;
-        open(&client)
+        open(&client, None)
     })
 }
 
@@ -86,8 +90,7 @@ pub unsafe extern "C" fn mcpl_client_connect(
         place::may_wait()?;
         // SAFETY: the header demands it.
         let target = unsafe { Target::url(text::name("the URL", url)?, None)? };
-        set_target(&client, target)?;
-        open(&client)
+        open(&client, Some(target))
     })
 }
 
@@ -105,8 +108,7 @@ pub unsafe extern "C" fn mcpl_client_spawn(
         place::may_wait()?;
         // SAFETY: the header demands it.
         let target = unsafe { Target::program(text::list("the command", argv, count)?, None)? };
-        set_target(&client, target)?;
-        open(&client)
+        open(&client, Some(target))
     })
 }
 

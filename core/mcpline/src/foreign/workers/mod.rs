@@ -53,7 +53,8 @@ pub const MAX_WAITING_CALLS: usize = 65_536;
 
 /// How many workers of a pool may wait for an answer at once. Each is a thread with its stack. A peer may have no more of
 /// them than are left for all others: half if it is alone, a third each if two take what they can get. However many it
-/// takes, a peer that has none finds one.
+/// takes, a peer that has none finds one. Those that [close something](WorkerPool::block_anyway) wait in any case: they are
+/// as few as what they close.
 pub const MAX_BLOCKED_WORKERS: usize = 1_024;
 
 /// How many spare workers a pool has by default: workers beyond [`Limits::max_running`], each for a peer of whose jobs none runs.
@@ -368,6 +369,16 @@ impl<J: Send + 'static> WorkerPool<J> {
     ///
     /// As [`Self::waiting`].
     pub fn block(&self) -> Result<Option<Blocked<'_, J>>, TooManyBlocked> {
+        self.block_within(MAX_BLOCKED_WORKERS)
+    }
+
+    /// As [`Self::block`], for what is not to be refused however many workers wait: the end of a connection, which is what
+    /// others may wait for.
+    pub fn block_anyway(&self) -> Option<Blocked<'_, J>> {
+        self.block_within(usize::MAX).unwrap_or_default()
+    }
+
+    fn block_within(&self, most: usize) -> Result<Option<Blocked<'_, J>>, TooManyBlocked> {
         let Some(worker) = worker::this_threads_number(self) else {
             return Ok(None);
         };
@@ -377,7 +388,7 @@ impl<J: Send + 'static> WorkerPool<J> {
             return Ok(None);
         };
         let (all, of_peer) = (state.blocked, state.count_blocked(peer));
-        if of_peer >= MAX_BLOCKED_WORKERS.saturating_sub(all) {
+        if of_peer >= most.saturating_sub(all) {
             return Err(TooManyBlocked { of_peer, all });
         }
         state.activities[worker] = Activity::Blocked(peer);

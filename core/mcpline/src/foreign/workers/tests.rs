@@ -419,3 +419,22 @@ async fn a_result_left_before_the_last_job_is_sent_while_that_job_runs() {
     assert!(pool.look(seen).is_none());
     assert!(result.try_recv().is_ok(), "no other watch sends it");
 }
+
+#[test]
+fn what_closes_something_waits_however_many_workers_do() {
+    let pool = Pool::new(LIMITS);
+    let peer = Peer::new();
+    let mut waiting = Vec::new();
+    while let Ok(one) = begin_to_wait(&pool, peer) {
+        waiting.push(one);
+    }
+    let (inner, (done, closed)) = (pool.pool.clone(), mpsc::channel());
+    pool.push(peer, move || {
+        let blocked = inner.block_anyway();
+        let counts = blocked.map(|_blocked| inner.thread_counts().blocked);
+        done.send(counts).expect("somebody waits");
+    });
+    assert_eq!(closed.recv(), Ok(Some(waiting.len() + 1)));
+    waiting.clear();
+    pool.close();
+}
