@@ -12,7 +12,8 @@ from support import LEGACY, free_port, post, process, text, wait_for_port
 pytestmark = pytest.mark.usefixtures("with_and_without_internals")
 
 SERVER = """
-import asyncio, os, socket, subprocess, sys, threading, time
+import asyncio, os, signal, socket, subprocess, sys, threading, time
+from contextlib import asynccontextmanager
 from mcpline import Context, Server
 server = Server("test")
 released = threading.Event()
@@ -245,6 +246,106 @@ async def watch() -> str:
             server.call(call, "watch")
             assert text(server.receive()["result"]) == "seen"
         server.process.send_signal(number)
+        assert server.wait() == 0
+        assert b"Traceback" not in server.errors
+
+
+OTHER = """
+other = Server("other")
+@other.tool
+async def hello() -> str:
+    return "hello"
+@other.tool
+async def stop() -> None:
+    asyncio.get_running_loop().call_soon(other.stop)
+async def serve_other(server):
+    await server.serve("http", port=int(sys.argv[1]))
+"""
+
+
+@pytest.mark.parametrize("last", ["first", "second"])
+@pytest.mark.parametrize("starts", ["lifespan", "handler"])
+def test_a_second_server_on_the_loop_disturbs_nothing(starts, last):
+    source = """
+@asynccontextmanager
+async def lifespan(server):
+    if sys.argv[2] == "lifespan":
+        server.task = asyncio.ensure_future(serve_other(other))
+        await asyncio.sleep(0)
+    yield
+    await server.task
+    print("ended", file=sys.__stdout__, flush=True)
+server = Server("test", lifespan=lifespan)
+@server.tool
+async def echo(value: str) -> str:
+    return value
+@server.tool
+async def start() -> None:
+    if sys.argv[2] == "handler":
+        server.task = asyncio.ensure_future(serve_other(other))
+@server.tool
+async def is_driven() -> bool:
+    return asyncio.get_running_loop().selector.is_driven
+@server.tool
+async def until_other_ended() -> None:
+    await asyncio.wait([server.task])
+"""
+    port = free_port()
+    with process(SERVER + OTHER + source + RUN, str(port), starts) as server:
+        server.initialize()
+        server.call(1, "start")
+        assert server.receive()["id"] == 1
+        wait_for_port(port, server)
+        for number in range(2, 6):
+            server.call(number, "echo", value=str(number))
+            assert text(server.receive()["result"]) == str(number)
+            assert text(post(port, "/mcp", "hello", {})["result"]) == "hello"
+        if last == "first":
+            post(port, "/mcp", "stop", {})
+            server.call(6, "until_other_ended")
+            assert server.receive()["id"] == 6
+            server.call(7, "is_driven")
+            assert text(server.receive()["result"]) == "true"
+            server.close_input()
+        else:
+            server.close_input()
+            assert text(post(port, "/mcp", "hello", {})["result"]) == "hello"
+            post(port, "/mcp", "stop", {})
+        assert server.line() == b"ended\n"
+        assert server.wait() == 0
+        assert b"Traceback" not in server.errors
+
+
+@pytest.mark.parametrize("last", ["pipe", "port"])
+def test_one_server_serves_over_a_pipe_and_a_port(last):
+    source = """
+@asynccontextmanager
+async def lifespan(server):
+    server.task = asyncio.ensure_future(serve_other(server))
+    yield
+server = Server("test", lifespan=lifespan)
+@server.tool
+async def echo(value: str) -> str:
+    return value
+@server.tool
+async def close_port() -> None:
+    server.task.cancel()
+    await asyncio.wait([server.task])
+"""
+    port = free_port()
+    with process(SERVER + OTHER + source + RUN, str(port)) as server:
+        server.initialize()
+        wait_for_port(port, server)
+        for number in range(1, 5):
+            server.call(number, "echo", value=str(number))
+            assert text(server.receive()["result"]) == str(number)
+            assert text(post(port, "/mcp", "echo", {"value": "x"})["result"]) == "x"
+        if last == "pipe":
+            server.call(5, "close_port")
+            assert server.receive()["id"] == 5
+            server.call(6, "echo", value="still here")
+            assert text(server.receive()["result"]) == "still here"
+        server.close_input()
         assert server.wait() == 0
         assert b"Traceback" not in server.errors
 

@@ -217,8 +217,11 @@ async def serve_channel(server: Server, channel: Channel, principal: Authorized 
         await asyncio.wait({carrying})
 
 
-async def follow(server: Server, serving: _native.Serving) -> None:
-    """Run handlers until serving ends; end it when the task is cancelled."""
+async def follow(server: Server, serving: _native.Serving, *, driven: bool = False) -> None:
+    """Run handlers until serving ends; end it when the task is cancelled.
+
+    `driven` has the loop's thread do the server's I/O, if the loop can. A loop does so for one server at a time.
+    """
     from . import _selector
 
     server._serving += 1
@@ -226,7 +229,9 @@ async def follow(server: Server, serving: _native.Serving) -> None:
         async with lifespan(server):
             attachment = attach(server)
             try:
-                with _selector.driven(server, attachment.loop, attachment.bridge):
+                with contextlib.ExitStack() as stack:
+                    if driven:
+                        stack.enter_context(_selector.driven(server, attachment.loop, attachment.bridge))
                     await _until_end(server, serving)
             finally:
                 detach(attachment)
@@ -254,7 +259,7 @@ def run(server: Server, serving: _native.Serving) -> None:
     """Serve on a loop of its own, until it ends, or until Ctrl-C or SIGTERM."""
     from . import _selector
 
-    _selector.run(follow(server, serving))
+    _selector.run(follow(server, serving, driven=True))
 
 
 def attach_thread(server: Server) -> None:
