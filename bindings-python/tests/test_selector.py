@@ -250,6 +250,105 @@ async def watch() -> str:
         assert b"Traceback" not in server.errors
 
 
+HANDLED = """
+def watch(number):
+    loop = asyncio.get_running_loop()
+    seen = loop.create_future()
+    loop.add_signal_handler(number, seen.set_result, "seen")
+    return seen
+def unwatch(number):
+    return asyncio.get_running_loop().remove_signal_handler(number)
+"""
+# A thread, so that the loop is in its wait and the signal has to wake it.
+RAISE_LATER = """
+def raise_later(number):
+    threading.Timer(0.01, os.kill, (os.getpid(), number)).start()
+"""
+
+
+def test_signal_handlers_of_the_lifespan_are_called_before_while_and_after_serving():
+    source = """
+@asynccontextmanager
+async def lifespan(server):
+    server.seen = watch(signal.SIGUSR1)
+    os.kill(os.getpid(), signal.SIGUSR1)
+    print(await server.seen, file=sys.stderr)
+    server.seen = watch(signal.SIGUSR1)
+    yield
+    server.seen = watch(signal.SIGUSR1)
+    raise_later(signal.SIGUSR1)
+    print(await server.seen, file=sys.stderr)
+server = Server("test", lifespan=lifespan)
+@server.tool
+async def seen() -> str:
+    raise_later(signal.SIGUSR1)
+    return await server.seen
+"""
+    with process(SERVER + HANDLED + RAISE_LATER + source + RUN) as server:
+        server.initialize()
+        server.call(1, "seen")
+        assert text(server.receive()["result"]) == "seen"
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert server.errors == b"seen\nseen\n"
+
+
+@pytest.mark.parametrize("gone", ["one", "all", "one that cannot be caught"])
+def test_signal_handlers_and_ctrl_c_outlive_others(gone):
+    source = """
+@server.tool
+async def removes(gone: str) -> str:
+    kept = watch(signal.SIGUSR1)
+    if gone == "one":
+        watch(signal.SIGUSR2)
+        unwatch(signal.SIGUSR2)
+    else:
+        unwatch(signal.SIGUSR1)
+        if gone != "all":
+            try:
+                watch(signal.SIGKILL)
+            except RuntimeError:
+                pass
+        return "removed"
+    raise_later(signal.SIGUSR1)
+    return await kept
+"""
+    with process(SERVER + HANDLED + RAISE_LATER + source + RUN) as server:
+        server.initialize()
+        for number in range(1, 4):
+            server.call(number, "removes", gone=gone)
+            assert text(server.receive()["result"]) == ("seen" if gone == "one" else "removed")
+        server.process.send_signal(signal.SIGTERM)
+        assert server.wait() == 0
+        assert b"Traceback" not in server.errors
+
+
+@pytest.mark.parametrize("before", ["none", "open", "closed"])
+def test_signals_write_where_they_did_before_when_serving_has_ended(before):
+    source = """
+ours, theirs = socket.socketpair()
+theirs.setblocking(False)
+before = sys.argv[1]
+if before != "none":
+    signal.set_wakeup_fd(theirs.fileno())
+@server.tool
+async def close() -> None:
+    if before == "closed":
+        theirs.close()
+expected = theirs.fileno() if before == "open" else -1
+server.run()
+print(signal.set_wakeup_fd(-1) == expected, file=sys.__stdout__, flush=True)
+"""
+    with process(SERVER + source, before) as server:
+        server.initialize()
+        server.call(1, "close")
+        assert server.receive()["id"] == 1
+        server.process.send_signal(signal.SIGTERM)
+        assert server.line() == b"True\n"
+        assert server.wait() == 0
+        assert b"Traceback" not in server.errors
+
+
 OTHER = """
 other = Server("other")
 @other.tool

@@ -98,6 +98,9 @@ class Loop(asyncio.SelectorEventLoop):
     def __init__(self, selector: Selector) -> None:
         super().__init__(selector)
         self.selector = selector
+        # Signals that have a handler of the loop. While there is one, signals write to asyncio's own socket, which
+        # wakes the loop too, and from which alone asyncio learns which signal it was.
+        self._handled: set[int] = set()
         self._signals: socket.socket | None = None
 
     @contextlib.contextmanager
@@ -107,30 +110,64 @@ class Loop(asyncio.SelectorEventLoop):
         with ours, theirs:
             ours.setblocking(False)
             theirs.setblocking(False)
-            try:
-                before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
-            except ValueError:
-                # Outside of the main thread, where no signal arrives.
-                yield
-                return
+            before = -1
+            if not self._handled:
+                try:
+                    before = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)
+                except ValueError:
+                    # Outside of the main thread, where no signal arrives.
+                    yield
+                    return
             self.add_reader(ours, _forget_signals, ours)
             self._signals = theirs
             try:
                 yield
             finally:
                 self._signals = None
-                now = signal.set_wakeup_fd(before)
-                if now not in (-1, theirs.fileno()):
-                    # The loop's own, for handlers that were added meanwhile.
-                    signal.set_wakeup_fd(now)
-                self.remove_reader(ours)
+                try:
+                    self.remove_reader(ours)
+                finally:
+                    if not self._handled:
+                        _restore_wakeup_fd(before, theirs.fileno())
+
+    def add_signal_handler(  # type: ignore[override]
+        self, sig: int, callback: Callable[..., Any], *args: Any
+    ) -> None:
+        try:
+            super().add_signal_handler(sig, callback, *args)
+        except (OSError, RuntimeError):
+            # asyncio may have stopped signals from waking the loop.
+            self._keep_woken()
+            raise
+        self._handled.add(sig)
 
     def remove_signal_handler(self, sig: int) -> bool:
         removed = super().remove_signal_handler(sig)
-        if self._signals is not None:
-            # With the last of its handlers the loop stops being woken.
-            signal.set_wakeup_fd(self._signals.fileno(), warn_on_full_buffer=False)
+        self._handled.discard(sig)
+        # With the last handler, asyncio stops signals from waking the loop.
+        self._keep_woken()
         return removed
+
+    def _keep_woken(self) -> None:
+        """Have signals write to our socket again, if nothing else is to be told of them."""
+        if self._signals is None or self._handled:
+            return
+        with contextlib.suppress(ValueError):
+            before = signal.set_wakeup_fd(self._signals.fileno(), warn_on_full_buffer=False)
+            if before not in (-1, self._signals.fileno()):
+                signal.set_wakeup_fd(before)
+
+
+def _restore_wakeup_fd(before: int, ours: int) -> None:
+    """Have signals write where they did before, unless somebody replaced our descriptor meanwhile."""
+    with contextlib.suppress(ValueError):
+        try:
+            now = signal.set_wakeup_fd(before)
+        except (OSError, ValueError):
+            # Closed meanwhile, perhaps with another file at its number.
+            now = signal.set_wakeup_fd(-1)
+        if now not in (-1, ours):
+            signal.set_wakeup_fd(now)
 
 
 def _forget_signals(signals: socket.socket) -> None:
