@@ -463,6 +463,9 @@ async def forks(how: str) -> str:
             sys.exit(0)
         os._exit(0)
     return str(os.waitpid(child, 0)[1])
+@server.tool
+async def to_thread() -> str:
+    return await asyncio.to_thread(str, "from a thread")
 """
     with process(SERVER + source + RUN) as server:
         server.initialize()
@@ -471,7 +474,9 @@ async def forks(how: str) -> str:
             assert text(server.receive()["result"]) == "0"
             server.call(number + 10, "echo", value="still here")
             assert text(server.receive()["result"]) == "still here"
-        server.close_input()
+            server.call(number + 20, "to_thread")
+            assert text(server.receive()["result"]) == "from a thread"
+        server.process.send_signal(signal.SIGTERM)
         assert server.wait() == 0
 
 

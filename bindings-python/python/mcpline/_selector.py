@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import selectors
 import signal
 import socket
@@ -36,13 +37,26 @@ class Selector(selectors.BaseSelector):
     """The server's I/O and the system's selector, to the loop one selector. Without a driver it is the system's."""
 
     def __init__(self, inner: selectors.BaseSelector) -> None:
+        self._use(inner)
+
+    def _use(self, inner: selectors.BaseSelector) -> None:
         self._inner = inner
+        self._process = os.getpid()
         # What the loop does all the time goes straight to the system's.
         self.select = inner.select  # type: ignore[method-assign]
-        self.register = inner.register  # type: ignore[method-assign]
-        self.unregister = inner.unregister  # type: ignore[method-assign]
-        self.modify = inner.modify  # type: ignore[method-assign]
         self.get_key = inner.get_key  # type: ignore[method-assign]
+
+    def _own(self) -> selectors.BaseSelector:
+        """Return the system's selector; in a forked child a new one, because the old one is its parent's too."""
+        if os.getpid() != self._process:
+            shared = self._inner
+            self._use(type(shared)())
+            for key in list(shared.get_map().values()):
+                # What was closed since the fork is not watched.
+                with contextlib.suppress(OSError, ValueError):
+                    self._inner.register(key.fileobj, key.events, key.data)
+            shared.close()
+        return self._inner
 
     def drive(self, driver: _native.Driver, bridge: _native.Loop) -> None:
         """Have every wait of the loop do the driver's I/O. The loop must watch the bridge's descriptor."""
@@ -57,7 +71,7 @@ class Selector(selectors.BaseSelector):
             if ready == 0:
                 return []
             if ready & _FORKED:
-                return select(timeout)
+                return self._own().select(timeout)
             events = select(0)
             return calls + events if ready & _CALLS else events
 
@@ -80,10 +94,13 @@ class Selector(selectors.BaseSelector):
         return self._inner.select(timeout)
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        return self._inner.register(fileobj, events, data)
+        return self._own().register(fileobj, events, data)
 
     def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        return self._inner.unregister(fileobj)
+        return self._own().unregister(fileobj)
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        return self._own().modify(fileobj, events, data)
 
     def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
         return self._inner.get_map()
