@@ -449,6 +449,44 @@ async def close_port() -> None:
         assert b"Traceback" not in server.errors
 
 
+def test_the_policy_has_the_loop_while_it_runs():
+    source = """
+@server.tool
+async def policys() -> bool:
+    loop = asyncio.get_running_loop()
+    return loop is asyncio.get_event_loop_policy().get_event_loop()
+server.run()
+try:
+    # Python 3.10 makes another one.
+    left = asyncio.get_event_loop_policy().get_event_loop().is_closed()
+except RuntimeError:
+    left = False
+print(left, file=sys.__stdout__, flush=True)
+"""
+    with process(SERVER + source, PYTHONWARNINGS="ignore") as server:
+        server.initialize()
+        server.call(1, "policys")
+        assert text(server.receive()["result"]) == "true"
+        server.close_input()
+        assert server.line() == b"False\n"
+        assert server.wait() == 0
+
+
+def test_a_loop_that_runs_already_is_reported_and_kept():
+    source = """
+async def main():
+    try:
+        server.run()
+    except RuntimeError as error:
+        print(error, file=sys.stderr)
+    assert asyncio.get_event_loop_policy().get_event_loop() is asyncio.get_running_loop()
+asyncio.run(main())
+"""
+    with process(SERVER + source, PYTHONWARNINGS="ignore") as server:
+        assert server.wait() == 0
+        assert server.errors == b"asyncio.run() cannot be called from a running event loop\n"
+
+
 @pytest.mark.parametrize("how", ["exits", "raises", "collects"])
 def test_a_child_that_an_async_handler_forks_disturbs_nothing(how):
     source = """

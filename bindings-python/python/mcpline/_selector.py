@@ -197,7 +197,7 @@ def run(main: Coroutine[Any, Any, None]) -> None:
     """As `asyncio.run`, on a loop that can be `driven` unless the user has a policy of their own."""
     # Only where one descriptor stands for all of a selector's.
     system = getattr(selectors, "EpollSelector", None)
-    if system is None or not _has_usual_policy():
+    if system is None or _is_running() or not _has_usual_policy():
         asyncio.run(main)
         return
 
@@ -205,10 +205,24 @@ def run(main: Coroutine[Any, Any, None]) -> None:
         return Loop(Selector(system()))
 
     if sys.version_info >= (3, 11):
-        with asyncio.Runner(loop_factory=make) as runner:
-            runner.run(main)
+        try:
+            with asyncio.Runner(loop_factory=make) as runner:
+                # `Runner` does so only if it is given no factory.
+                asyncio.set_event_loop(runner.get_loop())
+                runner.run(main)
+        finally:
+            asyncio.set_event_loop(None)
     else:
         _run_by_policy(main, make)
+
+
+def _is_running() -> bool:
+    """Whether this thread runs a loop already: then `asyncio.run` says so."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 def _has_usual_policy() -> bool:
