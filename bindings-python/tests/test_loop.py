@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import functools
 import gc
 import re
 import sys
@@ -296,6 +297,96 @@ def test_a_loop_that_makes_its_own_tasks_makes_those_of_calls():
     finally:
         loop.close()
     assert made.count("drive") == 3
+
+
+STARTS_AT_ONCE = pytest.mark.skipif(sys.version_info < (3, 12), reason="before, parked tasks do not ask")
+
+
+@STARTS_AT_ONCE
+def test_a_task_factory_set_while_serving_makes_the_tasks_from_then_on():
+    made: list[str] = []
+    server = Server("test")
+
+    @server.tool
+    async def tool() -> str:
+        return "fine"
+
+    def factory(loop: Any, coroutine: Any, **options: Any) -> Any:
+        made.append(coroutine.__qualname__)
+        return asyncio.Task(coroutine, loop=loop, **options)
+
+    async def main() -> None:
+        async with server.test_client() as client:
+            await client.call_tool("tool")
+            for own in (factory, None):
+                asyncio.get_running_loop().set_task_factory(own)
+                for _ in range(3):
+                    assert text(await client.call_tool("tool")) == "fine"
+
+    run(main())
+    assert made.count("drive") == 3
+
+
+@pytest.mark.parametrize("owner", ["loop", "class"])
+@pytest.mark.parametrize("when", ["before", pytest.param("after", marks=STARTS_AT_ONCE)])
+def test_a_create_task_replaced_by_an_observer_makes_the_tasks(owner, when, monkeypatch):
+    made: list[str] = []
+    server = Server("test")
+
+    @server.tool
+    async def tool() -> str:
+        return "fine"
+
+    def replace() -> None:
+        place: Any = asyncio.get_running_loop() if owner == "loop" else asyncio.BaseEventLoop
+        original = place.create_task
+
+        # Looks like the original, as decorators of libraries do.
+        @functools.wraps(original)
+        def create_task(*arguments: Any, **options: Any) -> Any:
+            made.append(getattr(arguments[-1], "__qualname__", ""))
+            return original(*arguments, **options)
+
+        monkeypatch.setattr(place, "create_task", create_task)
+
+    async def main() -> None:
+        if when == "before":
+            replace()
+        async with server.test_client() as client:
+            if when == "after":
+                await client.call_tool("tool")
+                replace()
+            for _ in range(3):
+                assert text(await client.call_tool("tool")) == "fine"
+
+    run(main())
+    assert made.count("drive") == 3
+
+
+def test_the_coroutine_of_a_task_that_ended_can_be_asked_for():
+    """It crashes Python 3.12.0 to 3.12.4 if the task started at once."""
+    source = """
+    import asyncio
+    from mcpline import Server
+    server = Server("test")
+    tasks = []
+    @server.tool
+    async def held() -> str:
+        tasks.append(asyncio.current_task())
+        return "held"
+    @server.tool
+    async def asks() -> int:
+        return len([task.get_coro() for task in tasks])
+    server.run()
+    """
+    with process(source) as server:
+        server.initialize()
+        server.call(1, "held")
+        assert text(server.receive()["result"]) == "held"
+        server.call(2, "asks")
+        assert text(server.receive()["result"]) == "1"
+        server.close_input()
+        assert server.wait() == 0
 
 
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="before, tasks do not start at once by public means")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import functools
 import os
 import sys
 import threading
@@ -25,6 +24,9 @@ if typing.TYPE_CHECKING:
 __all__ = ["Attachment", "RunningLifespan", "attach", "attach_thread", "lifespan", "run", "serve", "serve_channel"]
 
 _attaching = threading.Lock()
+
+# In 3.12.0 to 3.12.4, `get_coro()` of a task that ended while it started crashes the interpreter (gh-122332).
+_STARTS_AT_ONCE = sys.version_info >= (3, 12, 5)
 
 
 async def drive(slot: _native.Slot) -> None:
@@ -75,7 +77,8 @@ class Attachment:
 def _bridge(server: Server, loop: asyncio.AbstractEventLoop) -> _native.Loop:
     """Have the loop drain the server's calls."""
 
-    start, internals = _tasks(loop)
+    start = _starter(loop)
+    internals = _parking(loop)
 
     def make(notify: Any) -> _native.Loop:
         return _native.Loop.attach(
@@ -92,18 +95,53 @@ def _bridge(server: Server, loop: asyncio.AbstractEventLoop) -> _native.Loop:
     return bridge
 
 
-def _tasks(loop: asyncio.AbstractEventLoop) -> tuple[Callable[[Any], asyncio.Task[None]], _native.Internals | None]:
-    """Return the function that starts the task of a call on this loop, and what is needed to park such tasks."""
-    create = type(loop).create_task
-    is_replaced = isinstance(create, types.FunctionType) and create is not asyncio.BaseEventLoop.create_task
-    if is_replaced or loop.get_task_factory() is not None:
-        return loop.create_task, None
+def _starter(loop: asyncio.AbstractEventLoop) -> Callable[[Any], asyncio.Task[None]]:
+    """Return the function that starts the task of a call on this loop, at once if it can."""
+
+    def start(coroutine: Any) -> asyncio.Task[None]:
+        return loop.create_task(coroutine)
+
+    own: Any = loop.create_task
+    if not _STARTS_AT_ONCE or not _is_own(loop, own):
+        return start
     if sys.version_info >= (3, 12):
-        # A call that needs no waiting ends without a turn of the loop.
-        return functools.partial(asyncio.Task, loop=loop, eager_start=True), None
+        kind, task, get_task_factory = type(own), asyncio.Task, loop.get_task_factory
+
+        def start_at_once(coroutine: Any) -> asyncio.Task[None]:
+            create: Any = loop.create_task
+            # Whoever observes tasks may begin to do so at any time.
+            if type(create) is kind and create == own and get_task_factory() is None:
+                return task(coroutine, loop=loop, eager_start=True)
+            return create(coroutine)  # type: ignore[no-any-return]
+
+        return start_at_once
+    return start
+
+
+def _parking(loop: asyncio.AbstractEventLoop) -> _native.Internals | None:
+    """Return what is needed to park the tasks of calls on this loop, if that is faster than starting others."""
+    if sys.version_info >= (3, 12) or not _is_own(loop, loop.create_task):
+        return None
+    if loop.get_task_factory() is not None or loop.get_debug():
+        return None
     from . import _internals
 
-    return loop.create_task, None if loop.get_debug() else _internals.parking()
+    return _internals.parking()
+
+
+def _is_own(loop: asyncio.AbstractEventLoop, create: Any) -> bool:
+    """Whether a loop's `create_task` is what asyncio, or a loop written in C, defines, and nobody's replacement.
+
+    Replacements often copy the name and the module of the original (`functools.wraps`), but not its globals.
+    """
+    if type(create) is types.BuiltinMethodType:
+        return True
+    if type(create) is not types.MethodType:
+        return False
+    function = create.__func__
+    if isinstance(function, types.FunctionType):
+        return function.__globals__ is vars(asyncio.base_events)
+    return function is type(loop).create_task
 
 
 def attach(server: Server) -> Attachment:
