@@ -24,6 +24,7 @@ def anew(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> N
     """The self-test has not run, nothing is disabled, and the log has all levels."""
     caplog.set_level(logging.DEBUG, "mcpline")
     monkeypatch.setattr(_internals, "_tested", None)
+    _internals._warn_of_unknown.cache_clear()
     monkeypatch.delenv(_internals.SWITCH, raising=False)
 
 
@@ -67,11 +68,40 @@ def test_the_self_test_runs_once(monkeypatch):
     serve(parks=True)
 
 
-def test_a_variable_turns_all_of_it_off(monkeypatch, caplog):
-    monkeypatch.setenv(_internals.SWITCH, "off")
+@pytest.mark.parametrize("value", ["off", "OFF", " Off", "0", "false", "False", "no"])
+def test_a_variable_turns_all_of_it_off(value, monkeypatch, caplog):
+    monkeypatch.setenv(_internals.SWITCH, value)
     monkeypatch.setattr(_internals, "_run_self_test", lambda: pytest.fail("tested"))
     serve(parks=False)
     assert _internals.SWITCH in caplog.text
+
+
+@pytest.mark.parametrize("value", ["", "on", "On", "1", "true", "yes"])
+def test_a_variable_that_turns_it_on_changes_nothing(value, monkeypatch, caplog):
+    monkeypatch.setenv(_internals.SWITCH, value)
+    serve(parks=True, log=caplog)
+    assert caplog.text == ""
+
+
+def test_an_unknown_value_of_the_variable_is_logged_once(monkeypatch, caplog):
+    monkeypatch.setenv(_internals.SWITCH, "disabled")
+    for _ in range(2):
+        serve(parks=True)
+    warned = [record for record in caplog.records if record.levelno == logging.WARNING]
+    assert [record.getMessage() for record in warned] == [
+        "MCPLINE_ASYNCIO_INTERNALS: unknown value 'disabled' is ignored: set it to `on` or `off`"
+    ]
+
+
+def test_the_self_test_leaves_a_loop_of_its_thread_running():
+    """As where threads are coroutines of one thread (gevent)."""
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        assert _internals._SelfTest().run() is not None
+        assert asyncio.get_running_loop() is loop
+
+    run(main())
 
 
 @pytest.mark.parametrize("name", [*NAMES, CURRENT])

@@ -21,6 +21,7 @@ says why at level DEBUG. The native part is `bindings-python/src/internals.rs`.
 from __future__ import annotations
 
 import asyncio
+import functools
 import logging
 import os
 import typing
@@ -37,7 +38,10 @@ if typing.TYPE_CHECKING:
 __all__ = ["SWITCH", "parking"]
 
 SWITCH = "MCPLINE_ASYNCIO_INTERNALS"
-"""The environment variable that disables this module: set it to `off`."""
+"""The environment variable that disables this module."""
+
+_OFF = frozenset({"off", "0", "false", "no"})
+_ON = frozenset({"", "on", "1", "true", "yes"})
 
 _TIMEOUT = 5.0
 """Limit of the self-test's duration, in seconds: one that hangs must not hang the server. It takes about 0.2 ms."""
@@ -52,12 +56,21 @@ _tested: tuple[_native.Internals | None] | None = None
 def parking() -> _native.Internals | None:
     """Return what is needed to park tasks, or `None` if that is disabled or the self-test fails."""
     global _tested
-    if os.environ.get(SWITCH) == "off":
-        _LOGGER.debug("tasks are not parked: %s=off", SWITCH)
+    value = os.environ.get(SWITCH, "")
+    if value.strip().lower() in _OFF:
+        _LOGGER.debug("tasks are not parked: %s=%s", SWITCH, value)
         return None
+    if value.strip().lower() not in _ON:
+        _warn_of_unknown(value)
     if _tested is None:
         _tested = (_run_self_test(),)
     return _tested[0]
+
+
+@functools.cache
+def _warn_of_unknown(value: str) -> None:
+    """Log once that the environment variable has a value without a meaning."""
+    _LOGGER.warning("%s: unknown value %r is ignored: set it to `on` or `off`", SWITCH, value)
 
 
 def _run_self_test() -> _native.Internals | None:
@@ -146,6 +159,8 @@ class _SelfTest:
             tasks._enter_task,
             tasks._leave_task,
         )
+        # Where threads are coroutines of one thread (gevent), a loop may run in this one.
+        before = asyncio._get_running_loop()
         asyncio._set_running_loop(loop)
         context = copy_context()
         context.run(_variable.set, "base")
@@ -158,7 +173,7 @@ class _SelfTest:
         finally:
             bridge.close()
             self._turn()
-            asyncio._set_running_loop(None)
+            asyncio._set_running_loop(before)
         _check(self._task is not None and self._task() is None, "a finished task is still referenced")
         return internals
 
