@@ -1,8 +1,8 @@
 """Undocumented parts of asyncio and CPython. No other Python file uses any.
 
 They serve one technique, *parked tasks*, on Python 3.10 and 3.11: a task whose call has ended is kept, and stepped by
-hand for the next call (`bindings-python/src/slot.rs`). From 3.12 on, tasks that start at once
-(`asyncio.Task(eager_start=True)`) cost about as little, and this module is not imported.
+hand for the next call (`bindings-python/src/slot.rs`). From 3.12.5 on, tasks that start at once
+(`asyncio.Task(eager_start=True)`) cost about as little. On 3.12 and later this module is not imported.
 
 Parking a task assumes that:
 
