@@ -2073,10 +2073,12 @@ mcpl_status mcpl_set_diagnostics(int32_t least,
                                  mcpl_finalizer finalize);
 
 /**
- * Sets how many callbacks run on worker threads at once, before the first server, client or loop is made; 0 is the
- * default: one per processor, at least four, and up to 32 more for clients of whose callbacks none runs while others hold all
- * of these. Callbacks that wait in `mcpl_call_ask_wait` and in functions of a client are
- * not counted.
+ * Sets how many worker threads take callbacks, before the first server, client or loop is made; 0 is the default: one
+ * per processor, at least four, and up to 32 more for clients of whose callbacks none runs while others hold all of these.
+ *
+ * Callbacks that wait in `mcpl_call_ask_wait` and in functions of a client are not counted: others take their places. One
+ * that goes on after that ends beside those others, so that for so long more callbacks run than are set: they need locks
+ * of their own, even where one is set.
  */
 mcpl_status mcpl_set_worker_threads(uint32_t most);
 

@@ -128,10 +128,12 @@ pub unsafe extern "C" fn mcpl_set_diagnostics(
     })
 }
 
-/// Sets how many callbacks run on worker threads at once, before the first server, client or loop is made; 0 is the
-/// default: one per processor, at least four, and up to 32 more for clients of whose callbacks none runs while others hold all
-/// of these. Callbacks that wait in `mcpl_call_ask_wait` and in functions of a client are
-/// not counted.
+/// Sets how many worker threads take callbacks, before the first server, client or loop is made; 0 is the default: one
+/// per processor, at least four, and up to 32 more for clients of whose callbacks none runs while others hold all of these.
+///
+/// Callbacks that wait in `mcpl_call_ask_wait` and in functions of a client are not counted: others take their places. One
+/// that goes on after that ends beside those others, so that for so long more callbacks run than are set: they need locks
+/// of their own, even where one is set.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_set_worker_threads(most: u32) -> mcpl_status {
     entry(|| {

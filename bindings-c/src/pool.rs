@@ -40,7 +40,7 @@ impl Pool {
         let processors = || std::thread::available_parallelism().map_or(FEWEST, usize::from);
         let (max_running, max_spare) = match MOST.load(Ordering::Relaxed) as usize {
             0 => (processors().max(FEWEST), MAX_SPARE_WORKERS),
-            // A host that sets it may rely on it.
+            // A host that sets it wants no others to take jobs.
             most => (most, 0),
         };
         let limits = Limits {
@@ -115,6 +115,7 @@ impl Pool {
             // A panic was reported by the thread itself.
             let _ = thread.join();
         }
+        self.workers.take_left().into_iter().for_each(Job::refuse);
     }
 
     /// Starts a worker.

@@ -72,8 +72,9 @@ const QUICK_JOBS: u64 = 4;
 /// What a pool is made for.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// How many workers run jobs at once. Those that wait for an answer aren't counted, nor are spare ones
-    /// ([`max_spare`](Self::max_spare)).
+    /// How many workers take jobs. Those that wait for an answer aren't counted, nor are spare ones
+    /// ([`max_spare`](Self::max_spare)). A worker that has its answer ends its job beside those that have taken its place
+    /// meanwhile, for one of them may wait for a lock that it holds: for so long more run.
     pub max_running: usize,
     /// How many workers may run jobs beyond `max_running`, each for a peer of whose jobs none runs: [`MAX_SPARE_WORKERS`], or 0
     /// where `max_running` is a promise.
@@ -478,6 +479,16 @@ impl<J: Send + 'static> WorkerPool<J> {
         }
     }
 
+    /// Takes the jobs that are left once the pool is closed and its threads have ended, which is none unless no thread could
+    /// be started for them.
+    pub fn take_left(&self) -> Vec<J> {
+        let mut state = self.lock();
+        state.calls = 0;
+        std::iter::from_fn(|| state.queue.pop())
+            .map(|waiting| waiting.job)
+            .collect()
+    }
+
     /// How many threads there are.
     pub fn thread_counts(&self) -> ThreadCounts {
         self.lock().counts()
@@ -530,10 +541,14 @@ impl<J> State<J> {
         self.queue.has_of(|peer| !running.contains(&peer))
     }
 
-    /// The next job; if more workers run than `max_running`, of a peer of whose jobs none runs.
-    fn pop(&mut self, max_running: usize) -> Option<(Peer, Waiting<J>)> {
-        if self.running <= max_running {
+    /// The next job; if more workers run than `max_running`, of a peer of whose jobs none runs; if more than the spare ones do,
+    /// because some are back that have waited, none.
+    fn pop(&mut self, limits: &Limits) -> Option<(Peer, Waiting<J>)> {
+        if self.running <= limits.max_running {
             return self.queue.pop_with_peer();
+        }
+        if self.running > limits.max_running + limits.max_spare {
+            return None;
         }
         let running = self.running_peers();
         self.queue.pop_of(|peer| !running.contains(&peer))

@@ -438,3 +438,41 @@ fn what_closes_something_waits_however_many_workers_do() {
     waiting.clear();
     pool.close();
 }
+
+#[test]
+fn workers_that_are_back_from_waiting_take_no_place_of_others() {
+    let limits = Limits {
+        max_spare: 0,
+        ..LIMITS
+    };
+    let pool = WorkerPool::<u8>::new(limits, Threads::default());
+    assert!(pool.push(Peer::new(), 0).is_ok());
+    let mut state = pool.lock();
+    state.running = limits.max_running + 1;
+    assert!(state.pop(&limits).is_none());
+    state.running -= 1;
+    assert!(state.pop(&limits).is_some());
+}
+
+#[test]
+fn the_end_of_the_pool_notices_a_thread_that_does_not_start() {
+    let pool = WorkerPool::<u8>::new(LIMITS, Threads::default());
+    assert!(pool.push(Peer::new(), 1).is_ok());
+    assert!(pool.expect_worker());
+    pool.close();
+    let ((waits, waiting), (ends, ended)) = (mpsc::channel(), mpsc::channel());
+    let ending = pool.clone();
+    std::thread::spawn(move || {
+        ending.wait_for_end(|_| {
+            // Asked while the pool is locked: it waits when it is unlocked.
+            let _ = waits.send(());
+            Instant::now() + Duration::from_secs(3_600)
+        });
+        ends.send(ending.take_left()).expect("somebody waits");
+    });
+    waiting.recv().expect("it is about to wait");
+    pool.worker_not_started();
+    let left = ended.recv_timeout(Duration::from_secs(60));
+    assert_eq!(left, Ok(vec![1]));
+    assert!(pool.is_empty());
+}

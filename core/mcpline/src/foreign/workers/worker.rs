@@ -100,6 +100,7 @@ impl<J: Send + 'static> WorkerPool<J> {
     /// The [expected](Self::expect_worker) worker could not be started.
     pub fn worker_not_started(&self) {
         self.lock().remove_idle();
+        self.ended.notify_all();
     }
 }
 
@@ -131,7 +132,7 @@ impl<J: Send + 'static> Worker<J> {
             return Taken::StartAnother;
         }
         loop {
-            if let Some((peer, waiting)) = state.pop(pool.limits.max_running) {
+            if let Some((peer, waiting)) = state.pop(&pool.limits) {
                 self.has_asked = false;
                 state.activities[self.number] = Activity::Running(peer);
                 state.taken += 1;
