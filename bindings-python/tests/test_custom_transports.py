@@ -133,6 +133,10 @@ class Listening:
             writer.close()
             raise
 
+    async def _all_ended(self):
+        while len(self.ended) < len(self.channels):
+            await asyncio.sleep(0.01)
+
     async def __aenter__(self):
         self._listener = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=1 << 20)
         self.port = self._listener.sockets[0].getsockname()[1]
@@ -141,8 +145,7 @@ class Listening:
     async def __aexit__(self, *_):
         self._listener.close()
         self.server.stop()
-        while len(self.ended) < len(self.channels):
-            await asyncio.sleep(0.01)
+        await asyncio.wait_for(self._all_ended(), 30)
         assert all(channel.closed == 1 for channel in self.channels)
 
 
@@ -401,9 +404,14 @@ def serve_in_a_process(ready):
 
 @pytest.fixture
 def other_process():
-    ours, theirs = multiprocessing.Pipe()
-    process = multiprocessing.get_context("spawn").Process(target=serve_in_a_process, args=(theirs,))
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    # A daemon, so that one that hangs does not keep the tests from ending.
+    process = context.Process(target=serve_in_a_process, args=(theirs,), daemon=True)
     process.start()
+    # The other process alone has this end: one that dies before it serves is noticed by reading from ours.
+    theirs.close()
+    assert ours.poll(60)
     yield ours.recv()
     ours.send("end")
     process.join(30)
