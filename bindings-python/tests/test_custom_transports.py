@@ -4,12 +4,16 @@ import asyncio
 import json
 import multiprocessing
 import socket
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 from mcpline import Client, ConnectionLost, Context, RpcError, Server, ServerUnreachable, SyncClient, TransportError
 from mcpline.auth import Authorized
 
+EXAMPLE = [sys.executable, str(Path(__file__).resolve().parents[2] / "examples" / "python" / "custom_transport.py")]
 REVISIONS = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"]
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -446,3 +450,24 @@ def test_plain_code_speaks_over_a_transport(other_process, transport, revision):
 def test_plain_code_is_asked_over_a_transport(other_process):
     with SyncClient.over(SyncDialled(other_process), on_elicit=lambda _: {"name": "Ada"}) as client:
         assert text_of(client.call_tool("asks")) == "Ada"
+
+
+def test_the_example_serves_clients_by_their_token():
+    serving = subprocess.Popen([*EXAMPLE, "serve", "0"], stdout=subprocess.PIPE, text=True)
+    try:
+        port = serving.stdout.readline().split()[-1]
+
+        def call(token):
+            command = [*EXAMPLE, "call", port, token]
+            return subprocess.run(command, capture_output=True, text=True, timeout=60)
+
+        assert call("alices-token").stdout == "connected as alice; tools: whoami, publish\nalice published: hello\n"
+        connected, refused = call("bobs-token").stdout.splitlines()
+        assert connected == "connected as bob; tools: whoami"
+        assert refused.startswith("refused with -31001")
+        unknown = call("mallorys-token")
+        assert unknown.returncode != 0
+        assert "ServerUnreachable: server unreachable: the server does not know this token" in unknown.stderr
+    finally:
+        serving.kill()
+        serving.communicate()
