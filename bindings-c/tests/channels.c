@@ -199,7 +199,90 @@ static void a_principal_has_the_scopes_that_its_transport_names(void) {
   CHECK(as_principal("{\"subject\": \"alice\", \"scopes\": [\"write\"]}", "alice") == MCPL_OK);
 }
 
+/* An end that takes long to send one message. */
+struct slow_end {
+  struct end end;
+  struct tally begun;
+  struct tally go;
+  bool is_sending;
+};
+
+static void begin(struct slow_end *slow) {
+  pthread_mutex_lock(&slow->end.lock);
+  CHECK(!slow->is_sending);
+  slow->is_sending = true;
+  pthread_mutex_unlock(&slow->end.lock);
+  tally_add(&slow->begun);
+}
+
+static void send_slowly(mcpl_channel *channel, const char *message, size_t length, void *user) {
+  struct slow_end *slow = user;
+  (void)channel, (void)length;
+  begin(slow);
+  if (strstr(message, "late") != NULL) {
+    tally_wait(&slow->go, 1);
+  }
+  pthread_mutex_lock(&slow->end.lock);
+  slow->is_sending = false;
+  pthread_mutex_unlock(&slow->end.lock);
+}
+
+static void closed_alone(mcpl_channel *channel, void *user) {
+  begin(user);
+  closed(channel, user);
+}
+
+/* Calls that stay open, and the last of them. */
+struct kept {
+  struct tally calls;
+  mcpl_call *last;
+};
+
+static void keep(mcpl_call *call, const char *arguments, size_t length, void *user) {
+  struct kept *kept = user;
+  (void)arguments, (void)length;
+  pthread_mutex_lock(&kept->calls.lock);
+  kept->last = call;
+  pthread_mutex_unlock(&kept->calls.lock);
+  tally_add(&kept->calls);
+}
+
+static void functions_run_one_at_a_time_though_the_server_stops(void) {
+  struct slow_end slow = {END, TALLY, TALLY, false};
+  struct kept kept = {TALLY, NULL};
+  const mcpl_channel_functions functions = {.size = sizeof functions, .send = send_slowly, .close = closed_alone};
+  const char *info = "{\"name\": \"server\", \"version\": \"1\"}";
+  mcpl_server *server =
+      mcpl_server_new_with(info, MCPL_AUTO_LENGTH, "{\"shutdown_grace\": 0.2}", MCPL_AUTO_LENGTH);
+  CHECK(server != NULL);
+  OK(mcpl_server_add_tool(server, "keep", "Keeps its calls", NULL, keep, &kept, NULL));
+  mcpl_channel *channel = mcpl_server_serve_channel(server, &functions, NULL, 0, &slow, end_finalized);
+  CHECK(channel != NULL);
+  const char *messages[] = {
+      "{\"jsonrpc\": \"2.0\", \"id\": 1, \"method\": \"initialize\", \"params\": {\"protocolVersion\": \"2025-11-25\", "
+      "\"capabilities\": {}, \"clientInfo\": {\"name\": \"test\", \"version\": \"1\"}}}",
+      "{\"jsonrpc\": \"2.0\", \"method\": \"notifications/initialized\"}",
+      "{\"jsonrpc\": \"2.0\", \"id\": 2, \"method\": \"tools/call\", \"params\": {\"name\": \"keep\"}}",
+      "{\"jsonrpc\": \"2.0\", \"id\": 3, \"method\": \"tools/call\", \"params\": {\"name\": \"keep\"}}"};
+  for (size_t index = 0; index < 4; index++) {
+    OK(mcpl_channel_receive(channel, messages[index], strlen(messages[index])));
+  }
+  tally_wait(&slow.begun, 1);
+  tally_wait(&kept.calls, 2);
+  OK(mcpl_server_stop(server));
+  const mcpl_status replied = mcpl_call_reply_text(kept.last, "late", MCPL_AUTO_LENGTH);
+  CHECK(replied == MCPL_OK || replied == MCPL_ENDED);
+  /* The grace is over by then: the answer to the other call must still wait, and so must the end. */
+  const struct timespec past_the_grace = {1, 200000000};
+  nanosleep(&past_the_grace, NULL);
+  tally_add(&slow.go);
+  OK(mcpl_server_wait(server, -1));
+  mcpl_server_free(server);
+  CHECK(tally_count(&slow.end.closed) == 1 && tally_count(&slow.end.finalized) == 1);
+}
+
 static const struct test tests[] = {
+    TEST(functions_run_one_at_a_time_though_the_server_stops),
     TEST(a_principal_has_the_scopes_that_its_transport_names),
     TEST(a_server_and_a_client_talk_over_channels),
     TEST(a_channel_that_fails_to_open_fails_the_client),
