@@ -44,6 +44,34 @@ def test_variables_of_one_call_are_not_seen_by_the_next():
     run(main())
 
 
+def test_calls_run_in_the_context_of_what_serves():
+    server = Server("test")
+
+    @server.tool
+    def tool() -> str:
+        return variable.get()
+
+    def serve(port: int) -> None:
+        variable.set("of the thread")
+        server.run("http", port=port)
+
+    async def main() -> None:
+        port = free_port()
+        serving = threading.Thread(target=serve, args=(port,))
+        serving.start()
+        wait_for_port(port)
+        variable.set("of the client")
+        # It shares the threads that serve already.
+        async with server.test_client() as client:
+            assert text(await client.call_tool("tool")) == "of the client"
+        answer = await asyncio.to_thread(post, port, "/mcp", "tool", {})
+        assert text(answer["result"]) == "of the thread"
+        server.stop()
+        await asyncio.to_thread(serving.join)
+
+    run(main())
+
+
 def test_handlers_that_wait_for_each_other_all_get_a_thread():
     count = 48
     barrier = threading.Barrier(count)

@@ -20,36 +20,58 @@ PATIENCE = 1.0
 machine is very busy. Threads whose handlers still run are left alone, as any daemon thread is."""
 
 
-def start(server: Server) -> _native.Workers:
-    """Begin to run the server's sync handlers, each call in a copy of the context that is current now."""
-    base = copy_context()
-    workers = _native.Workers(server._native)
-    if workers.expect_worker() and not _spawn(workers, base):
-        workers.close(0.0)
-        raise RuntimeError("no thread can be started for the server's handlers")
-    return workers
+def start(server: Server) -> Workers:
+    """Begin to run the server's sync handlers, each call in a copy of the context that is current now.
+
+    Where something else serves the server, its threads are shared, and calls run in the context of what was started
+    last of all that still serves.
+    """
+    return Workers(server)
 
 
-def _spawn(workers: _native.Workers, base: Context) -> bool:
+class Workers:
+    """One use of a server's threads."""
+
+    def __init__(self, server: Server) -> None:
+        self._contexts = server._contexts
+        self._base = copy_context()
+        self._native = _native.Workers(server._native)
+        self._contexts.append(self._base)
+        if self._native.expect_worker() and not _spawn(self._native, self._contexts):
+            self.close(0.0)
+            raise RuntimeError("no thread can be started for the server's handlers")
+
+    def close(self, patience: float) -> None:
+        """End this use, and the threads with the last one. Waits for those up to `patience` seconds."""
+        self._native.close(patience)
+        # Contexts are equal if their variables are. In place: threads have this list.
+        self._contexts[:] = [context for context in self._contexts if context is not self._base]
+
+
+def _spawn(workers: _native.Workers, contexts: list[Context]) -> bool:
     """Start the thread that the pool expects. Returns whether there is one."""
     try:
-        _thread.start_new_thread(_work, (workers, base))
+        _thread.start_new_thread(_work, (workers, contexts))
     except Exception:  # noqa: BLE001 - whatever the reason, the pool counts what there is
         workers.worker_not_started()
         return False
     return True
 
 
-def _work(workers: _native.Workers, base: Context) -> None:
+def _work(workers: _native.Workers, contexts: list[Context]) -> None:
     """Make calls until there are no more. Nothing of one call is kept while the next is waited for."""
     worker = workers.worker()
+    last = contexts[-1:] or [copy_context()]
     try:
         while (work := worker.take()) is not None:
             if not work:
                 # Started here, not by `take`: the interpreter may end meanwhile, and then this thread must stand on no
                 # native frame. Without another thread calls wait for those that there are.
-                _spawn(workers, base)
+                _spawn(workers, contexts)
                 continue
+            # None is left while the last use ends, and this thread with it.
+            last = contexts[-1:] or last
+            base = last[0]
             function, arguments, keywords, job = work
             try:
                 if keywords is None:
@@ -61,6 +83,6 @@ def _work(workers: _native.Workers, base: Context) -> None:
             else:
                 job.finish(result)
                 del result
-            del work, function, arguments, keywords, job
+            del work, function, arguments, keywords, job, base
     finally:
         worker.leave()

@@ -12,6 +12,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
     from contextlib import AbstractAsyncContextManager, AbstractContextManager
+    from contextvars import Context
     from typing import Any, Literal, TypeVar, overload
 
     from typing_extensions import Unpack
@@ -102,6 +103,7 @@ class Server:
             options.update(declared(extensions))
         self._native = _native.Server(_json(info), instructions, _json(options) if options else None)
         self._serving = 0
+        self._contexts: list[Context] = []
         self._attachment: Attachment | None = None
         self._running_lifespan: RunningLifespan | None = None
         if extensions:
