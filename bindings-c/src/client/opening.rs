@@ -6,7 +6,6 @@ use std::sync::Arc;
 use serde_json::json;
 
 use crate::owner::Latch;
-use crate::place;
 use crate::status::{Done, Fault, entry, mcpl_status};
 use crate::text::{self, Out, put};
 
@@ -87,7 +86,6 @@ pub unsafe extern "C" fn mcpl_client_connect(
 ) -> mcpl_status {
     entry(|| {
         let client = Client::get(client)?;
-        place::may_wait()?;
         // SAFETY: the header demands it.
         let target = unsafe { Target::url(text::name("the URL", url)?, None)? };
         open(&client, Some(target))
@@ -105,7 +103,6 @@ pub unsafe extern "C" fn mcpl_client_spawn(
 ) -> mcpl_status {
     entry(|| {
         let client = Client::get(client)?;
-        place::may_wait()?;
         // SAFETY: the header demands it.
         let target = unsafe { Target::program(text::list("the command", argv, count)?, None)? };
         open(&client, Some(target))
