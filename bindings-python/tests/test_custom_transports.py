@@ -359,8 +359,16 @@ def test_a_client_that_does_not_read_is_not_read_from():
     """What a flood may make the server hold is bounded: it takes no more calls while its answers are not taken."""
 
     async def test():
-        server = make_server()
+        server = Server("flooded", "1.0.0")
         taken, answers = 0, asyncio.Semaphore(0)
+        # More than waits unread in a channel, so that it is the channel that the flood meets, not this.
+        in_flight = asyncio.Semaphore(40)
+
+        @server.tool
+        async def echo(text: str) -> str:
+            in_flight.release()
+            return text
+
         call = {"name": "echo", "arguments": {"text": "x" * (1 << 20)}, "_meta": META}
         ended = asyncio.Event()
 
@@ -373,6 +381,7 @@ def test_a_client_that_does_not_read_is_not_read_from():
                 if taken == 400:
                     await ended.wait()
                     return None
+                await in_flight.acquire()
                 taken += 1
                 request = {"jsonrpc": "2.0", "id": taken, "method": "tools/call", "params": call}
                 return json.dumps(request).encode()
@@ -385,8 +394,10 @@ def test_a_client_that_does_not_read_is_not_read_from():
         while before != taken:
             before = taken
             await asyncio.sleep(1)
-        # 32 MiB to the channel, as much behind it, and as much that is not read yet: in messages of 1 MiB.
-        assert taken < 200
+        # In messages of 1 MiB: 32 to the channel, as many behind it with the 40 that were in flight by then, and no
+        # more than 40 that came since; one more each, which exceeded the limit.
+        assert taken < 150
+        assert not in_flight.locked()
         for _ in range(400):
             answers.release()
         while taken < 400:
