@@ -37,6 +37,8 @@ class Part:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
+                # A shell that runs this in the background has it ignore Ctrl-C, and tests send that to their programs.
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
             )
 
     def seconds(self) -> int:
