@@ -537,8 +537,17 @@ async fn subscriptions_and_the_log_level_are_told_to_the_next_connection() {
         .await
         .expect("a level");
     client.list_tools().await.expect("the second time");
-    assert_eq!(server.count("resources/subscribe"), 2);
-    assert_eq!(server.count("logging/setLevel"), 2);
+    // They are sent beside the list, not before it.
+    for method in ["resources/subscribe", "logging/setLevel"] {
+        let told = async {
+            while server.count(method) < 2 {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        };
+        let told = tokio::time::timeout(Duration::from_secs(30), told).await;
+        told.unwrap_or_else(|_| panic!("{method} was not sent again"));
+        assert_eq!(server.count(method), 2);
+    }
 }
 
 fn asking() -> Scripted {
