@@ -46,14 +46,19 @@ const enum About {
   Close = 2,
 }
 
+/** A channel that the core uses. */
+interface Carried {
+  /** Undefined until it is open, and once it has failed. */
+  channel: Channel | undefined;
+}
+
 /** The channels of one client, or of one connection of a server. */
 export class Channels implements Listener {
   readonly native: NativeChannels;
   readonly #transport: ClientTransport;
   readonly #number = nextNumber();
-  readonly #open = new Map<number, Channel>();
-  /** How many channels the core has. */
-  #carried = 0;
+  /** By their numbers: from when the core has one opened until it has it closed. */
+  readonly #carried = new Map<number, Carried>();
   #isOver = false;
 
   constructor(transport: ClientTransport) {
@@ -66,16 +71,13 @@ export class Channels implements Listener {
   told(about: About, number: number, json: string): void {
     switch (about) {
       case About.Open:
-        this.#carried++;
         void this.#dial(number);
         break;
       case About.Send:
         void this.#send(number, json);
         break;
       case About.Close:
-        this.#carried--;
-        void this.#hangUp(number);
-        this.#leave();
+        this.#close(number);
         break;
     }
   }
@@ -87,13 +89,15 @@ export class Channels implements Listener {
   }
 
   #leave(): void {
-    if (this.#isOver && this.#carried === 0) {
+    if (this.#isOver && this.#carried.size === 0) {
       unlisten(this.#number);
     }
   }
 
   async #dial(number: number): Promise<void> {
     const channels = this.native;
+    const carried: Carried = { channel: undefined };
+    this.#carried.set(number, carried);
     const incoming: Incoming = {
       message: (text) => channels.received(number, text),
       ready: async () => {
@@ -105,34 +109,54 @@ export class Channels implements Listener {
         channels.hungUp(number, reason === undefined ? undefined : errorText(reason));
       },
     };
+    let channel: Channel;
     try {
-      const channel = await this.#transport.open(incoming);
-      this.#open.set(number, channel);
-      channels.opened(number);
+      channel = await this.#transport.open(incoming);
     } catch (error) {
       channels.opened(number, errorText(error));
+      return;
+    }
+    if (this.#carried.get(number) === carried) {
+      carried.channel = channel;
+      channels.opened(number);
+    } else {
+      // The core gave it up while it was being opened.
+      await hangUp(channel);
     }
   }
 
   /** Sends a message. A channel that can't is closed. */
   async #send(number: number, message: string): Promise<void> {
+    const carried = this.#carried.get(number);
     try {
-      await this.#open.get(number)?.send(message);
+      await carried?.channel?.send(message);
     } catch (error) {
       warn("a transport failed", error);
       this.native.hungUp(number, errorText(error));
-      void this.#hangUp(number);
+      const channel = carried?.channel;
+      if (carried !== undefined && channel !== undefined) {
+        carried.channel = undefined;
+        void hangUp(channel);
+      }
     }
     this.native.sent(number);
   }
 
-  async #hangUp(number: number): Promise<void> {
-    const channel = this.#open.get(number);
-    this.#open.delete(number);
-    try {
-      await channel?.close?.();
-    } catch (error) {
-      warn("a transport failed", error);
+  /** Closes a channel, or has it closed as soon as it is open. */
+  #close(number: number): void {
+    const channel = this.#carried.get(number)?.channel;
+    this.#carried.delete(number);
+    if (channel !== undefined) {
+      void hangUp(channel);
     }
+    this.#leave();
+  }
+}
+
+async function hangUp(channel: Channel): Promise<void> {
+  try {
+    await channel.close?.();
+  } catch (error) {
+    warn("a transport failed", error);
   }
 }

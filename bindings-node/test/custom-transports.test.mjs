@@ -132,3 +132,29 @@ test("who gives more than is read is told to wait", async () => {
   await serving.closed;
   await server.close();
 });
+
+test("a channel that is open too late is closed", async () => {
+  const server = served();
+  let incoming;
+  let opened;
+  const serving = server.serveChannel((given) => {
+    incoming = given;
+    return new Promise((resolve) => (opened = resolve));
+  });
+  // The function is called in a later turn.
+  while (incoming === undefined) {
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  incoming.closed(new Error("the cable broke"));
+  await assert.rejects(serving, { name: "TransportError", message: /the cable broke/ });
+  let closes = 0;
+  await new Promise((resolve) => {
+    const close = () => {
+      closes++;
+      resolve();
+    };
+    opened({ send: () => assert.fail("nothing is sent over it"), close });
+  });
+  await server.close();
+  assert.equal(closes, 1);
+});
