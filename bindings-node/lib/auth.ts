@@ -1,6 +1,10 @@
 /** Whose tokens a server accepts (`basic/authorization`), and who calls. */
 
-import { warn } from "./client/host.js";
+import { types } from "node:util";
+
+import { errorText, warn } from "./client/host.js";
+import { jsonOf } from "./content.js";
+import { UsageError } from "./errors.js";
 import { hub, listen, nextNumber, unlisten } from "./hub.js";
 import { native, type NativeVerifier } from "./native.js";
 import type { JsonSchema } from "./protocol.js";
@@ -164,9 +168,29 @@ export function verifying(settings: ResourceServerSettings | undefined): Verifyi
   };
 }
 
+/**
+ * The principal of a transport as JSON, in the core's spelling.
+ *
+ * @throws UsageError if it can't be written so; also if it is `null`, for a client without a principal may do everything.
+ */
+export function principalJson(principal: unknown): string {
+  if (typeof principal !== "object" || principal === null) {
+    throw new UsageError(`\`principal\` must be an object, not ${principal === null ? "null" : typeof principal}`);
+  }
+  try {
+    return verifiedJson(principal);
+  } catch (error) {
+    throw new UsageError(`\`principal\`: ${errorText(error)}`, { cause: error });
+  }
+}
+
 /** A caller as JSON, in the core's spelling. */
-export function verifiedJson({ clientId, expiresAt, ...said }: Verified): string {
-  return JSON.stringify({
+function verifiedJson({ clientId, expiresAt, ...said }: Verified): string {
+  if (expiresAt !== undefined && !(types.isDate(expiresAt) && Number.isFinite(expiresAt.getTime()))) {
+    // An invalid date would be one that never comes.
+    throw new TypeError("`expiresAt` must be a valid Date");
+  }
+  return jsonOf({
     ...said,
     ...(clientId === undefined ? {} : { client_id: clientId }),
     ...(expiresAt === undefined ? {} : { expires_at: Math.floor(expiresAt.getTime() / 1000) }),

@@ -2,7 +2,7 @@
 
 import type { IncomingMessage, ServerResponse } from "node:http";
 
-import { type Verified, verifiedJson, verifying } from "./auth.js";
+import { principalJson, type Verified, verifying } from "./auth.js";
 import { type Channel, Channels, type Incoming } from "./channel.js";
 import { Context } from "./context.js";
 import { attempt, RpcError, UsageError } from "./errors.js";
@@ -615,18 +615,25 @@ export class Server {
    *
    * @param open Opens the channel; called once. It is given where to put what comes from the client.
    * @throws TransportError if it can't be opened.
+   * @throws UsageError if the principal isn't one; nothing is opened then.
    */
   async serveChannel(
     open: (incoming: Incoming) => Channel | Promise<Channel>,
     { principal }: ChannelOptions = {},
   ): Promise<ServedChannel> {
+    const named = principal === undefined ? undefined : principalJson(principal);
     const channels = new Channels({ open });
     const [openedNumber, opened] = promised();
     const [endedNumber, ended] = promised();
-    const named = principal === undefined ? undefined : verifiedJson(principal);
-    const serving = this.#serve([openedNumber, endedNumber], ended, () =>
-      this.#native.serveChannel(openedNumber, endedNumber, channels.native, named),
-    );
+    let serving: Serving;
+    try {
+      serving = this.#serve([openedNumber, endedNumber], ended, () =>
+        this.#native.serveChannel(openedNumber, endedNumber, channels.native, named),
+      );
+    } catch (error) {
+      channels.end();
+      throw error;
+    }
     const end = () => {
       disown(openedNumber);
       channels.end();

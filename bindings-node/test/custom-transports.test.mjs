@@ -1,5 +1,7 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import { Client, Server } from "mcpline";
 
@@ -157,4 +159,45 @@ test("a channel that is open too late is closed", async () => {
   });
   await server.close();
   assert.equal(closes, 1);
+});
+
+test("refuses what is not a principal, and keeps nothing of it", () => {
+  // In a process of its own, which ends once nothing keeps it alive.
+  const program = `
+    import assert from "node:assert/strict";
+    import { Server } from "mcpline";
+    const server = new Server({ name: "served", version: "1.0.0" });
+    const cycle = {};
+    cycle.cycle = cycle;
+    const principals = [
+      null,
+      "alice",
+      { expiresAt: 1_800_000_000 },
+      { expiresAt: new Date(Number.NaN) },
+      { claims: { count: 1n } },
+      { claims: cycle },
+      { scopes: "write" },
+    ];
+    const refused = async (principal) => {
+      const open = () => assert.fail("it is opened");
+      await assert.rejects(server.serveChannel(open, { principal }), { name: "UsageError", message: /principal/ });
+      return new WeakRef(open);
+    };
+    const opens = [];
+    for (const principal of principals) {
+      opens.push(await refused(principal));
+    }
+    await new Promise((resolve) => setImmediate(resolve));
+    gc();
+    assert.deepEqual(opens.map((open) => open.deref()), principals.map(() => undefined));
+    console.log("refused", opens.length);
+  `;
+  const cwd = fileURLToPath(new URL("..", import.meta.url));
+  const options = ["--expose-gc", "--input-type=module", "--eval", program];
+  const { signal, status, stdout, stderr } = spawnSync(process.execPath, options, {
+    cwd,
+    encoding: "utf8",
+    timeout: 60_000,
+  });
+  assert.deepEqual({ signal, status, stdout }, { signal: null, status: 0, stdout: "refused 7\n" }, stderr);
 });
