@@ -4,6 +4,7 @@ import { errorText, warn } from "./client/host.js";
 import { attempt } from "./errors.js";
 import { hub, listen, type Listener, nextNumber, promised, unlisten } from "./hub.js";
 import { native, type NativeChannels } from "./native.js";
+import { isPromise } from "./promises.js";
 
 /** Where what comes by a channel is given. */
 export interface Incoming {
@@ -21,8 +22,9 @@ export interface Incoming {
 /** A channel that is open. */
 export interface Channel {
   /**
-   * Sends one message to the other side: JSON text on one line. A promise says when it is sent: no more is given than a few
-   * messages before that.
+   * Sends one message to the other side: JSON text on one line. Called for one message at a time, in order: while a promise
+   * that it has returned is pending, it isn't called again. If it throws or rejects, the channel is closed, and the messages
+   * after that are not sent.
    */
   send(message: string): unknown;
   /** Closes the channel: the last that is called of it, whichever side has closed it. */
@@ -50,6 +52,9 @@ const enum About {
 interface Carried {
   /** Undefined until it is open, and once it has failed. */
   channel: Channel | undefined;
+  /** The messages to be sent after the one that is being sent: no more than the core hands out at once. */
+  readonly unsent: string[];
+  isSending: boolean;
 }
 
 /** The channels of one client, or of one connection of a server. */
@@ -74,7 +79,7 @@ export class Channels implements Listener {
         void this.#dial(number);
         break;
       case About.Send:
-        void this.#send(number, json);
+        this.#send(number, json);
         break;
       case About.Close:
         this.#close(number);
@@ -96,7 +101,7 @@ export class Channels implements Listener {
 
   async #dial(number: number): Promise<void> {
     const channels = this.native;
-    const carried: Carried = { channel: undefined };
+    const carried: Carried = { channel: undefined, unsent: [], isSending: false };
     this.#carried.set(number, carried);
     const incoming: Incoming = {
       message: (text) => channels.received(number, text),
@@ -125,31 +130,54 @@ export class Channels implements Listener {
     }
   }
 
-  /** Sends a message. A channel that can't is closed. */
-  async #send(number: number, message: string): Promise<void> {
+  /** Sends a message, after those before it. */
+  #send(number: number, message: string): void {
     const carried = this.#carried.get(number);
-    try {
-      await carried?.channel?.send(message);
-    } catch (error) {
-      warn("a transport failed", error);
-      this.native.hungUp(number, errorText(error));
-      const channel = carried?.channel;
-      if (carried !== undefined && channel !== undefined) {
-        carried.channel = undefined;
-        void hangUp(channel);
+    if (carried !== undefined) {
+      carried.unsent.push(message);
+      if (!carried.isSending) {
+        void this.#sendAll(number, carried);
       }
     }
-    this.native.sent(number);
+  }
+
+  /** Sends what there is, in this turn if the channel doesn't take its time. A channel that can't is closed. */
+  async #sendAll(number: number, carried: Carried): Promise<void> {
+    carried.isSending = true;
+    for (let message; (message = carried.unsent.shift()) !== undefined;) {
+      try {
+        const sent = carried.channel?.send(message);
+        if (isPromise(sent)) {
+          await sent;
+        }
+      } catch (error) {
+        warn("a transport failed", error);
+        this.native.hungUp(number, errorText(error));
+        end(carried);
+      }
+      // What a failed channel doesn't send counts too: the core waits for it.
+      this.native.sent(number);
+    }
+    carried.isSending = false;
   }
 
   /** Closes a channel, or has it closed as soon as it is open. */
   #close(number: number): void {
-    const channel = this.#carried.get(number)?.channel;
+    const carried = this.#carried.get(number);
     this.#carried.delete(number);
-    if (channel !== undefined) {
-      void hangUp(channel);
+    if (carried !== undefined) {
+      end(carried);
     }
     this.#leave();
+  }
+}
+
+/** Closes a channel, if it is open. Nothing more is sent over it. */
+function end(carried: Carried): void {
+  const { channel } = carried;
+  carried.channel = undefined;
+  if (channel !== undefined) {
+    void hangUp(channel);
   }
 }
 

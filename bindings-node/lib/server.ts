@@ -9,6 +9,7 @@ import { attempt, RpcError, UsageError } from "./errors.js";
 import { HttpApp } from "./http.js";
 import { type Callee, disown, finish, hub, isHeldUp, keep, Kind, letGo, promised, register } from "./hub.js";
 import { native, type NativeServer, type NativeServing } from "./native.js";
+import { isPromise } from "./promises.js";
 import type {
   Annotations,
   CallToolResult,
@@ -881,10 +882,6 @@ function exitSoon(condition: () => boolean): void {
     }
   };
   setTimeout(exit, EXIT_AFTER).unref();
-}
-
-function isPromise(value: unknown): value is PromiseLike<unknown> {
-  return typeof value === "object" && value !== null && typeof (value as { then?: unknown }).then === "function";
 }
 
 /** The answer to a request whose params a schema library refuses. */

@@ -201,3 +201,88 @@ test("refuses what is not a principal, and keeps nothing of it", () => {
   });
   assert.deepEqual({ signal, status, stdout }, { signal: null, status: 0, stdout: "refused 7\n" }, stderr);
 });
+
+const CALLS = 50;
+
+/**
+ * A channel to a server, over which the answers to many calls wait to be sent: `send` is given how often it was called before.
+ */
+async function answered(t, send, close) {
+  const server = new Server({ name: "served", version: "1.0.0" });
+  let called = 0;
+  let allCalled;
+  const everyCall = new Promise((resolve) => (allCalled = resolve));
+  server.tool("call", {}, () => {
+    if (++called === CALLS) {
+      allCalled();
+    }
+    return "called";
+  });
+  let incoming;
+  let sends = 0;
+  const serving = await server.serveChannel((given) => {
+    incoming = given;
+    return {
+      send: async (text) => {
+        const before = sends++;
+        await everyCall;
+        return send(before, text);
+      },
+      close,
+    };
+  });
+  t.after(() => server.close());
+  const _meta = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientCapabilities": {},
+  };
+  for (let id = 1; id <= CALLS; id++) {
+    const params = { name: "call", arguments: {}, _meta };
+    incoming.message(JSON.stringify({ jsonrpc: "2.0", id, method: "tools/call", params }));
+  }
+  return { incoming, serving };
+}
+
+test("messages are sent one at a time", async (t) => {
+  let sending = 0;
+  let mostSending = 0;
+  const ids = [];
+  let last;
+  const everything = new Promise((resolve) => (last = resolve));
+  const { incoming, serving } = await answered(t, async (before, text) => {
+    mostSending = Math.max(mostSending, ++sending);
+    await new Promise((resolve) => setImmediate(resolve));
+    ids.push(JSON.parse(text).id);
+    sending--;
+    if (ids.length === CALLS) {
+      last();
+    }
+  });
+  await everything;
+  incoming.closed();
+  await serving.closed;
+  assert.equal(mostSending, 1);
+  assert.equal(new Set(ids).size, CALLS);
+});
+
+test("nothing is sent after a message that could not be sent", async (t) => {
+  const FAILS = 25;
+  const seen = [];
+  let closes = 0;
+  const { serving } = await answered(
+    t,
+    async (before) => {
+      await new Promise((resolve) => setImmediate(resolve));
+      seen.push(before);
+      if (before === FAILS) {
+        throw new Error("the cable broke");
+      }
+    },
+    () => {
+      closes++;
+    },
+  );
+  await assert.rejects(serving.closed, { name: "TransportError", message: /the cable broke/ });
+  assert.deepEqual(seen, [...Array(FAILS + 1).keys()]);
+  assert.equal(closes, 1);
+});
