@@ -10,7 +10,16 @@ import threading
 from pathlib import Path
 
 import pytest
-from mcpline import Client, ConnectionLost, Context, RpcError, Server, ServerUnreachable, SyncClient, TransportError
+from mcpline import (
+    Client,
+    ConnectionLost,
+    Context,
+    RpcError,
+    Server,
+    ServerUnreachable,
+    SyncClient,
+    TransportError,
+)
 from mcpline.auth import Authorized
 
 EXAMPLE = [sys.executable, str(Path(__file__).resolve().parents[2] / "examples" / "python" / "custom_transport.py")]
@@ -335,6 +344,102 @@ def test_a_transport_that_can_not_be_opened_says_why():
         SyncClient.over(SyncBroken())
     with pytest.raises(TypeError, match="a transport must have"):
         Client.over(object())
+
+
+class Hanging:
+    """Never opens a channel."""
+
+    def __init__(self, first=None):
+        self.first = first
+        self.opening, self.cancelled = threading.Event(), threading.Event()
+
+    async def open(self):
+        if self.first is not None:
+            first, self.first = self.first, None
+            return await first.open()
+        self.opening.set()
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            self.cancelled.set()
+            raise
+
+
+async def happens(event):
+    assert await asyncio.to_thread(event.wait, 30)
+
+
+def test_a_connect_that_is_cancelled_cancels_opening():
+    async def test():
+        transport = Hanging()
+
+        async def connect():
+            await Client.over(transport)
+
+        connecting = asyncio.ensure_future(connect())
+        await happens(transport.opening)
+        connecting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await connecting
+        assert transport.cancelled.is_set()
+
+    run(test)
+
+
+def test_closing_cancels_opening():
+    async def test():
+        transport = Hanging()
+        client = Client.over(transport)
+        connecting = asyncio.ensure_future(client.__aenter__())
+        await happens(transport.opening)
+        await client.close()
+        assert transport.cancelled.is_set()
+        with pytest.raises(Exception, match="closed"):
+            await connecting
+
+    run(test)
+
+
+def test_closing_cancels_the_opening_of_another_channel():
+    async def test():
+        async with Listening(make_server()) as listening:
+            dialled = Dialled(listening.port)
+            transport = Hanging(dialled)
+            client = await Client.over(transport, revisions=["2025-11-25"])
+            await dialled.channels[0].close()
+            call = asyncio.ensure_future(client.call_tool("echo", {"text": "never"}))
+            await happens(transport.opening)
+            await client.close()
+            assert transport.cancelled.is_set()
+            with pytest.raises(Exception, match="closed"):
+                await call
+
+    run(test)
+
+
+def test_a_channel_that_is_opened_too_late_is_closed():
+    async def test():
+        ours, theirs = socket.socketpair()
+
+        class Late(Hanging):
+            async def open(self):
+                try:
+                    await super().open()
+                except asyncio.CancelledError:
+                    self.channel = Framed(*await asyncio.open_connection(sock=ours))
+                    return self.channel
+
+        transport = Late()
+        client = Client.over(transport)
+        connecting = asyncio.ensure_future(client.__aenter__())
+        await happens(transport.opening)
+        await client.close()
+        assert transport.channel.closed == 1
+        with pytest.raises(Exception, match="closed"):
+            await connecting
+        theirs.close()
+
+    run(test)
 
 
 def test_what_is_no_message_of_a_channel_ends_it():

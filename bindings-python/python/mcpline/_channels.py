@@ -29,9 +29,13 @@ _PATIENCE = 1.0
 class Carrier:
     """Carries one channel on the running loop."""
 
-    def __init__(self, native: _native.Channel, channel: Channel) -> None:
+    def __init__(
+        self, native: _native.Channel, channel: Channel, first: asyncio.Future[list[bytes] | None] | None = None
+    ) -> None:
+        """`first` is a future that the core resolves with the first messages to send, if it was asked already."""
         self._native = native
         self._channel = channel
+        self._first = first
         self._loop = asyncio.get_running_loop()
         self._port = port_of(self._loop)
         self.failure: Exception | None = None
@@ -74,15 +78,20 @@ class Carrier:
     async def _write(self) -> None:
         try:
             while True:
-                taken: asyncio.Future[list[bytes] | None] = self._loop.create_future()
-                self._native.next_into(self._port, taken)
-                messages = await taken
+                messages = await self._next()
                 if messages is None:
                     break
                 for message in messages:
                     await self._channel.send(message)
         except Exception as error:  # noqa: BLE001 - whatever it is, it ends the channel
             self._fail(error)
+
+    def _next(self) -> asyncio.Future[list[bytes] | None]:
+        taken, self._first = self._first, None
+        if taken is None:
+            taken = self._loop.create_future()
+            self._native.next_into(self._port, taken)
+        return taken
 
     def _fail(self, error: Exception) -> None:
         if not isinstance(error, Closed) and self.failure is None:
@@ -91,17 +100,35 @@ class Carrier:
 
 
 async def open_channel(native: _native.Channel, transport: Any) -> None:
-    """Open a channel of a client and carry it."""
+    """Open a channel of a client and carry it. Opening is cancelled when the core closes the channel."""
+    loop = asyncio.get_running_loop()
+    task = typing.cast("asyncio.Task[None]", asyncio.current_task())
+    is_opening, given_up = True, False
+
+    def give_up(taken: asyncio.Future[list[bytes] | None]) -> None:
+        nonlocal given_up
+        if is_opening and not taken.cancelled() and taken.result() is None:
+            given_up = True
+            task.cancel()
+
+    # The core sends nothing before the channel is open, but says at once that nothing more comes.
+    first: asyncio.Future[list[bytes] | None] = loop.create_future()
+    native.next_into(port_of(loop), first)
+    first.add_done_callback(give_up)
     try:
+        # In this task, as `close`: what is entered here may be left there.
         channel = transport.open()
         if inspect.isawaitable(channel):
             channel = await channel
     except BaseException as error:
         native.opened(_reason(error))
-        if not isinstance(error, Exception):
+        if not isinstance(error, Exception) and not (given_up and isinstance(error, asyncio.CancelledError)):
             raise
         return
-    carrier = Carrier(native, channel)
+    finally:
+        is_opening = False
+    # A channel that comes too late is closed by its carrier.
+    carrier = Carrier(native, channel, first)
     native.opened(None)
     await carrier.run()
 

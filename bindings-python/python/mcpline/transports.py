@@ -67,7 +67,8 @@ class ClientTransport(Protocol):
     def open(self) -> Awaitable[Channel]:
         """Open a channel: once for each conversation, anew when the last one was lost.
 
-        What it raises fails the connection with `mcpline.ServerUnreachable`.
+        What it raises fails the connection with `mcpline.ServerUnreachable`. It is cancelled when the client is closed,
+        or no longer waits for the channel.
         """
         ...
 
