@@ -301,8 +301,7 @@ static void definitions_that_break_a_rule_are_refused_where_they_are_given(void)
     EXPECT(MCPL_USAGE_ERROR, mcpl_server_add_resource(server, uris[index], "r", NULL, nothing, NULL, NULL));
   }
   CONTAINS(mcpl_error_message(mcpl_last_error()), "' ' at byte 9");
-  EXPECT(MCPL_USAGE_ERROR,
-         mcpl_server_add_resource_template(server, "notes/{id}", "t", NULL, nothing, NULL, NULL));
+  EXPECT(MCPL_USAGE_ERROR, mcpl_server_add_resource_template(server, "notes/{id}", "t", NULL, nothing, NULL, NULL));
   for (size_t index = 0; index < sizeof tools / sizeof *tools; index++) {
     EXPECT(MCPL_USAGE_ERROR,
            mcpl_server_add_tool_with(server, tools[index], MCPL_AUTO_LENGTH, &options, nothing, NULL, NULL));
@@ -371,7 +370,7 @@ static void a_finalizer_may_use_the_server(void) {
   do {                                                                                                                 \
     const int before = tally_count(&uses.finalized);                                                                   \
     OK(add);                                                                                                           \
-    EXPECT(MCPL_USAGE_ERROR, add);                                                                                \
+    EXPECT(MCPL_USAGE_ERROR, add);                                                                                     \
     tally_wait(&uses.finalized, before + 1);                                                                           \
     OK(remove);                                                                                                        \
     tally_wait(&uses.finalized, before + 2);                                                                           \

@@ -159,7 +159,8 @@ static void who(mcpl_call *call, const char *arguments, size_t length, void *use
   mcpl_string_free(info);
 }
 
-/* What a client of this principal gets of the tool `who`, and whether the tool `save`, which wants `write`, serves it. */
+/* What a client of this principal gets of the tool `who`, and whether the tool `save`, which wants `write`, serves it.
+ */
 static mcpl_status as_principal(const char *principal, const char *expected) {
   struct end server_end = END;
   struct client_end client_end = {END, &server_end};
@@ -252,8 +253,7 @@ static void functions_run_one_at_a_time_though_the_server_stops(void) {
   struct kept kept = {TALLY, NULL};
   const mcpl_channel_functions functions = {.size = sizeof functions, .send = send_slowly, .close = closed_alone};
   const char *info = "{\"name\": \"server\", \"version\": \"1\"}";
-  mcpl_server *server =
-      mcpl_server_new_with(info, MCPL_AUTO_LENGTH, "{\"shutdown_grace\": 0.2}", MCPL_AUTO_LENGTH);
+  mcpl_server *server = mcpl_server_new_with(info, MCPL_AUTO_LENGTH, "{\"shutdown_grace\": 0.2}", MCPL_AUTO_LENGTH);
   CHECK(server != NULL);
   OK(mcpl_server_add_tool(server, "keep", "Keeps its calls", NULL, keep, &kept, NULL));
   mcpl_channel *channel = mcpl_server_serve_channel(server, &functions, NULL, 0, &slow, end_finalized);

@@ -128,7 +128,7 @@ static mcpl_client *client_of(const char *revision) {
 
 #define FAILS(code, client, method, params)                                                                            \
   do {                                                                                                                 \
-    EXPECT(MCPL_RPC_ERROR, mcpl_client_request((client), (method), (params), MCPL_AUTO_LENGTH, NULL, NULL, NULL));  \
+    EXPECT(MCPL_RPC_ERROR, mcpl_client_request((client), (method), (params), MCPL_AUTO_LENGTH, NULL, NULL, NULL));     \
     CHECK(mcpl_error_rpc_code(mcpl_last_error()) == (code));                                                           \
   } while (0)
 
@@ -273,7 +273,7 @@ static void what_the_protocol_defines_is_not_served_by_handlers(void) {
   mcpl_server *server = acme();
   for (int index = 0; index < count; index++) {
     EXPECT(MCPL_USAGE_ERROR, mcpl_server_on_request(server, cases[index].method, cases[index].schema,
-                                                         cases[index].options, echo, &refused, finalized));
+                                                    cases[index].options, echo, &refused, finalized));
     CONTAINS(mcpl_error_message(mcpl_last_error()), cases[index].words);
     CHECK(tally_count(&refused) == index + 1);
   }

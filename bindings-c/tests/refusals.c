@@ -39,7 +39,7 @@ static void cover(const char *name) {
   do {                                                                                                                 \
     cover(#function);                                                                                                  \
     CHECK(function(__VA_ARGS__) == NULL);                                                                              \
-    CHECK(mcpl_error_status(mcpl_last_error()) == MCPL_USAGE_ERROR);                                              \
+    CHECK(mcpl_error_status(mcpl_last_error()) == MCPL_USAGE_ERROR);                                                   \
   } while (0)
 
 /* NULL and an ended handle, with the same further arguments. */
@@ -127,6 +127,9 @@ static void the_library_refuses(void) {
   cover("mcpl_error_status");
   cover("mcpl_error_message");
   cover("mcpl_error_rpc_code");
+  cover("mcpl_error_is_retry_safe");
+  cover("mcpl_error_is_outcome_unknown");
+  cover("mcpl_error_operation");
   cover("mcpl_error_details");
   cover("mcpl_string_free");
   CHECK(mcpl_version()[0] >= '0' && mcpl_version()[0] <= '9');
@@ -137,6 +140,8 @@ static void the_library_refuses(void) {
   CHECK(mcpl_error_message(NULL) != NULL && mcpl_error_details(NULL) != NULL);
   CHECK(mcpl_error_status(NULL) == MCPL_USAGE_ERROR || mcpl_error_status(NULL) == MCPL_OK);
   CHECK(mcpl_error_rpc_code(NULL) == 0);
+  CHECK(!mcpl_error_is_retry_safe(NULL) && !mcpl_error_is_outcome_unknown(NULL));
+  CHECK(strcmp(mcpl_error_operation(NULL), "") == 0);
   mcpl_string_free(NULL);
   SAYS(MCPL_OK, mcpl_set_worker_threads, 0);
   REFUSES(mcpl_set_diagnostics, (mcpl_log_level)99, NULL, NULL, NULL);

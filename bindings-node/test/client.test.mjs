@@ -184,7 +184,7 @@ test("a transport of one's own is opened anew when it was closed", async (t) => 
   assert.equal(again.content[0].text, "two");
   assert.equal(seen.opened, 2);
   await client.close();
-  assert.equal(seen.closed, 1);
+  assert.equal(seen.closed, 2);
 });
 
 test("a transport that can't be opened is a connection that failed", async () => {

@@ -17,8 +17,8 @@ public:
   /// Stands for a C handle.
   explicit Request(mcpl_request *request = nullptr) noexcept : request_(request) {}
 
-  /// The server is told that nobody waits any more; the result is an Error with `MCPL_REQUEST_CANCELLED`. False if the request
-  /// has ended already.
+  /// The server is told that nobody waits any more; the result is an Error with `MCPL_REQUEST_CANCELLED`. False if the
+  /// request has ended already.
   bool cancel() const {
     const mcpl_status status = mcpl_request_cancel(request_);
     if (status == MCPL_ENDED) {

@@ -298,9 +298,9 @@ public:
   Channel serve(std::unique_ptr<Transport> transport, std::string_view principal = {}) {
     using Kept = std::unique_ptr<Transport>;
     const mcpl_channel_functions functions = detail::TransportFunctions::table(false);
-    return Channel(detail::checked(
-        mcpl_server_serve_channel(server_.get(), &functions, principal.data(), principal.size(),
-                                  new Kept(std::move(transport)), &detail::destroy<Kept>)));
+    return Channel(
+        detail::checked(mcpl_server_serve_channel(server_.get(), &functions, principal.data(), principal.size(),
+                                                  new Kept(std::move(transport)), &detail::destroy<Kept>)));
   }
 
   /// From now on SIGINT and SIGTERM stop it, and end the process in no other way any more.
