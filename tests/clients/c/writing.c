@@ -68,7 +68,8 @@ slice written(mcpl_json *json) {
 
 /* The kind of an error: the name of its status without the prefix, in small letters. */
 static const char *kind_of(mcpl_status status) {
-    static char kind[64];
+    /* Jobs run on several threads. */
+    static _Thread_local char kind[64];
     const char *name = mcpl_status_name(status) + strlen("MCPL_");
     size_t length = 0;
     for (; name[length] != 0 && length + 1 < sizeof kind; ++length) {
