@@ -99,8 +99,10 @@ test("a channel that can't be opened rejects", async () => {
   await server.close();
 });
 
-test("who gives more than is read is told to wait", async () => {
+test("who gives more than is read is told to wait", async (t) => {
   const server = served();
+  server.tool("echo", { input: { type: "object" } }, ({ text }) => text);
+  t.after(() => server.close());
   const sends = [];
   let incoming;
   const serving = await server.serveChannel((given) => {
@@ -111,25 +113,31 @@ test("who gives more than is read is told to wait", async () => {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
   };
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
   const text = "x".repeat(4 << 20);
   let given = 0;
   const call = () => {
-    const params = { name: "length", arguments: { text }, _meta: meta };
+    const params = { name: "echo", arguments: { text }, _meta: meta };
     return incoming.message(JSON.stringify({ jsonrpc: "2.0", id: ++given, method: "tools/call", params }));
   };
-  // In one turn, in which nothing is read.
-  while (call() && given < 100);
+  // No answer is sent, so that the server soon reads no more.
+  while (call() && given < 100) await turn();
   assert.ok(given > 4 && given < 100, String(given));
+  let answers = 0;
+  const sending = async () => {
+    while (answers < given) {
+      await turn();
+      for (const [, sent] of sends.splice(0)) {
+        answers++;
+        sent();
+      }
+    }
+  };
+  const sent = sending();
   await incoming.ready();
   assert.equal(call(), true);
-  let answers = 0;
-  while (answers < given) {
-    await new Promise((resolve) => setImmediate(resolve));
-    for (const [, sent] of sends.splice(0)) {
-      answers++;
-      sent();
-    }
-  }
+  await sent;
+  await sending();
   incoming.closed();
   await serving.closed;
   await server.close();
