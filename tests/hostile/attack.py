@@ -21,6 +21,9 @@ PATIENCE_SECONDS = 240.0
 # Closing sockets is the system's work: it has this long since the last one was closed. The server's own timers, of 15
 # seconds and more, would close what the attacker left open; they must not be what is seen here.
 SETTLED_WITHIN_SECONDS = 10.0
+# A server that has had no processor for that long may still have to close some. It has to once it has nothing to do, or
+# has worked for as long, in seconds of processor time.
+SETTLED_WITHIN_WORK_SECONDS = 10.0
 # The calls that make a server ready: what it allocates once for all is no growth.
 WARM_UP_CALLS = 30
 # How many of the neighbour's calls have to be served in any case.
@@ -269,11 +272,17 @@ async def play(case: Case, target: Target, scratch: Path, *, scale: int) -> Outc
 
 
 async def _settled_descriptors(meter: Meter, before: int) -> int:
+    """The descriptors that are open once the server closes no more of them."""
     fewest = meter.descriptors()
-    deadline = time.monotonic() + SETTLED_WITHIN_SECONDS
-    while fewest > before + SPARE_DESCRIPTORS and time.monotonic() < deadline:
+    closed, worked = time.monotonic(), meter.cpu_seconds()
+    while fewest > before + SPARE_DESCRIPTORS:
         await asyncio.sleep(0.05)
         left = meter.descriptors()
         if left < fewest:
-            fewest, deadline = left, time.monotonic() + SETTLED_WITHIN_SECONDS
+            fewest, closed, worked = left, time.monotonic(), meter.cpu_seconds()
+            continue
+        waited = time.monotonic() - closed
+        is_done = meter.is_idle() or meter.cpu_seconds() - worked > SETTLED_WITHIN_WORK_SECONDS
+        if waited > PATIENCE_SECONDS or (waited > SETTLED_WITHIN_SECONDS and is_done):
+            break
     return meter.descriptors()

@@ -6,6 +6,7 @@ import asyncio
 import os
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 MIB = 1024 * 1024
@@ -48,11 +49,26 @@ class Meter:
         """Processor time of all its threads: unlike the wall clock it doesn't tell how busy the machine is."""
         return time.clock_gettime(self._cpu_clock)
 
+    def is_idle(self) -> bool:
+        """Whether all its threads wait for something: none works, or would work if it had a processor."""
+        return all(state == "S" for state in self._thread_states())
+
     def is_alive(self) -> bool:
         try:
             return "(zombie)" not in (self._process / "status").read_text()
         except OSError:
             return False
+
+    def _thread_states(self) -> Iterator[str]:
+        """The states of its threads, by the letters of proc(5)."""
+        for thread in os.listdir(self._process / "task"):
+            try:
+                stat = (self._process / "task" / thread / "stat").read_text()
+            except OSError:
+                # It has ended since.
+                continue
+            # The name before it may contain anything.
+            yield stat[stat.rindex(")") + 2]
 
     def _status(self, name: str) -> int:
         found = re.search(rf"^{name}:\s*(\d+) kB$", (self._process / "status").read_text(), re.MULTILINE)
