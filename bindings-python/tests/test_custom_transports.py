@@ -326,6 +326,91 @@ def test_a_server_learns_that_its_transport_failed():
     run(test)
 
 
+class Stopped(BaseException):
+    """Neither an `Exception` nor something that ends the loop."""
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError("the cable broke"), Stopped("the cable broke")])
+@pytest.mark.parametrize("operation", ["receive", "send"])
+def test_whatever_a_transport_raises_ends_its_channel(operation, error, caplog):
+    async def test():
+        server = make_server()
+        async with Listening(server) as listening:
+            transport = Dialled(listening.port)
+            client = await Client.over(transport, reconnect_attempts=0)
+            call = asyncio.ensure_future(client.call_tool("waits"))
+            await server.waiting.wait()
+            channel = transport.channels[-1]
+
+            async def broken(*_):
+                raise error
+
+            setattr(channel, operation, broken)
+            reason = "CancelledError" if isinstance(error, asyncio.CancelledError) else "the cable broke"
+            # The answer has the waiting `receive` return: the next one fails.
+            with pytest.raises((ConnectionLost, ServerUnreachable), match=reason):
+                await client.call_tool("echo", {"text": "gone"})
+                await client.call_tool("echo", {"text": "gone"})
+            with pytest.raises(ConnectionLost, match=reason):
+                await call
+            await client.close()
+            assert channel.closed == 1
+
+    run(test)
+    assert "a transport failed" in caplog.text
+
+
+@pytest.mark.parametrize("error", [asyncio.CancelledError, Stopped])
+@pytest.mark.parametrize("operation", ["receive", "send"])
+def test_a_server_learns_whatever_its_transport_raised(operation, error):
+    async def test():
+        class Broken:
+            closed = 0
+            received = False
+
+            async def send(self, message):
+                raise error
+
+            async def receive(self):
+                if operation == "receive":
+                    raise error
+                if not self.received:
+                    self.received = True
+                    return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping", "params": {"_meta": META}})
+                await asyncio.get_running_loop().create_future()
+
+            async def close(self):
+                self.closed += 1
+
+        channel = Broken()
+        with pytest.raises(TransportError, match=error.__name__) as failed:
+            await make_server().serve_channel(channel)
+        assert isinstance(failed.value.__cause__, error)
+        assert channel.closed == 1
+
+    run(test)
+
+
+def test_the_end_of_the_loop_answers_what_is_in_flight():
+    ours, theirs = socket.socketpair()
+
+    async def serve():
+        server = make_server()
+        channel = Framed(*await asyncio.open_connection(sock=ours))
+        # Nobody awaits it: it is `asyncio.run` that ends it.
+        serve.serving = asyncio.ensure_future(server.serve_channel(channel))
+        await server.waiting.wait()
+
+    peer = SyncFramed(theirs)
+    params = {"name": "waits", "arguments": {}, "_meta": META}
+    peer.send(json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params}).encode())
+    asyncio.run(serve())
+    # An error: the loop has cancelled the handler.
+    assert json.loads(peer.receive())["id"] == 7
+    assert peer.receive() is None
+    theirs.close()
+
+
 def test_a_transport_that_can_not_be_opened_says_why():
     class Broken:
         async def open(self):

@@ -8,11 +8,13 @@ import inspect
 import logging
 import threading
 import typing
+from collections import deque
 
 from ._ports import port_of
 from .errors import Closed
 
 if typing.TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
     from . import _native
@@ -30,73 +32,123 @@ class Carrier:
     """Carries one channel on the running loop."""
 
     def __init__(
-        self, native: _native.Channel, channel: Channel, first: asyncio.Future[list[bytes] | None] | None = None
+        self,
+        native: _native.Channel,
+        channel: Channel,
+        stop: Callable[[], None],
+        first: asyncio.Future[list[bytes] | None] | None = None,
     ) -> None:
-        """`first` is a future that the core resolves with the first messages to send, if it was asked already."""
+        """Begin to carry messages.
+
+        Args:
+            native: The channel as the core has it.
+            channel: The channel as the transport has it; open.
+            stop: Begins an orderly end. Called when the loop ends before the channel does.
+            first: A future that the core resolves with the first messages to send, if it was asked already.
+        """
         self._native = native
         self._channel = channel
-        self._first = first
+        self._stop = stop
         self._loop = asyncio.get_running_loop()
         self._port = port_of(self._loop)
-        self.failure: Exception | None = None
+        self._taking = first
+        # Taken from the core, and not sent yet: no more than the core hands out at once.
+        self._unsent: deque[bytes] = deque()
+        self.failure: BaseException | None = None
         """What the transport failed with."""
 
     async def run(self) -> None:
         """Carry messages until either side has closed the channel, then close it."""
-        reading = self._loop.create_task(self._read())
-        writing = self._loop.create_task(self._write())
         given_up: asyncio.Future[None] = self._loop.create_future()
         self._native.given_up_into(self._port, given_up)
+        self._given_up = given_up
+        self._reading = self._loop.create_task(self._read())
+        self._writing = self._loop.create_task(self._write())
         try:
-            await asyncio.wait({writing, given_up}, return_when=asyncio.FIRST_COMPLETED)
+            await self._carry()
+        except asyncio.CancelledError:
+            # The loop ends, and has cancelled all tasks: the other side still gets what is for it.
+            self._stop()
+            await self._written()
+            if self._writing.cancelled():
+                self._writing = self._loop.create_task(self._write())
+                await self._written()
+            raise
         finally:
             self._native.close()
             given_up.cancel()
-            for task in (reading, writing):
+            for task in (self._reading, self._writing):
                 task.cancel()
-            await asyncio.gather(reading, writing, return_exceptions=True)
+            await asyncio.gather(self._reading, self._writing, return_exceptions=True)
             try:
                 await self._channel.close()
             except Exception:
                 _LOGGER.exception("a transport failed to close a channel")
 
+    async def _carry(self) -> None:
+        """Wait until the core needs the channel no more."""
+        waiting = {self._reading, self._writing, self._given_up}
+        await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+        if self._reading.done():
+            if (failure := _failure_of(self._reading)) is not None:
+                self._fail(failure)
+            await self._written()
+        if self._writing.done() and (failure := _failure_of(self._writing)) is not None:
+            self._fail(failure)
+            # The core still reads what came before.
+            self._writing = self._loop.create_task(self._discard())
+            await self._written()
+
+    async def _written(self) -> None:
+        """Wait until nothing more is to be sent, or nobody waits for that any more."""
+        await asyncio.wait({self._writing, self._given_up}, return_when=asyncio.FIRST_COMPLETED)
+
     async def _read(self) -> None:
-        try:
-            while True:
-                message = await self._channel.receive()
-                if message is None:
-                    break
-                if not self._native.receive(_bytes(message)):
-                    ready: asyncio.Future[None] = self._loop.create_future()
-                    self._native.ready_into(self._port, ready)
-                    await ready
-        except Exception as error:  # noqa: BLE001 - whatever it is, it ends the channel
-            self._fail(error)
-        else:
-            self._native.hang_up(None)
+        while (message := await self._channel.receive()) is not None:
+            try:
+                has_room = self._native.receive(_bytes(message))
+            except Closed:
+                # The core has closed the channel.
+                return
+            if not has_room:
+                ready: asyncio.Future[None] = self._loop.create_future()
+                self._native.ready_into(self._port, ready)
+                await ready
+        self._native.hang_up(None)
 
     async def _write(self) -> None:
-        try:
-            while True:
-                messages = await self._next()
-                if messages is None:
-                    break
-                for message in messages:
-                    await self._channel.send(message)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it ends the channel
-            self._fail(error)
+        while True:
+            while self._unsent:
+                await self._channel.send(self._unsent.popleft())
+            messages = await self._next()
+            if messages is None:
+                return
+            self._unsent.extend(messages)
 
-    def _next(self) -> asyncio.Future[list[bytes] | None]:
-        taken, self._first = self._first, None
-        if taken is None:
-            taken = self._loop.create_future()
-            self._native.next_into(self._port, taken)
-        return taken
+    async def _discard(self) -> None:
+        """Take what can't be sent any more, until the core has no more."""
+        self._unsent.clear()
+        while await self._next() is not None:
+            pass
 
-    def _fail(self, error: Exception) -> None:
-        if not isinstance(error, Closed) and self.failure is None:
+    async def _next(self) -> list[bytes] | None:
+        if self._taking is None:
+            self._taking = self._loop.create_future()
+            self._native.next_into(self._port, self._taking)
+        # What is taken is kept if this task is cancelled meanwhile.
+        messages = await asyncio.shield(self._taking)
+        self._taking = None
+        return messages
+
+    def _fail(self, error: BaseException) -> None:
+        if self.failure is None:
             self.failure = error
         self._native.hang_up(_reason(error))
+
+
+def _failure_of(task: asyncio.Task[None]) -> BaseException | None:
+    """What the transport has raised in this task, which nobody else has cancelled."""
+    return asyncio.CancelledError() if task.cancelled() else task.exception()
 
 
 async def open_channel(native: _native.Channel, transport: Any) -> None:
@@ -128,9 +180,14 @@ async def open_channel(native: _native.Channel, transport: Any) -> None:
     finally:
         is_opening = False
     # A channel that comes too late is closed by its carrier.
-    carrier = Carrier(native, channel, first)
+    carrier = Carrier(native, channel, native.close, first)
     native.opened(None)
-    await carrier.run()
+    try:
+        await carrier.run()
+    finally:
+        if carrier.failure is not None:
+            # Requests in flight fail with its words, but there may be none.
+            _LOGGER.warning("a transport failed", exc_info=carrier.failure)
 
 
 class ThreadCarrier:

@@ -238,10 +238,10 @@ async def serve_channel(server: Server, channel: Channel, principal: Authorized 
     from .errors import TransportError
 
     native = _native.Channel(server._native)
-    carrier = Carrier(native, channel)
     named = None if principal is None else authorized_json(principal)
     try:
         serving = server._native.start_channel(native, named)
+        carrier = Carrier(native, channel, serving.stop)
     except BaseException:
         native.close()
         raise
