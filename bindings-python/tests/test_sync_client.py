@@ -92,7 +92,7 @@ def test_closing_from_another_thread_fails_what_is_in_flight(reach: Reach):
         except Closed as error:
             failed.append(error)
 
-    thread = threading.Thread(target=call)
+    thread = threading.Thread(target=call, daemon=True)
     thread.start()
     begun.wait()
     client.call_tool("echo", {"value": "x"})

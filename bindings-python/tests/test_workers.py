@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import threading
+from collections.abc import Iterator
 from typing import Any
 
-from mcpline import Server, SyncContext
+import pytest
+from mcpline import Server, SyncContext, _serving
 from support import LEGACY, free_port, post, run, settles, text, wait_for_port
 
 variable: contextvars.ContextVar[str] = contextvars.ContextVar("variable", default="unset")
@@ -51,25 +54,67 @@ def test_calls_run_in_the_context_of_what_serves():
     def tool() -> str:
         return variable.get()
 
-    def serve(port: int) -> None:
+    async def main() -> None:
+        port = free_port()
+        with serving_with_a_variable(server, port):
+            wait_for_port(port)
+            variable.set("of the client")
+            # It shares the threads that serve already.
+            async with server.test_client() as client:
+                assert text(await client.call_tool("tool")) == "of the client"
+            answer = await asyncio.to_thread(post, port, "/mcp", "tool", {})
+            assert text(answer["result"]) == "of the thread"
+
+    run(main())
+
+
+def test_what_serves_counts_from_before_its_first_client(monkeypatch: pytest.MonkeyPatch):
+    server = Server("test")
+    started, go_on = threading.Event(), threading.Event()
+    start = _serving.start
+
+    def start_and_pause(*arguments: Any) -> Any:
+        try:
+            return start(*arguments)
+        finally:
+            started.set()
+            go_on.wait(60)
+
+    monkeypatch.setattr(_serving, "start", start_and_pause)
+
+    @server.tool
+    def tool() -> str:
+        return variable.get()
+
+    async def main() -> None:
+        with serving_with_a_variable(server, free_port()):
+            assert await asyncio.to_thread(started.wait, 60)
+            variable.set("of the client")
+            async with server.test_client() as client:
+                go_on.set()
+                assert settles(lambda: server._serving == 2)
+                assert text(await client.call_tool("tool")) == "of the client"
+
+    run(main())
+
+
+@contextlib.contextmanager
+def serving_with_a_variable(server: Server, port: int) -> Iterator[None]:
+    """Serves from a thread in whose context the variable is set."""
+
+    def serve() -> None:
         variable.set("of the thread")
         server.run("http", port=port)
 
-    async def main() -> None:
-        port = free_port()
-        serving = threading.Thread(target=serve, args=(port,))
-        serving.start()
-        wait_for_port(port)
-        variable.set("of the client")
-        # It shares the threads that serve already.
-        async with server.test_client() as client:
-            assert text(await client.call_tool("tool")) == "of the client"
-        answer = await asyncio.to_thread(post, port, "/mcp", "tool", {})
-        assert text(answer["result"]) == "of the thread"
+    # Of a test that fails nothing is left that the interpreter waits for.
+    serving = threading.Thread(target=serve, daemon=True)
+    serving.start()
+    try:
+        yield
+    finally:
         server.stop()
-        await asyncio.to_thread(serving.join)
-
-    run(main())
+        serving.join(60)
+    assert not serving.is_alive()
 
 
 def test_handlers_that_wait_for_each_other_all_get_a_thread():
@@ -154,7 +199,7 @@ def test_threads_go_on_as_long_as_anything_serves():
         return "answered"
 
     def serve(port: int) -> threading.Thread:
-        serving = threading.Thread(target=server.run, args=("http",), kwargs={"port": port})
+        serving = threading.Thread(daemon=True, target=server.run, args=("http",), kwargs={"port": port})
         serving.start()
         wait_for_port(port)
         return serving

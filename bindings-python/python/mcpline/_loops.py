@@ -52,7 +52,12 @@ class Attachment:
         self.loop = asyncio.get_running_loop()
         self._process = os.getpid()
         self._bridge = _bridge(server, self.loop)
-        self.workers = _workers.start(server)
+        self._call_context = _workers.CallContext(server)
+        try:
+            self.workers = _workers.Workers(server)
+        except BaseException:
+            self._call_context.leave()
+            raise
 
     @property
     def bridge(self) -> _native.Loop:
@@ -72,6 +77,7 @@ class Attachment:
             self.loop.remove_reader(self._bridge.fileno())
         self._bridge.close()
         self.workers.close(_workers.PATIENCE)
+        self._call_context.leave()
 
 
 def _bridge(server: Server, loop: asyncio.AbstractEventLoop) -> _native.Loop:

@@ -38,7 +38,10 @@ def _auth(options: dict[str, Any], server: Server) -> tuple[bytes, Any]:
 
 def run(server: Server, transport: str, options: dict[str, Any]) -> None:
     """Serve until it ends, or until Ctrl-C or SIGTERM."""
-    with _Signals() as signals:
+    from . import _workers
+
+    # Before the first client can come: what is started after that counts as started later.
+    with _workers.CallContext(server), _Signals() as signals:
         # The client is answered from here on: an event loop, if one is needed, is imported meanwhile.
         serving = start(server, transport, options)
         signals.watch(serving)
@@ -58,7 +61,7 @@ def _run_without_loop(server: Server, serving: _native.Serving) -> None:
     from . import _workers
 
     server._serving += 1
-    workers = _workers.start(server)
+    workers = _workers.Workers(server)
     try:
         _wait(serving)
     finally:

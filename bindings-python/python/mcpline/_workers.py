@@ -13,39 +13,48 @@ if TYPE_CHECKING:
 
     from .server import Server
 
-__all__ = ["start"]
+__all__ = ["CallContext", "Workers"]
 
 PATIENCE = 1.0
 """How long the end of serving waits for idle threads to end, in seconds. It takes them no time at all, unless the
 machine is very busy. Threads whose handlers still run are left alone, as any daemon thread is."""
 
 
-def start(server: Server) -> Workers:
-    """Begin to run the server's sync handlers, each call in a copy of the context that is current now.
+class CallContext:
+    """Has sync handlers called in copies of the context that was current when this was made, until it is left.
 
-    Where something else serves the server, its threads are shared, and calls run in the context of what was started
-    last of all that still serves.
+    A server has one set of threads: of several contexts the newest counts that is not left yet, for all connections.
     """
-    return Workers(server)
-
-
-class Workers:
-    """One use of a server's threads."""
 
     def __init__(self, server: Server) -> None:
         self._contexts = server._contexts
         self._base = copy_context()
-        self._native = _native.Workers(server._native)
         self._contexts.append(self._base)
-        if self._native.expect_worker() and not _spawn(self._native, self._contexts):
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, *_: object) -> None:
+        self.leave()
+
+    def leave(self) -> None:
+        """Have calls run in the context before it again."""
+        # Contexts are equal if their variables are. In place: threads have this list.
+        self._contexts[:] = [context for context in self._contexts if context is not self._base]
+
+
+class Workers:
+    """Runs a server's sync handlers, on threads that all users of the server share."""
+
+    def __init__(self, server: Server) -> None:
+        contexts = server._contexts
+        self._native = _native.Workers(server._native)
+        if self._native.expect_worker() and not _spawn(self._native, contexts):
             self.close(0.0)
             raise RuntimeError("no thread can be started for the server's handlers")
 
     def close(self, patience: float) -> None:
         """End this use, and the threads with the last one. Waits for those up to `patience` seconds."""
         self._native.close(patience)
-        # Contexts are equal if their variables are. In place: threads have this list.
-        self._contexts[:] = [context for context in self._contexts if context is not self._base]
 
 
 def _spawn(workers: _native.Workers, contexts: list[Context]) -> bool:
