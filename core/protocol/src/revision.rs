@@ -181,6 +181,8 @@ pub struct Features {
     pub protocol_header: bool,
     /// `Mcp-Method`, `Mcp-Name` and `Mcp-Param-*` on every POST.
     pub standard_headers: bool,
+    /// HTTP+SSE: a stream for all that the server sends, and an endpoint that it names for all that the client sends.
+    pub http_sse: bool,
     /// `Mcp-Session-Id`, and DELETE to end a session.
     pub sessions: bool,
     /// Events have ids, and `Last-Event-ID` resumes a stream.
@@ -241,6 +243,9 @@ pub struct Features {
     pub progress_message: bool,
     /// The `completions` capability.
     pub completions_capability: bool,
+    /// Completion may be requested of a server with prompts or resources that does not declare it: servers of the official
+    /// TypeScript SDK declare it only since they speak 2025-06-18.
+    pub completions_implied: bool,
     /// `context` of a completion request.
     pub completion_context: bool,
     /// `elicitation/create`.
@@ -255,6 +260,10 @@ pub struct Features {
     pub elicitation_complete: bool,
     /// `tools` and `toolChoice` of a sampling request, content as a list.
     pub sampling_tools: bool,
+
+    /// A server that names no authorization server is one itself: its endpoints are at its root ("Authorization",
+    /// Authorization Base URL).
+    pub own_authorization_server: bool,
 
     /// The code for a resource that does not exist.
     pub resource_not_found_code: ErrorCode,
@@ -272,6 +281,7 @@ const V2024_11_05: Features = Features {
     batches: Batches::Receive,
     protocol_header: false,
     standard_headers: false,
+    http_sse: true,
     sessions: false,
     resumable_streams: false,
     sse_priming: false,
@@ -300,6 +310,8 @@ const V2024_11_05: Features = Features {
     resource_link: false,
     progress_message: false,
     completions_capability: false,
+    completions_implied: false,
+    own_authorization_server: false,
     completion_context: false,
     elicitation: false,
     url_elicitation: false,
@@ -319,6 +331,9 @@ const V2025_03_26: Features = Features {
     audio: true,
     progress_message: true,
     completions_capability: true,
+    completions_implied: true,
+    own_authorization_server: true,
+    http_sse: false,
     ..V2024_11_05
 };
 
@@ -333,6 +348,8 @@ const V2025_06_18: Features = Features {
     resource_link: true,
     completion_context: true,
     elicitation: true,
+    completions_implied: false,
+    own_authorization_server: false,
     ..V2025_03_26
 };
 

@@ -12,6 +12,7 @@ use super::metadata::{ResourceMetadata, ServerMetadata};
 use super::url::Url;
 use super::well_known;
 use crate::challenge::Challenge;
+use crate::revision::Revision;
 
 /// What to do next.
 #[derive(Debug, PartialEq)]
@@ -216,12 +217,10 @@ impl Discovery {
 
     /// Servers of 2025-03-26 may answer by the version of the protocol (`basic/authorization`, discovery headers).
     fn metadata_request(&self, url: &str, old: bool) -> FetchRequest {
-        let fetch = FetchRequest::get(url);
-        if old {
-            return fetch.with(
-                "mcp-protocol-version",
-                crate::Revision::V2025_03_26.as_str(),
-            );
+        let mut fetch = FetchRequest::get(url);
+        let is_own = |revision: &&Revision| revision.features().own_authorization_server;
+        if old && let Some(revision) = Revision::ALL.iter().find(is_own) {
+            fetch = fetch.with("mcp-protocol-version", revision.as_str());
         }
         fetch
     }

@@ -2,6 +2,8 @@
 //! that were successfully negotiated"; since 2026-07-28 `server/discover`).
 
 use crate::methods::ServerCapability;
+#[cfg(doc)]
+use crate::revision::Features;
 use crate::revision::Revision;
 use crate::vocabulary::ServerCapabilities;
 use crate::wire::Method;
@@ -11,8 +13,8 @@ use crate::wire::Method;
 ///
 /// `resources/subscribe` stands for every subscription to a resource, and `logging/setLevel` for every wish for log
 /// messages, also where the revision has other means. `completion/complete` needs nothing in 2024-11-05, which has no
-/// capability of it, and in 2025-03-26 no more than prompts or resources: that revision brought `completions`, but servers
-/// of the official TypeScript SDK declare it only since they speak 2025-06-18. Methods of extensions need nothing: what they
+/// capability of it, and in 2025-03-26 no more than prompts or resources ([`Features::completions_implied`]
+/// says why). Methods of extensions need nothing: what they
 /// are called is not known here.
 pub fn undeclared_capability(
     method: &Method,
@@ -30,7 +32,7 @@ pub fn undeclared_capability(
         return None;
     }
     let is_implied = capability == ServerCapability::Completions
-        && revision == Revision::V2025_03_26
+        && revision.features().completions_implied
         && (server.prompts.is_some() || server.resources.is_some());
     let is_declared = is_implied || server.declares(capability);
     (!is_declared).then_some(capability.path())

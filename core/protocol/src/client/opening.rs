@@ -346,7 +346,11 @@ impl Opening {
             code == Some(ErrorCode::METHOD_NOT_FOUND) && self.has_untried(Era::Modern);
         if may_be_pair(status)
             && !speaks_json_rpc
-            && self.plan.revisions.contains(&Revision::V2024_11_05)
+            && self
+                .plan
+                .revisions
+                .iter()
+                .any(|revision| revision.features().http_sse)
             && !std::mem::replace(&mut self.tried.pair, true)
         {
             self.era = Some(Era::Legacy);

@@ -132,7 +132,9 @@ impl Authorization {
         let auth = options.auth.as_ref()?;
         let endpoint = AuthorizationEndpoint::at(path)?;
         let is_mcp = path == options.path || path == auth.path();
-        let is_served = auth.has_endpoints() && revisions.contains(&Revision::V2025_03_26);
+        let mut revisions = revisions.iter().map(|revision| revision.features());
+        let is_served =
+            auth.has_endpoints() && revisions.any(|features| features.own_authorization_server);
         (is_served && !is_mcp).then_some(AuthEndpoint::Server(endpoint))
     }
 
