@@ -7,7 +7,7 @@
  * Threads. Every function may be called from any thread at any time, unless it says otherwise.
  *
  * Handles. mcpl_server, mcpl_client, mcpl_call, mcpl_loop, mcpl_request, mcpl_question and mcpl_channel are tokens: none
- * is ever followed as a pointer. One whose object has ended is answered with MCPL_ENDED, NULL with MCPL_USAGE_ERROR.
+ * is ever followed as a pointer. One whose object has ended is answered with MCPL_STALE_HANDLE, NULL with MCPL_USAGE_ERROR.
  *
  * Strings given. Names, URIs, paths and messages end with a zero byte. What may be long, as text and JSON, is a pointer
  * and a length in bytes; the length MCPL_AUTO_LENGTH says that it ends with a zero byte. All are checked to be UTF-8, and
@@ -27,9 +27,9 @@
  * Callbacks run on worker threads; or, if the server or client uses an mcpl_loop, on the thread that dispatches it; or, of
  * handlers with MCPL_HANDLER_INLINE, on the I/O thread. They run side by side, but for the notifications of one client and
  * the messages of one channel, which come in order, one at a time. Callbacks may call every function, but those that wait
- * only where that can end; else these return MCPL_WOULD_BLOCK. No callback may throw a C++ exception or be left by longjmp.
+ * only where that can end; else these return MCPL_WOULD_DEADLOCK. No callback may throw a C++ exception or be left by longjmp.
  *
- * Waiting. Functions that wait say so. They return MCPL_WOULD_BLOCK on the I/O thread and within mcpl_loop_dispatch. On the
+ * Waiting. Functions that wait say so. They return MCPL_WOULD_DEADLOCK on the I/O thread and within mcpl_loop_dispatch. On the
  * thread of a loop that is not dispatching they dispatch that loop while they wait. A worker thread that waits is replaced
  * by another meanwhile.
  *
@@ -99,13 +99,14 @@ enum mcpl_status
      */
     MCPL_SERVER_UNREACHABLE = 5,
     /**
-     * The server was reached, but client and server could not agree on how to communicate.
+     * The server was reached, but the handshake (`server/discover` or `initialize`) failed: it was refused, or client
+     * and server have no protocol revision in common.
      */
-    MCPL_CONNECT_FAILED = 6,
+    MCPL_HANDSHAKE_FAILED = 6,
     /**
      * The server was reached, but did not respond to `initialize` or `server/discover` in time.
      */
-    MCPL_CONNECT_TIMED_OUT = 7,
+    MCPL_HANDSHAKE_TIMED_OUT = 7,
     /**
      * The connection ended before the response arrived. Whether the peer performed the request is unknown.
      */
@@ -160,17 +161,17 @@ enum mcpl_status
      */
     MCPL_INTERNAL_ERROR = 20,
     /**
-     * C only: what the handle referred to has ended, or was freed.
+     * C only: the call, request or object behind the handle has ended, or was freed.
      */
-    MCPL_ENDED = 101,
+    MCPL_STALE_HANDLE = 101,
     /**
-     * C only: the function waits, and on this thread that would be for ever.
+     * C only: the function waits, and waiting on this thread would be a deadlock. Nothing was done.
      */
-    MCPL_WOULD_BLOCK = 102,
+    MCPL_WOULD_DEADLOCK = 102,
     /**
-     * C only: the time that the function may wait is over. What it waits for goes on.
+     * C only: the time that the function may wait is over. The operation that it waits for continues.
      */
-    MCPL_TIMED_OUT = 103,
+    MCPL_WAIT_TIMED_OUT = 103,
     /**
      * C only: nothing has that name.
      */
@@ -308,9 +309,9 @@ typedef int32_t mcpl_ask;
 /**
  * A call of a handler, until it is ended.
  *
- * A token that may be used from any thread at any time: once the call has ended, functions return `MCPL_ENDED`. It is
- * not released by anybody; ending the call is enough. A call whose request was cancelled stays until the handler ends
- * it.
+ * A token that may be used from any thread at any time: once the call has ended, functions return `MCPL_STALE_HANDLE`.
+ * It is not released by anybody; ending the call is enough. A call whose request was cancelled stays until the handler
+ * ends it.
  */
 typedef struct mcpl_call mcpl_call;
 
@@ -318,7 +319,8 @@ typedef struct mcpl_call mcpl_call;
  * A connection over a transport of the host's own: messages of JSON-RPC, one at a time, over whatever it is that the host
  * has.
  *
- * A token that may be used from any thread at any time: once the channel is closed, functions return `MCPL_ENDED`.
+ * A token that may be used from any thread at any time: once the channel is closed, functions return
+ * `MCPL_STALE_HANDLE`.
  */
 typedef struct mcpl_channel mcpl_channel;
 
@@ -330,8 +332,9 @@ typedef struct mcpl_channel mcpl_channel;
  * `mcpl_client_open`, `mcpl_client_connect` or `mcpl_client_spawn`; ended by `mcpl_client_close`; released by
  * `mcpl_client_free`.
  *
- * A token that may be used from any thread at any time: once it was released, functions return `MCPL_ENDED`. Its
- * callbacks run on worker threads, or on the thread that dispatches the loop that it uses (`mcpl_client_use_loop`).
+ * A token that may be used from any thread at any time: once it was released, functions return `MCPL_STALE_HANDLE`.
+ * Its callbacks run on worker threads, or on the thread that dispatches the loop that it uses
+ * (`mcpl_client_use_loop`).
  */
 typedef struct mcpl_client mcpl_client;
 #endif
@@ -374,8 +377,8 @@ typedef struct mcpl_loop mcpl_loop;
 /**
  * A question of a server, until it is answered, refused, or withdrawn.
  *
- * A token that may be used from any thread at any time: once it has ended, functions return `MCPL_ENDED`. It is not
- * released by anybody. Questions that are still open when the client, or the server, closes are withdrawn.
+ * A token that may be used from any thread at any time: once it has ended, functions return `MCPL_STALE_HANDLE`. It is
+ * not released by anybody. Questions that are still open when the client, or the server, closes are withdrawn.
  */
 typedef struct mcpl_question mcpl_question;
 #endif
@@ -384,8 +387,8 @@ typedef struct mcpl_question mcpl_question;
 /**
  * A request of a client that was made by a function `..._async` and has not ended.
  *
- * A token that may be used from any thread at any time: once the request has ended, functions return `MCPL_ENDED`. It
- * is not released by anybody.
+ * A token that may be used from any thread at any time: once the request has ended, functions return
+ * `MCPL_STALE_HANDLE`. It is not released by anybody.
  */
 typedef struct mcpl_request mcpl_request;
 #endif
@@ -393,7 +396,7 @@ typedef struct mcpl_request mcpl_request;
 /**
  * A server: tools, resources, prompts and completions with handlers in C, served over any number of transports.
  *
- * A token that may be used from any thread at any time: after `mcpl_server_free` functions return `MCPL_ENDED`.
+ * A token that may be used from any thread at any time: after `mcpl_server_free` functions return `MCPL_STALE_HANDLE`.
  */
 typedef struct mcpl_server mcpl_server;
 
@@ -522,7 +525,7 @@ typedef struct {
  *
  * It is called after the last callback that told of the request's progress has returned, and possibly before the
  * function that made the request returns. It is not called if that function has failed. It may call any function but
- * those that wait for its own end: `mcpl_client_close` of its client returns `MCPL_WOULD_BLOCK`.
+ * those that wait for its own end: `mcpl_client_close` of its client returns `MCPL_WOULD_DEADLOCK`.
  */
 typedef void (*mcpl_done)(mcpl_request *request,
                           const mcpl_error *error,
@@ -670,7 +673,7 @@ extern "C" {
  * and gets the recorded answers, so what it asks must depend on its arguments and earlier answers alone. Questions that
  * are asked at the same time share one round.
  *
- * Returns `MCPL_ENDED` if the call has ended; `answer` is not called then.
+ * Returns `MCPL_STALE_HANDLE` if the call has ended; `answer` is not called then.
  */
 mcpl_status mcpl_call_ask(mcpl_call *call,
                           const char *key,
@@ -689,8 +692,8 @@ mcpl_status mcpl_call_ask(mcpl_call *call,
  * `inputRequests`, and a client that does not know it fails the whole call: so send it only to clients that declare an
  * extension which has it.
  *
- * Returns `MCPL_USAGE_ERROR` if the protocol defines the method or `params` is no JSON, `MCPL_ENDED` if the call has
- * ended; `answer` is not called then.
+ * Returns `MCPL_USAGE_ERROR` if the protocol defines the method or `params` is no JSON, `MCPL_STALE_HANDLE` if the
+ * call has ended; `answer` is not called then.
  */
 mcpl_status mcpl_call_send_request(mcpl_call *call,
                                    const char *key,
@@ -705,10 +708,10 @@ mcpl_status mcpl_call_send_request(mcpl_call *call,
  * As `mcpl_call_ask`, and waits for the answer, which is to be released with `mcpl_string_free`.
  *
  * Allowed on worker threads, of which another then takes the place of this one, and on threads of the host's. Returns
- * `MCPL_WOULD_BLOCK` on the I/O thread (in handlers that run inline) and within `mcpl_loop_dispatch`. The wait is bounded
- * by the server's options `ask_idle_timeout` and `ask_timeout`, and ends when the request is cancelled
- * (`MCPL_REQUEST_CANCELLED`). Returns `MCPL_LIMIT_EXCEEDED` where 1,024 workers wait already, or as many of this client as are left for all
- * others.
+ * `MCPL_WOULD_DEADLOCK` on the I/O thread (in handlers that run inline) and within `mcpl_loop_dispatch`. The wait is
+ * bounded by the server's options `ask_idle_timeout` and `ask_timeout`, and ends when the request is cancelled
+ * (`MCPL_REQUEST_CANCELLED`). Returns `MCPL_LIMIT_EXCEEDED` where 1,024 workers wait already, or as many of this
+ * client as are left for all others.
  */
 mcpl_status mcpl_call_ask_wait(mcpl_call *call,
                                const char *key,
@@ -733,7 +736,7 @@ mcpl_status mcpl_call_send_request_wait(mcpl_call *call,
  * Ends a call with a text of `length` bytes: a tool's result of one text, a prompt of one message of the user's, or a
  * resource's text, whose type is that of its definition (`text/plain` if that says nothing).
  *
- * Returns `MCPL_ENDED` if the call has ended already. A request that was cancelled meanwhile is no failure.
+ * Returns `MCPL_STALE_HANDLE` if the call has ended already. A request that was cancelled meanwhile is no failure.
  */
 mcpl_status mcpl_call_reply_text(mcpl_call *call,
                                  const char *text,
@@ -968,7 +971,7 @@ mcpl_status mcpl_channel_opened(mcpl_channel *channel, const char *failure);
  *
  * Returns `MCPL_LIMIT_EXCEEDED` while more than 32 MiB wait, because the library is busy or the other side takes none of what is for
  * it: the message was not taken, stop reading and hand it over later. Returns `MCPL_CLOSED` after `mcpl_channel_hang_up`,
- * `MCPL_ENDED` once the channel is closed.
+ * `MCPL_STALE_HANDLE` once the channel is closed.
  */
 mcpl_status mcpl_channel_receive(mcpl_channel *channel,
                                  const char *message,
@@ -1003,10 +1006,10 @@ mcpl_status mcpl_channel_hang_up(mcpl_channel *channel,
  * - `MCPL_INVALID_RESPONSE` if the answer is not what the protocol demands;
  * - `MCPL_INPUT_REQUEST_FAILED` if the server asked for input that the host has not given (2026-07-28);
  * - `MCPL_NOT_SUPPORTED` if the server or the revision doesn't have it;
- * - `MCPL_CONNECT_FAILED` or `MCPL_CONNECT_TIMED_OUT` if the connection was lost and can't be opened anew;
+ * - `MCPL_HANDSHAKE_FAILED` or `MCPL_HANDSHAKE_TIMED_OUT` if the connection was lost and can't be opened anew;
  * - `MCPL_USAGE_ERROR` if an argument can't be or the client is not connected, `MCPL_CLOSED` if it is closed, also
  *   meanwhile;
- * - `MCPL_WOULD_BLOCK` on the I/O thread and within a dispatch, where nothing is asked.
+ * - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch, where nothing is asked.
  */
 mcpl_status mcpl_client_request(mcpl_client *client,
                                 const char *method,
@@ -1246,8 +1249,8 @@ mcpl_client *mcpl_client_new(const char *name,
  * Any thread but those that must not wait, any number of times; the handle stays until `mcpl_client_free`. On the thread
  * of the client's loop it dispatches the loop meanwhile; elsewhere that thread has to, for as long as this waits.
  *
- * Returns `MCPL_WOULD_BLOCK`, and does nothing, within one of the client's own callbacks, on the I/O thread and within a
- * dispatch.
+ * Returns `MCPL_WOULD_DEADLOCK`, and does nothing, within one of the client's own callbacks, on the I/O thread and
+ * within a dispatch.
  */
 mcpl_status mcpl_client_close(mcpl_client *client);
 #endif
@@ -1256,8 +1259,8 @@ mcpl_status mcpl_client_close(mcpl_client *client);
 /**
  * Releases a client, and closes it before if that was not done. `NULL` is nothing.
  *
- * Where `mcpl_client_close` would return `MCPL_WOULD_BLOCK`, within one of its own callbacks for example, it is closed in
- * the background: callbacks that are about to run may still, then finalizers are called.
+ * Where `mcpl_client_close` would return `MCPL_WOULD_DEADLOCK`, within one of its own callbacks for example, it is
+ * closed in the background: callbacks that are about to run may still, then finalizers are called.
  */
 void mcpl_client_free(mcpl_client *client);
 #endif
@@ -1604,10 +1607,10 @@ mcpl_status mcpl_client_list_prompts_async(mcpl_client *client,
  * that could not connect can be told to do so again. Once it is connected it connects anew by itself where the connection
  * is lost.
  *
- * Returns `MCPL_USAGE_ERROR` if nothing was set or it is connected already, `MCPL_SERVER_UNREACHABLE` if the server can't
- * be reached, `MCPL_SERVER_EXITED`, `MCPL_HTTP_ERROR`, `MCPL_CONNECT_FAILED` if it speaks nothing that the client may speak,
- * `MCPL_CONNECT_TIMED_OUT`, `MCPL_CLOSED` if the client is closed, also meanwhile, and `MCPL_WOULD_BLOCK` where it must not
- * wait.
+ * Returns `MCPL_USAGE_ERROR` if nothing was set or it is connected already, `MCPL_SERVER_UNREACHABLE` if the server
+ * can't be reached, `MCPL_SERVER_EXITED`, `MCPL_HTTP_ERROR`, `MCPL_HANDSHAKE_FAILED` if it speaks nothing that the
+ * client may speak, `MCPL_HANDSHAKE_TIMED_OUT`, `MCPL_CLOSED` if the client is closed, also meanwhile, and
+ * `MCPL_WOULD_DEADLOCK` where it must not wait.
  */
 mcpl_status mcpl_client_open(mcpl_client *client);
 #endif
@@ -1671,10 +1674,10 @@ mcpl_status mcpl_client_info(mcpl_client *client,
  *   `client/roots`). It is copied. A user who declines or cancels is an `ElicitResult` too. Fields that an accepted form
  *   leaves out get the defaults that the server gave. Absolute paths among the URIs of roots are sent as `file://` URIs.
  *
- * Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the question was answered, refused or withdrawn, and
- * `MCPL_USAGE_ERROR` if the result is no JSON object, the content of an accepted form does not match the schema in the
- * question, what the model said is no message, or a root is neither an absolute path nor a `file://` URI; the question
- * stays open then. Content is sent for accepted forms alone.
+ * Any thread, callbacks too; it doesn't wait. Returns `MCPL_STALE_HANDLE` if the question was answered, refused or
+ * withdrawn, and `MCPL_USAGE_ERROR` if the result is no JSON object, the content of an accepted form does not match
+ * the schema in the question, what the model said is no message, or a root is neither an absolute path nor a `file://`
+ * URI; the question stays open then. Content is sent for accepted forms alone.
  */
 mcpl_status mcpl_question_answer(mcpl_question *question,
                                  const char *result,
@@ -1689,8 +1692,8 @@ mcpl_status mcpl_question_answer(mcpl_question *question,
  * - `message`: what to tell the server.
  * - `data`, `data_length`: more, as JSON, or `NULL`. Everything is copied.
  *
- * Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the question was answered, refused or withdrawn, and
- * `MCPL_USAGE_ERROR` if a text is not what it has to be; the question stays open then.
+ * Any thread, callbacks too; it doesn't wait. Returns `MCPL_STALE_HANDLE` if the question was answered, refused or
+ * withdrawn, and `MCPL_USAGE_ERROR` if a text is not what it has to be; the question stays open then.
  */
 mcpl_status mcpl_question_refuse(mcpl_question *question,
                                  int64_t code,
@@ -1717,7 +1720,7 @@ bool mcpl_question_is_withdrawn(mcpl_question *question);
  * - `user`, `finalize`: given to the callback, and what releases it once the question has ended. A further call of this
  *   function replaces the callback, and releases what the one before was given.
  *
- * Any thread. Returns `MCPL_ENDED` if the question has ended already; the callback is not called then.
+ * Any thread. Returns `MCPL_STALE_HANDLE` if the question has ended already; the callback is not called then.
  */
 mcpl_status mcpl_question_on_withdrawn(mcpl_question *question,
                                        mcpl_withdrawn withdrawn,
@@ -1730,8 +1733,8 @@ mcpl_status mcpl_question_on_withdrawn(mcpl_question *question,
  * Gives up a request: the server hears of it (every revision, `basic/utilities/cancellation`), and the request's callback
  * is called with `MCPL_REQUEST_CANCELLED`.
  *
- * Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the request has ended: then its callback was or
- * will be called with how that was.
+ * Any thread, callbacks too; it doesn't wait. Returns `MCPL_STALE_HANDLE` if the request has ended: then its callback
+ * was or will be called with how that was.
  */
 mcpl_status mcpl_request_cancel(mcpl_request *request);
 #endif
@@ -1868,7 +1871,7 @@ mcpl_status mcpl_client_set_socket(mcpl_client *client,
  * The server is one in this process, which needn't be served otherwise. Before connecting; replaces what was set before.
  *
  * Any thread. The server should outlive the client: once it is closed its handlers don't run any more, and what is asked
- * of it fails. Returns `MCPL_ENDED` if it was freed, and `MCPL_USAGE_ERROR` if the client connects already.
+ * of it fails. Returns `MCPL_STALE_HANDLE` if it was freed, and `MCPL_USAGE_ERROR` if the client connects already.
  */
 mcpl_status mcpl_client_set_server(mcpl_client *client,
                                    mcpl_server *server);
@@ -2106,7 +2109,7 @@ int mcpl_loop_fd(mcpl_loop *events);
  * Runs the callbacks that wait, on this thread: at most `most` of them, or with 0 all that wait at the moment. Never
  * waits for more. `count`, which may be `NULL`, is told how many there were.
  *
- * One thread at a time dispatches a loop. Within a callback, functions that wait return `MCPL_WOULD_BLOCK`, as does
+ * One thread at a time dispatches a loop. Within a callback, functions that wait return `MCPL_WOULD_DEADLOCK`, as does
  * this one.
  */
 mcpl_status mcpl_loop_dispatch(mcpl_loop *events,
@@ -2117,7 +2120,8 @@ mcpl_status mcpl_loop_dispatch(mcpl_loop *events,
  * Waits until callbacks wait for `mcpl_loop_dispatch`, at most `timeout_ms` milliseconds, or without limit if that is
  * negative. For programs that have nothing else to poll.
  *
- * Returns `MCPL_TIMED_OUT` when the time is over, `MCPL_WOULD_BLOCK` within a callback that the loop dispatches.
+ * Returns `MCPL_WAIT_TIMED_OUT` when the time is over, `MCPL_WOULD_DEADLOCK` within a callback that the loop
+ * dispatches.
  */
 mcpl_status mcpl_loop_wait(mcpl_loop *events,
                            int64_t timeout_ms);
@@ -2660,8 +2664,8 @@ mcpl_status mcpl_server_notify_elicitation_complete(mcpl_server *server, const c
  * Closes a server: stops what is served, gives calls in flight the grace period (option `shutdown_grace`), ends what is
  * still open then, waits until no callback runs any more, and releases all data that callbacks were given.
  *
- * Returns `MCPL_WOULD_BLOCK` within one of its own callbacks, on the I/O thread and within `mcpl_loop_dispatch`. With a
- * loop, call it on the thread that dispatches, or while that goes on dispatching.
+ * Returns `MCPL_WOULD_DEADLOCK` within one of its own callbacks, on the I/O thread and within `mcpl_loop_dispatch`.
+ * With a loop, call it on the thread that dispatches, or while that goes on dispatching.
  */
 mcpl_status mcpl_server_close(mcpl_server *server);
 
@@ -2681,7 +2685,7 @@ void mcpl_server_free(mcpl_server *server);
  *
  * Meanwhile the process's own standard input is empty and its standard output is its standard error, so that nothing
  * that is printed gets between the messages. With a loop, callbacks are dispatched here if this is the loop's thread.
- * Returns `MCPL_WOULD_BLOCK` where it must not wait.
+ * Returns `MCPL_WOULD_DEADLOCK` where it must not wait.
  */
 mcpl_status mcpl_server_run_stdio(mcpl_server *server);
 #endif
@@ -2714,8 +2718,8 @@ mcpl_status mcpl_server_stop(mcpl_server *server);
 /**
  * Waits until nothing is served any more, at most `timeout_ms` milliseconds, or without limit if that is negative.
  *
- * Returns `MCPL_TIMED_OUT` when the time is over, `MCPL_TRANSPORT_ERROR` if a transport has failed, `MCPL_WOULD_BLOCK` where it
- * must not wait.
+ * Returns `MCPL_WAIT_TIMED_OUT` when the time is over, `MCPL_TRANSPORT_ERROR` if a transport has failed,
+ * `MCPL_WOULD_DEADLOCK` where it must not wait.
  */
 mcpl_status mcpl_server_wait(mcpl_server *server,
                              int64_t timeout_ms);
@@ -2745,7 +2749,7 @@ mcpl_status mcpl_server_on_end(mcpl_server *server,
  * `audiences`, `required_scopes`, `implied_scopes`, `algorithms`, `clock_skew` and more, as `ResourceServer` has them in other
  * languages; `verifies`, for a callback that checks tokens instead (`mcpl_server_on_verify`).
  *
- * Returns `MCPL_TRANSPORT_ERROR` if it can't listen there, `MCPL_WOULD_BLOCK` where it must not wait.
+ * Returns `MCPL_TRANSPORT_ERROR` if it can't listen there, `MCPL_WOULD_DEADLOCK` where it must not wait.
  */
 mcpl_status mcpl_server_run_http(mcpl_server *server,
                                  const char *host,

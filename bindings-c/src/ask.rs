@@ -114,7 +114,7 @@ unsafe fn question_of(
 /// and gets the recorded answers, so what it asks must depend on its arguments and earlier answers alone. Questions that
 /// are asked at the same time share one round.
 ///
-/// Returns `MCPL_ENDED` if the call has ended; `answer` is not called then.
+/// Returns `MCPL_STALE_HANDLE` if the call has ended; `answer` is not called then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_ask(
     call: *mut mcpl_call,
@@ -143,8 +143,8 @@ pub unsafe extern "C" fn mcpl_call_ask(
 /// `inputRequests`, and a client that does not know it fails the whole call: so send it only to clients that declare an
 /// extension which has it.
 ///
-/// Returns `MCPL_USAGE_ERROR` if the protocol defines the method or `params` is no JSON, `MCPL_ENDED` if the call has
-/// ended; `answer` is not called then.
+/// Returns `MCPL_USAGE_ERROR` if the protocol defines the method or `params` is no JSON, `MCPL_STALE_HANDLE` if the
+/// call has ended; `answer` is not called then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_send_request(
     call: *mut mcpl_call,
@@ -238,10 +238,10 @@ fn give(
 /// As `mcpl_call_ask`, and waits for the answer, which is to be released with `mcpl_string_free`.
 ///
 /// Allowed on worker threads, of which another then takes the place of this one, and on threads of the host's. Returns
-/// `MCPL_WOULD_BLOCK` on the I/O thread (in handlers that run inline) and within `mcpl_loop_dispatch`. The wait is bounded
-/// by the server's options `ask_idle_timeout` and `ask_timeout`, and ends when the request is cancelled
-/// (`MCPL_REQUEST_CANCELLED`). Returns `MCPL_LIMIT_EXCEEDED` where 1,024 workers wait already, or as many of this client as are left for all
-/// others.
+/// `MCPL_WOULD_DEADLOCK` on the I/O thread (in handlers that run inline) and within `mcpl_loop_dispatch`. The wait is
+/// bounded by the server's options `ask_idle_timeout` and `ask_timeout`, and ends when the request is cancelled
+/// (`MCPL_REQUEST_CANCELLED`). Returns `MCPL_LIMIT_EXCEEDED` where 1,024 workers wait already, or as many of this
+/// client as are left for all others.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_ask_wait(
     call: *mut mcpl_call,

@@ -22,9 +22,9 @@ use crate::user::{UserData, mcpl_finalizer};
 
 /// A call of a handler, until it is ended.
 ///
-/// A token that may be used from any thread at any time: once the call has ended, functions return `MCPL_ENDED`. It is
-/// not released by anybody; ending the call is enough. A call whose request was cancelled stays until the handler ends
-/// it.
+/// A token that may be used from any thread at any time: once the call has ended, functions return `MCPL_STALE_HANDLE`.
+/// It is not released by anybody; ending the call is enough. A call whose request was cancelled stays until the handler
+/// ends it.
 pub struct mcpl_call {
     _token: [u8; 0],
 }
@@ -171,7 +171,7 @@ impl OpenCall {
 
     fn called(&self) -> Done<Called<'_>> {
         let call = self.call.lock().unwrap_or_else(PoisonError::into_inner);
-        let call = call.as_ref().ok_or_else(|| Fault::ended("call"))?;
+        let call = call.as_ref().ok_or_else(|| Fault::stale_handle("call"))?;
         let kind = call.kind();
         Ok(Called {
             kind,
@@ -204,7 +204,7 @@ fn end(
     entry(|| {
         let open = OpenCall::get(call)?;
         let outcome = make(&open)?;
-        let (open, call) = take(open.token).ok_or_else(|| Fault::ended("call"))?;
+        let (open, call) = take(open.token).ok_or_else(|| Fault::stale_handle("call"))?;
         deliver_reply(open.owner(), call, outcome);
         Ok(())
     })
@@ -213,7 +213,7 @@ fn end(
 /// Ends a call with a text of `length` bytes: a tool's result of one text, a prompt of one message of the user's, or a
 /// resource's text, whose type is that of its definition (`text/plain` if that says nothing).
 ///
-/// Returns `MCPL_ENDED` if the call has ended already. A request that was cancelled meanwhile is no failure.
+/// Returns `MCPL_STALE_HANDLE` if the call has ended already. A request that was cancelled meanwhile is no failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_call_reply_text(
     call: *mut mcpl_call,
@@ -472,7 +472,10 @@ pub unsafe extern "C" fn mcpl_call_name(
     entry(|| {
         let open = OpenCall::get(call)?;
         let call = open.call.lock().unwrap_or_else(PoisonError::into_inner);
-        let name = call.as_ref().ok_or_else(|| Fault::ended("call"))?.name();
+        let name = call
+            .as_ref()
+            .ok_or_else(|| Fault::stale_handle("call"))?
+            .name();
         out.give(name.as_bytes());
         Ok(())
     })

@@ -21,7 +21,8 @@ use crate::user::{UserData, mcpl_finalizer};
 /// A connection over a transport of the host's own: messages of JSON-RPC, one at a time, over whatever it is that the host
 /// has.
 ///
-/// A token that may be used from any thread at any time: once the channel is closed, functions return `MCPL_ENDED`.
+/// A token that may be used from any thread at any time: once the channel is closed, functions return
+/// `MCPL_STALE_HANDLE`.
 pub struct mcpl_channel {
     _token: [u8; 0],
 }
@@ -272,7 +273,7 @@ pub unsafe extern "C" fn mcpl_channel_opened(
 ///
 /// Returns `MCPL_LIMIT_EXCEEDED` while more than 32 MiB wait, because the library is busy or the other side takes none of what is for
 /// it: the message was not taken, stop reading and hand it over later. Returns `MCPL_CLOSED` after `mcpl_channel_hang_up`,
-/// `MCPL_ENDED` once the channel is closed.
+/// `MCPL_STALE_HANDLE` once the channel is closed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_channel_receive(
     channel: *mut mcpl_channel,

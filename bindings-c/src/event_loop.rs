@@ -114,7 +114,7 @@ impl Loop {
     /// Runs what is queued now, at most so many (0 for all), until `stops` says so after one of them.
     fn dispatch(&self, most: u32, stops: impl Fn() -> bool) -> Done<u32> {
         if place::is_io_thread() || place::is_dispatching() {
-            return Err(Fault::would_block());
+            return Err(Fault::would_deadlock());
         }
         let count = {
             let mut state = self.lock();
@@ -122,7 +122,7 @@ impl Loop {
                 return Err(Fault::invalid("another thread dispatches this loop"));
             }
             if state.closed {
-                return Err(Fault::ended("loop"));
+                return Err(Fault::stale_handle("loop"));
             }
             state.dispatching = true;
             state.thread = place::this_thread();
@@ -290,7 +290,7 @@ pub extern "C" fn mcpl_loop_fd(events: *mut mcpl_loop) -> c_int {
 /// Runs the callbacks that wait, on this thread: at most `most` of them, or with 0 all that wait at the moment. Never
 /// waits for more. `count`, which may be `NULL`, is told how many there were.
 ///
-/// One thread at a time dispatches a loop. Within a callback, functions that wait return `MCPL_WOULD_BLOCK`, as does
+/// One thread at a time dispatches a loop. Within a callback, functions that wait return `MCPL_WOULD_DEADLOCK`, as does
 /// this one.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_loop_dispatch(
@@ -311,7 +311,8 @@ pub unsafe extern "C" fn mcpl_loop_dispatch(
 /// Waits until callbacks wait for `mcpl_loop_dispatch`, at most `timeout_ms` milliseconds, or without limit if that is
 /// negative. For programs that have nothing else to poll.
 ///
-/// Returns `MCPL_TIMED_OUT` when the time is over, `MCPL_WOULD_BLOCK` within a callback that the loop dispatches.
+/// Returns `MCPL_WAIT_TIMED_OUT` when the time is over, `MCPL_WOULD_DEADLOCK` within a callback that the loop
+/// dispatches.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_loop_wait(events: *mut mcpl_loop, timeout_ms: i64) -> mcpl_status {
     entry(|| {
@@ -322,7 +323,7 @@ pub extern "C" fn mcpl_loop_wait(events: *mut mcpl_loop, timeout_ms: i64) -> mcp
             let before = {
                 let state = one.lock();
                 if state.closed {
-                    return Err(Fault::ended("loop"));
+                    return Err(Fault::stale_handle("loop"));
                 }
                 if !state.jobs.is_empty() {
                     return Ok(());
@@ -331,7 +332,7 @@ pub extern "C" fn mcpl_loop_wait(events: *mut mcpl_loop, timeout_ms: i64) -> mcp
             };
             if !one.rest(before, until) {
                 return Err(Fault::new(
-                    mcpl_status::MCPL_TIMED_OUT,
+                    mcpl_status::MCPL_WAIT_TIMED_OUT,
                     "nothing is to be dispatched",
                 ));
             }

@@ -97,7 +97,7 @@ impl<T: Clone> Table<T> {
         let found = self
             .place(&open, token)
             .and_then(|place| open.places[place].value.clone());
-        found.ok_or_else(|| Fault::ended(self.what))
+        found.ok_or_else(|| Fault::stale_handle(self.what))
     }
 
     /// Ends a token: what it stood for, if it stood for anything.
@@ -119,7 +119,7 @@ impl<T: Clone> Table<T> {
             return Err(Fault::invalid(format!("the {} is NULL", self.what)));
         }
         self.take(Token::of(handle))
-            .ok_or_else(|| Fault::ended(self.what))
+            .ok_or_else(|| Fault::stale_handle(self.what))
     }
 
     /// All that are open and are this.
@@ -157,7 +157,7 @@ mod tests {
         table.open(|token| second.insert(token).0).unwrap();
         assert_ne!(first, second.unwrap());
         let late = table.get(first.handle::<u8>()).unwrap_err();
-        assert_eq!(late.status, crate::mcpl_status::MCPL_ENDED);
+        assert_eq!(late.status, crate::mcpl_status::MCPL_STALE_HANDLE);
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(null.status, crate::mcpl_status::MCPL_USAGE_ERROR);
         for number in [1, 7, usize::MAX, 1 << PLACE_BITS] {
             let other = table.get(Token(number).handle::<u8>()).unwrap_err();
-            assert_eq!(other.status, crate::mcpl_status::MCPL_ENDED);
+            assert_eq!(other.status, crate::mcpl_status::MCPL_STALE_HANDLE);
         }
     }
 }

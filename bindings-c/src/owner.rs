@@ -164,7 +164,7 @@ impl Owner {
     pub(crate) fn may_close(&self) -> Done {
         place::may_wait()?;
         if place::runs_here(self.number()) {
-            return Err(Fault::would_block());
+            return Err(Fault::would_deadlock());
         }
         Ok(())
     }

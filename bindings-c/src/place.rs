@@ -122,7 +122,7 @@ pub(crate) fn dispatching() -> impl Drop {
 /// Would block: it is the I/O thread, or it dispatches.
 pub(crate) fn may_wait() -> Done {
     if is_io_thread() || is_dispatching() {
-        return Err(Fault::would_block());
+        return Err(Fault::would_deadlock());
     }
     Ok(())
 }

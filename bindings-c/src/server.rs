@@ -25,7 +25,7 @@ use crate::text;
 
 /// A server: tools, resources, prompts and completions with handlers in C, served over any number of transports.
 ///
-/// A token that may be used from any thread at any time: after `mcpl_server_free` functions return `MCPL_ENDED`.
+/// A token that may be used from any thread at any time: after `mcpl_server_free` functions return `MCPL_STALE_HANDLE`.
 pub struct mcpl_server {
     _token: [u8; 0],
 }
@@ -229,8 +229,8 @@ pub unsafe extern "C" fn mcpl_server_notify_elicitation_complete(
 /// Closes a server: stops what is served, gives calls in flight the grace period (option `shutdown_grace`), ends what is
 /// still open then, waits until no callback runs any more, and releases all data that callbacks were given.
 ///
-/// Returns `MCPL_WOULD_BLOCK` within one of its own callbacks, on the I/O thread and within `mcpl_loop_dispatch`. With a
-/// loop, call it on the thread that dispatches, or while that goes on dispatching.
+/// Returns `MCPL_WOULD_DEADLOCK` within one of its own callbacks, on the I/O thread and within `mcpl_loop_dispatch`.
+/// With a loop, call it on the thread that dispatches, or while that goes on dispatching.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_close(server: *mut mcpl_server) -> mcpl_status {
     entry(|| Server::get(server)?.close())

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use mcpline::transport::{self, Stop, Transport};
 
 use crate::event_loop::deadline;
-use crate::mcpl_status::MCPL_TIMED_OUT;
+use crate::mcpl_status::MCPL_WAIT_TIMED_OUT;
 use crate::owner::{Latch, Waiter};
 use crate::server::{Server, mcpl_server};
 use crate::status::{Done, Fault, entry, mcpl_error, mcpl_status};
@@ -68,7 +68,10 @@ impl Serving {
     /// As [`Self::wait`], and fails with what went wrong, if anything did.
     pub(crate) fn outcome(&self, waiter: &Waiter<'_>, timeout_ms: i64) -> Done {
         if !self.wait(waiter, timeout_ms)? {
-            return Err(Fault::new(MCPL_TIMED_OUT, "the server is still served"));
+            return Err(Fault::new(
+                MCPL_WAIT_TIMED_OUT,
+                "the server is still served",
+            ));
         }
         self.lock().failed.take().map_or(Ok(()), Err)
     }
@@ -168,7 +171,7 @@ pub(crate) async fn serve(
 ///
 /// Meanwhile the process's own standard input is empty and its standard output is its standard error, so that nothing
 /// that is printed gets between the messages. With a loop, callbacks are dispatched here if this is the loop's thread.
-/// Returns `MCPL_WOULD_BLOCK` where it must not wait.
+/// Returns `MCPL_WOULD_DEADLOCK` where it must not wait.
 #[cfg(feature = "stdio")]
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_run_stdio(server: *mut mcpl_server) -> mcpl_status {
@@ -237,8 +240,8 @@ pub extern "C" fn mcpl_server_stop(server: *mut mcpl_server) -> mcpl_status {
 
 /// Waits until nothing is served any more, at most `timeout_ms` milliseconds, or without limit if that is negative.
 ///
-/// Returns `MCPL_TIMED_OUT` when the time is over, `MCPL_TRANSPORT_ERROR` if a transport has failed, `MCPL_WOULD_BLOCK` where it
-/// must not wait.
+/// Returns `MCPL_WAIT_TIMED_OUT` when the time is over, `MCPL_TRANSPORT_ERROR` if a transport has failed,
+/// `MCPL_WOULD_DEADLOCK` where it must not wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_server_wait(server: *mut mcpl_server, timeout_ms: i64) -> mcpl_status {
     entry(|| {

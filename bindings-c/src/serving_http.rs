@@ -28,7 +28,7 @@ use crate::verifying::verified_by;
 /// `audiences`, `required_scopes`, `implied_scopes`, `algorithms`, `clock_skew` and more, as `ResourceServer` has them in other
 /// languages; `verifies`, for a callback that checks tokens instead (`mcpl_server_on_verify`).
 ///
-/// Returns `MCPL_TRANSPORT_ERROR` if it can't listen there, `MCPL_WOULD_BLOCK` where it must not wait.
+/// Returns `MCPL_TRANSPORT_ERROR` if it can't listen there, `MCPL_WOULD_DEADLOCK` where it must not wait.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_server_run_http(
     server: *mut mcpl_server,

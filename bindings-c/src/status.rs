@@ -28,10 +28,11 @@ pub enum mcpl_status {
     MCPL_HTTP_ERROR = 4,
     /// The server could not be reached: no connection was made, or its process did not start. Nothing was sent.
     MCPL_SERVER_UNREACHABLE = 5,
-    /// The server was reached, but client and server could not agree on how to communicate.
-    MCPL_CONNECT_FAILED = 6,
+    /// The server was reached, but the handshake (`server/discover` or `initialize`) failed: it was refused, or client
+    /// and server have no protocol revision in common.
+    MCPL_HANDSHAKE_FAILED = 6,
     /// The server was reached, but did not respond to `initialize` or `server/discover` in time.
-    MCPL_CONNECT_TIMED_OUT = 7,
+    MCPL_HANDSHAKE_TIMED_OUT = 7,
     /// The connection ended before the response arrived. Whether the peer performed the request is unknown.
     MCPL_CONNECTION_LOST = 8,
     /// The server no longer knows the session, or the cursor of a list belongs to an earlier session.
@@ -59,12 +60,12 @@ pub enum mcpl_status {
     MCPL_TRANSPORT_ERROR = 19,
     /// A bug in mcpline.
     MCPL_INTERNAL_ERROR = 20,
-    /// C only: what the handle referred to has ended, or was freed.
-    MCPL_ENDED = 101,
-    /// C only: the function waits, and on this thread that would be for ever.
-    MCPL_WOULD_BLOCK = 102,
-    /// C only: the time that the function may wait is over. What it waits for goes on.
-    MCPL_TIMED_OUT = 103,
+    /// C only: the call, request or object behind the handle has ended, or was freed.
+    MCPL_STALE_HANDLE = 101,
+    /// C only: the function waits, and waiting on this thread would be a deadlock. Nothing was done.
+    MCPL_WOULD_DEADLOCK = 102,
+    /// C only: the time that the function may wait is over. The operation that it waits for continues.
+    MCPL_WAIT_TIMED_OUT = 103,
     /// C only: nothing has that name.
     MCPL_NOT_FOUND = 104,
 }
@@ -80,8 +81,8 @@ impl mcpl_status {
         (MCPL_REQUEST_CANCELLED, c"MCPL_REQUEST_CANCELLED"),
         (MCPL_HTTP_ERROR, c"MCPL_HTTP_ERROR"),
         (MCPL_SERVER_UNREACHABLE, c"MCPL_SERVER_UNREACHABLE"),
-        (MCPL_CONNECT_FAILED, c"MCPL_CONNECT_FAILED"),
-        (MCPL_CONNECT_TIMED_OUT, c"MCPL_CONNECT_TIMED_OUT"),
+        (MCPL_HANDSHAKE_FAILED, c"MCPL_HANDSHAKE_FAILED"),
+        (MCPL_HANDSHAKE_TIMED_OUT, c"MCPL_HANDSHAKE_TIMED_OUT"),
         (MCPL_CONNECTION_LOST, c"MCPL_CONNECTION_LOST"),
         (MCPL_SESSION_EXPIRED, c"MCPL_SESSION_EXPIRED"),
         (MCPL_SERVER_EXITED, c"MCPL_SERVER_EXITED"),
@@ -95,9 +96,9 @@ impl mcpl_status {
         (MCPL_USAGE_ERROR, c"MCPL_USAGE_ERROR"),
         (MCPL_TRANSPORT_ERROR, c"MCPL_TRANSPORT_ERROR"),
         (MCPL_INTERNAL_ERROR, c"MCPL_INTERNAL_ERROR"),
-        (MCPL_ENDED, c"MCPL_ENDED"),
-        (MCPL_WOULD_BLOCK, c"MCPL_WOULD_BLOCK"),
-        (MCPL_TIMED_OUT, c"MCPL_TIMED_OUT"),
+        (MCPL_STALE_HANDLE, c"MCPL_STALE_HANDLE"),
+        (MCPL_WOULD_DEADLOCK, c"MCPL_WOULD_DEADLOCK"),
+        (MCPL_WAIT_TIMED_OUT, c"MCPL_WAIT_TIMED_OUT"),
         (MCPL_NOT_FOUND, c"MCPL_NOT_FOUND"),
     ];
 }
@@ -110,8 +111,8 @@ impl From<ErrorKind> for mcpl_status {
             ErrorKind::RequestCancelled => MCPL_REQUEST_CANCELLED,
             ErrorKind::Http => MCPL_HTTP_ERROR,
             ErrorKind::ServerUnreachable => MCPL_SERVER_UNREACHABLE,
-            ErrorKind::ConnectFailed => MCPL_CONNECT_FAILED,
-            ErrorKind::ConnectTimedOut => MCPL_CONNECT_TIMED_OUT,
+            ErrorKind::HandshakeFailed => MCPL_HANDSHAKE_FAILED,
+            ErrorKind::HandshakeTimedOut => MCPL_HANDSHAKE_TIMED_OUT,
             ErrorKind::ConnectionLost => MCPL_CONNECTION_LOST,
             ErrorKind::SessionExpired => MCPL_SESSION_EXPIRED,
             ErrorKind::ServerExited => MCPL_SERVER_EXITED,
@@ -182,17 +183,17 @@ impl Fault {
     }
 
     /// The handle is no more. `what` it was.
-    pub(crate) fn ended(what: &str) -> Self {
-        Self::new(MCPL_ENDED, format!("the {what} has ended"))
+    pub(crate) fn stale_handle(what: &str) -> Self {
+        Self::new(MCPL_STALE_HANDLE, format!("the {what} has ended"))
     }
 
     pub(crate) fn closed(what: &str) -> Self {
         Self::new(MCPL_CLOSED, format!("the {what} is closed"))
     }
 
-    pub(crate) fn would_block() -> Self {
+    pub(crate) fn would_deadlock() -> Self {
         Self::new(
-            MCPL_WOULD_BLOCK,
+            MCPL_WOULD_DEADLOCK,
             "this would wait on a thread that must not wait: the I/O thread, or one that dispatches callbacks",
         )
     }

@@ -18,8 +18,8 @@ static void answer_form(mcpl_question *question, const char *params, size_t leng
   mcpl_string_free(message);
   CHECK(!mcpl_question_is_withdrawn(question));
   OK(mcpl_question_answer(question, "{\"action\": \"accept\", \"content\": {\"name\": \"Ada\"}}", MCPL_AUTO_LENGTH));
-  EXPECT(MCPL_ENDED, mcpl_question_answer(question, "{\"action\": \"decline\"}", MCPL_AUTO_LENGTH));
-  EXPECT(MCPL_ENDED, mcpl_question_refuse(question, -1, "no", NULL, 0));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_question_answer(question, "{\"action\": \"decline\"}", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_question_refuse(question, -1, "no", NULL, 0));
 }
 
 static void answer_sample(mcpl_question *question, const char *params, size_t length, void *user) {
@@ -88,7 +88,7 @@ static void ask_continuing(mcpl_call *call, const char *arguments, size_t length
   char *result = NULL;
   (void)arguments, (void)length;
   /* This handler runs where nobody may wait. */
-  EXPECT(MCPL_WOULD_BLOCK, mcpl_call_ask_wait(call, NULL, MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, &result, NULL));
+  EXPECT(MCPL_WOULD_DEADLOCK, mcpl_call_ask_wait(call, NULL, MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, &result, NULL));
   CHECK(result == NULL);
   OK(mcpl_call_ask(call, NULL, MCPL_ASK_ELICIT, FORM, MCPL_AUTO_LENGTH, then_ask_roots, user, finalized));
 }
@@ -100,7 +100,7 @@ static void ask_and_pass_on(mcpl_call *call, const char *arguments, size_t lengt
   EXPECT(*(mcpl_status *)user, status);
   /* A call that the client has given up may have ended. */
   const mcpl_status told = mcpl_call_fail_with(call, mcpl_last_error());
-  CHECK(told == MCPL_OK || (status == MCPL_REQUEST_CANCELLED && told == MCPL_ENDED));
+  CHECK(told == MCPL_OK || (status == MCPL_REQUEST_CANCELLED && told == MCPL_STALE_HANDLE));
 }
 
 static mcpl_server *asking_server(struct tally *asked) {
@@ -285,7 +285,7 @@ static void stand_still(struct standstill *still) {
 static void ended(struct standstill *still) {
   tally_wait(&still->pending.done, 1);
   CHECK(mcpl_question_is_withdrawn(still->open.question));
-  EXPECT(MCPL_ENDED, mcpl_question_answer(still->open.question, "{\"action\": \"decline\"}", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_question_answer(still->open.question, "{\"action\": \"decline\"}", MCPL_AUTO_LENGTH));
   mcpl_client_free(still->client);
   OK(mcpl_server_close(still->server));
   CHECK(tally_count(&still->failing.told) == 1);

@@ -177,11 +177,11 @@ static void twice(mcpl_call *call, const char *arguments, size_t length, void *u
   char *name = NULL;
   (void)arguments, (void)length;
   OK(mcpl_call_reply_text(call, "once", MCPL_AUTO_LENGTH));
-  EXPECT(MCPL_ENDED, mcpl_call_reply_text(call, "again", MCPL_AUTO_LENGTH));
-  EXPECT(MCPL_ENDED, mcpl_call_fail(call, "again", MCPL_AUTO_LENGTH));
-  EXPECT(MCPL_ENDED, mcpl_call_name(call, &name));
-  EXPECT(MCPL_ENDED, mcpl_call_arguments(call, &given, NULL));
-  EXPECT(MCPL_ENDED, mcpl_call_progress(call, 1, 1, NULL));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_call_reply_text(call, "again", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_call_fail(call, "again", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_call_name(call, &name));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_call_arguments(call, &given, NULL));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_call_progress(call, 1, 1, NULL));
   CHECK(name == NULL && given == NULL);
   CHECK(mcpl_call_is_cancelled(call));
   /* The handler's own arguments last until it returns. */
@@ -229,11 +229,11 @@ static void a_call_that_nobody_answers_ends_when_the_server_closes(void) {
   tally_wait(&pending.done, 1);
   CHECK(pending.status != MCPL_OK || strstr(pending.text, "\"isError\":true") != NULL);
   CHECK(mcpl_call_is_cancelled(kept.call));
-  EXPECT(MCPL_ENDED, mcpl_call_reply_text(kept.call, "too late", MCPL_AUTO_LENGTH));
-  EXPECT(MCPL_ENDED, mcpl_call_fail_internal(kept.call, "too late"));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_call_reply_text(kept.call, "too late", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_call_fail_internal(kept.call, "too late"));
   mcpl_client_free(client);
   mcpl_server_free(server);
-  EXPECT(MCPL_ENDED, mcpl_call_reply_text(kept.call, "much too late", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_call_reply_text(kept.call, "much too late", MCPL_AUTO_LENGTH));
 }
 
 /* ---- cancellation */
@@ -263,12 +263,12 @@ static void a_cancelled_call_is_told_by_flag_and_callback(void) {
   OK(mcpl_request_cancel(request));
   tally_wait(&pending.done, 1);
   CHECK(pending.status == MCPL_REQUEST_CANCELLED);
-  EXPECT(MCPL_ENDED, mcpl_request_cancel(request));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_request_cancel(request));
   tally_wait(&kept.cancelled, 1);
   CHECK(mcpl_call_is_cancelled(kept.call));
   /* An answer that nobody waits for is no mistake. */
   OK(mcpl_call_reply_text(kept.call, "for nobody", MCPL_AUTO_LENGTH));
-  EXPECT(MCPL_ENDED, mcpl_call_reply_text(kept.call, "twice for nobody", MCPL_AUTO_LENGTH));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_call_reply_text(kept.call, "twice for nobody", MCPL_AUTO_LENGTH));
   mcpl_client_free(client);
   mcpl_server_free(server);
   CHECK(tally_count(&kept.cancelled) == 1);
@@ -470,11 +470,11 @@ static void closing_lets_calls_end_and_waits_for_callbacks(void) {
 
 static void close_within(mcpl_call *call, const char *arguments, size_t length, void *user) {
   (void)arguments, (void)length;
-  EXPECT(MCPL_WOULD_BLOCK, mcpl_server_close(user));
+  EXPECT(MCPL_WOULD_DEADLOCK, mcpl_server_close(user));
   OK(mcpl_call_reply_text(call, "would block", MCPL_AUTO_LENGTH));
 }
 
-static void closing_within_an_own_callback_would_block(void) {
+static void closing_within_an_own_callback_would_deadlock(void) {
   mcpl_server *server = mcpl_server_new("server", "1");
   OK(mcpl_server_add_tool(server, "close", "Closes", NULL, close_within, server, NULL));
   mcpl_client *client = joined(server);
@@ -482,8 +482,8 @@ static void closing_within_an_own_callback_would_block(void) {
   CALLS(client, "close", NULL, "would block");
   mcpl_client_free(client);
   mcpl_server_free(server);
-  EXPECT(MCPL_ENDED, mcpl_server_stop(server));
-  EXPECT(MCPL_ENDED, mcpl_client_ping(client, NULL));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_server_stop(server));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_client_ping(client, NULL));
 }
 
 /* ---- over HTTP */
@@ -500,7 +500,7 @@ static void serves_http_in_the_background(void) {
   CALLS(client, "reply", "{\"how\": \"text\"}", "a text");
   OK(mcpl_client_close(client));
   mcpl_client_free(client);
-  EXPECT(MCPL_TIMED_OUT, mcpl_server_wait(server, 0));
+  EXPECT(MCPL_WAIT_TIMED_OUT, mcpl_server_wait(server, 0));
   OK(mcpl_server_stop(server));
   OK(mcpl_server_wait(server, -1));
   mcpl_server_free(server);
@@ -518,7 +518,7 @@ static const struct test tests[] = {
     TEST(a_finalizer_may_use_the_server),
     TEST(user_data_lasts_for_as_long_as_a_callback_runs),
     TEST(closing_lets_calls_end_and_waits_for_callbacks),
-    TEST(closing_within_an_own_callback_would_block),
+    TEST(closing_within_an_own_callback_would_deadlock),
     TEST(serves_http_in_the_background),
 };
 

@@ -224,7 +224,7 @@ static void a_cancelled_custom_request_is_told_to_its_handler(void) {
   tally_wait(&kept.cancelled, 1);
   OK(mcpl_call_notify(kept.call, "acme/late", NULL, 0));
   OK(mcpl_call_reply_result(kept.call, "{}", MCPL_AUTO_LENGTH));
-  EXPECT(MCPL_ENDED, mcpl_call_notify(kept.call, "acme/late", NULL, 0));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_call_notify(kept.call, "acme/late", NULL, 0));
   mcpl_client_free(client);
   mcpl_server_free(server);
 }

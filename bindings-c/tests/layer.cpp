@@ -286,11 +286,11 @@ void a_call_is_answered_once() {
     mcpl_call *const handle = call.get();
     call.reply("once");
     Call again(handle);
-    second.put(THROWS(MCPL_ENDED, again.reply("again")).status());
+    second.put(THROWS(MCPL_STALE_HANDLE, again.reply("again")).status());
   });
   pair.joined();
   CHECK(text_of(pair.client.call_tool("twice", nullptr)) == "once");
-  CHECK(second.take() == MCPL_ENDED);
+  CHECK(second.take() == MCPL_STALE_HANDLE);
 }
 
 void asking_waits_or_continues() {
@@ -302,7 +302,7 @@ void asking_waits_or_continues() {
   pair.server.add_tool(
       R"({"name":"continue","inputSchema":{"type":"object"}})",
       [](Call &call) {
-        THROWS(MCPL_WOULD_BLOCK, call.list_roots());
+        THROWS(MCPL_WOULD_DEADLOCK, call.list_roots());
         call.ask_then(MCPL_ASK_ELICIT, Call::elicitation("Who?", form), [](Call &asked, const Outcome &outcome) {
           const std::string name = outcome.value().string("/content/name");
           asked.ask_then(MCPL_ASK_LIST_ROOTS, nullptr,

@@ -19,10 +19,10 @@ static void wait_here(mcpl_call *call, const char *arguments, size_t length, voi
   uint32_t count = 7;
   (void)arguments, (void)length;
   CHECK(here());
-  EXPECT(MCPL_WOULD_BLOCK, mcpl_call_ask_wait(call, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, &result, NULL));
+  EXPECT(MCPL_WOULD_DEADLOCK, mcpl_call_ask_wait(call, NULL, MCPL_ASK_LIST_ROOTS, NULL, 0, &result, NULL));
   CHECK(result == NULL);
   CHECK(mcpl_loop_dispatch(user, 0, &count) != MCPL_OK);
-  EXPECT(MCPL_WOULD_BLOCK, mcpl_loop_wait(user, -1));
+  EXPECT(MCPL_WOULD_DEADLOCK, mcpl_loop_wait(user, -1));
   OK(mcpl_call_reply_text(call, "would block", MCPL_AUTO_LENGTH));
 }
 
@@ -95,11 +95,11 @@ static void nothing_runs_without_a_dispatch(void) {
   uint32_t count = 7;
   OK(mcpl_loop_dispatch(loop, 0, &count));
   CHECK(count == 0);
-  EXPECT(MCPL_TIMED_OUT, mcpl_loop_wait(loop, 0));
+  EXPECT(MCPL_WAIT_TIMED_OUT, mcpl_loop_wait(loop, 0));
   mcpl_client_free(client);
   mcpl_server_free(server);
   mcpl_loop_free(loop);
-  EXPECT(MCPL_ENDED, mcpl_loop_dispatch(loop, 0, &count));
+  EXPECT(MCPL_STALE_HANDLE, mcpl_loop_dispatch(loop, 0, &count));
   CHECK(mcpl_loop_fd(loop) == -1);
 }
 

@@ -46,13 +46,13 @@ static void cover(const char *name) {
 #define HANDLE(function, ended, ...)                                                                                   \
   do {                                                                                                                 \
     REFUSES(function, NULL, __VA_ARGS__);                                                                              \
-    SAYS(MCPL_ENDED, function, ended, __VA_ARGS__);                                                                    \
+    SAYS(MCPL_STALE_HANDLE, function, ended, __VA_ARGS__);                                                             \
   } while (0)
 
 #define HANDLE_ALONE(function, ended)                                                                                  \
   do {                                                                                                                 \
     REFUSES(function, NULL);                                                                                           \
-    SAYS(MCPL_ENDED, function, ended);                                                                                 \
+    SAYS(MCPL_STALE_HANDLE, function, ended);                                                                          \
   } while (0)
 
 static void handler(mcpl_call *call, const char *arguments, size_t length, void *user) {
@@ -277,9 +277,9 @@ static void loops_refuse(void) {
   mcpl_server *server = mcpl_server_new("server", "1");
   mcpl_client *client = mcpl_client_new("client", "1");
   REFUSES(mcpl_server_use_loop, server, NULL);
-  SAYS(MCPL_ENDED, mcpl_server_use_loop, server, loop);
+  SAYS(MCPL_STALE_HANDLE, mcpl_server_use_loop, server, loop);
   REFUSES(mcpl_client_use_loop, client, NULL);
-  SAYS(MCPL_ENDED, mcpl_client_use_loop, client, loop);
+  SAYS(MCPL_STALE_HANDLE, mcpl_client_use_loop, client, loop);
   mcpl_client_free(client);
   mcpl_server_free(server);
 }
@@ -333,7 +333,7 @@ static void servers_refuse_handles(void) {
   mcpl_server_free(ended);
   GIVES_NULL(mcpl_server_serve_channel, NULL, &functions, NULL, 0, NULL, NULL);
   CHECK(mcpl_server_serve_channel(ended, &functions, NULL, 0, NULL, NULL) == NULL);
-  CHECK(mcpl_error_status(mcpl_last_error()) == MCPL_ENDED);
+  CHECK(mcpl_error_status(mcpl_last_error()) == MCPL_STALE_HANDLE);
   mcpl_loop_free(loop);
 }
 
@@ -682,7 +682,7 @@ static void clients_refuse_arguments(void) {
   REFUSES(mcpl_client_spawn, client, no_text, 1);
   REFUSES(mcpl_client_set_socket, client, NULL);
   REFUSES(mcpl_client_set_server, client, NULL);
-  SAYS(MCPL_ENDED, mcpl_client_set_server, client, ended_server());
+  SAYS(MCPL_STALE_HANDLE, mcpl_client_set_server, client, ended_server());
   REFUSES(mcpl_client_set_channel, client, NULL, NULL, NULL);
   REFUSES(mcpl_client_set_channel, client, &no_send, NULL, NULL);
   REFUSES(mcpl_client_connect, client, NULL);

@@ -40,7 +40,7 @@ static void *complete_calls(void *user) {
     (void)mcpl_call_progress(call, 1, 1, NULL);
     /* Ended calls are told so; the other ones are answered. */
     const mcpl_status status = mcpl_call_reply_text(call, "completed", MCPL_AUTO_LENGTH);
-    CHECK(status == MCPL_OK || status == MCPL_ENDED);
+    CHECK(status == MCPL_OK || status == MCPL_STALE_HANDLE);
     pthread_mutex_lock(&desk->lock);
   }
   pthread_mutex_unlock(&desk->lock);
@@ -102,7 +102,7 @@ static void *make_and_cancel(void *user) {
     OK(mcpl_client_call_tool_async(cancelling->client, "desk", NULL, 0, NULL, completed, &cancelling->pending[index],
                                    &request));
     const mcpl_status status = mcpl_request_cancel(request);
-    CHECK(status == MCPL_OK || status == MCPL_ENDED);
+    CHECK(status == MCPL_OK || status == MCPL_STALE_HANDLE);
   }
   return NULL;
 }

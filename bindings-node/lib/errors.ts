@@ -11,8 +11,8 @@ export type ErrorKind =
   | "request_cancelled"
   | "http_error"
   | "server_unreachable"
-  | "connect_failed"
-  | "connect_timed_out"
+  | "handshake_failed"
+  | "handshake_timed_out"
   | "connection_lost"
   | "session_expired"
   | "server_exited"
@@ -152,16 +152,16 @@ export class ServerUnreachableError extends McplineError {
 }
 
 /**
- * The server was reached, but client and server could not agree on how to communicate. `source` is the JSON-RPC error
- * that the server returned, if it did.
+ * The server was reached, but the handshake (`server/discover` or `initialize`) failed: it was refused, or client and
+ * server have no protocol revision in common. `source` is the JSON-RPC error that the server returned, if it did.
  */
-export class ConnectFailedError extends McplineError {
-  override readonly kind: ErrorKind = "connect_failed";
+export class HandshakeFailedError extends McplineError {
+  override readonly kind: ErrorKind = "handshake_failed";
 }
 
 /** The server was reached, but did not respond to `initialize` or `server/discover` in time. */
-export class ConnectTimedOutError extends ConnectFailedError {
-  override readonly kind: ErrorKind = "connect_timed_out";
+export class HandshakeTimedOutError extends HandshakeFailedError {
+  override readonly kind: ErrorKind = "handshake_timed_out";
   /** How long was waited, in ms. */
   readonly waited: number;
 
@@ -202,7 +202,7 @@ export class ServerExitedError extends ConnectionLostError {
 /** The server requires authorization, and no access token that it accepts could be obtained. */
 export class AuthorizationFailedError extends McplineError {
   override readonly kind: ErrorKind = "authorization_failed";
-  /** What failed, by a stable name: `unattended`, `refused`, `insufficient_scope`, `issuer_mismatch` and so on. */
+  /** What failed, by a stable name: `unattended`, `insufficient_scope`, `metadata_issuer_mismatch` and so on. */
   readonly reason: string;
 
   constructor(message: string, facts: ErrorFacts & { reason?: string } = {}) {
@@ -326,8 +326,8 @@ const classes = new Map<string, new (message: string, facts: ErrorFacts) => Mcpl
   ["request_cancelled", RequestCancelledError],
   ["http_error", HttpError],
   ["server_unreachable", ServerUnreachableError],
-  ["connect_failed", ConnectFailedError],
-  ["connect_timed_out", ConnectTimedOutError],
+  ["handshake_failed", HandshakeFailedError],
+  ["handshake_timed_out", HandshakeTimedOutError],
   ["connection_lost", ConnectionLostError],
   ["session_expired", SessionExpiredError],
   ["server_exited", ServerExitedError],

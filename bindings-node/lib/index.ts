@@ -32,8 +32,8 @@ export type { AskOptions, Context, ElicitResult } from "./context.js";
 export {
   AuthorizationFailedError,
   ClosedError,
-  ConnectFailedError,
-  ConnectTimedOutError,
+  HandshakeFailedError,
+  HandshakeTimedOutError,
   ConnectionLostError,
   HttpError,
   InputRequestFailedError,

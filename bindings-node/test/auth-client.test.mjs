@@ -229,11 +229,15 @@ test("why there is no token is told, in the host's words where it is the host's 
   };
   await failing({ userAgent: null }, "unattended", /no user agent/);
   const closed = () => Promise.reject(new Error("the window was closed"));
-  await failing({ userAgent: { redirectUri: REDIRECT, open: closed } }, "user", /the window was closed/);
+  await failing(
+    { userAgent: { redirectUri: REDIRECT, open: closed } },
+    "authorization_incomplete",
+    /the window was closed/,
+  );
   const elsewhere = () => `${REDIRECT}?code=stolen&state=guessed`;
-  await failing({ userAgent: { redirectUri: REDIRECT, open: elsewhere } }, "response_not_accepted", /state/);
+  await failing({ userAgent: { redirectUri: REDIRECT, open: elsewhere } }, "authorization_response_mismatch", /state/);
   const store = { load: () => Promise.reject(new Error("no disk")), save() {}, remove() {} };
-  await failing({ store }, "store", /no disk/);
+  await failing({ store }, "token_store_failed", /no disk/);
 });
 
 test("options that can't be are refused", async () => {

@@ -48,8 +48,8 @@ test("errors say whether to send again", () => {
     authorization_failed: [true, false],
     invalid_response: [false, false],
     limit_exceeded: [false, false],
-    connect_failed: [false, false],
-    connect_timed_out: [false, false],
+    handshake_failed: [false, false],
+    handshake_timed_out: [false, false],
     input_request_failed: [false, false],
     tool_call_refused: [false, false],
     not_supported: [false, false],
@@ -70,8 +70,8 @@ test("errors have every known fact", () => {
   assert.deepEqual([exited.exit, exited.stderr], ["exit status: 1", ["last words"]]);
   assert.ok(exited instanceof mcpline.ConnectionLostError);
   assert.equal(of("server_unreachable").source, "no route");
-  assert.equal(of("connect_failed").source.code, -32602);
-  assert.equal(of("connect_timed_out").waited, 1000);
+  assert.equal(of("handshake_failed").source.code, -32602);
+  assert.equal(of("handshake_timed_out").waited, 1000);
   assert.equal(of("input_request_failed").source.code, -32602);
   const server = of("rpc_error");
   assert.ok(server instanceof RpcError);

@@ -168,7 +168,7 @@ def test_a_user_who_says_no_or_a_host_that_fails_is_an_error_with_a_reason(guard
     def fail(_url: str) -> str:
         raise RuntimeError("no window")
 
-    for open_, reason in ((deny, "refused"), (fail, "user")):
+    for open_, reason in ((deny, "authorization_server_error"), (fail, "authorization_incomplete")):
         with pytest.raises(AuthorizationFailed) as raised:
             run(echoes(guarded, OAuth("Ink", user_agent=Callback(REDIRECT, open_))))
         assert reason in raised.value.reason
@@ -253,7 +253,7 @@ def test_a_store_that_fails_is_an_error(guarded: Guarded):
 
     with pytest.raises(AuthorizationFailed) as raised:
         run(echoes(guarded, OAuth("Ink", store=Broken(), user_agent=user(guarded))))
-    assert raised.value.reason == "store"
+    assert raised.value.reason == "token_store_failed"
 
 
 def test_a_client_may_have_tokens_of_its_own(guarded: Guarded):

@@ -15,9 +15,9 @@ import pytest
 from mcpline import (
     AuthorizationFailed,
     Client,
-    ConnectFailed,
     ConnectionLost,
-    ConnectTimedOut,
+    HandshakeFailed,
+    HandshakeTimedOut,
     HttpError,
     InputRequestFailed,
     InvalidResponse,
@@ -70,8 +70,8 @@ def test_errors_say_whether_to_send_again():
         "authorization_failed": (True, False),
         "invalid_response": (False, False),
         "limit_exceeded": (False, False),
-        "connect_failed": (False, False),
-        "connect_timed_out": (False, False),
+        "handshake_failed": (False, False),
+        "handshake_timed_out": (False, False),
         "input_request_failed": (False, False),
         "tool_call_refused": (False, False),
         "not_supported": (False, False),
@@ -103,9 +103,9 @@ def test_errors_have_every_known_fact():
     assert isinstance(exited, ConnectionLost)
     unreachable = examples[ServerUnreachable]
     assert (unreachable.source, unreachable.operation) == ("no route", "tools/call")
-    assert examples[ConnectFailed].source.code == -32602
-    assert examples[ConnectFailed].operation == "connect"
-    assert isinstance(examples[ConnectTimedOut], TimeoutError)
+    assert examples[HandshakeFailed].source.code == -32602
+    assert examples[HandshakeFailed].operation == "connect"
+    assert isinstance(examples[HandshakeTimedOut], TimeoutError)
     assert examples[InputRequestFailed].source.code == -32602
 
 
@@ -292,7 +292,7 @@ def test_a_silent_server_is_given_up():
             await reader.read()
 
         server = await asyncio.start_unix_server(silent, path)
-        with pytest.raises(ConnectTimedOut) as caught:
+        with pytest.raises(HandshakeTimedOut) as caught:
             await Client.socket(path, probe_timeout=0.05, open_timeout=0.05)
         assert isinstance(caught.value, TimeoutError)
         server.close()

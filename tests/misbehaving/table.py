@@ -15,14 +15,14 @@ from peer import HANDSHAKE, MODERN, REVISIONS
 
 # Kinds of errors.
 RPC, LATE, HTTP, LOST = "rpc_error", "request_timed_out", "http_error", "connection_lost"
-INVALID, OPEN = "invalid_response", "connect_failed"
+INVALID, OPEN = "invalid_response", "handshake_failed"
 OK = "ok"
 # Kinds that depend on the moment and on the transport: the table has one word for them.
 SAME = {
     "server_unreachable": LOST,
     "session_expired": LOST,
     "server_exited": LOST,
-    "connect_timed_out": OPEN,
+    "handshake_timed_out": OPEN,
 }
 # The statuses by which an endpoint says nothing of what it speaks: it wants credentials.
 OF_NO_ERA = (401,)

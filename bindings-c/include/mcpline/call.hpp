@@ -47,8 +47,8 @@ struct Questions {
 /// One call. It belongs to whoever holds it: a handler that wants to answer later, from any thread, moves it away. One
 /// that goes without an answer fails the call, so that no client waits in vain.
 ///
-/// Whoever has answered can't again: that, like anything asked of a call that has ended, is an Error with `MCPL_ENDED`.
-/// All threads may use it, one at a time.
+/// Whoever has answered can't again: that, like anything asked of a call that has ended, is an Error with
+/// `MCPL_STALE_HANDLE`. All threads may use it, one at a time.
 class Call {
 public:
   /// Takes over a C handle.
@@ -128,8 +128,8 @@ public:
   void close_stream() { detail::check(mcpl_call_close_stream(call_)); }
 
   /// Asks the client and waits for the answer. Not on a thread that must not wait (inline handlers, within a dispatch):
-  /// that is an Error with `MCPL_WOULD_BLOCK`; use `ask_then` there. Questions of one handler have different keys, or
-  /// none.
+  /// that is an Error with `MCPL_WOULD_DEADLOCK`; use `ask_then` there. Questions of one handler have different keys,
+  /// or none.
   Json ask(mcpl_ask what, const JsonText &params = nullptr, std::string_view key = {}) {
     char *result = nullptr;
     std::size_t length = 0;
@@ -239,7 +239,7 @@ private:
 
   void drop() noexcept {
     if (call_ != nullptr) {
-      // Fails with MCPL_ENDED if somebody has answered, which is what is wanted.
+      // Fails with MCPL_STALE_HANDLE if somebody has answered, which is what is wanted.
       (void)mcpl_call_fail_internal(call_, "the handler went without an answer");
       call_ = nullptr;
     }

@@ -9,7 +9,7 @@
 namespace mcpline {
 
 /// The library's end of a transport that the program brings: tell it what has come from the other side. Copies stand
-/// for the same channel; one that has ended says so (`MCPL_ENDED`). Any thread.
+/// for the same channel; one that has ended says so (`MCPL_STALE_HANDLE`). Any thread.
 class Channel {
 public:
   /// Stands for a C handle.

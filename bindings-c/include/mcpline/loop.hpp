@@ -43,7 +43,7 @@ public:
   /// Waits until there is something to dispatch; false if there was nothing within `timeout`.
   bool wait(Milliseconds timeout = forever) {
     const mcpl_status status = mcpl_loop_wait(loop_.get(), timeout.count());
-    if (status == MCPL_TIMED_OUT) {
+    if (status == MCPL_WAIT_TIMED_OUT) {
       return false;
     }
     detail::check(status);

@@ -21,7 +21,7 @@ public:
   /// request has ended already.
   bool cancel() const {
     const mcpl_status status = mcpl_request_cancel(request_);
-    if (status == MCPL_ENDED) {
+    if (status == MCPL_STALE_HANDLE) {
       return false;
     }
     detail::check(status);

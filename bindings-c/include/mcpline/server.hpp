@@ -313,7 +313,7 @@ public:
   /// Waits until nothing is served any more; false if something still is after `timeout`.
   bool wait(Milliseconds timeout = forever) {
     const mcpl_status status = mcpl_server_wait(server_.get(), timeout.count());
-    if (status == MCPL_TIMED_OUT) {
+    if (status == MCPL_WAIT_TIMED_OUT) {
       return false;
     }
     detail::check(status);

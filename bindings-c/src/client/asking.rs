@@ -200,10 +200,10 @@ impl Work for Wanted {
 /// - `MCPL_INVALID_RESPONSE` if the answer is not what the protocol demands;
 /// - `MCPL_INPUT_REQUEST_FAILED` if the server asked for input that the host has not given (2026-07-28);
 /// - `MCPL_NOT_SUPPORTED` if the server or the revision doesn't have it;
-/// - `MCPL_CONNECT_FAILED` or `MCPL_CONNECT_TIMED_OUT` if the connection was lost and can't be opened anew;
+/// - `MCPL_HANDSHAKE_FAILED` or `MCPL_HANDSHAKE_TIMED_OUT` if the connection was lost and can't be opened anew;
 /// - `MCPL_USAGE_ERROR` if an argument can't be or the client is not connected, `MCPL_CLOSED` if it is closed, also
 ///   meanwhile;
-/// - `MCPL_WOULD_BLOCK` on the I/O thread and within a dispatch, where nothing is asked.
+/// - `MCPL_WOULD_DEADLOCK` on the I/O thread and within a dispatch, where nothing is asked.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_client_request(
     client: *mut mcpl_client,

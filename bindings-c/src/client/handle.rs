@@ -26,8 +26,9 @@ use super::request::{Request, Sink};
 /// `mcpl_client_open`, `mcpl_client_connect` or `mcpl_client_spawn`; ended by `mcpl_client_close`; released by
 /// `mcpl_client_free`.
 ///
-/// A token that may be used from any thread at any time: once it was released, functions return `MCPL_ENDED`. Its
-/// callbacks run on worker threads, or on the thread that dispatches the loop that it uses (`mcpl_client_use_loop`).
+/// A token that may be used from any thread at any time: once it was released, functions return `MCPL_STALE_HANDLE`.
+/// Its callbacks run on worker threads, or on the thread that dispatches the loop that it uses
+/// (`mcpl_client_use_loop`).
 pub struct mcpl_client {
     _token: [u8; 0],
 }
@@ -357,8 +358,8 @@ pub unsafe extern "C" fn mcpl_client_new(
 /// Any thread but those that must not wait, any number of times; the handle stays until `mcpl_client_free`. On the thread
 /// of the client's loop it dispatches the loop meanwhile; elsewhere that thread has to, for as long as this waits.
 ///
-/// Returns `MCPL_WOULD_BLOCK`, and does nothing, within one of the client's own callbacks, on the I/O thread and within a
-/// dispatch.
+/// Returns `MCPL_WOULD_DEADLOCK`, and does nothing, within one of the client's own callbacks, on the I/O thread and
+/// within a dispatch.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_client_close(client: *mut mcpl_client) -> mcpl_status {
     entry(|| Client::get(client)?.close())
@@ -366,8 +367,8 @@ pub extern "C" fn mcpl_client_close(client: *mut mcpl_client) -> mcpl_status {
 
 /// Releases a client, and closes it before if that was not done. `NULL` is nothing.
 ///
-/// Where `mcpl_client_close` would return `MCPL_WOULD_BLOCK`, within one of its own callbacks for example, it is closed in
-/// the background: callbacks that are about to run may still, then finalizers are called.
+/// Where `mcpl_client_close` would return `MCPL_WOULD_DEADLOCK`, within one of its own callbacks for example, it is
+/// closed in the background: callbacks that are about to run may still, then finalizers are called.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_client_free(client: *mut mcpl_client) {
     if client.is_null() {

@@ -39,10 +39,10 @@ fn open(client: &Arc<Client>, target: Option<Target>) -> Done {
 /// that could not connect can be told to do so again. Once it is connected it connects anew by itself where the connection
 /// is lost.
 ///
-/// Returns `MCPL_USAGE_ERROR` if nothing was set or it is connected already, `MCPL_SERVER_UNREACHABLE` if the server can't
-/// be reached, `MCPL_SERVER_EXITED`, `MCPL_HTTP_ERROR`, `MCPL_CONNECT_FAILED` if it speaks nothing that the client may speak,
-/// `MCPL_CONNECT_TIMED_OUT`, `MCPL_CLOSED` if the client is closed, also meanwhile, and `MCPL_WOULD_BLOCK` where it must not
-/// wait.
+/// Returns `MCPL_USAGE_ERROR` if nothing was set or it is connected already, `MCPL_SERVER_UNREACHABLE` if the server
+/// can't be reached, `MCPL_SERVER_EXITED`, `MCPL_HTTP_ERROR`, `MCPL_HANDSHAKE_FAILED` if it speaks nothing that the
+/// client may speak, `MCPL_HANDSHAKE_TIMED_OUT`, `MCPL_CLOSED` if the client is closed, also meanwhile, and
+/// `MCPL_WOULD_DEADLOCK` where it must not wait.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_client_open(client: *mut mcpl_client) -> mcpl_status {
     entry(|| {

@@ -19,8 +19,8 @@ use crate::user::{UserData, mcpl_finalizer};
 
 /// A question of a server, until it is answered, refused, or withdrawn.
 ///
-/// A token that may be used from any thread at any time: once it has ended, functions return `MCPL_ENDED`. It is not
-/// released by anybody. Questions that are still open when the client, or the server, closes are withdrawn.
+/// A token that may be used from any thread at any time: once it has ended, functions return `MCPL_STALE_HANDLE`. It is
+/// not released by anybody. Questions that are still open when the client, or the server, closes are withdrawn.
 pub struct mcpl_question {
     _token: [u8; 0],
 }
@@ -221,7 +221,7 @@ impl Question {
                 let _ = answer.send(outcome);
                 Ok(())
             }
-            _ => Err(Fault::ended("question")),
+            _ => Err(Fault::stale_handle("question")),
         }
     }
 
@@ -274,10 +274,10 @@ fn get(question: *const mcpl_question) -> Done<Arc<Question>> {
 ///   `client/roots`). It is copied. A user who declines or cancels is an `ElicitResult` too. Fields that an accepted form
 ///   leaves out get the defaults that the server gave. Absolute paths among the URIs of roots are sent as `file://` URIs.
 ///
-/// Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the question was answered, refused or withdrawn, and
-/// `MCPL_USAGE_ERROR` if the result is no JSON object, the content of an accepted form does not match the schema in the
-/// question, what the model said is no message, or a root is neither an absolute path nor a `file://` URI; the question
-/// stays open then. Content is sent for accepted forms alone.
+/// Any thread, callbacks too; it doesn't wait. Returns `MCPL_STALE_HANDLE` if the question was answered, refused or
+/// withdrawn, and `MCPL_USAGE_ERROR` if the result is no JSON object, the content of an accepted form does not match
+/// the schema in the question, what the model said is no message, or a root is neither an absolute path nor a `file://`
+/// URI; the question stays open then. Content is sent for accepted forms alone.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_question_answer(
     question: *mut mcpl_question,
@@ -302,8 +302,8 @@ pub unsafe extern "C" fn mcpl_question_answer(
 /// - `message`: what to tell the server.
 /// - `data`, `data_length`: more, as JSON, or `NULL`. Everything is copied.
 ///
-/// Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the question was answered, refused or withdrawn, and
-/// `MCPL_USAGE_ERROR` if a text is not what it has to be; the question stays open then.
+/// Any thread, callbacks too; it doesn't wait. Returns `MCPL_STALE_HANDLE` if the question was answered, refused or
+/// withdrawn, and `MCPL_USAGE_ERROR` if a text is not what it has to be; the question stays open then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_question_refuse(
     question: *mut mcpl_question,
@@ -342,7 +342,7 @@ pub extern "C" fn mcpl_question_is_withdrawn(question: *mut mcpl_question) -> bo
 /// - `user`, `finalize`: given to the callback, and what releases it once the question has ended. A further call of this
 ///   function replaces the callback, and releases what the one before was given.
 ///
-/// Any thread. Returns `MCPL_ENDED` if the question has ended already; the callback is not called then.
+/// Any thread. Returns `MCPL_STALE_HANDLE` if the question has ended already; the callback is not called then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mcpl_question_on_withdrawn(
     question: *mut mcpl_question,
@@ -357,7 +357,7 @@ pub unsafe extern "C" fn mcpl_question_on_withdrawn(
         question.owner.keep(&data);
         let before = match &mut *question.lock() {
             State::Waiting { on_withdrawn, .. } => on_withdrawn.replace((withdrawn, data)),
-            State::Over => return Err(Fault::ended("question")),
+            State::Over => return Err(Fault::stale_handle("question")),
         };
         // Releases what it was given, which must not happen while something is locked.
         drop(before);

@@ -28,8 +28,8 @@ pub(super) type Running = Pin<Box<dyn Future<Output = Done<Bytes>> + Send>>;
 
 /// A request of a client that was made by a function `..._async` and has not ended.
 ///
-/// A token that may be used from any thread at any time: once the request has ended, functions return `MCPL_ENDED`. It
-/// is not released by anybody.
+/// A token that may be used from any thread at any time: once the request has ended, functions return
+/// `MCPL_STALE_HANDLE`. It is not released by anybody.
 pub struct mcpl_request {
     _token: [u8; 0],
 }
@@ -45,7 +45,7 @@ pub struct mcpl_request {
 ///
 /// It is called after the last callback that told of the request's progress has returned, and possibly before the
 /// function that made the request returns. It is not called if that function has failed. It may call any function but
-/// those that wait for its own end: `mcpl_client_close` of its client returns `MCPL_WOULD_BLOCK`.
+/// those that wait for its own end: `mcpl_client_close` of its client returns `MCPL_WOULD_DEADLOCK`.
 pub type mcpl_done = Option<
     unsafe extern "C" fn(
         request: *mut mcpl_request,
@@ -293,8 +293,8 @@ fn tell_end(tell: TellEnd, request: *mut mcpl_request, outcome: Done<Bytes>, use
 /// Gives up a request: the server hears of it (every revision, `basic/utilities/cancellation`), and the request's callback
 /// is called with `MCPL_REQUEST_CANCELLED`.
 ///
-/// Any thread, callbacks too; it doesn't wait. Returns `MCPL_ENDED` if the request has ended: then its callback was or
-/// will be called with how that was.
+/// Any thread, callbacks too; it doesn't wait. Returns `MCPL_STALE_HANDLE` if the request has ended: then its callback
+/// was or will be called with how that was.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_request_cancel(request: *mut mcpl_request) -> mcpl_status {
     entry(|| {
@@ -302,7 +302,7 @@ pub extern "C" fn mcpl_request_cancel(request: *mut mcpl_request) -> mcpl_status
         let cancelled = Fault::new(MCPL_REQUEST_CANCELLED, "the request was cancelled");
         match request.give_up(cancelled) {
             true => Ok(()),
-            false => Err(Fault::ended("request")),
+            false => Err(Fault::stale_handle("request")),
         }
     })
 }

@@ -183,7 +183,7 @@ pub unsafe extern "C" fn mcpl_client_set_socket(
 /// The server is one in this process, which needn't be served otherwise. Before connecting; replaces what was set before.
 ///
 /// Any thread. The server should outlive the client: once it is closed its handlers don't run any more, and what is asked
-/// of it fails. Returns `MCPL_ENDED` if it was freed, and `MCPL_USAGE_ERROR` if the client connects already.
+/// of it fails. Returns `MCPL_STALE_HANDLE` if it was freed, and `MCPL_USAGE_ERROR` if the client connects already.
 #[unsafe(no_mangle)]
 pub extern "C" fn mcpl_client_set_server(
     client: *mut mcpl_client,

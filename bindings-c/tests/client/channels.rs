@@ -152,7 +152,10 @@ fn a_channel_that_cannot_be_opened_says_why_and_is_tried_again() {
         last = channel;
     }
     ok(mcpl_client_close(host.0));
-    assert_eq!(unsafe { mcpl_channel_opened(last, null()) }, MCPL_ENDED);
+    assert_eq!(
+        unsafe { mcpl_channel_opened(last, null()) },
+        MCPL_STALE_HANDLE
+    );
     assert_eq!(ear.rest(), [Told::Released]);
 }
 
@@ -198,7 +201,7 @@ fn a_request_fails_when_its_channel_is_hung_up() {
     assert_eq!(ear.next(), Told::HungUp(line.addr()));
     ok(mcpl_client_close(host.0));
     let late = unsafe { mcpl_channel_receive(line, c"{}".as_ptr(), ALL) };
-    assert_eq!(late, MCPL_ENDED);
+    assert_eq!(late, MCPL_STALE_HANDLE);
     assert_eq!(ear.rest(), [Told::Released]);
 }
 

@@ -39,7 +39,7 @@ fn what_is_in_flight_has_ended_when_a_client_is_closed() {
             };
             assert!(requests.iter().any(|one| one.addr() == request));
         }
-        assert_eq!(mcpl_request_cancel(requests[0]), MCPL_ENDED);
+        assert_eq!(mcpl_request_cancel(requests[0]), MCPL_STALE_HANDLE);
         assert_eq!(host.call("echo", "{}"), Err(MCPL_CLOSED));
         assert_eq!(mcpl_client_open(host.0), MCPL_CLOSED);
         ok(mcpl_client_close(host.0));
@@ -73,9 +73,9 @@ fn a_client_that_was_freed_is_told_to_have_ended() {
     drop(host);
     assert_eq!(ear.outcome(), Err(MCPL_CLOSED));
     let ended = Host(client);
-    assert_eq!(ended.call("echo", "{}"), Err(MCPL_ENDED));
-    assert_eq!(mcpl_client_close(client), MCPL_ENDED);
-    assert_eq!(mcpl_client_open(client), MCPL_ENDED);
+    assert_eq!(ended.call("echo", "{}"), Err(MCPL_STALE_HANDLE));
+    assert_eq!(mcpl_client_close(client), MCPL_STALE_HANDLE);
+    assert_eq!(mcpl_client_open(client), MCPL_STALE_HANDLE);
     mcpl_client_free(null_mut());
     assert_eq!(mcpl_client_close(null_mut()), MCPL_USAGE_ERROR);
 }
@@ -112,7 +112,7 @@ fn a_callback_cannot_close_its_own_client_but_free_it() {
     // SAFETY: the data is what the callback takes it for.
     ok(unsafe { mcpl_client_ping_async(host.0, null(), Some(ends_it), inside.cast(), null_mut()) });
     let seen = hears.recv_timeout(Duration::from_secs(60)).unwrap();
-    assert_eq!(seen, [MCPL_WOULD_BLOCK, MCPL_ENDED]);
+    assert_eq!(seen, [MCPL_WOULD_DEADLOCK, MCPL_STALE_HANDLE]);
     // It is closed in the background: what its callbacks were given is released.
     while ear.next() != Told::Released {}
 }

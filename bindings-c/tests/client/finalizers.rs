@@ -83,7 +83,7 @@ fn data_is_released_when_the_registration_fails() {
     assert_eq!(released.get(), 28);
     let client = host.0;
     drop(host);
-    assert_eq!(register(client, &released, true), [MCPL_ENDED; 7]);
+    assert_eq!(register(client, &released, true), [MCPL_STALE_HANDLE; 7]);
     assert_eq!(released.get(), 35);
 }
 

@@ -76,7 +76,7 @@ unsafe extern "C" fn waits(
 }
 
 #[test]
-fn waiting_within_a_dispatch_would_block() {
+fn waiting_within_a_dispatch_would_deadlock() {
     let events = mcpl_loop_new();
     let service = Service::new();
     let host = Host::of(&service);
@@ -89,7 +89,7 @@ fn waiting_within_a_dispatch_would_block() {
     ok(mcpl_loop_wait(events, 60_000));
     // SAFETY: NULL may be given.
     ok(unsafe { mcpl_loop_dispatch(events, 0, null_mut()) });
-    assert_eq!(*inside.1.lock().unwrap(), [MCPL_WOULD_BLOCK; 3]);
+    assert_eq!(*inside.1.lock().unwrap(), [MCPL_WOULD_DEADLOCK; 3]);
     drop(host);
     mcpl_loop_free(events);
 }

@@ -54,10 +54,10 @@ fn a_question_is_answered_later_from_another_thread_on_every_era() {
             // Once.
             assert_eq!(
                 mcpl_question_answer(question, ACCEPTED.as_ptr(), ALL),
-                MCPL_ENDED
+                MCPL_STALE_HANDLE
             );
             let refused = mcpl_question_refuse(question, -1, c"no".as_ptr(), null(), 0);
-            assert_eq!(refused, MCPL_ENDED);
+            assert_eq!(refused, MCPL_STALE_HANDLE);
         }
         assert!(mcpl_question_is_withdrawn(question));
         let answer: Value = serde_json::from_str(&text(&end.outcome().unwrap())).unwrap();
@@ -100,12 +100,12 @@ fn a_question_is_withdrawn_when_its_request_is_given_up() {
     assert_eq!(ear.next(), Told::Released);
     assert!(mcpl_question_is_withdrawn(question));
     let late = unsafe { mcpl_question_answer(question, ACCEPTED.as_ptr(), ALL) };
-    assert_eq!(late, MCPL_ENDED);
+    assert_eq!(late, MCPL_STALE_HANDLE);
     // Too late to hear of it: what was given is released all the same.
     let late = unsafe {
         mcpl_question_on_withdrawn(question, Some(withdrawn), ear.given(), Some(release))
     };
-    assert_eq!(late, MCPL_ENDED);
+    assert_eq!(late, MCPL_STALE_HANDLE);
     assert_eq!(ear.next(), Told::Released);
 }
 
@@ -122,7 +122,7 @@ fn a_question_is_withdrawn_when_the_server_waits_no_longer() {
     }
     // SAFETY: the text ends with a zero byte.
     let late = unsafe { mcpl_question_answer(question, ACCEPTED.as_ptr(), ALL) };
-    assert_eq!(late, MCPL_ENDED);
+    assert_eq!(late, MCPL_STALE_HANDLE);
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn a_question_that_is_never_answered_ends_with_the_client() {
         assert_eq!(ear.rest(), [Told::Released]);
         // SAFETY: the text ends with a zero byte.
         let late = unsafe { mcpl_question_answer(question, ACCEPTED.as_ptr(), ALL) };
-        assert_eq!(late, MCPL_ENDED);
+        assert_eq!(late, MCPL_STALE_HANDLE);
         assert!(mcpl_question_is_withdrawn(question));
     }
 }

@@ -198,7 +198,7 @@ fn a_callback_is_told_the_end_of_its_request_once() {
     assert_eq!(which, request.addr());
     let result: Value = serde_json::from_str(&result).unwrap();
     assert_eq!(result["content"][0]["text"], "{}");
-    assert_eq!(mcpl_request_cancel(request), MCPL_ENDED);
+    assert_eq!(mcpl_request_cancel(request), MCPL_STALE_HANDLE);
     ok(mcpl_client_close(host.0));
     assert_eq!(ear.rest(), []);
 }
@@ -356,7 +356,7 @@ fn a_request_that_is_cancelled_ends_and_the_server_hears_of_it() {
         // SAFETY: the data is what the callback takes it for.
         ok(unsafe { mcpl_call_on_cancel(call, Some(cancelled), heard, None) });
         ok(mcpl_request_cancel(request));
-        assert_eq!(mcpl_request_cancel(request), MCPL_ENDED);
+        assert_eq!(mcpl_request_cancel(request), MCPL_STALE_HANDLE);
         assert_eq!(ear.outcome(), Err(MCPL_REQUEST_CANCELLED));
         hears.recv().unwrap();
         assert!(mcpl_call_is_cancelled(call));

@@ -85,7 +85,7 @@ fn a_handler_on_the_io_thread_must_not_wait() {
     let front = relaying(&behind, 1);
     let host = Host::connected(&front, "2025-11-25");
     let result = host.call("relay", "{}").unwrap();
-    assert_eq!(result["content"][0]["text"], "MCPL_WOULD_BLOCK");
+    assert_eq!(result["content"][0]["text"], "MCPL_WOULD_DEADLOCK");
 }
 
 #[test]

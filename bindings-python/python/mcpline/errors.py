@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 __all__ = [
     "AuthorizationFailed",
     "Closed",
-    "ConnectFailed",
-    "ConnectTimedOut",
     "ConnectionLost",
+    "HandshakeFailed",
+    "HandshakeTimedOut",
     "HttpError",
     "InputRequestFailed",
     "InternalError",
@@ -149,19 +149,20 @@ class ServerUnreachable(McplineError, ConnectionError):
     kind = "server_unreachable"
 
 
-class ConnectFailed(McplineError):
-    """The server was reached, but client and server could not agree on how to communicate.
+class HandshakeFailed(McplineError):
+    """The server was reached, but the handshake (`server/discover` or `initialize`) failed.
 
-    `source` is the JSON-RPC error that the server returned, if it did.
+    It was refused, or client and server have no protocol revision in common. `source` is the JSON-RPC error
+    that the server returned, if it did.
     """
 
-    kind = "connect_failed"
+    kind = "handshake_failed"
 
 
-class ConnectTimedOut(ConnectFailed, TimeoutError):
+class HandshakeTimedOut(HandshakeFailed, TimeoutError):
     """The server was reached, but did not respond to `initialize` or `server/discover` in time."""
 
-    kind = "connect_timed_out"
+    kind = "handshake_timed_out"
 
     def __init__(self, *args: Any, waited: float = 0.0, in_all: bool = True, **facts: Any) -> None:
         super().__init__(*args, **facts)
@@ -207,7 +208,7 @@ class AuthorizationFailed(McplineError):
     def __init__(self, *args: Any, reason: str = "", retry_safe: bool = True, **facts: Any) -> None:
         super().__init__(*args, retry_safe=retry_safe, **facts)
         self.reason = reason
-        """What failed, by a stable name: "unattended", "refused", "insufficient_scope", "issuer_mismatch" and so on."""
+        """What failed, by a stable name: "unattended", "insufficient_scope", "metadata_issuer_mismatch" and so on."""
 
 
 class InvalidResponse(McplineError):

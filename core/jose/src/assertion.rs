@@ -15,7 +15,7 @@ const LIFETIME: u64 = 120;
 ///
 /// # Errors
 ///
-/// [`AuthError::Credentials`] if the key can't sign.
+/// [`AuthError::CredentialsUnusable`] if the key can't sign.
 pub fn client_assertion(
     key: &SigningKey,
     key_id: Option<&str>,
@@ -38,7 +38,7 @@ pub fn client_assertion(
     claims.insert("iat".into(), now.into());
     claims.insert("exp".into(), now.saturating_add(LIFETIME).into());
     key.sign(entropy, &header, &claims)
-        .map_err(|error| AuthError::Credentials(error.to_string()))
+        .map_err(|error| AuthError::CredentialsUnusable(error.to_string()))
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ impl ProofOf<'_> {
     ///
     /// # Errors
     ///
-    /// [`AuthError::Credentials`] if the key can't sign.
+    /// [`AuthError::CredentialsUnusable`] if the key can't sign.
     pub fn sign(
         &self,
         key: &SigningKey,
@@ -67,14 +67,15 @@ impl ProofOf<'_> {
             );
         }
         key.sign(entropy, &header, &claims)
-            .map_err(|error| AuthError::Credentials(error.to_string()))
+            .map_err(|error| AuthError::CredentialsUnusable(error.to_string()))
     }
 }
 
 /// The nonce that an authorization server asks for; none if it refused for another reason.
 pub fn demanded_nonce(response: &FetchResponse) -> Option<&str> {
     let error = AuthError::refused("", response.status, &response.body);
-    let demanded = matches!(error, AuthError::Refused { error, .. } if error == USE_NONCE);
+    let demanded =
+        matches!(error, AuthError::AuthorizationServerError { error, .. } if error == USE_NONCE);
     response
         .header(NONCE_HEADER)
         .filter(|_| demanded && !response.is_success())

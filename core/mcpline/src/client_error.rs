@@ -4,7 +4,7 @@ use std::time::Duration;
 
 #[cfg(feature = "auth")]
 use mcpline_protocol::auth::AuthError;
-use mcpline_protocol::client::{CallError, ConnectError};
+use mcpline_protocol::client::{CallError, HandshakeError};
 use mcpline_protocol::{InvalidRoot, Printable, RpcError};
 
 use crate::error_kind::ErrorKind;
@@ -81,9 +81,10 @@ pub enum ClientError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The server was reached, but client and server could not agree on how to communicate.
+    /// The server was reached, but the handshake (`server/discover` or `initialize`) failed: it was refused, or client
+    /// and server have no protocol revision in common.
     #[error("cannot connect: {0}")]
-    ConnectFailed(#[source] ConnectError),
+    HandshakeFailed(#[source] HandshakeError),
     /// Each way to connect to the server failed.
     #[error("{cause} (attempts: {})", each(attempts))]
     AllAttemptsFailed {
@@ -168,8 +169,8 @@ impl ClientError {
             #[cfg(feature = "auth")]
             Self::AuthorizationFailed(_) => ErrorKind::AuthorizationFailed,
             Self::InvalidResponse { .. } => ErrorKind::InvalidResponse,
-            Self::ConnectFailed(ConnectError::TimedOut { .. }) => ErrorKind::ConnectTimedOut,
-            Self::ConnectFailed(_) | Self::AllAttemptsFailed { .. } => ErrorKind::ConnectFailed,
+            Self::HandshakeFailed(HandshakeError::TimedOut { .. }) => ErrorKind::HandshakeTimedOut,
+            Self::HandshakeFailed(_) | Self::AllAttemptsFailed { .. } => ErrorKind::HandshakeFailed,
             Self::TooManyRounds { .. } => ErrorKind::LimitExceeded,
             Self::InputRequestFailed(_) => ErrorKind::InputRequestFailed,
             Self::ToolCallRefused { .. } => ErrorKind::ToolCallRefused,
@@ -204,7 +205,7 @@ impl ClientError {
     /// its sender.
     pub fn operation(&self) -> Option<&'static str> {
         match self {
-            Self::ConnectFailed(_) | Self::AllAttemptsFailed { .. } => Some("connect"),
+            Self::HandshakeFailed(_) | Self::AllAttemptsFailed { .. } => Some("connect"),
             Self::ToolCallRefused { .. } => Some("tools/call"),
             _ => None,
         }
@@ -213,7 +214,7 @@ impl ClientError {
     /// The JSON-RPC error of the server, as a response or in the body of an HTTP status.
     pub fn rpc(&self) -> Option<&RpcError> {
         match self.cause() {
-            Self::Rpc(error) | Self::ConnectFailed(ConnectError::Refused(error)) => Some(error),
+            Self::Rpc(error) | Self::HandshakeFailed(HandshakeError::Refused(error)) => Some(error),
             Self::Http { error, .. } => error.as_deref(),
             _ => None,
         }
@@ -295,12 +296,12 @@ mod tests {
             ClientError::InvalidResponse {
                 reason: hostile.clone(),
             },
-            ClientError::ConnectFailed(ConnectError::Invalid {
+            ClientError::HandshakeFailed(HandshakeError::Invalid {
                 method: "initialize",
                 reason: hostile.clone(),
             }),
             #[cfg(feature = "auth")]
-            ClientError::AuthorizationFailed(AuthError::Refused {
+            ClientError::AuthorizationFailed(AuthError::AuthorizationServerError {
                 error: hostile.clone(),
                 description: Some(hostile.clone()),
             }),

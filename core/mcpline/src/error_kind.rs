@@ -46,10 +46,11 @@ error_kinds! {
     Http = "HttpError", "http_error";
     /// The server could not be reached: no connection was made, or its process did not start. Nothing was sent.
     ServerUnreachable = "ServerUnreachable", "server_unreachable";
-    /// The server was reached, but client and server could not agree on how to communicate.
-    ConnectFailed = "ConnectFailed", "connect_failed";
+    /// The server was reached, but the handshake (`server/discover` or `initialize`) failed: it was refused, or client
+    /// and server have no protocol revision in common.
+    HandshakeFailed = "HandshakeFailed", "handshake_failed";
     /// The server was reached, but did not respond to `initialize` or `server/discover` in time.
-    ConnectTimedOut = "ConnectTimedOut", "connect_timed_out";
+    HandshakeTimedOut = "HandshakeTimedOut", "handshake_timed_out";
     /// The connection ended before the response arrived. Whether the peer performed the request is unknown.
     ConnectionLost = "ConnectionLost", "connection_lost";
     /// The server no longer knows the session (HTTP 404), or the cursor of a list belongs to an earlier session.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mcpline::ErrorKind;
 use mcpline::client::{Address, Channel, Client, ClientBuilder, ClientError, Dial, RequestOptions};
-use mcpline::protocol::client::ConnectError;
+use mcpline::protocol::client::HandshakeError;
 use mcpline::{Revision, RpcError};
 use serde_json::{Value, json};
 use tasks::Tasks;
@@ -291,8 +291,8 @@ async fn a_refused_handshake_over_http_sse_is_told_and_not_what_was_tried_before
         _ => Reply::Status("405 Method Not Allowed"),
     });
     let error = host().connect(url.await).await.expect_err("refused");
-    let refused = ConnectError::Refused(RpcError::invalid_params("who are you?"));
-    assert_eq!(error.cause(), &ClientError::ConnectFailed(refused));
+    let refused = HandshakeError::Refused(RpcError::invalid_params("who are you?"));
+    assert_eq!(error.cause(), &ClientError::HandshakeFailed(refused));
 }
 
 /// Shakes hands, and has a further page of tools for whatever cursor it is asked with.

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mcpline::client::{Address, Channel, Client, ClientError, Dial, Reissue, RequestOptions};
 use mcpline::protocol::Era;
-use mcpline::protocol::client::{CallTimeouts, ConnectError};
+use mcpline::protocol::client::{CallTimeouts, HandshakeError};
 use mcpline::protocol::vocabulary::{
     CacheHints, CacheScope, CreateMessageParams, ElicitAction, ElicitResult, Extra, Root, Tool,
 };
@@ -199,7 +199,7 @@ async fn a_server_that_says_nothing_at_all_is_given_up_within_the_stated_bound()
     assert!(
         matches!(
             failed.cause(),
-            ClientError::ConnectFailed(ConnectError::TimedOut { .. })
+            ClientError::HandshakeFailed(HandshakeError::TimedOut { .. })
         ),
         "{failed:?}"
     );
@@ -287,7 +287,8 @@ async fn without_a_common_revision_nothing_is_opened() {
     let failed = Client::connect(server.address())
         .await
         .expect_err("too old");
-    let ClientError::ConnectFailed(ConnectError::NoCommonRevision { server, .. }) = &failed else {
+    let ClientError::HandshakeFailed(HandshakeError::NoCommonRevision { server, .. }) = &failed
+    else {
         panic!("{failed:?}");
     };
     assert_eq!(server, &["1999-01-01"]);

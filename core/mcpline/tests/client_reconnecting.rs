@@ -6,7 +6,7 @@ mod scripted;
 use mcpline::Revision;
 use mcpline::client::{Client, ClientError, Reconnect, RequestOptions};
 use mcpline::protocol::ErrorCode;
-use mcpline::protocol::client::ConnectError;
+use mcpline::protocol::client::HandshakeError;
 use serde_json::{Value, json};
 
 use scripted::{Act, Scripted, result};
@@ -165,7 +165,7 @@ async fn without_a_common_revision_the_new_connection_says_so() {
     server.refuse_openings_when(refusing);
     let client = Client::connect(server.address()).await.expect("connects");
     let failed = client.list_tools().await.expect_err("refused");
-    let ClientError::ConnectFailed(ConnectError::NoCommonRevision { server: said, .. }) =
+    let ClientError::HandshakeFailed(HandshakeError::NoCommonRevision { server: said, .. }) =
         failed.cause()
     else {
         panic!("{failed:?}");

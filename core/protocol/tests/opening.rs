@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline_protocol::client::{
-    ConnectError, HANDSHAKE_ERA_FOR, HandshakeServers, MAX_REMEMBERED_SERVERS, Opened, Opening,
+    HANDSHAKE_ERA_FOR, HandshakeError, HandshakeServers, MAX_REMEMBERED_SERVERS, Opened, Opening,
     Plan, Step,
 };
 use mcpline_protocol::session::{Received, Scope, ServerProfile, ServerSession, SessionLimits};
@@ -36,7 +36,7 @@ fn plan() -> Plan {
 }
 
 /// Opens a conversation with a server that deals with each request as `fate` says.
-fn open(plan: Plan, fate: impl FnMut(&Value) -> Fate) -> (Result<Opened, ConnectError>, Log) {
+fn open(plan: Plan, fate: impl FnMut(&Value) -> Fate) -> (Result<Opened, HandshakeError>, Log) {
     let (outcome, log, _) = open_timed(plan, fate);
     (outcome, log)
 }
@@ -44,7 +44,7 @@ fn open(plan: Plan, fate: impl FnMut(&Value) -> Fate) -> (Result<Opened, Connect
 fn open_timed(
     plan: Plan,
     mut fate: impl FnMut(&Value) -> Fate,
-) -> (Result<Opened, ConnectError>, Log, Duration) {
+) -> (Result<Opened, HandshakeError>, Log, Duration) {
     let mut opening = Opening::new(plan);
     let mut log = Log::new();
     let mut now = Duration::from_secs(100);
@@ -205,7 +205,7 @@ fn a_server_that_ends_over_the_probe_is_connected_to_once_more() {
     );
     let (failed, log) = open(plan(), |_| Fate::Gone);
     let method = "initialize";
-    assert_eq!(failed, Err(ConnectError::Gone { method }));
+    assert_eq!(failed, Err(HandshakeError::Gone { method }));
     assert_eq!(log.len(), 3);
 }
 
@@ -219,7 +219,7 @@ fn an_unsupported_version_is_answered_with_one_that_the_server_has() {
     assert_eq!(log, ["discover 2026-07-28", "initialize 2025-06-18"]);
 
     let (failed, log) = open(plan(), |_| Fate::Error(unsupported(&["2099-01-01"])));
-    let Err(ConnectError::NoCommonRevision { server, .. }) = failed else {
+    let Err(HandshakeError::NoCommonRevision { server, .. }) = failed else {
         panic!("{failed:?}");
     };
     assert_eq!(server, ["2099-01-01"]);
@@ -228,7 +228,10 @@ fn an_unsupported_version_is_answered_with_one_that_the_server_has() {
 
     // A server that goes on refusing what it names is not asked for ever.
     let (failed, log) = open(plan(), |_| Fate::Error(unsupported(&["2026-07-28"])));
-    assert!(matches!(failed, Err(ConnectError::NoCommonRevision { .. })));
+    assert!(matches!(
+        failed,
+        Err(HandshakeError::NoCommonRevision { .. })
+    ));
     assert_eq!(log, ["discover 2026-07-28", "discover 2026-07-28"]);
 }
 
@@ -246,7 +249,7 @@ fn a_counter_offer_is_taken_if_the_client_may_speak_it() {
             true => Fate::Error(RpcError::method_not_found("server/discover")),
             false => shaken_with(version),
         });
-        let Err(ConnectError::NoCommonRevision { server, .. }) = failed else {
+        let Err(HandshakeError::NoCommonRevision { server, .. }) = failed else {
             panic!("{failed:?}");
         };
         assert_eq!(server, [version]);
@@ -292,7 +295,7 @@ fn an_endpoint_without_either_era_may_be_a_pair() {
     );
     let (failed, _) = open(plan(), |_| Fate::Http(404, None));
     let (status, error) = (404, None);
-    assert_eq!(failed, Err(ConnectError::Http { status, error }));
+    assert_eq!(failed, Err(HandshakeError::Http { status, error }));
 }
 
 #[test]
@@ -319,13 +322,13 @@ fn any_4xx_to_initialize_leads_to_http_sse_and_nothing_is_tried_twice() {
         assert_eq!(log, whole, "{status}");
         let (failed, log) = open(plan(), |_| Fate::Http(status, None));
         let error = None;
-        assert_eq!(failed, Err(ConnectError::Http { status, error }));
+        assert_eq!(failed, Err(HandshakeError::Http { status, error }));
         assert_eq!(log, whole, "{status}");
     }
     for status in [429, 500, 502, 503] {
         let (failed, log) = open(plan(), |_| Fate::Http(status, None));
         let error = None;
-        assert_eq!(failed, Err(ConnectError::Http { status, error }));
+        assert_eq!(failed, Err(HandshakeError::Http { status, error }));
         assert_eq!(log, whole[..2], "{status}");
     }
 }
@@ -344,11 +347,11 @@ fn every_way_that_failed_is_told() {
         .iter()
         .map(|attempt| (attempt.method, attempt.over_http_sse, attempt.error.clone()))
         .collect();
-    let http = |status| ConnectError::Http {
+    let http = |status| HandshakeError::Http {
         status,
         error: None,
     };
-    let gone = ConnectError::Gone {
+    let gone = HandshakeError::Gone {
         method: "initialize",
     };
     assert_eq!(
@@ -406,7 +409,7 @@ fn a_server_known_to_be_modern_is_not_taken_for_an_old_one_when_it_is_overloaded
     for status in [429, 500, 502, 503] {
         let (failed, log) = open(modern.clone(), |_| Fate::Http(status, None));
         let error = None;
-        assert_eq!(failed, Err(ConnectError::Http { status, error }));
+        assert_eq!(failed, Err(HandshakeError::Http { status, error }));
         assert_eq!(log.len(), 1, "{status}");
     }
     let (opened, _) = open(modern, |message| match is_discover(message) {
@@ -421,12 +424,12 @@ fn a_demand_for_credentials_is_no_reason_to_try_the_other_era() {
     for status in [401, 407] {
         let (failed, log) = open(plan(), |_| Fate::Http(status, None));
         let error = None;
-        assert_eq!(failed, Err(ConnectError::Http { status, error }));
+        assert_eq!(failed, Err(HandshakeError::Http { status, error }));
         assert_eq!(log.len(), 1, "{status}");
     }
     let missing = RpcError::missing_capability(&json!({"sampling": {}}));
     let (failed, log) = open(plan(), |_| Fate::Http(400, Some(missing.clone())));
-    assert_eq!(failed, Err(ConnectError::Refused(missing.clone())));
+    assert_eq!(failed, Err(HandshakeError::Refused(missing.clone())));
     assert_eq!(log.len(), 1);
 }
 
@@ -434,7 +437,9 @@ fn a_demand_for_credentials_is_no_reason_to_try_the_other_era() {
 fn a_server_that_never_answers_costs_a_stated_time() {
     let timeouts = plan().timeouts;
     let (failed, log, took) = open_timed(plan(), |_| Fate::Silence);
-    assert!(matches!(failed, Err(ConnectError::TimedOut { method, .. }) if method == "initialize"));
+    assert!(
+        matches!(failed, Err(HandshakeError::TimedOut { method, .. }) if method == "initialize")
+    );
     assert_eq!(log.len(), 2);
     assert_eq!(took, timeouts.probe + timeouts.answer);
 }
@@ -510,7 +515,7 @@ fn of_the_versions_of_a_result_a_common_one_is_spoken_or_none() {
     assert_eq!(log, ["discover 2026-07-28", "initialize 2025-06-18"]);
     for versions in [&["2031-01-01", "rubbish"][..], &[]] {
         let (failed, log) = open(plan(), |_| discovered(versions));
-        let Err(ConnectError::NoCommonRevision { server, client }) = failed else {
+        let Err(HandshakeError::NoCommonRevision { server, client }) = failed else {
             panic!("{failed:?}");
         };
         assert_eq!(server, versions);
@@ -521,7 +526,10 @@ fn of_the_versions_of_a_result_a_common_one_is_spoken_or_none() {
     let mut modern = plan();
     modern.revisions = vec![Revision::V2026_07_28];
     let (failed, log) = open(modern, |_| discovered(&["2025-11-25"]));
-    assert!(matches!(failed, Err(ConnectError::NoCommonRevision { .. })));
+    assert!(matches!(
+        failed,
+        Err(HandshakeError::NoCommonRevision { .. })
+    ));
     assert_eq!(log.len(), 1);
 }
 
@@ -564,18 +572,21 @@ fn only_what_the_plan_allows_is_spoken() {
     assert_eq!(opened.expect("opens").revision, Revision::V2025_03_26);
     assert_eq!(log, ["initialize 2025-03-26"]);
     let (failed, _) = open(pinned, |_| shaken_with("2025-06-18"));
-    assert!(matches!(failed, Err(ConnectError::NoCommonRevision { .. })));
+    assert!(matches!(
+        failed,
+        Err(HandshakeError::NoCommonRevision { .. })
+    ));
 
     let mut modern = plan();
     modern.revisions = vec![Revision::V2026_07_28];
     let refusal = RpcError::method_not_found("server/discover");
     let (failed, log) = open(modern, |_| Fate::Error(refusal.clone()));
-    assert_eq!(failed, Err(ConnectError::Refused(refusal.clone())));
+    assert_eq!(failed, Err(HandshakeError::Refused(refusal.clone())));
     assert_eq!(log.len(), 1);
 
     let mut nothing = plan();
     nothing.revisions.clear();
-    assert_eq!(open(nothing, shaken).0, Err(ConnectError::NoRevision));
+    assert_eq!(open(nothing, shaken).0, Err(HandshakeError::NoRevision));
 }
 
 #[test]

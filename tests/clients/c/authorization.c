@@ -64,11 +64,11 @@ static const scenario SCENARIOS[] = {
     {"wif-jwt-bearer", WORKLOAD, NULL},
     {"scope-retry-limit", NOTHING, "insufficient_scope"},
     {"resource-mismatch", NOTHING, "resource_mismatch"},
-    {"metadata-issuer-mismatch", NOTHING, "issuer_mismatch"},
-    {"iss-supported-missing", NOTHING, "response_not_accepted"},
-    {"iss-wrong-issuer", NOTHING, "response_not_accepted"},
-    {"iss-unexpected", NOTHING, "response_not_accepted"},
-    {"iss-normalized", NOTHING, "response_not_accepted"},
+    {"metadata-issuer-mismatch", NOTHING, "metadata_issuer_mismatch"},
+    {"iss-supported-missing", NOTHING, "authorization_response_mismatch"},
+    {"iss-wrong-issuer", NOTHING, "authorization_response_mismatch"},
+    {"iss-unexpected", NOTHING, "authorization_response_mismatch"},
+    {"iss-normalized", NOTHING, "authorization_response_mismatch"},
 };
 
 static const char *context(void) {

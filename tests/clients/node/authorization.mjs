@@ -73,8 +73,8 @@ const working = {
 const refused = {
   "scope-retry-limit": "insufficient_scope",
   "resource-mismatch": "resource_mismatch",
-  "metadata-issuer-mismatch": "issuer_mismatch",
-  ...same(["iss-supported-missing", "iss-wrong-issuer", "iss-unexpected", "iss-normalized"], "response_not_accepted"),
+  "metadata-issuer-mismatch": "metadata_issuer_mismatch",
+  ...same(["iss-supported-missing", "iss-wrong-issuer", "iss-unexpected", "iss-normalized"], "authorization_response_mismatch"),
 };
 
 function oauth(options) {

@@ -41,11 +41,11 @@ USES = (
 REFUSED = {
     "scope-retry-limit": "insufficient_scope",
     "resource-mismatch": "resource_mismatch",
-    "metadata-issuer-mismatch": "issuer_mismatch",
-    "iss-supported-missing": "response_not_accepted",
-    "iss-wrong-issuer": "response_not_accepted",
-    "iss-unexpected": "response_not_accepted",
-    "iss-normalized": "response_not_accepted",
+    "metadata-issuer-mismatch": "metadata_issuer_mismatch",
+    "iss-supported-missing": "authorization_response_mismatch",
+    "iss-wrong-issuer": "authorization_response_mismatch",
+    "iss-unexpected": "authorization_response_mismatch",
+    "iss-normalized": "authorization_response_mismatch",
 }
 
 Host = Callable[..., Client]

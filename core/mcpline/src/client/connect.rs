@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use mcpline_protocol::client::{ConnectError, Opened, Opening, Plan, Step};
+use mcpline_protocol::client::{HandshakeError, Opened, Opening, Plan, Step};
 use mcpline_protocol::methods::Repeat;
 use mcpline_protocol::wire::{Incoming, Message, Method, RequestId, encode};
 use mcpline_protocol::{Era, ErrorCode, RpcError};
@@ -129,8 +129,8 @@ impl Driver {
     fn note_failures(&mut self) {
         for failed in &self.opening.attempts()[self.attempts.len()..] {
             let error = match (&failed.error, &self.why) {
-                (ConnectError::TimedOut { .. }, _) | (_, None) => {
-                    ClientError::ConnectFailed(failed.error.clone())
+                (HandshakeError::TimedOut { .. }, _) | (_, None) => {
+                    ClientError::HandshakeFailed(failed.error.clone())
                 }
                 (_, Some(why)) => why.clone(),
             };
@@ -261,7 +261,7 @@ impl Driver {
             ClientError::SessionExpired => self.opening.refused(404, None, now),
             _ if never_asked(&error) => {
                 self.why = Some(error);
-                return Step::Failed(ConnectError::Gone {
+                return Step::Failed(HandshakeError::Gone {
                     method: "the connection",
                 });
             }
@@ -303,25 +303,25 @@ impl Driver {
     }
 
     /// The fullest account of a failure.
-    fn explain(self, error: ConnectError) -> ClientError {
+    fn explain(self, error: HandshakeError) -> ClientError {
         let attempts = self.attempts;
         // That HTTP+SSE isn't served either says less than what the endpoint said itself.
         let why = match (&error, self.why) {
-            (ConnectError::Gone { .. }, Some(why)) if isnt_served(&why) => {
+            (HandshakeError::Gone { .. }, Some(why)) if isnt_served(&why) => {
                 self.endpoint.or(Some(why))
             }
             (_, why) => why,
         };
         // What both sides speak explains itself.
-        let explains_itself = matches!(error, ConnectError::NoCommonRevision { .. });
+        let explains_itself = matches!(error, HandshakeError::NoCommonRevision { .. });
         let cause = match (&error, why) {
-            (ConnectError::Http { .. }, Some(why @ ClientError::Http { .. }))
+            (HandshakeError::Http { .. }, Some(why @ ClientError::Http { .. }))
             | (
-                ConnectError::Refused(_),
+                HandshakeError::Refused(_),
                 Some(why @ (ClientError::Http { .. } | ClientError::InvalidResponse { .. })),
             )
-            | (ConnectError::Gone { .. }, Some(why)) => why,
-            _ => ClientError::ConnectFailed(error),
+            | (HandshakeError::Gone { .. }, Some(why)) => why,
+            _ => ClientError::HandshakeFailed(error),
         };
         let is_of_connection =
             |attempt: &ConnectAttempt| attempt.error.kind().is_connection_failure();

@@ -7,7 +7,7 @@ use mcpline_protocol::RpcError;
 #[cfg(all(feature = "client", feature = "auth"))]
 use mcpline_protocol::auth::AuthError;
 #[cfg(feature = "client")]
-use mcpline_protocol::client::ConnectError;
+use mcpline_protocol::client::HandshakeError;
 #[cfg(feature = "server")]
 use mcpline_protocol::session::InputRequestError;
 use serde_json::{Map, Value};
@@ -53,7 +53,7 @@ pub enum FailureSource<'e> {
 pub enum FailureDetails<'e> {
     /// Nothing.
     None,
-    /// [`ErrorKind::RequestTimedOut`], [`ErrorKind::ConnectTimedOut`]
+    /// [`ErrorKind::RequestTimedOut`], [`ErrorKind::HandshakeTimedOut`]
     TimedOut {
         /// In seconds.
         waited: f64,
@@ -127,7 +127,7 @@ impl<'e> Failure<'e> {
                 waited: waited.as_secs_f64(),
                 in_all: *in_all,
             },
-            ClientError::ConnectFailed(ConnectError::TimedOut { waited, .. }) => {
+            ClientError::HandshakeFailed(HandshakeError::TimedOut { waited, .. }) => {
                 FailureDetails::TimedOut {
                     waited: waited.as_secs_f64(),
                     in_all: true,
@@ -301,8 +301,8 @@ pub fn client_error_examples() -> Vec<ClientError> {
             reason: "not JSON".to_owned(),
         },
         ClientError::TooManyRounds { rounds: 10 },
-        ClientError::ConnectFailed(ConnectError::Refused(rpc())),
-        ClientError::ConnectFailed(ConnectError::TimedOut {
+        ClientError::HandshakeFailed(HandshakeError::Refused(rpc())),
+        ClientError::HandshakeFailed(HandshakeError::TimedOut {
             method: "initialize",
             waited,
         }),

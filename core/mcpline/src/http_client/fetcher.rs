@@ -67,11 +67,11 @@ impl Fetcher {
     ///
     /// # Errors
     ///
-    /// [`AuthError::Insecure`] for what is neither `https` nor this machine, [`AuthError::Fetch`] if there is no answer, or
-    /// one that is too long or leads elsewhere.
+    /// [`AuthError::InsecureUrl`] for what is neither `https` nor this machine, [`AuthError::FetchFailed`] if there is
+    /// no answer, or one that is too long or leads elsewhere.
     pub(crate) async fn fetch(&self, request: FetchRequest) -> Result<FetchResponse, AuthError> {
         let url = without_user_info(&request.url);
-        let failed = |reason: String| AuthError::Fetch {
+        let failed = |reason: String| AuthError::FetchFailed {
             url: url.clone(),
             reason,
         };
@@ -87,7 +87,7 @@ impl Fetcher {
         let target =
             Target::parse(&request.url).map_err(|error| Problem::Failed(error.to_string()))?;
         if !target.origin.is_secure() {
-            return Err(Problem::Auth(AuthError::Insecure {
+            return Err(Problem::Auth(AuthError::InsecureUrl {
                 what: "URL",
                 url: without_user_info(&request.url),
             }));

@@ -29,13 +29,13 @@ async fn an_answer_of_another_issuer_is_not_redeemed() {
             ..Config::default()
         };
         let world = World::start(config, ResourceConfig::default()).await;
-        refused(&world, "response_not_accepted").await;
+        refused(&world, "authorization_response_mismatch").await;
         assert_eq!(world.visits(), 1);
     }
     let world = World::exemplary().await;
     let normalized = IssParameter::Wrong(format!("{}/", world.issuer.issuer()));
     world.issuer.change(|config| config.iss = normalized);
-    refused(&world, "response_not_accepted").await;
+    refused(&world, "authorization_response_mismatch").await;
 }
 
 #[runtimes::test]
@@ -58,7 +58,7 @@ async fn metadata_of_another_issuer_leads_nowhere() {
         ..Config::default()
     };
     let world = World::start(config, ResourceConfig::default()).await;
-    refused(&world, "issuer_mismatch").await;
+    refused(&world, "metadata_issuer_mismatch").await;
     assert_eq!(world.visits(), 0);
     assert_eq!(world.issuer.requests().count(Endpoint::Registration), 0);
 }
@@ -148,7 +148,7 @@ async fn a_redirect_that_answers_another_request_is_not_taken() {
     ] {
         let oauth = world.oauth_with(move |url| async move { Ok(change(follow(&url).await)) });
         let error = refusal(world.connect(oauth.build()).await);
-        assert_eq!(error.code(), "response_not_accepted", "{error}");
+        assert_eq!(error.code(), "authorization_response_mismatch", "{error}");
     }
     assert_eq!(world.issuer.requests().count(Endpoint::Token), 0);
 }
@@ -170,7 +170,7 @@ async fn a_redirect_is_taken_once() {
     let client = world.connect(oauth.build()).await.expect("connected");
     world.issuer.revoke_everything();
     let error = refusal(super::call(&client, "look").await);
-    assert_eq!(error.code(), "response_not_accepted");
+    assert_eq!(error.code(), "authorization_response_mismatch");
     client.close().await;
 }
 
@@ -181,6 +181,6 @@ async fn a_users_refusal_is_told() {
         .issuer
         .change(|config| config.consent = authorization_server::Consent::Denied);
     let error = refusal(world.connect(world.oauth().build()).await);
-    assert_eq!(error.code(), "refused");
+    assert_eq!(error.code(), "authorization_server_error");
     assert!(error.to_string().contains("access_denied"), "{error}");
 }

@@ -327,7 +327,7 @@ async fn credentials_of_another_issuer_are_shown_to_nobody() {
             .connect(world.oauth().credentials(credentials).build())
             .await,
     );
-    assert_eq!(error.code(), "other_issuer");
+    assert_eq!(error.code(), "credentials_issuer_mismatch");
     let requests = world.issuer.requests();
     assert_eq!(
         requests.count(Endpoint::Authorization) + requests.count(Endpoint::Token),

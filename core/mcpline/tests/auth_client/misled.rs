@@ -83,7 +83,7 @@ async fn a_code_of_an_honest_issuer_is_not_brought_to_the_one_who_mixed_it_up() 
     world
         .issuer
         .change(|config| config.metadata = members(mixed));
-    assert_eq!(code(&world).await, "response_not_accepted");
+    assert_eq!(code(&world).await, "authorization_response_mismatch");
     assert_eq!(honest.requests().count(Endpoint::Authorization), 1);
     assert_eq!(world.issuer.requests().count(Endpoint::Token), 0);
 }
@@ -159,7 +159,10 @@ async fn codes_and_names_are_not_carried_to_another_host() {
         assert!(
             matches!(
                 code,
-                "fetch_failed" | "invalid_response" | "refused" | "not_registered"
+                "fetch_failed"
+                    | "invalid_response"
+                    | "authorization_server_error"
+                    | "not_registered"
             ),
             "{code}"
         );

@@ -105,7 +105,7 @@ fn is_of_store(error: &ClientError) -> bool {
 }
 
 fn is_store_error(error: &AuthError) -> bool {
-    matches!(error, AuthError::Store(_))
+    matches!(error, AuthError::TokenStoreFailed(_))
 }
 
 /// Signs in, refreshes twice, steps up, refreshes, signs out and in again. Users are asked where they would be asked
@@ -258,7 +258,7 @@ async fn tokens_that_were_signed_out_are_not_taken_up_again_if_they_can_not_be_r
     let signed_out = oauth
         .sign_out(&world.resource.url(), &HttpSettings::default())
         .await;
-    assert!(matches!(signed_out, Err(AuthError::Store(_))));
+    assert!(matches!(signed_out, Err(AuthError::TokenStoreFailed(_))));
     let client = world.connect(oauth).await.expect("connected");
     assert_eq!(call(&client, "look").await.expect("a result"), "seen");
     client.close().await;

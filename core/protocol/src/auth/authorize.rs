@@ -42,7 +42,7 @@ impl Authorizing {
     ///
     /// # Errors
     ///
-    /// [`AuthError::NoServer`] if there is no authorization endpoint.
+    /// [`AuthError::NoAuthorizationServer`] if there is no authorization endpoint.
     pub fn start(
         server: &ServerMetadata,
         client: &Registration,
@@ -52,7 +52,10 @@ impl Authorizing {
         entropy: [u8; 64],
     ) -> Result<Self, AuthError> {
         let endpoint = server.authorization_endpoint.as_deref().ok_or_else(|| {
-            AuthError::NoServer(format!("{} has no authorization endpoint", server.issuer))
+            AuthError::NoAuthorizationServer(format!(
+                "{} has no authorization endpoint",
+                server.issuer
+            ))
         })?;
         let endpoint = Url::secure("authorization_endpoint", endpoint)?;
         let (verifier, state) = entropy.split_at(32);
@@ -99,10 +102,11 @@ impl Authorizing {
     ///
     /// # Errors
     ///
-    /// [`AuthError::Response`] if it is no answer to this request, or not from the issuer that was asked: nothing of it
-    /// is acted upon then, its error neither. [`AuthError::Refused`] if the issuer, or the user, said no.
+    /// [`AuthError::AuthorizationResponseMismatch`] if it is no answer to this request, or not from the issuer that was
+    /// asked: nothing of it is acted upon then, its error neither. [`AuthError::AuthorizationServerError`] if the
+    /// issuer, or the user, said no.
     pub fn redirected(self, url: &str) -> Result<Code, AuthError> {
-        let wrong = |reason: &str| Err(AuthError::Response(reason.to_owned()));
+        let wrong = |reason: &str| Err(AuthError::AuthorizationResponseMismatch(reason.to_owned()));
         let url = url.split_once('#').map_or(url, |(url, _)| url);
         let (place, query) = url.split_once('?').unwrap_or((url, ""));
         let (own, own_query) = self
@@ -141,7 +145,7 @@ impl Authorizing {
             None => {}
         }
         if let Some(error) = parameters.error {
-            return Err(AuthError::Refused {
+            return Err(AuthError::AuthorizationServerError {
                 error: cut(&error),
                 description: parameters.description.as_deref().map(cut),
             });
@@ -248,7 +252,7 @@ mod tests {
             ),
         ] {
             let error = answer(request(names_issuer), rest).expect_err(rest);
-            assert_eq!(error.code(), "response_not_accepted", "{rest}");
+            assert_eq!(error.code(), "authorization_response_mismatch", "{rest}");
             assert!(!error.to_string().contains("access_denied"));
         }
     }
@@ -267,7 +271,7 @@ mod tests {
             format!("{REDIRECT}/../x?code=c&state={state}"),
         ] {
             let error = request(false).redirected(&url).expect_err(&url);
-            assert_eq!(error.code(), "response_not_accepted", "{url}");
+            assert_eq!(error.code(), "authorization_response_mismatch", "{url}");
         }
     }
 

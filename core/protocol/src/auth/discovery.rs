@@ -42,14 +42,14 @@ impl Discovered {
     ///
     /// # Errors
     ///
-    /// [`AuthError::NoPkce`] if the authorization server doesn't say that it checks challenges made with S256
+    /// [`AuthError::PkceUnsupported`] if the authorization server doesn't say that it checks challenges made with S256
     /// (2025-11-25, `basic/authorization`, authorization code protection). Servers of 2025-03-26 needn't say so.
     pub fn check_pkce(&self) -> Result<(), AuthError> {
         let silent = self.server.code_challenge_methods_supported.is_none();
         if self.server.checks_s256() || (self.resource_metadata.is_none() && silent) {
             return Ok(());
         }
-        Err(AuthError::NoPkce(self.server.issuer.clone()))
+        Err(AuthError::PkceUnsupported(self.server.issuer.clone()))
     }
 }
 
@@ -169,13 +169,15 @@ impl Discovery {
                         let metadata = ServerMetadata::default_endpoints(&issuer);
                         self.found(None, &issuer, metadata)
                     }
-                    Some(_) => Err(AuthError::NoServer(format!(
+                    Some(_) => Err(AuthError::NoAuthorizationServer(format!(
                         "the issuer {} has no metadata",
                         crate::without_user_info(&issuer)
                     ))),
                 }
             }
-            Stage::Over => Err(AuthError::NoServer("the discovery is over".to_owned())),
+            Stage::Over => Err(AuthError::NoAuthorizationServer(
+                "the discovery is over".to_owned(),
+            )),
         }
     }
 
@@ -192,7 +194,10 @@ impl Discovery {
         let issuer = self.preferred.iter().find(listed);
         let issuer = issuer.or(metadata.authorization_servers.first()).cloned();
         let issuer = issuer.ok_or_else(|| {
-            AuthError::NoServer(format!("the metadata of {} names none", metadata.resource))
+            AuthError::NoAuthorizationServer(format!(
+                "the metadata of {} names none",
+                metadata.resource
+            ))
         })?;
         self.look_for(Some(Box::new(metadata)), issuer)
     }
@@ -237,7 +242,7 @@ impl Discovery {
             None => server.issuer.trim_end_matches('/') == issuer,
         };
         if !same {
-            return Err(AuthError::IssuerMismatch {
+            return Err(AuthError::MetadataIssuerMismatch {
                 expected: issuer.to_owned(),
                 found: cut(&server.issuer),
             });
@@ -290,7 +295,7 @@ fn document(url: &str, response: &FetchResponse) -> Result<Option<bytes::Bytes>,
     match response.status {
         200..=299 => Ok(Some(response.body.clone())),
         400..=499 => Ok(None),
-        status => Err(AuthError::Invalid {
+        status => Err(AuthError::InvalidResponse {
             url: crate::without_user_info(url),
             reason: format!("HTTP status {status}"),
         }),
@@ -298,7 +303,7 @@ fn document(url: &str, response: &FetchResponse) -> Result<Option<bytes::Bytes>,
 }
 
 fn parse<T: serde::de::DeserializeOwned>(url: &str, body: &[u8]) -> Result<T, AuthError> {
-    serde_json::from_slice(body).map_err(|error| AuthError::Invalid {
+    serde_json::from_slice(body).map_err(|error| AuthError::InvalidResponse {
         url: crate::without_user_info(url),
         reason: format!("what is no metadata: {error}"),
     })
@@ -489,7 +494,7 @@ mod tests {
             let (mut discovery, _) = start(None);
             discovery.fetched(resource(SERVER));
             let error = failed(discovery.fetched(metadata(other)));
-            assert_eq!(error.code(), "issuer_mismatch", "{other}");
+            assert_eq!(error.code(), "metadata_issuer_mismatch", "{other}");
         }
     }
 
@@ -501,7 +506,7 @@ mod tests {
             "invalid_response"
         );
         let (mut discovery, _) = start(None);
-        let lost = AuthError::Fetch {
+        let lost = AuthError::FetchFailed {
             url: SERVER.into(),
             reason: "no".into(),
         };

@@ -11,7 +11,7 @@ use crate::scopes::Scopes;
 pub enum AuthError {
     /// What ought to be a URL is none that can be used.
     #[error("{what} {url:?} {}", Printable(reason))]
-    Url {
+    InvalidUrl {
         /// What it was to be.
         what: &'static str,
         /// The text, without credentials.
@@ -21,7 +21,7 @@ pub enum AuthError {
     },
     /// Secrets would have gone over a connection that others can read (OAuth 2.1, section 1.5).
     #[error("{what} {url:?} must be https")]
-    Insecure {
+    InsecureUrl {
         /// What it is.
         what: &'static str,
         /// The URL, without credentials.
@@ -29,7 +29,7 @@ pub enum AuthError {
     },
     /// A request that authorization needs could not be made, or was refused by a policy of ours.
     #[error("{}: {}", Printable(url), Printable(reason))]
-    Fetch {
+    FetchFailed {
         /// Where to.
         url: String,
         /// Why not.
@@ -37,7 +37,7 @@ pub enum AuthError {
     },
     /// A document or an answer is not what it has to be.
     #[error("{} answered with {}", Printable(url), Printable(reason))]
-    Invalid {
+    InvalidResponse {
         /// Who answered.
         url: String,
         /// What is wrong with the answer.
@@ -61,7 +61,7 @@ pub enum AuthError {
         Printable(expected),
         Printable(found)
     )]
-    IssuerMismatch {
+    MetadataIssuerMismatch {
         /// Who was asked.
         expected: String,
         /// Who answered.
@@ -69,11 +69,11 @@ pub enum AuthError {
     },
     /// The resource names no authorization server, or there is no metadata of the one it names.
     #[error("no authorization server found: {}", Printable(.0))]
-    NoServer(String),
+    NoAuthorizationServer(String),
     /// The authorization server doesn't say that it checks code challenges (2025-11-25,
     /// `basic/authorization`, authorization code protection).
     #[error("authorization server {} does not support PKCE with S256", Printable(.0))]
-    NoPkce(String),
+    PkceUnsupported(String),
     /// There is no way to be known to this authorization server.
     #[error(
         "this client is not registered with the authorization server {}: {}",
@@ -93,7 +93,7 @@ pub enum AuthError {
         Printable(registered),
         Printable(issuer)
     )]
-    OtherIssuer {
+    CredentialsIssuerMismatch {
         /// Who gave the credentials.
         registered: String,
         /// Who is asked for now.
@@ -102,13 +102,13 @@ pub enum AuthError {
     /// What came back from the user is not an answer to the request that was made: another `state`, another redirect URI,
     /// another or no `iss` (RFC 9207). It was not acted upon.
     #[error("authorization response rejected: {}", Printable(.0))]
-    Response(String),
+    AuthorizationResponseMismatch(String),
     /// An endpoint refused.
     #[error(
         "authorization server returned an error: {}",
         Printable(refusal(error, description))
     )]
-    Refused {
+    AuthorizationServerError {
         /// The error code (RFC 6749, sections 4.1.2.1 and 5.2; RFC 7591, section 3.2.2).
         error: String,
         /// What it says of it.
@@ -116,7 +116,7 @@ pub enum AuthError {
     },
     /// The MCP server refuses the token that was just obtained for it.
     #[error("server rejected the new access token{}", description.as_deref().map(|text| format!(": {}", Printable(text))).unwrap_or_default())]
-    Rejected {
+    TokenRejected {
         /// What it says of it.
         description: Option<String>,
     },
@@ -131,37 +131,37 @@ pub enum AuthError {
     Unattended(String),
     /// The user's part failed: the browser, the redirect, the patience.
     #[error("user did not complete the authorization: {}", Printable(.0))]
-    User(String),
+    AuthorizationIncomplete(String),
     /// The store failed.
     #[error("token store failed: {}", Printable(.0))]
-    Store(String),
+    TokenStoreFailed(String),
     /// A key can't sign, or a callback had no token.
     #[error("{}", Printable(.0))]
-    Credentials(String),
+    CredentialsUnusable(String),
 }
 
 impl AuthError {
     /// A stable name, for bindings.
     pub const fn code(&self) -> &'static str {
         match self {
-            Self::Url { .. } => "invalid_url",
-            Self::Insecure { .. } => "insecure_url",
-            Self::Fetch { .. } => "fetch_failed",
-            Self::Invalid { .. } => "invalid_response",
+            Self::InvalidUrl { .. } => "invalid_url",
+            Self::InsecureUrl { .. } => "insecure_url",
+            Self::FetchFailed { .. } => "fetch_failed",
+            Self::InvalidResponse { .. } => "invalid_response",
             Self::ResourceMismatch { .. } => "resource_mismatch",
-            Self::IssuerMismatch { .. } => "issuer_mismatch",
-            Self::NoServer(_) => "no_authorization_server",
-            Self::NoPkce(_) => "pkce_unsupported",
+            Self::MetadataIssuerMismatch { .. } => "metadata_issuer_mismatch",
+            Self::NoAuthorizationServer(_) => "no_authorization_server",
+            Self::PkceUnsupported(_) => "pkce_unsupported",
             Self::NotRegistered { .. } => "not_registered",
-            Self::OtherIssuer { .. } => "other_issuer",
-            Self::Response(_) => "response_not_accepted",
-            Self::Refused { .. } => "refused",
-            Self::Rejected { .. } => "token_rejected",
+            Self::CredentialsIssuerMismatch { .. } => "credentials_issuer_mismatch",
+            Self::AuthorizationResponseMismatch(_) => "authorization_response_mismatch",
+            Self::AuthorizationServerError { .. } => "authorization_server_error",
+            Self::TokenRejected { .. } => "token_rejected",
             Self::InsufficientScope { .. } => "insufficient_scope",
             Self::Unattended(_) => "unattended",
-            Self::User(_) => "user",
-            Self::Store(_) => "store",
-            Self::Credentials(_) => "credentials",
+            Self::AuthorizationIncomplete(_) => "authorization_incomplete",
+            Self::TokenStoreFailed(_) => "token_store_failed",
+            Self::CredentialsUnusable(_) => "credentials_unusable",
         }
     }
 
@@ -174,11 +174,11 @@ impl AuthError {
             error_description: Option<String>,
         }
         match serde_json::from_slice::<Document>(body) {
-            Ok(document) => Self::Refused {
+            Ok(document) => Self::AuthorizationServerError {
                 error: cut(&document.error),
                 description: document.error_description.as_deref().map(cut),
             },
-            Err(_) => Self::Invalid {
+            Err(_) => Self::InvalidResponse {
                 url: crate::without_user_info(url),
                 reason: format!("HTTP status {status} and no error"),
             },
@@ -201,5 +201,80 @@ fn refusal(error: &str, description: &Option<String>) -> String {
     match description {
         Some(description) => format!("{error} ({description})"),
         None => error.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_recased_names_of_variants() {
+        let text = String::new;
+        let errors = [
+            AuthError::InvalidUrl {
+                what: "",
+                url: text(),
+                reason: text(),
+            },
+            AuthError::InsecureUrl {
+                what: "",
+                url: text(),
+            },
+            AuthError::FetchFailed {
+                url: text(),
+                reason: text(),
+            },
+            AuthError::InvalidResponse {
+                url: text(),
+                reason: text(),
+            },
+            AuthError::ResourceMismatch {
+                server: text(),
+                resource: text(),
+            },
+            AuthError::MetadataIssuerMismatch {
+                expected: text(),
+                found: text(),
+            },
+            AuthError::NoAuthorizationServer(text()),
+            AuthError::PkceUnsupported(text()),
+            AuthError::NotRegistered {
+                issuer: text(),
+                reason: text(),
+            },
+            AuthError::CredentialsIssuerMismatch {
+                registered: text(),
+                issuer: text(),
+            },
+            AuthError::AuthorizationResponseMismatch(text()),
+            AuthError::AuthorizationServerError {
+                error: text(),
+                description: None,
+            },
+            AuthError::TokenRejected { description: None },
+            AuthError::InsufficientScope {
+                needed: Scopes::default(),
+            },
+            AuthError::Unattended(text()),
+            AuthError::AuthorizationIncomplete(text()),
+            AuthError::TokenStoreFailed(text()),
+            AuthError::CredentialsUnusable(text()),
+        ];
+        for error in errors {
+            let debug = format!("{error:?}");
+            let variant: String = debug
+                .chars()
+                .take_while(char::is_ascii_alphabetic)
+                .collect();
+            let mut code = String::new();
+            for character in variant.chars() {
+                if character.is_ascii_uppercase() && !code.is_empty() {
+                    code.push('_');
+                }
+                code.push(character.to_ascii_lowercase());
+            }
+            assert_eq!(code, error.code());
+        }
     }
 }

@@ -227,8 +227,8 @@ impl<'s> Registering<'s> {
     ///
     /// # Errors
     ///
-    /// [`AuthError::Refused`] with the server's reason, such as a redirect URI that it doesn't allow;
-    /// [`AuthError::Invalid`] if the answer is no registration.
+    /// [`AuthError::AuthorizationServerError`] with the server's reason, such as a redirect URI that it doesn't allow;
+    /// [`AuthError::InvalidResponse`] if the answer is no registration.
     pub fn answered(self, response: &FetchResponse) -> Result<Registration, AuthError> {
         #[derive(Deserialize)]
         struct Answer {
@@ -245,7 +245,7 @@ impl<'s> Registering<'s> {
             ));
         }
         let answer: Answer =
-            serde_json::from_slice(&response.body).map_err(|error| AuthError::Invalid {
+            serde_json::from_slice(&response.body).map_err(|error| AuthError::InvalidResponse {
                 url: crate::without_user_info(self.endpoint),
                 reason: format!("what is no registration: {error}"),
             })?;
@@ -255,7 +255,7 @@ impl<'s> Registering<'s> {
             Some("client_secret_basic") if has_secret => ClientAuth::SecretBasic,
             Some("client_secret_post") if has_secret => ClientAuth::SecretPost,
             Some(other) => {
-                return Err(AuthError::Invalid {
+                return Err(AuthError::InvalidResponse {
                     url: crate::without_user_info(self.endpoint),
                     reason: format!(
                         "a registration for {}, where {} was asked for",
@@ -285,7 +285,7 @@ impl<'s> Registering<'s> {
 ///
 /// # Errors
 ///
-/// [`AuthError::Url`] if it can't be one.
+/// [`AuthError::InvalidUrl`] if it can't be one.
 pub fn check_client_id_metadata_url(url: &str) -> Result<(), AuthError> {
     const WHAT: &str = "client_id_metadata_url";
     let parsed = Url::parse(WHAT, url)?;
@@ -302,7 +302,7 @@ pub fn check_client_id_metadata_url(url: &str) -> Result<(), AuthError> {
     } else {
         return Ok(());
     };
-    Err(AuthError::Url {
+    Err(AuthError::InvalidUrl {
         what: WHAT,
         url: crate::without_user_info(url),
         reason: reason.to_owned(),
@@ -314,12 +314,12 @@ pub fn check_client_id_metadata_url(url: &str) -> Result<(), AuthError> {
 ///
 /// # Errors
 ///
-/// [`AuthError::Url`] or [`AuthError::Insecure`] if it is no such place.
+/// [`AuthError::InvalidUrl`] or [`AuthError::InsecureUrl`] if it is no such place.
 pub fn check_redirect_uri(uri: &str) -> Result<(), AuthError> {
     const WHAT: &str = "redirect URI";
     let parsed = Url::secure(WHAT, uri)?;
     if parsed.has_fragment() {
-        return Err(AuthError::Url {
+        return Err(AuthError::InvalidUrl {
             what: WHAT,
             url: crate::without_user_info(uri),
             reason: "must have no fragment".to_owned(),

@@ -125,20 +125,21 @@ impl<'e> TokenEndpoint<'e> {
     ///
     /// # Errors
     ///
-    /// [`AuthError::NoServer`] if there is none, [`AuthError::OtherIssuer`] if the client is another server's.
+    /// [`AuthError::NoAuthorizationServer`] if there is none, [`AuthError::CredentialsIssuerMismatch`] if the client is
+    /// another server's.
     pub fn new(
         server: &'e ServerMetadata,
         client: &'e Registration,
         resource: &'e str,
     ) -> Result<Self, AuthError> {
         if client.issuer != server.issuer {
-            return Err(AuthError::OtherIssuer {
+            return Err(AuthError::CredentialsIssuerMismatch {
                 registered: client.issuer.clone(),
                 issuer: server.issuer.clone(),
             });
         }
         let url = server.token_endpoint.as_deref().ok_or_else(|| {
-            AuthError::NoServer(format!("{} has no token endpoint", server.issuer))
+            AuthError::NoAuthorizationServer(format!("{} has no token endpoint", server.issuer))
         })?;
         Ok(Self {
             url,
@@ -185,7 +186,8 @@ impl<'e> TokenEndpoint<'e> {
     ///
     /// # Errors
     ///
-    /// [`AuthError::Refused`] with the server's reason, [`AuthError::Invalid`] if the answer is no token.
+    /// [`AuthError::AuthorizationServerError`] with the server's reason, [`AuthError::InvalidResponse`] if the answer
+    /// is no token.
     pub fn answered(
         &self,
         response: &FetchResponse,
@@ -277,7 +279,8 @@ impl IdentityAssertion<'_> {
     ///
     /// # Errors
     ///
-    /// [`AuthError::Refused`] with the identity provider's reason, [`AuthError::Invalid`] if the answer is none.
+    /// [`AuthError::AuthorizationServerError`] with the identity provider's reason, [`AuthError::InvalidResponse`] if
+    /// the answer is none.
     pub fn answered(&self, response: &FetchResponse) -> Result<Secret, AuthError> {
         let answer = Answer::read(self.token_endpoint, response)?;
         if answer.issued_token_type.as_deref() != Some(ID_JAG) {
@@ -411,7 +414,7 @@ fn authenticated(
 }
 
 fn invalid(url: &str, reason: &str) -> AuthError {
-    AuthError::Invalid {
+    AuthError::InvalidResponse {
         url: crate::without_user_info(url),
         reason: reason.to_owned(),
     }
@@ -549,7 +552,7 @@ mod tests {
         };
         let error = TokenEndpoint::new(&other, &client(ClientAuth::SecretPost), RESOURCE)
             .expect_err("another");
-        assert_eq!(error.code(), "other_issuer");
+        assert_eq!(error.code(), "credentials_issuer_mismatch");
     }
 
     #[test]

@@ -17,9 +17,9 @@ impl Url {
     ///
     /// # Errors
     ///
-    /// [`AuthError::Url`] if it is none.
+    /// [`AuthError::InvalidUrl`] if it is none.
     pub fn parse(what: &'static str, text: &str) -> Result<Self, AuthError> {
-        let invalid = |reason: &str| AuthError::Url {
+        let invalid = |reason: &str| AuthError::InvalidUrl {
             what,
             url: without_user_info(text),
             reason: reason.to_owned(),
@@ -43,13 +43,13 @@ impl Url {
     ///
     /// # Errors
     ///
-    /// [`AuthError::Url`] if it is none, [`AuthError::Insecure`] if it isn't fit.
+    /// [`AuthError::InvalidUrl`] if it is none, [`AuthError::InsecureUrl`] if it isn't fit.
     pub fn secure(what: &'static str, text: &str) -> Result<Self, AuthError> {
         let url = Self::parse(what, text)?;
         if url.http_origin().is_secure() {
             return Ok(url);
         }
-        Err(AuthError::Insecure {
+        Err(AuthError::InsecureUrl {
             what,
             url: without_user_info(text),
         })

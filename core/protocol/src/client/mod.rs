@@ -33,7 +33,7 @@ pub use calls::{CallError, CallKey, CallTimeouts, Calls, Outcome, Overdue};
 pub use capabilities::undeclared_capability;
 pub use conversation::{Ask, Conversation, Heard, is_header_mismatch};
 pub use eras::{HANDSHAKE_ERA_FOR, HandshakeServers, MAX_REMEMBERED_SERVERS};
-pub use opening::{ConnectError, OpenAttempt, OpenTimeouts, Opened, Opening, Plan, Step};
+pub use opening::{HandshakeError, OpenAttempt, OpenTimeouts, Opened, Opening, Plan, Step};
 pub use output::OutputCheck;
 pub use pings::PingTimes;
 pub use questions::check_question;

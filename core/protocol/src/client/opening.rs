@@ -93,7 +93,7 @@ pub enum Step {
     /// The conversation is open.
     Opened(Box<Opened>),
     /// It can't be opened.
-    Failed(ConnectError),
+    Failed(HandshakeError),
 }
 
 /// An open conversation.
@@ -116,7 +116,7 @@ pub struct Opened {
 /// Why client and server could not connect, although the server was reached.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ConnectError {
+pub enum HandshakeError {
     /// Client and server have no protocol revision in common.
     #[error(
         "no common protocol revision: the server supports {}, this client {}",
@@ -179,7 +179,7 @@ pub struct OpenAttempt {
     /// Whether it was asked over HTTP+SSE (2024-11-05).
     pub over_http_sse: bool,
     /// How it failed.
-    pub error: ConnectError,
+    pub error: HandshakeError,
 }
 
 fn words(revisions: &[Revision]) -> String {
@@ -256,8 +256,8 @@ impl Opening {
     pub fn is_era_uncertain(&self) -> bool {
         let mut probes = self.attempts.iter().filter(|one| one.method == DISCOVER);
         probes.any(|probe| match probe.error {
-            ConnectError::TimedOut { .. } | ConnectError::Gone { .. } => true,
-            ConnectError::Http { status, .. } => {
+            HandshakeError::TimedOut { .. } | HandshakeError::Gone { .. } => true,
+            HandshakeError::Http { status, .. } => {
                 matches!(status, 408 | 425 | 429) || !(400..500).contains(&status)
             }
             _ => false,
@@ -273,7 +273,7 @@ impl Opening {
             Era::Legacy if self.preferred(Era::Legacy).is_some() => self.initialize(now),
             _ if self.preferred(Era::Legacy).is_some() => self.initialize(now),
             _ if self.preferred(Era::Modern).is_some() => self.discover(now),
-            _ => Step::Failed(ConnectError::NoRevision),
+            _ => Step::Failed(HandshakeError::NoRevision),
         }
     }
 
@@ -292,14 +292,14 @@ impl Opening {
             return Step::Wait;
         };
         if let Err(error) = &outcome {
-            self.failed(asked.method, &ConnectError::Refused(error.clone()));
+            self.failed(asked.method, &HandshakeError::Refused(error.clone()));
         }
         match (asked.method, outcome) {
             (DISCOVER, Ok(result)) => match result.decode::<DiscoverResult>() {
                 Ok(found) => self.discovered(found, now),
                 // A server of the handshake era that answers whatever it is asked.
                 Err(error) => {
-                    let error = ConnectError::Invalid {
+                    let error = HandshakeError::Invalid {
                         method: DISCOVER,
                         reason: error.to_string(),
                     };
@@ -319,7 +319,7 @@ impl Opening {
         let Some(asked) = self.asked.take() else {
             return Step::Wait;
         };
-        let refusal = ConnectError::Http {
+        let refusal = HandshakeError::Http {
             status,
             error: error.clone(),
         };
@@ -365,7 +365,7 @@ impl Opening {
         let Some(asked) = self.asked.take() else {
             return Step::Wait;
         };
-        let error = ConnectError::Gone {
+        let error = HandshakeError::Gone {
             method: asked.method,
         };
         self.failed(asked.method, &error);
@@ -414,7 +414,7 @@ impl Opening {
         else {
             return Step::Wait;
         };
-        let error = ConnectError::TimedOut {
+        let error = HandshakeError::TimedOut {
             method: asked.method,
             waited: now.saturating_sub(asked.since),
         };
@@ -430,7 +430,7 @@ impl Opening {
 
     fn discover(&mut self, now: Duration) -> Step {
         let Some(revision) = self.wanted.take().or_else(|| self.preferred(Era::Modern)) else {
-            return Step::Failed(ConnectError::NoRevision);
+            return Step::Failed(HandshakeError::NoRevision);
         };
         self.tried.modern = true;
         self.era = Some(Era::Modern);
@@ -451,7 +451,7 @@ impl Opening {
 
     fn initialize(&mut self, now: Duration) -> Step {
         let Some(revision) = self.wanted.take().or_else(|| self.preferred(Era::Legacy)) else {
-            return Step::Failed(ConnectError::NoRevision);
+            return Step::Failed(HandshakeError::NoRevision);
         };
         self.tried.legacy = true;
         self.era = Some(Era::Legacy);
@@ -523,10 +523,10 @@ impl Opening {
 
     fn probe_refused(&mut self, error: RpcError, now: Duration) -> Step {
         if !is_modern(&error) {
-            return self.other_era(ConnectError::Refused(error), now);
+            return self.other_era(HandshakeError::Refused(error), now);
         }
         if error.code != ErrorCode::UNSUPPORTED_VERSION {
-            return Step::Failed(ConnectError::Refused(error));
+            return Step::Failed(HandshakeError::Refused(error));
         }
         let supported = supported(&error);
         let again = !std::mem::replace(&mut self.tried.other_version, true);
@@ -547,7 +547,7 @@ impl Opening {
         let result = match result.decode::<InitializeResult>() {
             Ok(result) => result,
             Err(error) => {
-                let error = ConnectError::Invalid {
+                let error = HandshakeError::Invalid {
                     method: INITIALIZE,
                     reason: error.to_string(),
                 };
@@ -586,11 +586,11 @@ impl Opening {
                 Era::Legacy => self.initialize(now),
             };
         }
-        self.fail_handshake(ConnectError::Refused(error), now)
+        self.fail_handshake(HandshakeError::Refused(error), now)
     }
 
     /// The handshake failed: then what a probe told after all, or was never asked, counts.
-    fn fail_handshake(&mut self, error: ConnectError, now: Duration) -> Step {
+    fn fail_handshake(&mut self, error: HandshakeError, now: Duration) -> Step {
         match self.late.take() {
             Some(found) => self.discovered(found, now),
             None => self.other_era(error, now),
@@ -598,7 +598,7 @@ impl Opening {
     }
 
     /// Goes on with the other era, or fails with `error` if it has been tried or may not be spoken.
-    fn other_era(&mut self, error: ConnectError, now: Duration) -> Step {
+    fn other_era(&mut self, error: HandshakeError, now: Duration) -> Step {
         if self.on_pair {
             return self.leave_pair(error);
         }
@@ -610,7 +610,7 @@ impl Opening {
     }
 
     /// HTTP+SSE failed: what is left is `server/discover`, over a link of its own.
-    fn leave_pair(&mut self, error: ConnectError) -> Step {
+    fn leave_pair(&mut self, error: HandshakeError) -> Step {
         if !self.has_untried(Era::Modern) {
             return Step::Failed(error);
         }
@@ -620,7 +620,7 @@ impl Opening {
     }
 
     /// Notes that a way failed.
-    fn failed(&mut self, method: &'static str, error: &ConnectError) {
+    fn failed(&mut self, method: &'static str, error: &HandshakeError) {
         self.attempts.push(OpenAttempt {
             method,
             over_http_sse: self.on_pair,
@@ -633,7 +633,7 @@ impl Opening {
     }
 
     fn nothing_in_common(&self, server: Vec<String>) -> Step {
-        Step::Failed(ConnectError::NoCommonRevision {
+        Step::Failed(HandshakeError::NoCommonRevision {
             server,
             client: self.plan.revisions.clone(),
         })

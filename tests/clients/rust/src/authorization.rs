@@ -67,9 +67,9 @@ pub(crate) async fn play(scenario: &str, url: &str) -> Outcome {
         }
         "scope-retry-limit" => refused(url, user(), "insufficient_scope").await,
         "resource-mismatch" => refused(url, user(), "resource_mismatch").await,
-        "metadata-issuer-mismatch" => refused(url, user(), "issuer_mismatch").await,
+        "metadata-issuer-mismatch" => refused(url, user(), "metadata_issuer_mismatch").await,
         "iss-supported-missing" | "iss-wrong-issuer" | "iss-unexpected" | "iss-normalized" => {
-            refused(url, user(), "response_not_accepted").await
+            refused(url, user(), "authorization_response_mismatch").await
         }
         other => Err(format!("no scenario is named {other:?}").into()),
     }

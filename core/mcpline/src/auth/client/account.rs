@@ -230,7 +230,7 @@ impl Account {
                 _ => continue,
             }
         }
-        Err(AuthError::User(
+        Err(AuthError::AuthorizationIncomplete(
             "it was given up again and again".to_owned(),
         ))
     }
@@ -350,7 +350,7 @@ impl Account {
                 drop(held);
                 Ok(true)
             }
-            Err(AuthError::Refused { error, .. }) if !is_passing(&error) => {
+            Err(AuthError::AuthorizationServerError { error, .. }) if !is_passing(&error) => {
                 tracing::debug!(error, "a refresh token is good no longer");
                 self.lock().usable = false;
                 flow.forget().await;
@@ -407,7 +407,7 @@ impl Account {
         }
         let removed = self.oauth.0.store.remove(&key).await;
         self.lock().note_stored(None, removed.is_ok());
-        removed.map_err(|error| AuthError::Store(error.to_string()))
+        removed.map_err(|error| AuthError::TokenStoreFailed(error.to_string()))
     }
 }
 

@@ -182,7 +182,7 @@ impl Attendant {
         let private = trusted || self.may_name_private();
         let make = || async {
             let made = Fetcher::new(&self.settings, self.handle.clone(), private);
-            made.map_err(|error| AuthError::Fetch {
+            made.map_err(|error| AuthError::FetchFailed {
                 url: self.server.clone(),
                 reason: error.to_string(),
             })
@@ -296,7 +296,7 @@ impl Attendant {
             description.map(str::to_owned)
         };
         if rounds.authorized || rounds.renewals > MAX_RENEWALS {
-            return Err(AuthError::Rejected {
+            return Err(AuthError::TokenRejected {
                 description: description(),
             });
         }

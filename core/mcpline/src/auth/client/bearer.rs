@@ -82,7 +82,8 @@ impl Sourced {
             _ => self.ask(&mut given, server, false, Scopes::new()).await?,
         }
         let token = given.token.as_ref().map(|token| token.token.clone());
-        let token = token.ok_or_else(|| AuthError::Credentials("there is no token".to_owned()))?;
+        let token =
+            token.ok_or_else(|| AuthError::CredentialsUnusable("there is no token".to_owned()))?;
         Ok((token, given.number))
     }
 
@@ -120,7 +121,7 @@ impl Sourced {
             || text.len() > MAX_TOKEN
             || !text.bytes().all(|byte| matches!(byte, 0x21..=0x7e))
         {
-            return Err(AuthError::Credentials(
+            return Err(AuthError::CredentialsUnusable(
                 "the token can't be in a header".to_owned(),
             ));
         }

@@ -70,14 +70,15 @@ impl Credentials {
     ///
     /// # Errors
     ///
-    /// [`AuthError::Credentials`] if the key can't be used so.
+    /// [`AuthError::CredentialsUnusable`] if the key can't be used so.
     pub fn private_key(
         mut self,
         pem: &[u8],
         algorithm: Option<&str>,
         key_id: Option<String>,
     ) -> Result<Self, AuthError> {
-        let invalid = |reason: String| AuthError::Credentials(format!("the private key: {reason}"));
+        let invalid =
+            |reason: String| AuthError::CredentialsUnusable(format!("the private key: {reason}"));
         let algorithm = match algorithm {
             None => None,
             Some(name) => Some(

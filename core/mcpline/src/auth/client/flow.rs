@@ -92,7 +92,7 @@ impl Flow<'_> {
             }
         };
         if self.oauth.dpop && tokens.token_type != TokenType::Dpop {
-            return Err(AuthError::Credentials(format!(
+            return Err(AuthError::CredentialsUnusable(format!(
                 "the authorization server {} doesn't bind tokens to keys (DPoP)",
                 discovered.server.issuer
             )));
@@ -111,8 +111,9 @@ impl Flow<'_> {
     /// Renews tokens.
     pub(super) async fn refresh(&self, record: &Record) -> Result<Record, AuthError> {
         let token = record.tokens.refresh_token.as_ref();
-        let token =
-            token.ok_or_else(|| AuthError::Credentials("there is no refresh token".to_owned()))?;
+        let token = token.ok_or_else(|| {
+            AuthError::CredentialsUnusable("there is no refresh token".to_owned())
+        })?;
         let registration = self.with_secret(&record.registration, &record.server);
         let asking = Asking {
             server: &record.server,
@@ -246,7 +247,7 @@ impl Flow<'_> {
         }
         let own = self.oauth.credentials_of(&registration.issuer);
         let key = own.and_then(|own| own.key.as_ref()).ok_or_else(|| {
-            AuthError::Credentials("there is no private key to sign with".to_owned())
+            AuthError::CredentialsUnusable("there is no private key to sign with".to_owned())
         })?;
         let (now, entropy) = (clock::unix_now(), SystemRandom::new());
         let (client_id, issuer) = (&registration.client_id, &registration.issuer);
@@ -280,7 +281,7 @@ impl Flow<'_> {
         let response = self.fetch(request, record.trusted).await?;
         match response.is_success() {
             true => Ok(()),
-            false => Err(AuthError::Invalid {
+            false => Err(AuthError::InvalidResponse {
                 url,
                 reason: format!(
                     "HTTP status {} to a token that is given back",
@@ -437,7 +438,8 @@ impl Granting<'_, '_> {
             }
             Err(error) => {
                 redirected.verdict.refuse(&error.to_string());
-                if matches!(&error, AuthError::Refused { error, .. } if error == "invalid_client") {
+                if matches!(&error, AuthError::AuthorizationServerError { error, .. } if error == "invalid_client")
+                {
                     self.flow.forget_registration(&server.issuer).await;
                 }
                 Err(error)
@@ -493,10 +495,12 @@ impl Granting<'_, '_> {
         }
         match &oauth.credentials[..] {
             // Credentials of another one are shown to nobody, and quietly registering anew would hide that.
-            [own, ..] if server.registration_endpoint.is_none() => Err(AuthError::OtherIssuer {
-                registered: own.issuer.clone().unwrap_or_default(),
-                issuer: server.issuer.clone(),
-            }),
+            [own, ..] if server.registration_endpoint.is_none() => {
+                Err(AuthError::CredentialsIssuerMismatch {
+                    registered: own.issuer.clone().unwrap_or_default(),
+                    issuer: server.issuer.clone(),
+                })
+            }
             _ => Ok(None),
         }
     }
@@ -556,16 +560,16 @@ impl Granting<'_, '_> {
 /// Whether a registration was refused for what was said in it (RFC 7591, section 3.2.2), the redirect URI apart.
 fn is_about_metadata(error: &AuthError) -> bool {
     let codes = ["invalid_client_metadata", "invalid_scope"];
-    matches!(error, AuthError::Refused { error, .. } if codes.contains(&error.as_str()))
+    matches!(error, AuthError::AuthorizationServerError { error, .. } if codes.contains(&error.as_str()))
 }
 
 fn user(error: UserAgentError) -> AuthError {
     match error {
         UserAgentError::Unattended(why) => AuthError::Unattended(why.to_owned()),
-        error => AuthError::User(error.to_string()),
+        error => AuthError::AuthorizationIncomplete(error.to_string()),
     }
 }
 
 fn stored(error: StoreError) -> AuthError {
-    AuthError::Store(error.to_string())
+    AuthError::TokenStoreFailed(error.to_string())
 }

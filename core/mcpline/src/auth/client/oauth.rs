@@ -113,7 +113,7 @@ impl OAuth {
     ///
     /// # Errors
     ///
-    /// [`AuthError::Store`] if the store fails.
+    /// [`AuthError::TokenStoreFailed`] if the store fails.
     pub async fn forget(&self, server: &str) -> Result<(), AuthError> {
         self.account(&without_credentials(server)).forget().await
     }
@@ -123,7 +123,8 @@ impl OAuth {
     ///
     /// # Errors
     ///
-    /// [`AuthError::Store`] if the store fails, or why the tokens could not be given back; they are forgotten in any case.
+    /// [`AuthError::TokenStoreFailed`] if the store fails, or why the tokens could not be given back; they are
+    /// forgotten in any case.
     ///
     /// # Panics
     ///
@@ -157,7 +158,7 @@ impl OAuthBuilder {
     ///
     /// # Errors
     ///
-    /// [`AuthError::Url`] if it is not an `https` URL with a path.
+    /// [`AuthError::InvalidUrl`] if it is not an `https` URL with a path.
     pub fn client_id_metadata_url(mut self, url: impl Into<String>) -> Result<Self, AuthError> {
         let url = url.into();
         check_client_id_metadata_url(&url)?;

@@ -90,7 +90,7 @@ impl Record {
 pub(super) fn fresh_key() -> Result<Arc<SigningKey>, AuthError> {
     SigningKey::generate_es256(&SystemRandom::new())
         .map(Arc::new)
-        .map_err(|error| AuthError::Credentials(error.to_string()))
+        .map_err(|error| AuthError::CredentialsUnusable(error.to_string()))
 }
 
 #[cfg(test)]

@@ -440,7 +440,7 @@ fn fetch_with(settings: HttpSettings) -> Fetch {
         };
         let url = request.url.clone();
         Box::pin(async move {
-            let fetcher = fetcher.map_err(|error| AuthError::Fetch {
+            let fetcher = fetcher.map_err(|error| AuthError::FetchFailed {
                 url,
                 reason: error.to_string(),
             })?;

@@ -66,7 +66,7 @@ impl Publisher {
                     gate.notified().await;
                 }
                 if *this.down.lock().expect("unpoisoned") {
-                    return Err(AuthError::Fetch {
+                    return Err(AuthError::FetchFailed {
                         url: request.url,
                         reason: "down".into(),
                     });

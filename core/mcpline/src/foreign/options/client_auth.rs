@@ -403,7 +403,7 @@ fn source(answerers: Answerers<'_>) -> Result<Auth, Error> {
                 .expires_in
                 .map(Duration::try_from_secs_f64)
                 .transpose();
-            let lasts = lasts.map_err(|error| AuthError::Credentials(error.to_string()))?;
+            let lasts = lasts.map_err(|error| AuthError::CredentialsUnusable(error.to_string()))?;
             let mut token = BearerToken::from(given.token);
             token.expires_at = lasts.and_then(|lasts| SystemTime::now().checked_add(lasts));
             Ok(token)
@@ -424,5 +424,5 @@ async fn word_of(question: Arc<Question>, audience: String) -> Result<String, Au
 }
 
 fn unsaid(error: RpcError) -> AuthError {
-    AuthError::Credentials(error.message.into_owned())
+    AuthError::CredentialsUnusable(error.message.into_owned())
 }
