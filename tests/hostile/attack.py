@@ -10,14 +10,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness.process import Server
-from http1 import Answer, Connection, Gone
+from http1 import STEPS, Answer, Connection, Gone
 from messages import COMMON, INITIALIZED, initialize, session_headers
 from meter import MIB, Meter, WorkMeter, mib, too_costly
 from neighbour import ADDRESS as NEIGHBOUR_ADDRESS, Neighbour
 from targets import Target
 
-# An attack that has not ended by then hangs. Nothing is timed.
+# An attack on whose connections nothing happens for so long hangs. Nothing is timed.
 PATIENCE_SECONDS = 240.0
+# A server that works for so long, in seconds of processor time, has an attack without an end.
+MOST_WORK_SECONDS = 480.0
 # Closing sockets is the system's work: it has this long since the last one was closed. The server's own timers, of 15
 # seconds and more, would close what the attacker left open; they must not be what is seen here.
 SETTLED_WITHIN_SECONDS = 10.0
@@ -225,9 +227,7 @@ async def play(case: Case, target: Target, scratch: Path, *, scale: int) -> Outc
         working = asyncio.ensure_future(work.run())
         calling = asyncio.ensure_future(neighbour.call_until_stopped())
         try:
-            await asyncio.wait_for(case.play(attack), PATIENCE_SECONDS)
-        except asyncio.TimeoutError:
-            attack.problems.append(f"the attack did not end within {PATIENCE_SECONDS:.0f} s")
+            await _played(case, attack)
         except Gone as gone:
             attack.problems.append(f"a connection was closed: {gone}")
         finally:
@@ -269,6 +269,32 @@ async def play(case: Case, target: Target, scratch: Path, *, scale: int) -> Outc
         f"{neighbour.costliest_in_all:.2f} s with late turns"
     ]
     return Outcome(problems, ", ".join(figures))
+
+
+async def _played(case: Case, attack: Attack) -> None:
+    """Plays the attack to its end, however long the machine takes, unless it hangs or has no end."""
+    playing = asyncio.ensure_future(case.play(attack))
+    while True:
+        before = _steps(attack.port)
+        ended, _ = await asyncio.wait({playing}, timeout=PATIENCE_SECONDS)
+        if ended:
+            playing.result()
+            return
+        if not attack.meter.is_alive():
+            break
+        if _steps(attack.port) == before:
+            attack.problems.append(f"the attack hangs: nothing happened for {PATIENCE_SECONDS:.0f} s")
+            break
+        if attack.meter.cpu_seconds() > MOST_WORK_SECONDS:
+            attack.problems.append(f"the attack had not ended after {MOST_WORK_SECONDS:.0f} s of the server's work")
+            break
+    playing.cancel()
+    await asyncio.gather(playing, return_exceptions=True)
+
+
+def _steps(port: int) -> int:
+    """How much has happened on the attack's connections."""
+    return sum(count for (to, source), count in STEPS.items() if to == port and source != NEIGHBOUR_ADDRESS)
 
 
 async def _settled_descriptors(meter: Meter, before: int) -> int:

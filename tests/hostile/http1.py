@@ -5,12 +5,18 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 # What the kernel and asyncio take of an answer that a case doesn't read. Small, so that the server feels it.
 UNREAD_BYTES = 16 * 1024
 LONGEST_HEAD_BYTES = 64 * 1024
+
+
+# How much has happened on connections, by the port that they lead to and the address that they come from: what an attack
+# waits for is on its way as long as this grows.
+STEPS: Counter[tuple[int, str]] = Counter()
 
 
 class Gone(Exception):
@@ -77,6 +83,7 @@ class Connection:
             await self._writer.drain()
         except OSError as error:
             raise Gone(str(error)) from None
+        self._step()
 
     async def request(
         self, method: str, path: str, headers: Mapping[str, str | None] | None = None, body: bytes | None = None
@@ -99,6 +106,7 @@ class Connection:
             head = await self._reader.readuntil(b"\r\n\r\n")
         except (asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError) as error:
             raise Gone(str(error)) from None
+        self._step()
         first, *lines = head[:-4].decode("latin-1").split("\r\n")
         headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
         return Head(int(first.split(" ")[1]), headers)
@@ -120,16 +128,20 @@ class Connection:
         """The next chunk of a chunked body; nothing after the last."""
         try:
             size = int(await self._reader.readuntil(b"\r\n"), 16)
-            return (await self._reader.readexactly(size + 2))[:-2]
+            chunk = (await self._reader.readexactly(size + 2))[:-2]
         except (asyncio.IncompleteReadError, OSError) as error:
             raise Gone(str(error)) from None
+        self._step()
+        return chunk
 
     async def read_some(self, size: int) -> bytes:
         """Up to so many bytes of whatever the server sends; nothing at the end."""
         try:
-            return await self._reader.read(size)
+            data = await self._reader.read(size)
         except OSError:
             return b""
+        self._step()
+        return data
 
     async def answer(self) -> Answer:
         head = await self.read_head()
@@ -161,6 +173,9 @@ class Connection:
         except asyncio.TimeoutError:
             return False
         return True
+
+    def _step(self) -> None:
+        STEPS[self.port, self.source] += 1
 
     def close(self) -> None:
         if self._writer:
