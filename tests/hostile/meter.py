@@ -14,9 +14,9 @@ MIB = 1024 * 1024
 TICK_SECONDS = 0.01
 # A look that comes by so much later than it should is on time: any machine is a little busy.
 LATE_SECONDS = 0.01
-# How many times its bound the same may be with late turns counted whole. A busy machine makes them several times as
-# long; a process that stalls others makes them late as well, so what they hide is bounded, too.
-LATE_FACTOR = 10.0
+# How many times its bound the time of all threads may be, with late turns counted whole. A busy machine makes such turns
+# several times as long; a process that stalls others makes them late as well, so what they hide is bounded, too.
+LATE_FACTOR = 5.0
 
 
 class Meter:
@@ -48,6 +48,17 @@ class Meter:
     def cpu_seconds(self) -> float:
         """Processor time of all its threads: unlike the wall clock it doesn't tell how busy the machine is."""
         return time.clock_gettime(self._cpu_clock)
+
+    def thread_seconds(self) -> dict[str, float]:
+        """Processor time of each of its threads, by the thread's id."""
+        seconds = {}
+        for thread in os.listdir(self._process / "task"):
+            try:
+                seconds[thread] = int((self._process / "task" / thread / "schedstat").read_text().split()[0]) / 1e9
+            except OSError:
+                # It has ended since.
+                continue
+        return seconds
 
     def is_idle(self) -> bool:
         """Whether all its threads wait for something: none works, or would work if it had a processor."""
@@ -83,6 +94,9 @@ class WorkMeter:
     others have the processors, an answer that was sent long ago waits to be read, and the process goes on with the
     attack: that is no delay of its own making. What it works during a turn that comes late counts by the part of the
     turn that is not late.
+
+    Of threads that work during the same turn only the one that works most counts. An answer waits for one after the other;
+    how much others work beside it tells how many there are and how they share the processors.
     """
 
     def __init__(self, meter: Meter):
@@ -90,18 +104,21 @@ class WorkMeter:
         self.seconds = 0.0
         """Processor time, in seconds, so far."""
         self.all_seconds = 0.0
-        """The same with turns that come late counted whole."""
+        """The same of all threads, and with turns that come late counted whole."""
 
     async def run(self) -> None:
         """Counts until it is cancelled or the process ends."""
         try:
             while True:
-                looked, cpu = time.monotonic(), self._meter.cpu_seconds()
+                looked, cpu, threads = time.monotonic(), self._meter.cpu_seconds(), self._meter.thread_seconds()
                 await asyncio.sleep(TICK_SECONDS)
                 worked, elapsed = self._meter.cpu_seconds() - cpu, time.monotonic() - looked
+                each = [seconds - threads.get(thread, 0.0) for thread, seconds in self._meter.thread_seconds().items()]
+                # Threads that have ended in between tell no more what was theirs of it.
+                in_turn = min(worked, max(each) + max(0.0, worked - sum(each)))
                 self.all_seconds += worked
-                self.seconds += worked * min(1.0, (TICK_SECONDS + LATE_SECONDS) / elapsed)
-        except OSError:
+                self.seconds += in_turn * min(1.0, (TICK_SECONDS + LATE_SECONDS) / elapsed)
+        except (OSError, ValueError):
             return
 
 
@@ -112,7 +129,7 @@ def too_costly(who: str, what: str, seconds: float, in_all: float, bound: float)
         problems.append(f"{who} worked for {seconds:.2f} s before {what}, not at most {bound:.2f} s")
     if in_all > LATE_FACTOR * bound:
         problems.append(
-            f"{who} worked for {in_all:.2f} s before {what}, late turns counted whole, "
+            f"{who} worked for {in_all:.2f} s before {what}, in all threads and with late turns counted whole, "
             f"not at most {LATE_FACTOR * bound:.2f} s"
         )
     return problems
