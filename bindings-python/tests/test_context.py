@@ -281,7 +281,7 @@ def test_a_clients_error_that_a_handler_lets_pass_is_for_the_model():
         async with server.test_client(revision=LEGACY, sample=sample) as client:
             result = await client.call_tool("tool")
             assert result["isError"]
-            assert text(result) == "client returned an error: the user said no (-1)"
+            assert text(result) == 'client returned an error to `sampling/createMessage`: "the user said no" (-1)'
             with pytest.raises(RpcError, match="the user said no") as error:
                 await client.get_prompt("prompt")
             assert error.value.code == -32603

@@ -1,30 +1,24 @@
 //! Errors of clients.
 
+use std::fmt;
 use std::time::Duration;
 
 #[cfg(feature = "auth")]
 use mcpline_protocol::auth::AuthError;
 use mcpline_protocol::client::{CallError, HandshakeError};
-use mcpline_protocol::{InvalidRoot, Printable, RpcError};
+use mcpline_protocol::{InvalidRoot, Printable, Quoted, RpcError};
 
 use crate::error_kind::ErrorKind;
 
 /// Why a request, or another operation of a client, failed. Cheap to clone: one failure may end many requests.
 ///
 /// `docs/errors.md` lists all kinds with what they mean for a retry.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub enum ClientError {
     /// The server returned a JSON-RPC error.
-    #[error("server returned an error: {0}")]
-    Rpc(#[source] RpcError),
+    Rpc(RpcError),
     /// No response arrived in time. The request was cancelled; whether the server performed it is unknown.
-    #[error(
-        "request timed out: no response{} within {} s{}",
-        if *in_all { "" } else { " or progress" },
-        waited.as_secs_f64(),
-        if *in_all { " in total" } else { "" }
-    )]
     RequestTimedOut {
         /// How long the client waited: since the last sign of life, or in total.
         waited: Duration,
@@ -32,7 +26,6 @@ pub enum ClientError {
         in_all: bool,
     },
     /// The server responded with an HTTP status instead of a JSON-RPC message.
-    #[error("server responded with HTTP status {status}{}", excerpt(body))]
     Http {
         /// The status.
         status: u16,
@@ -45,23 +38,19 @@ pub enum ClientError {
     },
     /// The server no longer knows the session (HTTP 404), or the cursor of a list belongs to an earlier session. The
     /// server did nothing. Read lists again from the first page.
-    #[error("session expired: send the request again; read lists from the first page")]
     SessionExpired,
     /// The server could not be reached. Nothing was sent.
-    #[error("server unreachable: {}", Printable(reason))]
     ServerUnreachable {
         /// What the system says.
         reason: String,
     },
     /// The connection, the stream or the process ended before the response arrived. Whether the server performed the
     /// request is unknown.
-    #[error("connection lost before the response arrived: {}", Printable(reason))]
     ConnectionLost {
         /// What is known about it.
         reason: String,
     },
     /// The server's process exited.
-    #[error("server process exited{}{}", exit.as_deref().map(|exit| format!(" ({exit})")).unwrap_or_default(), stderr_excerpt(stderr))]
     ServerExited {
         /// How: "exit status: 1", "signal: 9 (SIGKILL)".
         exit: Option<String>,
@@ -73,54 +62,171 @@ pub enum ClientError {
     /// The server requires authorization, and no access token that it accepts could be obtained. The request had no
     /// effect.
     #[cfg(feature = "auth")]
-    #[error("authorization failed: {0}")]
-    AuthorizationFailed(#[source] AuthError),
+    AuthorizationFailed(AuthError),
     /// A response violates the protocol or a schema of the server.
-    #[error("invalid response from server: {}", Printable(reason))]
     InvalidResponse {
         /// What is wrong with it.
         reason: String,
     },
     /// The server was reached, but the handshake (`server/discover` or `initialize`) failed: it was refused, or client
     /// and server have no protocol revision in common.
-    #[error("cannot connect: {0}")]
-    HandshakeFailed(#[source] HandshakeError),
+    HandshakeFailed(HandshakeError),
     /// Each way to connect to the server failed.
-    #[error("{cause} (attempts: {})", each(attempts))]
     AllAttemptsFailed {
         /// The failure that says most. Kind, status and JSON-RPC error are those of this one.
-        #[source]
         cause: Box<ClientError>,
         /// The attempts in order, and how each failed.
         attempts: Vec<ConnectAttempt>,
     },
     /// The server requested input more often than `ClientSettings::max_rounds` allows.
-    #[error(
-        "server requested input {rounds} times without returning a result (limit: `max_rounds`)"
-    )]
     TooManyRounds {
         /// How often it requested input.
         rounds: usize,
     },
     /// An input request of the server was answered with an error: no handler is set for it, or the handler failed. The
     /// request that it belongs to was given up (2026-07-28).
-    #[error("input request of the server failed: {0}")]
-    InputRequestFailed(#[source] RpcError),
+    InputRequestFailed {
+        /// The method of the input request; `None` if an extension's result was resolved.
+        method: Option<String>,
+        /// What the handler failed with.
+        error: RpcError,
+    },
     /// The host's tool call hook refused the call. Nothing was sent.
-    #[error("tool call refused: {}", Printable(reason))]
     ToolCallRefused {
         /// The hook's reason.
         reason: String,
     },
     /// The server or the protocol revision does not support the operation. Nothing was sent.
-    #[error("not supported: {}", Printable(.0))]
     NotSupported(String),
     /// The client was closed.
-    #[error("client is closed")]
     Closed,
     /// The client was used incorrectly. Nothing was sent.
-    #[error("{0}")]
     Usage(String),
+}
+
+impl std::error::Error for ClientError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Rpc(error) | Self::InputRequestFailed { error, .. } => Some(error),
+            #[cfg(feature = "auth")]
+            Self::AuthorizationFailed(error) => Some(error),
+            Self::HandshakeFailed(error) => Some(error),
+            Self::AllAttemptsFailed { cause, .. } => Some(&**cause),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for ClientError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.write(f, "", "; the server may have performed the request")
+    }
+}
+
+/// The message of an error of a request whose method is known.
+#[cfg(feature = "client")]
+pub(crate) struct Named<'e>(pub(crate) &'e ClientError, pub(crate) &'e str);
+
+#[cfg(feature = "client")]
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let to = format!(" to `{}`", self.1);
+        self.0
+            .write(f, &to, "; the server may have performed the request")
+    }
+}
+
+/// The message of an error among others: of an attempt to connect, or of a reason. What it means for the request is said
+/// once.
+struct Brief<'e>(&'e ClientError);
+
+impl fmt::Display for Brief<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            ClientError::HandshakeFailed(error) => error.fmt(f),
+            error => error.write(f, "", ""),
+        }
+    }
+}
+
+impl ClientError {
+    /// Writes the message: `to` names the request, `outcome` says what may have become of it where that is unknown.
+    fn write(&self, f: &mut fmt::Formatter<'_>, to: &str, outcome: &str) -> fmt::Result {
+        match self {
+            Self::Rpc(error) => write!(f, "server returned an error{to}: {error}"),
+            Self::RequestTimedOut { waited, in_all } => {
+                let option = if *in_all { "total_timeout" } else { "timeout" };
+                let waited = waited.as_secs_f64();
+                write!(f, "no response{to} within {waited} s (`{option}`){outcome}")
+            }
+            Self::Http { status, body, .. } => {
+                write!(f, "server responded with HTTP status {status}{to}")?;
+                match body.trim() {
+                    "" => Ok(()),
+                    body => write!(f, ": {}", Quoted(body)),
+                }
+            }
+            Self::SessionExpired => f.write_str(
+                "session expired; the server did not perform the request: send it again, and read lists from the first page",
+            ),
+            Self::ServerUnreachable { reason } => {
+                write!(f, "server unreachable: {}", Printable(reason))
+            }
+            Self::ConnectionLost { reason } => {
+                let reason = Printable(reason);
+                write!(
+                    f,
+                    "connection lost before the response{to} arrived: {reason}{outcome}"
+                )
+            }
+            Self::ServerExited {
+                exit,
+                stderr,
+                unsent,
+            } => {
+                f.write_str("server process exited")?;
+                if let Some(exit) = exit {
+                    write!(f, " ({exit})")?;
+                }
+                match unsent {
+                    true => f.write_str("; the request was not sent")?,
+                    false => write!(f, " before it responded{to}{outcome}")?,
+                }
+                match stderr.as_slice() {
+                    [] => Ok(()),
+                    lines => write!(f, "; stderr: {}", Printable(lines.join(" | "))),
+                }
+            }
+            #[cfg(feature = "auth")]
+            Self::AuthorizationFailed(error) => write!(f, "authorization failed: {error}"),
+            Self::InvalidResponse { reason } => {
+                write!(f, "invalid response from server{to}: {}", Printable(reason))
+            }
+            Self::HandshakeFailed(error) => write!(f, "handshake failed: {error}"),
+            Self::AllAttemptsFailed { cause, attempts } => {
+                cause.write(f, to, "")?;
+                let attempts: Vec<_> = attempts.iter().map(ToString::to_string).collect();
+                write!(f, " (attempts: {})", attempts.join("; "))
+            }
+            Self::TooManyRounds { rounds } => write!(
+                f,
+                "server requested input {rounds} times without returning a result{to} (`max_rounds`)"
+            ),
+            Self::InputRequestFailed { method, error } => {
+                f.write_str("input request of the server failed in this client")?;
+                if let Some(method) = method {
+                    write!(f, ": `{}`", Printable(method))?;
+                }
+                write!(f, ": {error}")
+            }
+            Self::ToolCallRefused { reason } => {
+                write!(f, "tool call refused: {}", Printable(reason))
+            }
+            Self::NotSupported(reason) => write!(f, "not supported: {}", Printable(reason)),
+            Self::Closed => f.write_str("client is closed"),
+            Self::Usage(reason) => f.write_str(reason),
+        }
+    }
 }
 
 /// One way in which the client tried to connect, and how it failed.
@@ -134,13 +240,13 @@ pub struct ConnectAttempt {
     pub error: ClientError,
 }
 
-impl std::fmt::Display for ConnectAttempt {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for ConnectAttempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let over = match self.over_http_sse {
             true => " over HTTP+SSE",
             false => "",
         };
-        write!(f, "`{}`{over}: {}", self.method, self.error)
+        write!(f, "`{}`{over}: {}", self.method, Brief(&self.error))
     }
 }
 
@@ -172,7 +278,7 @@ impl ClientError {
             Self::HandshakeFailed(HandshakeError::TimedOut { .. }) => ErrorKind::HandshakeTimedOut,
             Self::HandshakeFailed(_) | Self::AllAttemptsFailed { .. } => ErrorKind::HandshakeFailed,
             Self::TooManyRounds { .. } => ErrorKind::LimitExceeded,
-            Self::InputRequestFailed(_) => ErrorKind::InputRequestFailed,
+            Self::InputRequestFailed { .. } => ErrorKind::InputRequestFailed,
             Self::ToolCallRefused { .. } => ErrorKind::ToolCallRefused,
             Self::NotSupported(_) => ErrorKind::NotSupported,
             Self::Closed => ErrorKind::Closed,
@@ -244,28 +350,6 @@ impl From<CallError> for ClientError {
                 reason: "the connection was closed".to_owned(),
             },
         }
-    }
-}
-
-fn each(attempts: &[ConnectAttempt]) -> String {
-    let attempts: Vec<_> = attempts.iter().map(ToString::to_string).collect();
-    attempts.join("; ")
-}
-
-fn excerpt(body: &str) -> String {
-    const SHOWN: usize = 200;
-    let text = body.trim();
-    match text.char_indices().nth(SHOWN) {
-        _ if text.is_empty() => String::new(),
-        Some((end, _)) => format!(": {}…", Printable(&text[..end])),
-        None => format!(": {}", Printable(text)),
-    }
-}
-
-fn stderr_excerpt(stderr: &[String]) -> String {
-    match stderr {
-        [] => String::new(),
-        lines => format!("; stderr: {}", Printable(lines.join(" | "))),
     }
 }
 

@@ -101,9 +101,9 @@ impl From<&mcpline_protocol::session::InputRequestError> for ErrorKind {
             InputRequestError::NotSupported(_) | InputRequestError::Inexpressible(_) => {
                 Self::NotSupported
             }
-            InputRequestError::Rpc(_) => Self::InputRequestFailed,
-            InputRequestError::InvalidResponse(_) => Self::InvalidResponse,
-            InputRequestError::TimedOut(_) => Self::RequestTimedOut,
+            InputRequestError::Rpc { .. } => Self::InputRequestFailed,
+            InputRequestError::InvalidResponse { .. } => Self::InvalidResponse,
+            InputRequestError::TimedOut { .. } => Self::RequestTimedOut,
             InputRequestError::Cancelled => Self::RequestCancelled,
             InputRequestError::ConnectionLost => Self::ConnectionLost,
             InputRequestError::LimitExceeded(_) => Self::LimitExceeded,

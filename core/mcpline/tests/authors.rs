@@ -817,7 +817,10 @@ async fn the_model_answers_as_user_or_assistant() {
     let server = asking(AskMethod::Sample, &params);
     for (role, told) in [
         ("assistant", "{"),
-        ("system", "other: invalid response from client: role"),
+        (
+            "system",
+            "other: invalid response from client to `sampling/createMessage`: role",
+        ),
     ] {
         let mut client = RawClient::legacy(&server, "2025-11-25").await;
         let id = client.begin("tools/call", json!({"name": "ask"}));

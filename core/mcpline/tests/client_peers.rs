@@ -605,7 +605,7 @@ async fn a_host_without_a_handler_fails_the_request_that_asks() {
         .await
         .expect_err("nobody answers");
     assert!(
-        matches!(failed, ClientError::InputRequestFailed(_)),
+        matches!(failed, ClientError::InputRequestFailed { .. }),
         "{failed:?}"
     );
 }

@@ -475,7 +475,7 @@ async fn a_users_refusal_of_sampling_is_error_minus_1() {
     let question = json!({"method": "sampling/createMessage", "params": params});
     let error = response_of(refuses(), question).await.expect_err("refused");
     assert!(
-        matches!(&error, ClientError::InputRequestFailed(error) if error.code == ErrorCode(-1)),
+        matches!(&error, ClientError::InputRequestFailed { error, .. } if error.code == ErrorCode(-1)),
         "{error}"
     );
 }

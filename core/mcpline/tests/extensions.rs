@@ -468,7 +468,7 @@ async fn a_panic_of_a_resolver_fails_its_call_alone() {
         .await
         .expect_err("a panic");
     assert!(
-        matches!(failed, ClientError::InputRequestFailed(_)),
+        matches!(failed, ClientError::InputRequestFailed { .. }),
         "{failed}"
     );
     client.list_tools().await.expect("the client lives on");

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 pub use crate::error_code::ErrorCode;
 use crate::json::{Kind, Raw};
-use crate::printable::Printable;
+use crate::printable::Quoted;
 use crate::revision::Revision;
 use crate::vocabulary::ClientCapabilities;
 
@@ -178,7 +178,7 @@ impl RpcError {
 
 impl fmt::Display for RpcError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({})", Printable(&self.message), self.code)
+        write!(f, "{} ({})", Quoted(&self.message), self.code)
     }
 }
 

@@ -96,7 +96,7 @@ pub mod wire;
 pub use challenge::Challenge;
 pub use error::{ErrorCode, RpcError};
 pub use http_origin::{HttpOrigin, is_loopback_host, without_user_info};
-pub use printable::Printable;
+pub use printable::{MAX_QUOTED, Printable, Quoted};
 pub use revision::{Era, Features, Revision};
 pub use root_uri::{InvalidRoot, fitted_roots, root_uri};
 pub use scopes::Scopes;

@@ -18,6 +18,32 @@ impl<T: fmt::Display> fmt::Display for Printable<T> {
     }
 }
 
+/// Writes a peer's text between quotation marks, [`Printable`] and at most [`MAX_QUOTED`] characters of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Quoted<T>(pub T);
+
+/// How much of a peer's text a message repeats: enough for a sentence or two, not for a page of HTML.
+pub const MAX_QUOTED: usize = 300;
+
+impl<T: fmt::Display> fmt::Display for Quoted<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = Printable(&self.0).to_string();
+        f.write_char('"')?;
+        let mut chars = text.trim().chars();
+        for char in chars.by_ref().take(MAX_QUOTED) {
+            // Otherwise the text could end the quotation and go on in our name.
+            if char == '"' {
+                f.write_char('\\')?;
+            }
+            f.write_char(char)?;
+        }
+        if chars.next().is_some() {
+            f.write_char('…')?;
+        }
+        f.write_char('"')
+    }
+}
+
 struct Writer<'a, 'f> {
     out: &'a mut fmt::Formatter<'f>,
     state: State,
@@ -126,6 +152,16 @@ mod tests {
             shown,
             "ok  2026-01-01 ERROR forged\u{fffd}\u{fffd}\u{fffd}\u{fffd}"
         );
+    }
+
+    #[test]
+    fn quotations_are_bounded_and_end_where_the_text_does() {
+        assert_eq!(Quoted(" no\n").to_string(), r#""no""#);
+        assert_eq!(Quoted(r#"no" (-1)"#).to_string(), r#""no\" (-1)""#);
+        let long = Quoted("é".repeat(MAX_QUOTED + 1)).to_string();
+        assert_eq!(long, format!("\"{}…\"", "é".repeat(MAX_QUOTED)));
+        let whole = Quoted("é".repeat(MAX_QUOTED)).to_string();
+        assert_eq!(whole, format!("\"{}\"", "é".repeat(MAX_QUOTED)));
     }
 
     #[test]

@@ -591,7 +591,14 @@ fn a_question_times_out_unless_progress_keeps_it_alive_and_never_past_the_maximu
         let [TimedOut::Ask { error, cancel, .. }] = due.as_slice() else {
             panic!("{due:?}");
         };
-        assert_eq!(*error, InputRequestError::TimedOut(Duration::from_secs(30)));
+        assert_eq!(
+            *error,
+            InputRequestError::TimedOut {
+                method: "roots/list".into(),
+                waited: Duration::from_secs(30),
+                in_all: true,
+            }
+        );
         assert_eq!(value(&cancel.message)["method"], "notifications/cancelled");
         // A late answer finds nobody.
         rig.send(json!({"jsonrpc": "2.0", "id": question["id"], "result": {"roots": []}}));

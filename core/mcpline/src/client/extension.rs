@@ -139,12 +139,20 @@ impl Extension {
     }
 }
 
+/// The ordinary result could not be made.
+fn unresolved(error: RpcError) -> ClientError {
+    ClientError::InputRequestFailed {
+        method: None,
+        error,
+    }
+}
+
 /// Has an answerer make the ordinary result, of an [`ExtendedResult`] in JSON.
 pub(super) fn asking(answerer: Answerer) -> Resolver {
     Arc::new(move |extended| {
         let written = extended.to_json();
         let asked = handlers::asked(answerer.clone(), Some(written), extended);
-        Box::pin(async move { asked.await.map_err(ClientError::InputRequestFailed) })
+        Box::pin(async move { asked.await.map_err(unresolved) })
     })
 }
 
@@ -270,7 +278,7 @@ impl Inner {
         match task.await {
             Ok(Some(resolved)) => resolved,
             Ok(None) => Err(ClientError::Closed),
-            Err(_) => Err(ClientError::InputRequestFailed(RpcError::internal_error(
+            Err(_) => Err(unresolved(RpcError::internal_error(
                 "the handler of the extension panicked",
             ))),
         }

@@ -411,19 +411,23 @@ impl Inner {
                 .answer(&question.method, question.params.clone());
             answering.push((
                 question.key.clone(),
+                question.method.as_str(),
                 background::spawn(&self.runtime, self.handlers.tasks.until_closed(answer)),
             ));
         }
         let mut aborting = Abort(
             answering
                 .iter()
-                .map(|(_, task)| task.abort_handle())
+                .map(|(_, _, task)| task.abort_handle())
                 .collect(),
         );
         let mut answers = Vec::with_capacity(answering.len());
-        for (key, task) in answering {
+        for (key, method, task) in answering {
             let answer = task.await.ok().flatten().ok_or(ClientError::Closed)?;
-            let answer = answer.map_err(ClientError::InputRequestFailed)?;
+            let answer = answer.map_err(|error| ClientError::InputRequestFailed {
+                method: Some(method.to_owned()),
+                error,
+            })?;
             answers.push((key, answer));
         }
         aborting.0.clear();

@@ -14,6 +14,8 @@ use serde_json::{Map, Value};
 
 #[cfg(feature = "client")]
 use crate::client::ClientError;
+#[cfg(feature = "client")]
+use crate::client_error::Named;
 use crate::{Error, ErrorKind};
 
 /// An error of the core, ready for another language.
@@ -36,6 +38,9 @@ pub struct Failure<'e> {
     /// Whether a handler that lets this error pass fails with its message as a tool error, which the model reads. Otherwise
     /// the message is for the log.
     pub is_for_model: bool,
+    /// What names the method in the message.
+    #[cfg(feature = "client")]
+    client_error: Option<&'e ClientError>,
 }
 
 /// The cause of an error.
@@ -96,6 +101,8 @@ impl<'e> Failure<'e> {
             source: None,
             details: FailureDetails::None,
             is_for_model: false,
+            #[cfg(feature = "client")]
+            client_error: None,
         }
     }
 
@@ -104,6 +111,10 @@ impl<'e> Failure<'e> {
     pub fn during(mut self, operation: &'e str) -> Self {
         if self.operation.is_none() && !operation.is_empty() {
             self.operation = Some(operation);
+            #[cfg(feature = "client")]
+            if let Some(error) = self.client_error.filter(|_| is_method(operation)) {
+                self.message = Named(error, operation).to_string();
+            }
         }
         self
     }
@@ -154,7 +165,7 @@ impl<'e> Failure<'e> {
             _ => FailureDetails::None,
         };
         let rpc = match cause {
-            ClientError::InputRequestFailed(error) => Some(error),
+            ClientError::InputRequestFailed { error, .. } => Some(error),
             error => error.rpc(),
         };
         let source = match (cause, rpc) {
@@ -174,6 +185,7 @@ impl<'e> Failure<'e> {
             operation: error.operation(),
             source,
             details,
+            client_error: Some(error),
             ..Self::new(error.kind(), error.to_string())
         }
     }
@@ -184,15 +196,17 @@ impl<'e> Failure<'e> {
         let kind = ErrorKind::from(error);
         let details = match error {
             InputRequestError::NotSupported(need) => FailureDetails::Required(need.required()),
-            InputRequestError::TimedOut(waited) => FailureDetails::TimedOut {
+            InputRequestError::TimedOut { waited, in_all, .. } => FailureDetails::TimedOut {
                 waited: waited.as_secs_f64(),
-                in_all: false,
+                in_all: *in_all,
             },
             _ => FailureDetails::None,
         };
         let source = match error {
-            InputRequestError::Rpc(error) => Some(FailureSource::Rpc(error)),
-            InputRequestError::InvalidResponse(reason) => Some(FailureSource::Text(reason.clone())),
+            InputRequestError::Rpc { error, .. } => Some(FailureSource::Rpc(error)),
+            InputRequestError::InvalidResponse { reason, .. } => {
+                Some(FailureSource::Text(reason.clone()))
+            }
             _ => None,
         };
         // A missing capability is an error of the protocol, and a mistake of the author is for the log.
@@ -266,6 +280,12 @@ impl<'e> Failure<'e> {
     }
 }
 
+/// Whether an operation is a request, not an action of this library.
+#[cfg(feature = "client")]
+fn is_method(operation: &str) -> bool {
+    !matches!(operation, "connect" | "listen" | "serve")
+}
+
 /// Client errors of every kind that clients have: each binding's test covers all of them.
 #[cfg(feature = "client")]
 pub fn client_error_examples() -> Vec<ClientError> {
@@ -305,8 +325,12 @@ pub fn client_error_examples() -> Vec<ClientError> {
         ClientError::HandshakeFailed(HandshakeError::TimedOut {
             method: "initialize",
             waited,
+            is_probe: false,
         }),
-        ClientError::InputRequestFailed(rpc()),
+        ClientError::InputRequestFailed {
+            method: Some("elicitation/create".to_owned()),
+            error: rpc(),
+        },
         ClientError::ToolCallRefused {
             reason: "no".to_owned(),
         },
@@ -327,12 +351,22 @@ pub fn input_request_error_examples() -> Vec<InputRequestError> {
         InputRequestError::Inexpressible(CannotAsk::MultipleChoice),
         InputRequestError::InvalidParams("no message".to_owned()),
         InputRequestError::OutsideCall,
-        InputRequestError::Rpc(RpcError::invalid_params("no")),
-        InputRequestError::InvalidResponse("no action".to_owned()),
+        InputRequestError::Rpc {
+            method: "elicitation/create".into(),
+            error: RpcError::invalid_params("no"),
+        },
+        InputRequestError::InvalidResponse {
+            method: "elicitation/create".into(),
+            reason: "no action".to_owned(),
+        },
         InputRequestError::Diverged {
             key: "name".to_owned(),
         },
-        InputRequestError::TimedOut(std::time::Duration::from_secs(1)),
+        InputRequestError::TimedOut {
+            method: "elicitation/create".into(),
+            waited: std::time::Duration::from_secs(1),
+            in_all: false,
+        },
         InputRequestError::Cancelled,
         InputRequestError::ConnectionLost,
         InputRequestError::LimitExceeded("too many input requests are open (`open_asks`)"),
@@ -344,6 +378,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::client::ConnectAttempt;
 
     fn members(error: &ClientError) -> Value {
         Failure::of_client(error).members().into()
@@ -406,6 +441,64 @@ mod tests {
             assert!(
                 !(failure.retry_safe && failure.outcome_unknown),
                 "{error:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn messages_name_method_option_and_outcome_and_quote_the_peer() {
+        let to = |error: &ClientError| Failure::of_client(error).during("tools/call").message;
+        let waited = Duration::from_millis(2500);
+        let late = |in_all| ClientError::RequestTimedOut { waited, in_all };
+        assert_eq!(
+            to(&late(false)),
+            "no response to `tools/call` within 2.5 s (`timeout`); the server may have performed the request"
+        );
+        assert_eq!(
+            late(true).to_string(),
+            "no response within 2.5 s (`total_timeout`); the server may have performed the request"
+        );
+        assert_eq!(
+            to(&ClientError::lost("reset")),
+            "connection lost before the response to `tools/call` arrived: reset; the server may have performed the request"
+        );
+        assert_eq!(
+            to(&ClientError::Rpc(RpcError::invalid_params("no"))),
+            r#"server returned an error to `tools/call`: "no" (-32602)"#
+        );
+        for error in client_error_examples() {
+            let message = to(&error);
+            let unknown = message.contains("the server may have performed the request");
+            assert_eq!(unknown, error.is_outcome_unknown(), "{message}");
+        }
+        let refused =
+            ClientError::HandshakeFailed(HandshakeError::Refused(RpcError::invalid_params("no")));
+        let failed = ClientError::AllAttemptsFailed {
+            cause: Box::new(ClientError::lost("reset")),
+            attempts: vec![ConnectAttempt {
+                method: "initialize",
+                over_http_sse: false,
+                error: refused,
+            }],
+        };
+        assert_eq!(
+            Failure::of_client(&failed).message,
+            "connection lost before the response arrived: reset \
+             (attempts: `initialize`: server returned an error: \"no\" (-32602))"
+        );
+        for error in input_request_error_examples() {
+            let message = error.to_string();
+            let is_answered = matches!(
+                error,
+                InputRequestError::Rpc { .. }
+                    | InputRequestError::InvalidResponse { .. }
+                    | InputRequestError::TimedOut { .. }
+            );
+            assert_eq!(
+                message.contains("client to `elicitation/create`")
+                    || message.contains("client returned an error to `elicitation/create`"),
+                is_answered,
+                "{message}"
             );
         }
     }

@@ -51,7 +51,7 @@ impl Context {
     /// [`InputRequestError`]: the client can't be asked this, refused, took too long, or the request was cancelled. A
     /// user who declines is no error.
     pub async fn elicit(&self, params: &ElicitParams) -> Result<ElicitResult, InputRequestError> {
-        read(&self.ask(Ask::elicit(params)).await?)
+        read(&AskMethod::Elicit, &self.ask(Ask::elicit(params)).await?)
     }
 
     /// Asks the user to fill in a form of the type's fields (strings, numbers, booleans, enumerations, lists of
@@ -78,7 +78,7 @@ impl Context {
         let content = serde_json::Value::Object(answer.content.unwrap_or_default());
         serde_json::from_value(content)
             .map(Some)
-            .map_err(|error| InputRequestError::InvalidResponse(error.to_string()))
+            .map_err(|error| invalid(&AskMethod::Elicit, &error))
     }
 
     /// Has the client's model complete a conversation and awaits what it says.
@@ -92,7 +92,7 @@ impl Context {
         &self,
         params: &CreateMessageParams,
     ) -> Result<CreateMessageResult, InputRequestError> {
-        read(&self.ask(Ask::sample(params)).await?)
+        read(&AskMethod::Sample, &self.ask(Ask::sample(params)).await?)
     }
 
     /// Sends the client a request of a method that no revision defines and awaits its result, a JSON object; see
@@ -123,7 +123,8 @@ impl Context {
     ///
     /// As for [`Context::elicit`].
     pub async fn list_roots(&self) -> Result<Vec<Root>, InputRequestError> {
-        let listed: ListRootsResult = read(&self.ask(Ask::list_roots()).await?)?;
+        let answer = self.ask(Ask::list_roots()).await?;
+        let listed: ListRootsResult = read(&AskMethod::ListRoots, &answer)?;
         Ok(listed.roots)
     }
 }
@@ -147,7 +148,8 @@ fn form_of<T: JsonSchema>() -> Result<FormSchema, InputRequestError> {
             ..form
         })
         .map_err(|error| {
-            InputRequestError::InvalidResponse(format!("{} is no form: {error}", T::schema_name()))
+            let name = T::schema_name();
+            InputRequestError::InvalidParams(format!("{name} is not a form: {error}"))
         })
 }
 
@@ -169,8 +171,13 @@ fn written(params: &impl Serialize) -> Option<Raw> {
     Raw::from_serialize(params).ok()
 }
 
-fn read<T: DeserializeOwned>(answer: &Raw) -> Result<T, InputRequestError> {
-    answer
-        .decode()
-        .map_err(|error| InputRequestError::InvalidResponse(error.to_string()))
+fn read<T: DeserializeOwned>(method: &AskMethod, answer: &Raw) -> Result<T, InputRequestError> {
+    answer.decode().map_err(|error| invalid(method, &error))
+}
+
+fn invalid(method: &AskMethod, error: &dyn std::fmt::Display) -> InputRequestError {
+    InputRequestError::InvalidResponse {
+        method: method.name(),
+        reason: error.to_string(),
+    }
 }

@@ -114,7 +114,7 @@ impl Authorizing {
             .split_once('?')
             .unwrap_or((&self.redirect_uri, ""));
         if place != own {
-            return wrong("it came to another redirect URI than the one that was registered");
+            return wrong("it came to another redirect URI than the registered one");
         }
         let mut parameters = Parameters::default();
         for (name, value) in form_urlencoded::parse(query.as_bytes()) {
@@ -128,19 +128,17 @@ impl Authorizing {
             };
             let of_ours = form_urlencoded::parse(own_query.as_bytes()).any(|(own, _)| own == name);
             if slot.replace(value.into_owned()).is_some() && !of_ours {
-                return wrong("a parameter came twice");
+                return wrong("a parameter is repeated");
             }
         }
         if parameters.state.as_deref() != Some(self.state.expose()) {
-            return wrong("its state is not that of the request");
+            return wrong("`state` differs from that of the request");
         }
         match parameters.issuer.as_deref() {
             Some(issuer) if issuer == self.issuer => {}
-            Some(_) => return wrong("it is of another issuer than the one that was asked"),
+            Some(_) => return wrong("`iss` names another issuer"),
             None if self.names_issuer => {
-                return wrong(
-                    "it names no issuer, though the one that was asked says that it does",
-                );
+                return wrong("`iss` is missing, although the authorization server declares it");
             }
             None => {}
         }
@@ -156,7 +154,7 @@ impl Authorizing {
                 verifier: self.verifier,
                 redirect_uri: self.redirect_uri,
             }),
-            _ => wrong("it has no code"),
+            _ => wrong("`code` is missing"),
         }
     }
 }
@@ -284,7 +282,7 @@ mod tests {
         .expect_err("no");
         assert_eq!(
             error.to_string(),
-            "authorization server returned an error: access_denied (noway)"
+            "authorization server returned an error: access_denied (\"noway\")"
         );
     }
 }

@@ -305,7 +305,7 @@ fn document(url: &str, response: &FetchResponse) -> Result<Option<bytes::Bytes>,
 fn parse<T: serde::de::DeserializeOwned>(url: &str, body: &[u8]) -> Result<T, AuthError> {
     serde_json::from_slice(body).map_err(|error| AuthError::InvalidResponse {
         url: crate::without_user_info(url),
-        reason: format!("what is no metadata: {error}"),
+        reason: format!("not a metadata document: {error}"),
     })
 }
 

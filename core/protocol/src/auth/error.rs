@@ -1,6 +1,6 @@
 //! Why there is no token.
 
-use crate::printable::Printable;
+use crate::printable::{Printable, Quoted};
 
 use crate::scopes::Scopes;
 
@@ -10,7 +10,7 @@ use crate::scopes::Scopes;
 #[non_exhaustive]
 pub enum AuthError {
     /// What ought to be a URL is none that can be used.
-    #[error("{what} {url:?} {}", Printable(reason))]
+    #[error("`{what}` {url:?} {}", Printable(reason))]
     InvalidUrl {
         /// What it was to be.
         what: &'static str,
@@ -20,7 +20,7 @@ pub enum AuthError {
         reason: String,
     },
     /// Secrets would have gone over a connection that others can read (OAuth 2.1, section 1.5).
-    #[error("{what} {url:?} must be https")]
+    #[error("`{what}` {url:?} must use https")]
     InsecureUrl {
         /// What it is.
         what: &'static str,
@@ -36,7 +36,7 @@ pub enum AuthError {
         reason: String,
     },
     /// A document or an answer is not what it has to be.
-    #[error("{} answered with {}", Printable(url), Printable(reason))]
+    #[error("{}: invalid response: {}", Printable(url), Printable(reason))]
     InvalidResponse {
         /// Who answered.
         url: String,
@@ -45,9 +45,9 @@ pub enum AuthError {
     },
     /// The metadata is of another resource than the server that was connected to (RFC 9728, section 3.3).
     #[error(
-        "protected resource metadata of {} names another resource: {}",
+        "{}: the protected resource metadata names another resource: {}",
         Printable(server),
-        Printable(resource)
+        Quoted(resource)
     )]
     ResourceMismatch {
         /// The server's URL.
@@ -57,9 +57,9 @@ pub enum AuthError {
     },
     /// The metadata is of another issuer than the one that it was asked for (RFC 8414, section 3.3).
     #[error(
-        "authorization server metadata of {} names another issuer: {}",
+        "{}: the authorization server metadata names another issuer: {}",
         Printable(expected),
-        Printable(found)
+        Quoted(found)
     )]
     MetadataIssuerMismatch {
         /// Who was asked.
@@ -72,11 +72,11 @@ pub enum AuthError {
     NoAuthorizationServer(String),
     /// The authorization server doesn't say that it checks code challenges (2025-11-25,
     /// `basic/authorization`, authorization code protection).
-    #[error("authorization server {} does not support PKCE with S256", Printable(.0))]
+    #[error("{}: the authorization server does not support PKCE with S256", Printable(.0))]
     PkceUnsupported(String),
     /// There is no way to be known to this authorization server.
     #[error(
-        "this client is not registered with the authorization server {}: {}",
+        "{}: this client is not registered with the authorization server: {}",
         Printable(issuer),
         Printable(reason)
     )]
@@ -89,7 +89,7 @@ pub enum AuthError {
     /// The client's credentials are of another authorization server (2026-07-28,
     /// `basic/authorization/client-registration`, authorization server binding).
     #[error(
-        "credentials were issued by {}, but the server requires tokens of {}",
+        "`credentials`: issued by {}, but the server requires tokens of {}",
         Printable(registered),
         Printable(issuer)
     )]
@@ -106,7 +106,7 @@ pub enum AuthError {
     /// An endpoint refused.
     #[error(
         "authorization server returned an error: {}",
-        Printable(refusal(error, description))
+        refusal(error, description)
     )]
     AuthorizationServerError {
         /// The error code (RFC 6749, sections 4.1.2.1 and 5.2; RFC 7591, section 3.2.2).
@@ -115,7 +115,7 @@ pub enum AuthError {
         description: Option<String>,
     },
     /// The MCP server refuses the token that was just obtained for it.
-    #[error("server rejected the new access token{}", description.as_deref().map(|text| format!(": {}", Printable(text))).unwrap_or_default())]
+    #[error("server rejected the new access token{}", description.as_deref().map(|text| format!(": {}", Quoted(text))).unwrap_or_default())]
     TokenRejected {
         /// What it says of it.
         description: Option<String>,
@@ -127,16 +127,16 @@ pub enum AuthError {
         needed: Scopes,
     },
     /// There is no token, and nobody to ask for consent.
-    #[error("user consent is required, but no user agent is available: {}", Printable(.0))]
+    #[error("`user_agent`: user consent is required, but no user agent is available: {}", Printable(.0))]
     Unattended(String),
     /// The user's part failed: the browser, the redirect, the patience.
     #[error("user did not complete the authorization: {}", Printable(.0))]
     AuthorizationIncomplete(String),
     /// The store failed.
-    #[error("token store failed: {}", Printable(.0))]
+    #[error("`store`: the token store failed: {}", Printable(.0))]
     TokenStoreFailed(String),
     /// A key can't sign, or a callback had no token.
-    #[error("{}", Printable(.0))]
+    #[error("credentials are unusable: {}", Printable(.0))]
     CredentialsUnusable(String),
 }
 
@@ -180,7 +180,7 @@ impl AuthError {
             },
             Err(_) => Self::InvalidResponse {
                 url: crate::without_user_info(url),
-                reason: format!("HTTP status {status} and no error"),
+                reason: format!("HTTP status {status} without an OAuth error"),
             },
         }
     }
@@ -199,8 +199,8 @@ pub(crate) fn cut(text: &str) -> String {
 
 fn refusal(error: &str, description: &Option<String>) -> String {
     match description {
-        Some(description) => format!("{error} ({description})"),
-        None => error.to_owned(),
+        Some(description) => format!("{} ({})", Printable(error), Quoted(description)),
+        None => Printable(error).to_string(),
     }
 }
 

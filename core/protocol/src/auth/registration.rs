@@ -247,7 +247,7 @@ impl<'s> Registering<'s> {
         let answer: Answer =
             serde_json::from_slice(&response.body).map_err(|error| AuthError::InvalidResponse {
                 url: crate::without_user_info(self.endpoint),
-                reason: format!("what is no registration: {error}"),
+                reason: format!("not a client registration: {error}"),
             })?;
         let has_secret = answer.client_secret.is_some();
         let auth = match answer.token_endpoint_auth_method.as_deref() {
@@ -316,7 +316,7 @@ pub fn check_client_id_metadata_url(url: &str) -> Result<(), AuthError> {
 ///
 /// [`AuthError::InvalidUrl`] or [`AuthError::InsecureUrl`] if it is no such place.
 pub fn check_redirect_uri(uri: &str) -> Result<(), AuthError> {
-    const WHAT: &str = "redirect URI";
+    const WHAT: &str = "redirect_uri";
     let parsed = Url::secure(WHAT, uri)?;
     if parsed.has_fragment() {
         return Err(AuthError::InvalidUrl {
@@ -490,7 +490,7 @@ mod tests {
             .expect_err("refused");
         assert_eq!(
             error.to_string(),
-            "authorization server returned an error: invalid_redirect_uri (use https)"
+            "authorization server returned an error: invalid_redirect_uri (\"use https\")"
         );
     }
 }

@@ -311,7 +311,7 @@ impl Answer {
         }
         let answer: Self = serde_json::from_slice(&response.body)
             // What serde says of it could repeat a token.
-            .map_err(|_| invalid(url, "what is no token"))?;
+            .map_err(|_| invalid(url, "not a token response"))?;
         for token in std::iter::once(&answer.access_token).chain(&answer.refresh_token) {
             let text = token.expose();
             if text.len() > MAX_TOKEN {

@@ -24,7 +24,7 @@ impl Url {
             url: without_user_info(text),
             reason: reason.to_owned(),
         };
-        let uri = Uri::parse(text.to_owned()).map_err(|_| invalid("is no URL"))?;
+        let uri = Uri::parse(text.to_owned()).map_err(|_| invalid("is not a valid URL"))?;
         let scheme = uri.scheme().as_str();
         if !scheme.eq_ignore_ascii_case("https") && !scheme.eq_ignore_ascii_case("http") {
             return Err(invalid("is neither https nor http"));

@@ -130,7 +130,7 @@ pub enum HandshakeError {
         client: Vec<Revision>,
     },
     /// The server returned an error.
-    #[error("server refused to connect: {0}")]
+    #[error("server returned an error: {0}")]
     Refused(RpcError),
     /// The server's response is invalid.
     #[error("invalid response to `{method}`: {}", Printable(reason))]
@@ -149,12 +149,14 @@ pub enum HandshakeError {
         error: Option<RpcError>,
     },
     /// No response arrived in time.
-    #[error("no response to `{method}` within {} s", waited.as_secs_f64())]
+    #[error("no response to `{method}` within {} s (`{}`)", waited.as_secs_f64(), if *is_probe { "probe_timeout" } else { "open_timeout" })]
     TimedOut {
         /// What was asked.
         method: &'static str,
         /// How long was waited.
         waited: Duration,
+        /// Whether another era was left to try, so that the shorter timeout held.
+        is_probe: bool,
     },
     /// The connection or the process ended.
     #[error("server exited or disconnected before it responded to `{method}`")]
@@ -217,6 +219,8 @@ struct Asked {
     method: &'static str,
     since: Duration,
     deadline: Duration,
+    /// Whether it has the time of a probe.
+    is_probe: bool,
     /// Something else than the server is waited for.
     held: bool,
 }
@@ -417,6 +421,7 @@ impl Opening {
         let error = HandshakeError::TimedOut {
             method: asked.method,
             waited: now.saturating_sub(asked.since),
+            is_probe: asked.is_probe,
         };
         self.failed(asked.method, &error);
         if asked.method == DISCOVER {
@@ -436,17 +441,13 @@ impl Opening {
         self.era = Some(Era::Modern);
         // It is a probe only while there is something else to try.
         let alone = self.tried.legacy || self.preferred(Era::Legacy).is_none();
-        let timeout = if self.plan.remembered == Some(Era::Modern) || alone {
-            self.plan.timeouts.answer
-        } else {
-            self.plan.timeouts.probe
-        };
+        let is_probe = self.plan.remembered != Some(Era::Modern) && !alone;
         let params = json!({"_meta": {
             meta::PROTOCOL_VERSION: revision,
             meta::CLIENT_INFO: adapt::implementation(&self.plan.info, revision),
             meta::CLIENT_CAPABILITIES: adapt::client_capabilities(&self.plan.capabilities, revision),
         }});
-        self.ask(DISCOVER, &params, revision, timeout, now)
+        self.ask(DISCOVER, &params, revision, is_probe, now)
     }
 
     fn initialize(&mut self, now: Duration) -> Step {
@@ -460,13 +461,7 @@ impl Opening {
             "capabilities": adapt::client_capabilities(&self.plan.capabilities, revision),
             "clientInfo": adapt::implementation(&self.plan.info, revision),
         });
-        self.ask(
-            INITIALIZE,
-            &params,
-            revision,
-            self.plan.timeouts.answer,
-            now,
-        )
+        self.ask(INITIALIZE, &params, revision, false, now)
     }
 
     fn ask(
@@ -474,9 +469,13 @@ impl Opening {
         method: &'static str,
         params: &Value,
         revision: Revision,
-        timeout: Duration,
+        is_probe: bool,
         now: Duration,
     ) -> Step {
+        let timeout = match is_probe {
+            true => self.plan.timeouts.probe,
+            false => self.plan.timeouts.answer,
+        };
         let id = self.next_id;
         self.next_id += 1;
         self.asked = Some(Asked {
@@ -484,6 +483,7 @@ impl Opening {
             method,
             since: now,
             deadline: now + timeout,
+            is_probe,
             held: false,
         });
         let mut message = Vec::new();

@@ -56,11 +56,21 @@ pub enum InputRequestError {
     )]
     OutsideCall,
     /// The client returned an error.
-    #[error("client returned an error: {0}")]
-    Rpc(RpcError),
+    #[error("client returned an error to `{method}`: {error}")]
+    Rpc {
+        /// The method of the input request.
+        method: Cow<'static, str>,
+        /// What it returned.
+        error: RpcError,
+    },
     /// The client's response is not what the protocol or the schema of the input request asks for.
-    #[error("invalid response from client: {0}")]
-    InvalidResponse(String),
+    #[error("invalid response from client to `{method}`: {reason}")]
+    InvalidResponse {
+        /// The method of the input request.
+        method: Cow<'static, str>,
+        /// What is wrong with the response.
+        reason: String,
+    },
     /// The handler ran again from its start and made another input request than before.
     #[error(
         "input request {key:?} differs from the one that the handler made before under this key"
@@ -70,8 +80,19 @@ pub enum InputRequestError {
         key: String,
     },
     /// No response arrived in time.
-    #[error("input request timed out: no response from client within {} s", .0.as_secs())]
-    TimedOut(Duration),
+    #[error(
+        "no response from client to `{method}` within {} s (`{}`)",
+        waited.as_secs_f64(),
+        if *in_all { "ask_timeout" } else { "ask_idle_timeout" }
+    )]
+    TimedOut {
+        /// The method of the input request.
+        method: Cow<'static, str>,
+        /// How long was waited: since the last sign of life, or in total.
+        waited: Duration,
+        /// Whether the total timeout elapsed, which progress does not extend.
+        in_all: bool,
+    },
     /// The request that the input request belongs to was cancelled.
     #[error("request was cancelled")]
     Cancelled,

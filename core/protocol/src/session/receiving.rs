@@ -481,7 +481,10 @@ impl<C, A> ServerSession<C, A> {
         };
         Received::Answer {
             handle: ask.handle,
-            outcome: response.outcome.map_err(InputRequestError::Rpc),
+            outcome: response.outcome.map_err(|error| InputRequestError::Rpc {
+                method: ask.method,
+                error,
+            }),
         }
     }
 }

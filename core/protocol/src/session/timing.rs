@@ -27,7 +27,8 @@ impl<C, A> ServerSession<C, A> {
     pub fn handle_timeout(&mut self, now: Duration) -> Vec<TimedOut<A>> {
         let mut due = Vec::new();
         for (key, ask) in self.asks.take_late(now) {
-            let waited = if ask.total_at <= now {
+            let in_all = ask.total_at <= now;
+            let waited = if in_all {
                 ask.timeouts.total
             } else {
                 ask.timeouts.idle
@@ -35,7 +36,11 @@ impl<C, A> ServerSession<C, A> {
             due.push(TimedOut::Ask {
                 cancel: cancellation(key, ask.related, "timed out"),
                 handle: ask.handle,
-                error: InputRequestError::TimedOut(waited),
+                error: InputRequestError::TimedOut {
+                    method: ask.method,
+                    waited,
+                    in_all,
+                },
             });
         }
         let (progress, log) = (self.limits.progress_rate, self.limits.log_rate);

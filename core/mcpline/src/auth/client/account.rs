@@ -231,7 +231,7 @@ impl Account {
             }
         }
         Err(AuthError::AuthorizationIncomplete(
-            "it was given up again and again".to_owned(),
+            "the sign-in was interrupted too often".to_owned(),
         ))
     }
 

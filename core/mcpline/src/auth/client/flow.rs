@@ -283,10 +283,7 @@ impl Flow<'_> {
             true => Ok(()),
             false => Err(AuthError::InvalidResponse {
                 url,
-                reason: format!(
-                    "HTTP status {} to a token that is given back",
-                    response.status
-                ),
+                reason: format!("HTTP status {} to a token revocation", response.status),
             }),
         }
     }

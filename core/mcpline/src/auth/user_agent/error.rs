@@ -8,7 +8,7 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum UserAgentError {
     /// Nothing can be listened on at the place that the user is to be sent back to.
-    #[error("nothing can be listened on at {address} for the user's return: {source}")]
+    #[error("cannot listen on {address} for the redirect: {source}")]
     Listen {
         /// Where it was tried.
         address: String,
@@ -17,7 +17,7 @@ pub enum UserAgentError {
         source: io::Error,
     },
     /// The redirect URI is not one that this user agent can take a user back at.
-    #[error("{uri} can't be returned to: {reason}")]
+    #[error("`redirect_uri` {uri:?}: {reason}")]
     RedirectUri {
         /// The redirect URI.
         uri: String,
@@ -28,19 +28,19 @@ pub enum UserAgentError {
     #[error("{0}")]
     Url(&'static str),
     /// There is nobody to ask: no terminal, for instance.
-    #[error("there is no user to ask: {0}")]
+    #[error("no user is available: {0}")]
     Unattended(&'static str),
     /// The user did not come back in time.
-    #[error("the user did not come back within {} seconds", .0.as_secs())]
+    #[error("no redirect within {} s", .0.as_secs_f64())]
     TimedOut(Duration),
     /// The user gave up, or the host did.
-    #[error("the authorization was given up")]
+    #[error("the authorization was cancelled")]
     Cancelled,
     /// What the user entered is not what the authorization server sent.
     #[error("{0}")]
     Entered(&'static str),
     /// Reading from, or writing to, the user failed.
-    #[error("the user can't be reached: {0}")]
+    #[error("input or output failed: {0}")]
     Io(#[from] io::Error),
     /// What a host's own user agent says.
     #[error("{0}")]

@@ -317,8 +317,9 @@ impl Session {
     fn fail_ping(&self, error: &ClientError) {
         tracing::warn!("a ping failed: {error}");
         match error {
-            ClientError::RequestTimedOut { .. } => {
-                let lost = format!("a ping failed: {error}");
+            ClientError::RequestTimedOut { waited, .. } => {
+                let waited = waited.as_secs_f64();
+                let lost = format!("no response to `ping` within {waited} s (`ping_timeout`)");
                 self.end_connection(&ClientError::lost(lost));
             }
             ClientError::SessionExpired => {

@@ -34,7 +34,7 @@ impl AskMethod {
         }
     }
 
-    pub(super) fn name(&self) -> Cow<'static, str> {
+    pub(in crate::server) fn name(&self) -> Cow<'static, str> {
         match self {
             Self::Custom(CustomMethod(name)) => Cow::Owned(String::from(&**name)),
             known => Cow::Borrowed(known.known_name()),

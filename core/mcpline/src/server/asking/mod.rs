@@ -128,8 +128,12 @@ fn ask_on_stream(
     let name = method.name();
     let checked: AskSink = Box::new(move |outcome| {
         sink(outcome.and_then(|answer| {
-            answers::check(&method, asked.as_ref(), &answer)
-                .map_err(InputRequestError::InvalidResponse)?;
+            answers::check(&method, asked.as_ref(), &answer).map_err(|reason| {
+                InputRequestError::InvalidResponse {
+                    method: method.name(),
+                    reason,
+                }
+            })?;
             Ok(answer)
         }));
     });
@@ -169,7 +173,10 @@ fn ask_in_rounds(call: &Arc<CallState>, seat: &Seat, ask: Ask, sink: AskSink) {
             sink(if answer.question == digest {
                 answers::check(&ask.method, ask.params.as_ref(), &answer.answer)
                     .map(|()| answer.answer)
-                    .map_err(InputRequestError::InvalidResponse)
+                    .map_err(|reason| InputRequestError::InvalidResponse {
+                        method: ask.method.name(),
+                        reason,
+                    })
             } else {
                 Err(InputRequestError::Diverged { key })
             });
