@@ -118,7 +118,8 @@ export interface Handlers {
 
 /** Whoever takes notifications of a client besides its handlers. */
 export interface Taker {
-  take(notification: Notification): void;
+  /** `size` is how many characters the JSON of the notification has. */
+  take(notification: Notification, size: number): void;
   /** Nothing more is told. */
   end(): void;
 }
@@ -334,7 +335,7 @@ export class Host {
   #hear(notification: Notification, size: number): void {
     const handlers = this.#handlers;
     for (const taker of this.takers) {
-      taker.take(notification);
+      taker.take(notification, size);
     }
     const { method, params } = notification;
     this.#run(method, size, () => handlers.onNotification?.(notification));

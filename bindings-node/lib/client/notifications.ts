@@ -3,10 +3,20 @@
 import { UsageError } from "../errors.js";
 import { hold, release } from "../hub.js";
 import type { Notification } from "../protocol.js";
+import { MOST_CHARACTERS } from "./backlog.js";
 import type { Host, Taker } from "./host.js";
 
-/** How many notifications wait for whoever iterates: enough for any burst, and a bound for a loop that is stuck. */
+/**
+ * How many notifications wait for whoever iterates: enough for any burst, and a bound for a loop that is stuck. Large ones
+ * are bounded by `MOST_CHARACTERS`, like those that wait for handlers.
+ */
 const MOST = 10_000;
+
+/** A notification that waits, and how many characters its JSON has. */
+interface Kept {
+  readonly notification: Notification;
+  readonly size: number;
+}
 
 interface Waiting {
   resolve: (result: IteratorResult<Notification, undefined>) => void;
@@ -18,7 +28,9 @@ export class Notifications implements AsyncIterableIterator<Notification, undefi
   readonly #host: Host;
   /** Kept, so that the client isn't collected while somebody listens. */
   readonly #client: object;
-  #kept: Notification[] = [];
+  #kept: Kept[] = [];
+  /** The characters of all of them. */
+  #characters = 0;
   #waiting: Waiting[] = [];
   #isOver = false;
   #failure: Error | undefined;
@@ -29,16 +41,20 @@ export class Notifications implements AsyncIterableIterator<Notification, undefi
     host.takers.add(this);
   }
 
-  /** Takes one that was told. */
-  take(notification: Notification): void {
+  /** Takes one that was told. `size` is how many characters its JSON has. */
+  take(notification: Notification, size: number): void {
     const waiting = this.#waiting.shift();
     if (waiting !== undefined) {
       release();
       waiting.resolve({ done: false, value: notification });
-    } else if (this.#kept.length < MOST) {
-      this.#kept.push(notification);
+    } else if (this.#kept.length < MOST && (this.#kept.length === 0 || this.#characters + size <= MOST_CHARACTERS)) {
+      this.#kept.push({ notification, size });
+      this.#characters += size;
     } else {
-      this.#failure = new UsageError(`${String(MOST)} notifications wait to be taken: further ones are lost`);
+      this.#failure = new UsageError(
+        `client.notifications(): the loop is slower than the server. It ended after ${String(MOST)} notifications or ` +
+          `${String(MOST_CHARACTERS)} characters of them had not been read; later ones are lost`,
+      );
       this.end();
     }
   }
@@ -54,9 +70,10 @@ export class Notifications implements AsyncIterableIterator<Notification, undefi
   }
 
   next(): Promise<IteratorResult<Notification, undefined>> {
-    const value = this.#kept.shift();
-    if (value !== undefined) {
-      return Promise.resolve({ done: false, value });
+    const kept = this.#kept.shift();
+    if (kept !== undefined) {
+      this.#characters -= kept.size;
+      return Promise.resolve({ done: false, value: kept.notification });
     }
     if (this.#failure !== undefined) {
       const failure = this.#failure;
@@ -74,6 +91,7 @@ export class Notifications implements AsyncIterableIterator<Notification, undefi
 
   return(): Promise<IteratorResult<Notification, undefined>> {
     this.#kept = [];
+    this.#characters = 0;
     this.end();
     return Promise.resolve({ done: true, value: undefined });
   }
