@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mcpline_protocol::client::{
-    Ask, Cache, CallError, CallKey, Conversation, Heard, InputNeeded, Opened, PingTimes, ToolBook,
-    ToolPage, UrlElicitations,
+    Ask, Cache, CallError, CallKey, Conversation, Heard, InputNeeded, MAX_CACHED_BYTES,
+    MAX_CACHED_PARAMS_BYTES, MAX_CACHED_TOTAL_BYTES, Opened, PingTimes, ToolBook, ToolPage,
+    UrlElicitations,
 };
 use mcpline_protocol::vocabulary::{
     ClientCapabilities, ElicitationCapability, Implementation, LoggingLevel, RootsCapability,
@@ -319,6 +320,55 @@ fn what_is_kept_is_forgotten_when_requests_are_authorized_by_something_else() {
     // An answer to somebody else that was on its way isn't kept either.
     cache.keep(&list, None, &fresh, before, SECOND);
     assert_eq!(cache.get(&list, None, SECOND), None);
+}
+
+#[test]
+fn what_is_kept_is_bounded_in_bytes() {
+    let mut cache = Cache::new();
+    let text = "x".repeat(MAX_CACHED_BYTES - 100);
+    let large = raw(&json!({"tools": [], "ttlMs": 60_000, "text": text}));
+    let page = |number: usize| raw(&json!({"cursor": number.to_string()}));
+    let list = Method::ToolsList;
+    let count = MAX_CACHED_TOTAL_BYTES / MAX_CACHED_BYTES + 8;
+    for number in 0..count {
+        let now = Duration::from_millis(number as u64);
+        cache.keep(&list, Some(&page(number)), &large, cache.generation(), now);
+    }
+    let kept: Vec<_> = (0..count)
+        .filter(|number| cache.get(&list, Some(&page(*number)), SECOND).is_some())
+        .collect();
+    assert_eq!(kept.len(), MAX_CACHED_TOTAL_BYTES / MAX_CACHED_BYTES);
+    // The first to lapse made room.
+    assert_eq!(kept.last(), Some(&(count - 1)));
+
+    // What was forgotten makes room as well.
+    cache.forget_pages(&list);
+    for number in 0..8 {
+        cache.keep(
+            &list,
+            Some(&page(number)),
+            &large,
+            cache.generation(),
+            SECOND,
+        );
+    }
+    assert!((0..8).all(|number| cache.get(&list, Some(&page(number)), SECOND).is_some()));
+}
+
+#[test]
+fn results_of_long_parameters_are_not_kept() {
+    let mut cache = Cache::new();
+    let small = raw(&json!({"tools": [], "ttlMs": 60_000}));
+    let list = Method::ToolsList;
+    for (length, is_kept) in [(100, true), (MAX_CACHED_PARAMS_BYTES, false)] {
+        let page = raw(&json!({"cursor": "c".repeat(length)}));
+        cache.keep(&list, Some(&page), &small, cache.generation(), SECOND);
+        assert_eq!(
+            cache.get(&list, Some(&page), SECOND).is_some(),
+            is_kept,
+            "{length}"
+        );
+    }
 }
 
 #[test]

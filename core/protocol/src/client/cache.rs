@@ -17,6 +17,14 @@ pub const MAX_CACHED: usize = 256;
 /// Most bytes of one result that is kept: a client that reads larger things keeps them itself.
 pub const MAX_CACHED_BYTES: usize = 1024 * 1024;
 
+/// Most bytes of all results that one client keeps, with the parameters that they belong to: as many as two of the longest
+/// messages. The ones that lapse first make room.
+pub const MAX_CACHED_TOTAL_BYTES: usize = 32 * 1024 * 1024;
+
+/// Longest parameters whose result is kept. They hold what a server chose, such as cursors; URIs and cursors that mean well
+/// are far shorter.
+pub const MAX_CACHED_PARAMS_BYTES: usize = 16 * 1024;
+
 /// Longest time that a result is kept, whatever its server says: a day.
 pub const MAX_CACHED_FOR: Duration = Duration::from_secs(24 * 3_600);
 
@@ -24,6 +32,8 @@ pub const MAX_CACHED_FOR: Duration = Duration::from_secs(24 * 3_600);
 #[derive(Debug, Default)]
 pub struct Cache {
     kept: HashMap<(Method, Box<str>), Kept>,
+    /// Of all that is kept.
+    bytes: usize,
     /// Counts invalidations, so that an answer which was on its way meanwhile isn't kept.
     generation: u64,
     /// What the requests of the results were authorized by.
@@ -34,6 +44,10 @@ pub struct Cache {
 struct Kept {
     result: Raw,
     until: Duration,
+    /// The resource that was read, where that is what this is.
+    uri: Option<Box<str>>,
+    /// Of the result and of the parameters.
+    bytes: usize,
 }
 
 /// Whether results of this method may be kept.
@@ -60,7 +74,7 @@ impl Cache {
         if self.kept.is_empty() || !is_cacheable(method) {
             return None;
         }
-        let kept = self.kept.get(&(method.clone(), params_key(params)))?;
+        let kept = self.kept.get(&(method.clone(), params_key(params)?))?;
         (now < kept.until).then(|| kept.result.clone())
     }
 
@@ -93,24 +107,60 @@ impl Cache {
             return;
         };
         let until = now + Duration::from_millis(ttl).min(MAX_CACHED_FOR);
-        if self.kept.len() >= MAX_CACHED {
-            self.make_room(now);
+        let Some(key) = params_key(params) else {
+            return;
+        };
+        let uri = params
+            .filter(|_| *method == Method::ResourcesRead)
+            .and_then(|params| params.member("uri"))
+            .and_then(|uri| Some(Box::from(&*uri.string_value()?)));
+        let key = (method.clone(), key);
+        self.remove(&key);
+        let bytes = result.as_bytes().len() + key.1.len();
+        if !self.has_room(bytes) {
+            self.make_room(bytes, now);
         }
-        // A slice would hold the whole message that it came in; a list may be kept for hours.
-        let result = Raw::from_trusted(result.as_bytes().to_vec());
-        let kept = Kept { result, until };
-        self.kept.insert((method.clone(), params_key(params)), kept);
+        let kept = Kept {
+            // A slice would hold the whole message that it came in; a list may be kept for hours.
+            result: Raw::from_trusted(result.as_bytes().to_vec()),
+            until,
+            uri,
+            bytes,
+        };
+        self.bytes += bytes;
+        self.kept.insert(key, kept);
     }
 
-    fn make_room(&mut self, now: Duration) {
-        self.kept.retain(|_, kept| now < kept.until);
-        while self.kept.len() >= MAX_CACHED {
+    fn has_room(&self, bytes: usize) -> bool {
+        self.kept.len() < MAX_CACHED && self.bytes + bytes <= MAX_CACHED_TOTAL_BYTES
+    }
+
+    fn make_room(&mut self, bytes: usize, now: Duration) {
+        self.retain(|_, kept| now < kept.until);
+        while !self.has_room(bytes) {
             let first = self.kept.iter().min_by_key(|(_, kept)| kept.until);
             let Some(key) = first.map(|(key, _)| key.clone()) else {
                 return;
             };
-            self.kept.remove(&key);
+            self.remove(&key);
         }
+    }
+
+    fn remove(&mut self, key: &(Method, Box<str>)) {
+        if let Some(kept) = self.kept.remove(key) {
+            self.bytes -= kept.bytes;
+        }
+    }
+
+    fn retain(&mut self, mut which: impl FnMut(&Method, &Kept) -> bool) {
+        let bytes = &mut self.bytes;
+        self.kept.retain(|(method, _), kept| {
+            let stays = which(method, kept);
+            if !stays {
+                *bytes -= kept.bytes;
+            }
+            stays
+        });
     }
 
     /// Forgets what a notification says has changed.
@@ -127,17 +177,11 @@ impl Cache {
 
     /// Forgets what was read of a resource; of all resources if it isn't known which.
     fn forget_resource(&mut self, uri: Option<&str>) {
-        self.forget(|method, params| {
-            let read = Raw::parse(params.as_bytes().to_vec()).ok();
-            let read = read.and_then(|params| params.member("uri"));
+        self.forget(|_, kept| {
             // An update may be about a part of what was read.
-            *method == Method::ResourcesRead
-                && read
-                    .as_ref()
-                    .and_then(Raw::string_value)
-                    .is_some_and(|read| {
-                        uri.is_none_or(|uri| uri.starts_with(&*read) || read.starts_with(uri))
-                    })
+            kept.uri.as_deref().is_some_and(|read| {
+                uri.is_none_or(|uri| uri.starts_with(read) || read.starts_with(uri))
+            })
         });
     }
 
@@ -145,6 +189,7 @@ impl Cache {
     pub fn clear(&mut self) {
         self.generation += 1;
         self.kept.clear();
+        self.bytes = 0;
     }
 
     /// Forgets all pages of a list: its server refused a cursor (`server/utilities/caching`, interaction with pagination).
@@ -157,10 +202,9 @@ impl Cache {
         self.forget(|method, _| *method == Method::ToolsList);
     }
 
-    fn forget(&mut self, mut which: impl FnMut(&Method, &str) -> bool) {
+    fn forget(&mut self, which: impl Fn(&Method, &Kept) -> bool) {
         self.generation += 1;
-        self.kept
-            .retain(|(method, params), _| !which(method, params));
+        self.retain(|method, kept| !which(method, kept));
     }
 }
 
@@ -170,9 +214,10 @@ fn is_retry(params: Option<&Raw>) -> bool {
     has("inputResponses") || has("requestState")
 }
 
-fn params_key(params: Option<&Raw>) -> Box<str> {
+/// What tells the results of one method apart; `None` if these parameters are too long for their result to be kept.
+fn params_key(params: Option<&Raw>) -> Option<Box<str>> {
     match params.map(|params| params.as_str()) {
-        None | Some("{}") => "".into(),
-        Some(text) => text.into(),
+        None | Some("{}") => Some("".into()),
+        Some(text) => (text.len() <= MAX_CACHED_PARAMS_BYTES).then(|| text.into()),
     }
 }

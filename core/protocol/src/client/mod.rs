@@ -28,7 +28,10 @@ mod tools;
 mod url_elicitations;
 
 pub use answers::{check_content, fit_answer};
-pub use cache::{Cache, MAX_CACHED, MAX_CACHED_BYTES, MAX_CACHED_FOR, is_cacheable};
+pub use cache::{
+    Cache, MAX_CACHED, MAX_CACHED_BYTES, MAX_CACHED_FOR, MAX_CACHED_PARAMS_BYTES,
+    MAX_CACHED_TOTAL_BYTES, is_cacheable,
+};
 pub use calls::{CallError, CallKey, CallTimeouts, Calls, Outcome, Overdue};
 pub use capabilities::undeclared_capability;
 pub use conversation::{Ask, Conversation, Heard, is_header_mismatch};
