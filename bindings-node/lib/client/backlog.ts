@@ -5,8 +5,8 @@ import { warn } from "./host.js";
 /** How many notifications or reports wait for a listener that is slower than its server: as many as in the core. */
 const MOST = 4096;
 
-/** How many characters of them wait, as JSON: two of the longest messages. */
-export const MOST_CHARACTERS = 32 * 1024 * 1024;
+/** How many characters of them wait: two of the longest messages. */
+const MOST_CHARACTERS = 32 * 1024 * 1024;
 
 /** Runs one listener after the other. What comes while too many wait is dropped, and the developer is told once. */
 export class Backlog {

@@ -344,8 +344,7 @@ export class Client {
    * Everything that the server tells from now on, until the client is closed or the loop is left. Whoever waits for the
    * next one keeps the process alive.
    *
-   * @throws UsageError if the loop is slower than the server: more than 10,000 notifications wait for it, or more than 32 Mi
-   *   characters of their JSON. Those that wait are given first.
+   * @throws UsageError if ten thousand wait to be taken.
    */
   notifications(): AsyncIterableIterator<Notification, undefined> {
     if (this.#closed !== undefined) {

@@ -118,8 +118,7 @@ export interface Handlers {
 
 /** Whoever takes notifications of a client besides its handlers. */
 export interface Taker {
-  /** `size` is how many characters the JSON of the notification has. */
-  take(notification: Notification, size: number): void;
+  take(notification: Notification): void;
   /** Nothing more is told. */
   end(): void;
 }
@@ -335,7 +334,7 @@ export class Host {
   #hear(notification: Notification, size: number): void {
     const handlers = this.#handlers;
     for (const taker of this.takers) {
-      taker.take(notification, size);
+      taker.take(notification);
     }
     const { method, params } = notification;
     this.#run(method, size, () => handlers.onNotification?.(notification));

@@ -3,20 +3,10 @@
 import { UsageError } from "../errors.js";
 import { hold, release } from "../hub.js";
 import type { Notification } from "../protocol.js";
-import { MOST_CHARACTERS } from "./backlog.js";
 import type { Host, Taker } from "./host.js";
 
-/**
- * How many notifications wait for whoever iterates: enough for any burst, and a bound for a loop that is stuck. Large ones
- * are bounded by `MOST_CHARACTERS`, like those that wait for handlers.
- */
+/** How many notifications wait for whoever iterates: enough for any burst, and a bound for a loop that is stuck. */
 const MOST = 10_000;
-
-/** A notification that waits, and how many characters its JSON has. */
-interface Kept {
-  readonly notification: Notification;
-  readonly size: number;
-}
 
 interface Waiting {
   resolve: (result: IteratorResult<Notification, undefined>) => void;
@@ -28,9 +18,7 @@ export class Notifications implements AsyncIterableIterator<Notification, undefi
   readonly #host: Host;
   /** Kept, so that the client isn't collected while somebody listens. */
   readonly #client: object;
-  #kept: Kept[] = [];
-  /** The characters of all of them. */
-  #characters = 0;
+  #kept: Notification[] = [];
   #waiting: Waiting[] = [];
   #isOver = false;
   #failure: Error | undefined;
@@ -41,20 +29,16 @@ export class Notifications implements AsyncIterableIterator<Notification, undefi
     host.takers.add(this);
   }
 
-  /** Takes one that was told. `size` is how many characters its JSON has. */
-  take(notification: Notification, size: number): void {
+  /** Takes one that was told. */
+  take(notification: Notification): void {
     const waiting = this.#waiting.shift();
     if (waiting !== undefined) {
       release();
       waiting.resolve({ done: false, value: notification });
-    } else if (this.#kept.length < MOST && (this.#kept.length === 0 || this.#characters + size <= MOST_CHARACTERS)) {
-      this.#kept.push({ notification, size });
-      this.#characters += size;
+    } else if (this.#kept.length < MOST) {
+      this.#kept.push(notification);
     } else {
-      this.#failure = new UsageError(
-        `client.notifications(): the loop is slower than the server. It ended after ${String(MOST)} notifications or ` +
-          `${String(MOST_CHARACTERS)} characters of them had not been read; later ones are lost`,
-      );
+      this.#failure = new UsageError(`${String(MOST)} notifications wait to be taken: further ones are lost`);
       this.end();
     }
   }
@@ -70,10 +54,9 @@ export class Notifications implements AsyncIterableIterator<Notification, undefi
   }
 
   next(): Promise<IteratorResult<Notification, undefined>> {
-    const kept = this.#kept.shift();
-    if (kept !== undefined) {
-      this.#characters -= kept.size;
-      return Promise.resolve({ done: false, value: kept.notification });
+    const value = this.#kept.shift();
+    if (value !== undefined) {
+      return Promise.resolve({ done: false, value });
     }
     if (this.#failure !== undefined) {
       const failure = this.#failure;
@@ -91,7 +74,6 @@ export class Notifications implements AsyncIterableIterator<Notification, undefi
 
   return(): Promise<IteratorResult<Notification, undefined>> {
     this.#kept = [];
-    this.#characters = 0;
     this.end();
     return Promise.resolve({ done: true, value: undefined });
   }

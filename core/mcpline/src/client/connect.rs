@@ -2,12 +2,14 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mcpline_protocol::client::{HandshakeError, Opened, Opening, Plan, Step};
 use mcpline_protocol::methods::Repeat;
 use mcpline_protocol::wire::{Incoming, Message, Method, RequestId, encode};
-use mcpline_protocol::{Era, ErrorCode, RpcError};
+use mcpline_protocol::{Era, ErrorCode, Printable, RpcError};
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::TryRecvError;
 
 use crate::client_error::{ClientError, ConnectAttempt};
 use crate::clock;
@@ -16,7 +18,7 @@ use crate::error_kind::ErrorKind;
 use super::eras::KnownServer;
 use super::inner::Inner;
 use super::link::{Ending, Link, NO_EVENT_STREAM, Outgoing, Purpose, RequestHead, Sink};
-use super::session::{Reception, Report, Session};
+use super::session::{MAX_EARLY_MESSAGES, Reception, Report, Session};
 
 /// A link in use by an opening.
 struct Dialled {
@@ -43,6 +45,7 @@ pub(super) async fn open(
         why: None,
         endpoint: None,
         asked: None,
+        overdue: 0,
         backlog: VecDeque::new(),
         attempts: Vec::new(),
     };
@@ -109,6 +112,9 @@ async fn dial(client: &Arc<Inner>, pair: bool) -> Result<Dialled, ClientError> {
     })
 }
 
+/// The server did not answer in time.
+struct TimedOut;
+
 struct Driver {
     opening: Opening,
     dialled: Dialled,
@@ -118,7 +124,9 @@ struct Driver {
     endpoint: Option<ClientError>,
     /// The request that is waited for.
     asked: Option<u64>,
-    /// What the server said besides, for the conversation to hear.
+    /// How many reports were taken since the deadline has passed.
+    overdue: usize,
+    /// What the server said besides, for the conversation to hear. Bounded by the places that its messages have.
     backlog: VecDeque<Report>,
     /// The ways that failed.
     attempts: Vec<ConnectAttempt>,
@@ -145,10 +153,13 @@ impl Driver {
     /// Awaits what comes of the latest request.
     async fn wait(&mut self) -> Step {
         let deadline = self.opening.poll_deadline();
-        let report = match deadline {
-            Some(at) => {
-                let left = at.saturating_sub(clock::now());
-                tokio::time::timeout(left, self.dialled.reports.recv()).await
+        let left = deadline.map(|at| at.saturating_sub(clock::now()));
+        let report = match left {
+            Some(Duration::ZERO) => self.overdue_report(),
+            Some(left) => {
+                self.overdue = 0;
+                let report = tokio::time::timeout(left, self.dialled.reports.recv()).await;
+                report.map_err(|_| TimedOut)
             }
             None => Ok(self.dialled.reports.recv().await),
         };
@@ -156,7 +167,7 @@ impl Driver {
         match report {
             Ok(Some(report)) => self.take(report),
             Ok(None) => self.opening.gone(),
-            Err(_) => {
+            Err(TimedOut) => {
                 let late = self.asked;
                 let step = self.opening.handle_timeout(now);
                 if let Some(number) = late.filter(|_| !matches!(step, Step::Wait)) {
@@ -167,20 +178,36 @@ impl Driver {
         }
     }
 
+    /// What came in time counts, however late this looks. That is no more than may wait: a server that goes on sending
+    /// does not put off the end.
+    fn overdue_report(&mut self) -> Result<Option<Report>, TimedOut> {
+        if self.overdue >= MAX_EARLY_MESSAGES {
+            return Err(TimedOut);
+        }
+        self.overdue += 1;
+        match self.dialled.reports.try_recv() {
+            Ok(report) => Ok(Some(report)),
+            Err(TryRecvError::Disconnected) => Ok(None),
+            Err(TryRecvError::Empty) => Err(TimedOut),
+        }
+    }
+
     fn take(&mut self, report: Report) -> Step {
         let now = clock::now();
         match report {
-            Report::Message(Incoming::Single(Message::Response(response))) => match response.id {
-                Some(id) => self.opening.answered(&id, response.outcome, now),
-                // Whoever can't read an id answers the only request that there is.
-                None => match (response.outcome, self.asked) {
-                    (Err(error), Some(number)) => {
-                        self.opening.answered(&id_of(number), Err(error), now)
-                    }
-                    _ => Step::Wait,
-                },
-            },
-            Report::Message(Incoming::Single(Message::Request(request)))
+            Report::Message(Incoming::Single(Message::Response(response)), _) => {
+                match response.id {
+                    Some(id) => self.opening.answered(&id, response.outcome, now),
+                    // Whoever can't read an id answers the only request that there is.
+                    None => match (response.outcome, self.asked) {
+                        (Err(error), Some(number)) => {
+                            self.opening.answered(&id_of(number), Err(error), now)
+                        }
+                        _ => Step::Wait,
+                    },
+                }
+            }
+            Report::Message(Incoming::Single(Message::Request(request)), _)
                 if request.method == Method::Ping =>
             {
                 let mut pong = Vec::new();
@@ -191,7 +218,7 @@ impl Driver {
                 });
                 Step::Wait
             }
-            Report::Message(Incoming::Batch(messages)) => {
+            Report::Message(Incoming::Batch(messages), _) => {
                 let responses =
                     messages
                         .into_iter()
@@ -210,13 +237,11 @@ impl Driver {
                 Step::Wait
             }
             // Notifications may come before anything else, such as log messages.
-            message @ Report::Message(_) => {
-                if self.backlog.len() < MAX_BACKLOG {
-                    self.backlog.push_back(message);
-                }
+            message @ Report::Message(..) => {
+                self.backlog.push_back(message);
                 Step::Wait
             }
-            Report::Unreadable(error, course) => {
+            Report::Unreadable(error, course, _) => {
                 self.why = Some(ClientError::InvalidResponse {
                     reason: error.error.message.to_string(),
                 });
@@ -226,7 +251,7 @@ impl Driver {
                     None => {
                         tracing::debug!(
                             "the server wrote what is no message: {}",
-                            error.error.message
+                            Printable(&error.error.message)
                         );
                         Step::Wait
                     }
@@ -353,9 +378,6 @@ fn isnt_served(error: &ClientError) -> bool {
     }
 }
 
-/// Most messages kept for the conversation while it is being opened: a server has little to say by then.
-const MAX_BACKLOG: usize = 100;
-
 fn number_of(id: &RequestId) -> u64 {
     let number = id
         .as_integer()
@@ -392,3 +414,77 @@ pub(super) trait Dialler: Send + Sync {
 /// A link being made.
 pub(super) type Dialling<'d> =
     std::pin::Pin<Box<dyn Future<Output = Result<Arc<dyn Link>, ClientError>> + Send + 'd>>;
+
+#[cfg(all(test, not(mcpline_models)))]
+mod tests {
+    use mcpline_protocol::Revision;
+    use mcpline_protocol::vocabulary::{ClientCapabilities, Implementation};
+
+    use super::super::link::Reports;
+    use super::*;
+
+    /// Leads nowhere.
+    struct TestLink;
+
+    impl Link for TestLink {
+        fn send(&self, _: Outgoing) {}
+
+        fn abandon(&self, _: u64) {}
+
+        fn opened(&self, _: Revision) {}
+
+        fn close(&self) -> Ending {
+            Box::pin(std::future::ready(()))
+        }
+    }
+
+    /// An opening whose request has gone out.
+    fn waiting() -> Driver {
+        let info = Implementation::new("test", "1");
+        let mut opening = Opening::new(Plan::new(info, ClientCapabilities::default()));
+        assert!(matches!(opening.start(clock::now()), Step::Send { .. }));
+        let (reception, reports) = Reception::new();
+        Driver {
+            opening,
+            dialled: Dialled {
+                link: Arc::new(TestLink),
+                reception,
+                reports,
+            },
+            why: None,
+            endpoint: None,
+            asked: None,
+            overdue: 0,
+            backlog: VecDeque::new(),
+            attempts: Vec::new(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_notifications_does_not_put_off_the_deadline() {
+        let mut driver = waiting();
+        let note = r#"{"jsonrpc":"2.0","method":"notifications/message","params":{}}"#;
+        tokio::time::advance(Duration::from_secs(3_600)).await;
+        for taken in 0.. {
+            // Something waits whenever the driver looks.
+            driver.backlog.clear();
+            driver.dialled.reception.message(note.into(), None);
+            if !matches!(driver.wait().await, Step::Wait) {
+                break;
+            }
+            assert!(taken <= MAX_EARLY_MESSAGES, "{taken} were taken");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_came_in_time_counts_however_late_it_is_looked_at() {
+        let mut driver = waiting();
+        driver
+            .dialled
+            .reception
+            .message(r#"{"jsonrpc":"2.0","id":1,"result":5}"#.into(), None);
+        tokio::time::advance(Duration::from_secs(3_600)).await;
+        let report = driver.overdue_report().unwrap_or_default();
+        assert!(matches!(report, Some(Report::Message(..))), "{report:?}");
+    }
+}

@@ -25,7 +25,7 @@ use super::link::{Link, Outgoing, Purpose, RequestHead};
 use super::settings::{ClientSettings, ProgressListener};
 
 pub(super) use pending::Pending;
-pub(super) use reception::{Reception, Report};
+pub(super) use reception::{MAX_EARLY_MESSAGES, Reception, Report};
 
 type Outcome = Result<Raw, ClientError>;
 

@@ -16,10 +16,10 @@ impl Session {
     /// Takes in what was reported before the conversation was open.
     pub(in crate::client) fn take(&self, report: Report) {
         match report {
-            Report::Message(message) => {
+            Report::Message(message, _) => {
                 self.hear(Ok(message), None);
             }
-            Report::Unreadable(error, course) => {
+            Report::Unreadable(error, course, _) => {
                 self.hear(Err(error), course.map(CallKey::from_number));
             }
             Report::Failed(number, error) => self.fail(CallKey::from_number(number), error),

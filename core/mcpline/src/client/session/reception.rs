@@ -8,24 +8,89 @@ use tokio::sync::mpsc;
 
 use crate::client::link::Reports;
 use crate::client_error::ClientError;
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{self, Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use super::Session;
 
+/// How many notifications and requests of a server wait while the conversation with it is being opened, and how many answers.
+/// One that means well says little by then.
+pub(in crate::client) const MAX_EARLY_MESSAGES: usize = 1_024;
+
+/// How many bytes of them wait: two of the longest messages.
+const MAX_EARLY_BYTES: usize = 32 * 1024 * 1024;
+
 /// What a link reports while the conversation is being opened.
 #[derive(Debug)]
 pub(in crate::client) enum Report {
-    Message(Incoming),
-    Unreadable(ReadError, Option<u64>),
+    Message(
+        Incoming,
+        #[expect(dead_code, reason = "free when it is dropped")] Place,
+    ),
+    Unreadable(
+        ReadError,
+        Option<u64>,
+        #[expect(dead_code, reason = "free when it is dropped")] Place,
+    ),
     Failed(u64, ClientError),
     Held(Option<u64>, bool),
     Ended(ClientError),
+}
+
+/// The messages that wait while the conversation is being opened.
+#[derive(Debug, Default)]
+struct Early {
+    count: AtomicUsize,
+    bytes: AtomicUsize,
+    overflowed: AtomicBool,
+}
+
+/// The place of a waiting message, free again when it is dropped.
+#[derive(Debug)]
+pub(in crate::client) struct Place {
+    early: Arc<Early>,
+    bytes: usize,
+}
+
+impl Early {
+    /// A place for a message of so many bytes; `None` if it has to be dropped, which is logged once.
+    fn admit(self: &Arc<Self>, bytes: usize) -> Option<Place> {
+        // What several threads add at once may exceed the limits by as many messages as there are threads.
+        let count = self.count.load(Ordering::Relaxed);
+        let kept = self.bytes.load(Ordering::Relaxed);
+        if count >= MAX_EARLY_MESSAGES || (count > 0 && kept + bytes > MAX_EARLY_BYTES) {
+            if !self.overflowed.swap(true, Ordering::Relaxed) {
+                tracing::warn!(
+                    "messages of the server are dropped: it sends more than {MAX_EARLY_MESSAGES} messages or \
+                     {MAX_EARLY_BYTES} bytes while the conversation is being opened"
+                );
+            }
+            return None;
+        }
+        self.count.fetch_add(1, Ordering::Relaxed);
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        Some(Place {
+            early: self.clone(),
+            bytes,
+        })
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.early.count.fetch_sub(1, Ordering::Relaxed);
+        self.early.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }
 
 /// Takes what a link reports: to whoever opens the conversation, then to the conversation.
 pub(in crate::client) struct Reception {
     opening: mpsc::UnboundedSender<Report>,
     session: OnceLock<Weak<Session>>,
+    /// Answers that wait.
+    early_answers: Arc<Early>,
+    /// What waits for the conversation. It never takes the room of an answer that opens it.
+    early_others: Arc<Early>,
     /// Held while reports are handed over, so that none overtakes another.
     order: Mutex<()>,
 }
@@ -36,6 +101,8 @@ impl Reception {
         let reception = Self {
             opening,
             session: OnceLock::new(),
+            early_answers: Arc::default(),
+            early_others: Arc::default(),
             order: Mutex::new(()),
         };
         (Arc::new(reception), reports)
@@ -57,7 +124,7 @@ impl Reception {
     }
 
     /// The conversation; `None` if it is over. `Err` while it is being opened, with the report queued.
-    fn session(&self, report: impl FnOnce() -> Report) -> Result<Option<Arc<Session>>, ()> {
+    fn session(&self, report: impl FnOnce() -> Option<Report>) -> Result<Option<Arc<Session>>, ()> {
         if let Some(session) = self.session.get() {
             return Ok(session.upgrade());
         }
@@ -65,16 +132,23 @@ impl Reception {
         match self.session.get() {
             Some(session) => Ok(session.upgrade()),
             None => {
-                // The opening may have been given up.
-                let _ = self.opening.send(report());
+                if let Some(report) = report() {
+                    // The opening may have been given up.
+                    let _ = self.opening.send(report);
+                }
                 Err(())
             }
         }
     }
 }
 
+fn is_response(message: &Message) -> bool {
+    matches!(message, Message::Response(_))
+}
+
 impl Reports for Reception {
     fn message(&self, message: Bytes, request: Option<u64>) -> bool {
+        let bytes = message.len();
         let read = wire::read(message);
         if let Some(session) = self.session.get() {
             return session
@@ -95,10 +169,23 @@ impl Reports for Reception {
         };
         let course = request.map(CallKey::from_number);
         let kept = read.clone();
-        match self.session(|| match kept {
-            Ok(message) => Report::Message(message),
-            Err(error) => Report::Unreadable(error, request),
-        }) {
+        let report = || {
+            let is_answer = match &kept {
+                Ok(Incoming::Single(message)) => is_response(message),
+                Ok(Incoming::Batch(messages)) => messages.iter().flatten().any(is_response),
+                Err(_) => true,
+            };
+            let early = match is_answer {
+                true => &self.early_answers,
+                false => &self.early_others,
+            };
+            let place = early.admit(bytes)?;
+            Some(match kept {
+                Ok(message) => Report::Message(message, place),
+                Err(error) => Report::Unreadable(error, request, place),
+            })
+        };
+        match self.session(report) {
             Ok(Some(session)) => session.hear(read, course),
             _ => answered,
         }
@@ -106,25 +193,59 @@ impl Reports for Reception {
 
     fn failed(&self, request: u64, error: ClientError) {
         let queued = error.clone();
-        if let Ok(Some(session)) = self.session(|| Report::Failed(request, queued)) {
+        if let Ok(Some(session)) = self.session(|| Some(Report::Failed(request, queued))) {
             session.fail(CallKey::from_number(request), error);
         }
     }
 
     fn held(&self, request: Option<u64>, held: bool) {
-        if let Ok(Some(session)) = self.session(|| Report::Held(request, held)) {
+        if let Ok(Some(session)) = self.session(|| Some(Report::Held(request, held))) {
             session.hold(request, held);
         }
     }
 
     fn ended(&self, error: ClientError) {
         let queued = error.clone();
-        if let Ok(Some(session)) = self.session(|| Report::Ended(queued)) {
+        if let Ok(Some(session)) = self.session(|| Some(Report::Ended(queued))) {
             session.end(&error);
         }
     }
 
     fn warning(&self, text: String) {
         tracing::warn!("{}", Printable(text));
+    }
+}
+
+#[cfg(all(test, not(mcpline_models)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_before_the_conversation_is_open_are_bounded() {
+        for (length, kept) in [(100, MAX_EARLY_MESSAGES), (1024 * 1024, 31)] {
+            let (reception, mut reports) = Reception::new();
+            let text = "x".repeat(length);
+            let note = format!(r#"{{"jsonrpc":"2.0","method":"x","params":{{"text":"{text}"}}}}"#);
+            let hear = |times: usize| {
+                for _ in 0..times {
+                    reception.message(note.clone().into(), None);
+                }
+            };
+            hear(MAX_EARLY_MESSAGES + 10);
+            assert_eq!(reports.len(), kept, "of {length} bytes");
+
+            // What was taken makes room.
+            drop(reports.try_recv());
+            hear(2);
+            assert_eq!(reports.len(), kept);
+            let answer = r#"{"jsonrpc":"2.0","id":1,"result":5}"#;
+            reception.message(answer.into(), None);
+            reception.ended(ClientError::Closed);
+            assert_eq!(
+                reports.len(),
+                kept + 2,
+                "the answer and the end come through"
+            );
+        }
     }
 }
