@@ -11,7 +11,9 @@ pub trait EventLog: Send + Sync + 'static {
     /// event without bytes is a place to come back to that carries no message.
     ///
     /// Must not block, and must keep the order: an implementation that writes to elsewhere queues. It bounds
-    /// by itself how much it holds of a stream, oldest first to go, and how long.
+    /// by itself how many bytes it holds of a stream and of all, oldest first to go, and how long. A stream's name is
+    /// the id of its session in the [`SessionStore`](super::SessionStore), a slash, and a name within the session: once
+    /// a session is removed from the store, nobody reads its streams.
     fn append(&self, stream: &str, number: u64, event: Bytes);
 
     /// No event follows on this stream. Must not block either.

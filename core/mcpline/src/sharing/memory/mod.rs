@@ -1,0 +1,117 @@
+//! All shared parts in the memory of one process.
+
+mod sessions;
+mod streams;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::clock;
+
+use super::Pending;
+use super::bus::{Bus, Subscription};
+use super::log::{EventLog, Logged};
+use super::store::SessionStore;
+
+use sessions::SavedSessions;
+use streams::LoggedStreams;
+
+type Receiver = Arc<dyn Fn(Bytes) + Send + Sync>;
+
+/// A [`SessionStore`], [`EventLog`] and [`Bus`] in the memory of one process.
+///
+/// Sessions may take 64 MiB, and streams 128 MiB: past that the oldest are dropped, which other processes then no longer find.
+/// A session's streams are dropped when it is removed or its lifetime is over.
+#[derive(Default)]
+pub struct Memory {
+    sessions: Mutex<SavedSessions>,
+    streams: Mutex<LoggedStreams>,
+    receivers: Arc<Mutex<Receivers>>,
+}
+
+#[derive(Default)]
+struct Receivers {
+    by_number: HashMap<u64, Receiver>,
+    next: u64,
+}
+
+impl SessionStore for Memory {
+    fn save<'a>(&'a self, id: &'a str, session: Bytes, lifetime: Duration) -> Pending<'a, ()> {
+        Box::pin(async move {
+            let now = clock::now();
+            let lapsed = lock(&self.sessions).save(id, session, now + lifetime, now);
+            if !lapsed.is_empty() {
+                let mut streams = lock(&self.streams);
+                for id in lapsed {
+                    streams.forget_session(&id);
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>> {
+        Box::pin(async move { Ok(lock(&self.sessions).load(id, clock::now())) })
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()> {
+        Box::pin(async move {
+            lock(&self.sessions).remove(id);
+            lock(&self.streams).forget_session(id);
+            Ok(())
+        })
+    }
+}
+
+impl EventLog for Memory {
+    fn append(&self, stream: &str, number: u64, event: Bytes) {
+        lock(&self.streams).append(stream, number, event);
+    }
+
+    fn end(&self, stream: &str) {
+        lock(&self.streams).end(stream);
+    }
+
+    fn read<'a>(&'a self, stream: &'a str, after: u64) -> Pending<'a, Option<Logged>> {
+        Box::pin(async move { Ok(lock(&self.streams).read(stream, after)) })
+    }
+}
+
+impl Bus for Memory {
+    fn publish(&self, message: Bytes) {
+        let receivers: Vec<Receiver> = lock(&self.receivers).by_number.values().cloned().collect();
+        for receive in receivers {
+            receive(message.clone());
+        }
+    }
+
+    fn subscribe(&self, receive: Receiver) -> Subscription {
+        let mut receivers = lock(&self.receivers);
+        let number = receivers.next;
+        receivers.next += 1;
+        receivers.by_number.insert(number, receive);
+        drop(receivers);
+        let receivers = self.receivers.clone();
+        Subscription::new(move || {
+            let receive = lock(&receivers).by_number.remove(&number);
+            // Dropped outside of the lock: it may hold what subscribes itself.
+            drop(receive);
+        })
+    }
+}
+
+impl std::fmt::Debug for Memory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Memory").finish_non_exhaustive()
+    }
+}
+
+/// A lock whose data stays good when a panic poisoned it: each step leaves it whole.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

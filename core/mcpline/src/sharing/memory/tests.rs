@@ -1,0 +1,132 @@
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use crate::sharing::{EventLog, Memory, SessionStore};
+
+use super::lock;
+use super::sessions::{MAX_SESSION_BYTES, SESSION_MEMORY_BYTES};
+use super::streams::{
+    EVENT_MEMORY_BYTES, MAX_LOG_BYTES, MAX_STREAM_BYTES, MAX_STREAM_EVENTS, STREAM_MEMORY_BYTES,
+};
+
+const LIFETIME: Duration = Duration::from_secs(3_600);
+
+/// Bytes of a large message. Its memory is shared by all that repeat it.
+const LARGE: usize = 1024 * 1024;
+
+fn large() -> Bytes {
+    Bytes::from(vec![b'x'; LARGE])
+}
+
+async fn save(memory: &Memory, id: &str, session: Bytes, lifetime: Duration) {
+    memory.save(id, session, lifetime).await.expect("saves");
+}
+
+async fn is_held(memory: &Memory, stream: &str, after: u64) -> bool {
+    memory.read(stream, after).await.expect("reads").is_some()
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_past_the_byte_limit_drop_those_saved_longest_ago() {
+    let memory = Memory::default();
+    let session = large();
+    let fitting = MAX_SESSION_BYTES / (LARGE + SESSION_MEMORY_BYTES);
+    for number in 0..fitting {
+        save(&memory, &number.to_string(), session.clone(), LIFETIME).await;
+    }
+    // Saved again, it is no longer the oldest, and counted once.
+    save(&memory, "0", session.clone(), LIFETIME).await;
+    assert!(memory.load("1").await.expect("loads").is_some());
+    for number in fitting..3 * fitting / 2 {
+        save(&memory, &number.to_string(), session.clone(), LIFETIME).await;
+        assert!(lock(&memory.sessions).bytes() <= MAX_SESSION_BYTES);
+    }
+    assert!(memory.load("0").await.expect("loads").is_some());
+    assert!(memory.load("1").await.expect("loads").is_none());
+    for number in 0..3 * fitting / 2 {
+        memory.remove(&number.to_string()).await.expect("removes");
+    }
+    assert_eq!(lock(&memory.sessions).bytes(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sessions_whose_lifetime_is_over_are_dropped_with_their_streams() {
+    let memory = Memory::default();
+    save(&memory, "first", large(), LIFETIME).await;
+    memory.append("first/1", 0, large());
+    tokio::time::advance(LIFETIME).await;
+    assert!(memory.load("first").await.expect("loads").is_none());
+    save(&memory, "second", Bytes::new(), LIFETIME).await;
+    assert_eq!(lock(&memory.sessions).bytes(), SESSION_MEMORY_BYTES);
+    assert_eq!(lock(&memory.streams).bytes(), 0);
+}
+
+#[tokio::test]
+async fn a_stream_holds_its_latest_events_within_its_byte_limit() {
+    let memory = Memory::default();
+    let event = large();
+    let most = STREAM_MEMORY_BYTES + MAX_STREAM_BYTES;
+    for number in 0..32 {
+        memory.append("session/1", number, event.clone());
+        assert!(lock(&memory.streams).bytes() <= most);
+    }
+    let fitting = (MAX_STREAM_BYTES / (LARGE + EVENT_MEMORY_BYTES)) as u64;
+    assert!(is_held(&memory, "session/1", 31 - fitting).await);
+    assert!(!is_held(&memory, "session/1", 30 - fitting).await);
+    // The latest is held however large it is.
+    memory.append("session/1", 32, vec![b'x'; 2 * MAX_STREAM_BYTES].into());
+    let latest = memory.read("session/1", 31).await.expect("reads");
+    assert_eq!(latest.expect("held").events.len(), 1);
+}
+
+#[tokio::test]
+async fn events_without_bytes_are_bounded_by_their_number() {
+    let memory = Memory::default();
+    for number in 0..2 * MAX_STREAM_EVENTS as u64 {
+        memory.append("session/1", number, Bytes::new());
+    }
+    let most = STREAM_MEMORY_BYTES + MAX_STREAM_EVENTS * EVENT_MEMORY_BYTES;
+    assert_eq!(lock(&memory.streams).bytes(), most);
+}
+
+#[tokio::test]
+async fn streams_past_the_byte_limit_of_all_drop_the_oldest() {
+    let memory = Memory::default();
+    let event = large();
+    let streams = 2 * MAX_LOG_BYTES / LARGE;
+    for stream in 0..streams {
+        memory.append(&format!("session/{stream}"), 0, event.clone());
+        assert!(lock(&memory.streams).bytes() <= MAX_LOG_BYTES);
+    }
+    assert!(!is_held(&memory, "session/0", 0).await);
+    assert!(is_held(&memory, &format!("session/{}", streams - 1), 0).await);
+    // A stream that was dropped and goes on is held from there.
+    memory.append("session/0", 7, event.clone());
+    assert!(!is_held(&memory, "session/0", 5).await);
+    assert!(is_held(&memory, "session/0", 6).await);
+}
+
+#[tokio::test]
+async fn a_session_that_is_removed_takes_its_streams_along() {
+    let memory = Memory::default();
+    for stream in ["one/0", "one/1.ab", "one-more/1", "two/1"] {
+        memory.append(stream, 0, large());
+    }
+    memory.remove("one").await.expect("removes");
+    assert!(!is_held(&memory, "one/0", 0).await);
+    assert!(!is_held(&memory, "one/1.ab", 0).await);
+    assert!(is_held(&memory, "one-more/1", 0).await);
+    memory.remove("one-more").await.expect("removes");
+    memory.remove("two").await.expect("removes");
+    assert_eq!(lock(&memory.streams).bytes(), 0);
+}
+
+#[tokio::test]
+async fn events_that_were_never_sent_are_not_read() {
+    let memory = Memory::default();
+    memory.append("session/1", 0, Bytes::new());
+    assert!(is_held(&memory, "session/1", 0).await);
+    assert!(!is_held(&memory, "session/1", 1).await);
+    assert!(!is_held(&memory, "session/1", u64::MAX).await);
+}
