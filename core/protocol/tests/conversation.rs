@@ -450,6 +450,30 @@ fn few_of_the_tools_that_are_left_out_are_named() {
 }
 
 #[test]
+fn an_error_repeats_little_of_the_name_of_a_tool_without_input_schema() {
+    let page = |name: String| raw(&json!({"tools": [{"name": name}]}));
+    let error = ToolBook::new().learn(&page("x".repeat(1_000_000)), true);
+    let error = error.expect_err("it has no input schema");
+    assert!(error.len() < 500, "{} bytes", error.len());
+    let error = ToolBook::new().learn(&page("add".to_owned()), true);
+    assert_eq!(
+        error,
+        Err("the tool \"add\" has no input schema".to_owned())
+    );
+}
+
+#[test]
+fn an_error_repeats_little_of_the_key_of_an_input_request_without_method() {
+    let of = |key: String| {
+        let needed = json!({"resultType": "input_required", "inputRequests": {key: {}}});
+        InputNeeded::of(&raw(&needed)).expect_err("it has no method")
+    };
+    let error = of("x".repeat(1_000_000));
+    assert!(error.len() < 200, "{} bytes", error.len());
+    assert_eq!(of("who".to_owned()), "the question \"who\" has no method");
+}
+
+#[test]
 fn a_large_page_is_not_read_inline_and_reading_it_can_be_interrupted() {
     let tool =
         json!({"name": "x", "inputSchema": {"type": "object"}, "description": "d".repeat(100_000)});

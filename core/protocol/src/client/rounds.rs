@@ -23,8 +23,8 @@ pub struct InputQuestion {
     pub params: Option<Raw>,
 }
 
-/// Most characters of an unknown type of a result that an error repeats.
-const MAX_SHOWN_TYPE: usize = 64;
+/// Most characters of a type or a key that an error repeats: a server may send many megabytes.
+const MAX_SHOWN_CHARS: usize = 64;
 
 /// Whether `result` asks for input instead of being complete, as a result without `resultType` is (2026-07-28, `basic`,
 /// ResultType).
@@ -41,7 +41,7 @@ pub fn asks_for_input(result: &Raw) -> Result<bool, String> {
         Some("complete") => Ok(false),
         Some("input_required") => Ok(true),
         Some(other) => {
-            let shown: String = other.chars().take(MAX_SHOWN_TYPE).collect();
+            let shown: String = other.chars().take(MAX_SHOWN_CHARS).collect();
             Err(format!("the client does not know the resultType {shown:?}"))
         }
         None => Err("resultType is not a string".to_owned()),
@@ -69,7 +69,10 @@ impl InputNeeded {
                 }
                 let method = question.member("method");
                 let method = method.as_ref().and_then(Raw::string_value);
-                let method = method.ok_or_else(|| format!("the question {key:?} has no method"))?;
+                let method = method.ok_or_else(|| {
+                    let shown: String = key.chars().take(MAX_SHOWN_CHARS).collect();
+                    format!("the question {shown:?} has no method")
+                })?;
                 questions.push(InputQuestion {
                     key: key.into_owned(),
                     method: method.into_owned(),

@@ -19,8 +19,10 @@ pub const MAX_KNOWN_TOOLS: usize = 10_000;
 /// Most bytes of names, schemas and headers remembered of them, for the same reason: as many as a client takes of a list.
 pub const MAX_KNOWN_TOOLS_BYTES: usize = 32 * 1024 * 1024;
 
-/// Most tools of one page that are named as left out in warnings, and most characters of each name: a log is for people.
+/// Most tools of one page that are named as left out in warnings: a log is for people.
 const MAX_NAMED: usize = 16;
+
+/// Most characters of a tool's name that an error or a warning repeats: a server may send names of many megabytes.
 const MAX_SHOWN_NAME: usize = 200;
 
 /// The tools of one server, by name.
@@ -95,7 +97,8 @@ impl ToolPage {
             };
             let schema = tool.member("inputSchema");
             let Some(schema) = schema.filter(|schema| schema.members().is_some()) else {
-                return Err(format!("the tool {name:?} has no input schema"));
+                let shown: String = name.chars().take(MAX_SHOWN_NAME).collect();
+                return Err(format!("the tool {shown:?} has no input schema"));
             };
             let headers = match headers_of(&schema, mirrored) {
                 Ok(headers) => headers,
