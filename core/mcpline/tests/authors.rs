@@ -590,6 +590,18 @@ async fn a_code_that_the_protocol_keeps_for_itself_is_sent_by_no_handler() {
 }
 
 #[tokio::test]
+async fn the_message_of_an_error_with_a_reserved_code_forges_no_line_of_the_log() {
+    let log = Log::new(tracing::Level::ERROR);
+    let _guard = tracing::subscriber::set_default(log.clone());
+    // A handler may repeat what its client said.
+    let error = RpcError::new(ErrorCode(-32_050), "said\n\u{1b}[2Jforged");
+    let sent = failed(error.into(), "2026-07-28").await;
+    assert_eq!(sent.expect_err("an error")["code"], -32603);
+    assert!(log.has("said forged"), "{:?}", log.lines());
+    assert!(!log.has("\n") && !log.has("\u{1b}"), "{:?}", log.lines());
+}
+
+#[tokio::test]
 async fn a_code_that_is_defined_with_data_is_sent_by_no_handler_without_them() {
     let sent = async |code, data: &Value, revision| {
         let mut error = RpcError::new(ErrorCode(code), "a detail");

@@ -330,7 +330,7 @@ fn unreserved(call: &CallState, mut error: RpcError) -> RpcError {
         method = call.method.as_str(),
         name = call.name(),
         code = error.code.0,
-        said = %error.message,
+        said = %Printable(&error.message),
         "{reason}"
     );
     error.code = ErrorCode::INTERNAL_ERROR;
