@@ -467,15 +467,17 @@ impl ResourceServer {
             .ok_or_else(|| Refused::InvalidProof("there must be one header DPoP".into()))?;
         let proof = proof::check(proof, &shown, |url| self.is_at(url, parts.uri.path()))
             .map_err(|error| Refused::InvalidProof(error.to_string()))?;
+        let principal = authorized.principal();
+        let bound = (principal.as_str(), thumbprint);
         let mut proofs = self.proofs.lock().unwrap_or_else(PoisonError::into_inner);
-        match proofs.show(&proof.id, thumbprint, now, self.policy.skew) {
+        match proofs.show(&proof.id, bound, now, self.policy.skew) {
             Ok(()) => Ok(()),
             Err(proofs::Refused::Replayed) => {
                 Err(Refused::InvalidProof("the proof was shown before".into()))
             }
-            Err(proofs::Refused::Full) => {
-                Err(Refused::Unavailable("too many proofs to remember".into()))
-            }
+            Err(proofs::Refused::Full) => Err(Refused::Unavailable(
+                "too many proofs of this principal to remember".into(),
+            )),
         }
     }
 
