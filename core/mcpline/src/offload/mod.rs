@@ -2,7 +2,7 @@
 
 #[cfg(all(test, mcpline_models))]
 mod models;
-mod turns;
+pub(crate) mod turns;
 
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,5 @@
-//! Whose computation is next: one of each peer in turn, however many a peer has.
+//! Whose computation is next, or whose request to a service that takes few at once: one of each peer in turn, however many a
+//! peer has.
 
 use tokio::sync::oneshot;
 
@@ -8,7 +9,7 @@ use crate::turns::{Peer, TurnQueue};
 /// A number of computations that run at once. Those that wait are kept by peer, and only for as long as they wait: limits on
 /// calls bound them.
 #[derive(Debug)]
-pub(super) struct Turns(Mutex<State>);
+pub(crate) struct Turns(Mutex<State>);
 
 #[derive(Debug)]
 struct State {
@@ -19,10 +20,10 @@ struct State {
 
 /// Leave to compute. Dropped, it goes to whoever is next.
 #[derive(Debug)]
-pub(super) struct Turn(Option<Arc<Turns>>);
+pub(crate) struct Turn(Option<Arc<Turns>>);
 
 impl Turns {
-    pub(super) fn new(at_once: usize) -> Arc<Self> {
+    pub(crate) fn new(at_once: usize) -> Arc<Self> {
         Arc::new(Self(Mutex::new(State {
             free: at_once,
             waiting: TurnQueue::default(),
@@ -30,7 +31,7 @@ impl Turns {
     }
 
     /// Waits for a turn. If the future is dropped, it waits no more.
-    pub(super) async fn wait(self: &Arc<Self>, peer: Peer) -> Option<Turn> {
+    pub(crate) async fn wait(self: &Arc<Self>, peer: Peer) -> Option<Turn> {
         let (number, turn) = {
             let mut state = self.lock();
             if state.free > 0 {
@@ -54,14 +55,14 @@ impl Turns {
 
     /// Whether none runs and nothing is kept, where so many may run.
     #[cfg(test)]
-    pub(super) fn is_idle(&self, at_once: usize) -> bool {
+    pub(crate) fn is_idle(&self, at_once: usize) -> bool {
         let state = self.lock();
         state.free == at_once && state.waiting.is_empty()
     }
 
     /// How many wait.
     #[cfg(test)]
-    pub(super) fn count_waiting(&self) -> usize {
+    pub(crate) fn count_waiting(&self) -> usize {
         self.lock().waiting.len()
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -12,8 +12,9 @@ use mcpline_protocol::auth::claims::{Claims, Expected};
 use mcpline_protocol::auth::fetch::FetchRequest;
 use mcpline_protocol::vocabulary::JsonObject;
 use mcpline_protocol::wire::Raw;
-use tokio::sync::Semaphore;
+use tokio::sync::watch;
 
+use crate::offload::turns::Turns;
 use crate::quota::ClientQuota;
 
 use super::Fetch;
@@ -21,13 +22,13 @@ use super::recent_tokens::Digest;
 use super::refused::Refused;
 
 /// How many questions are put at once, so that whoever sends made-up tokens doesn't have us overrun the authorization
-/// server. More wait.
+/// server. More wait, and clients take turns: a good token waits for one made-up one of each client.
 const AT_ONCE: usize = 16;
 
-/// How many tokens may wait for an answer, of which one client may have its share: those that send made-up tokens fill their
-/// own part of the queue, and a token that is good waits for a bounded number of others. Requests with the same token wait
-/// as one.
-const MAX_WAITING: usize = 128;
+/// How many tokens may wait until the server is asked about them: where an answer takes 50 ms, the last one's turn comes within
+/// about 3 seconds. One client may have its share of them, and where there is no more room, the client
+/// that has most gives way to one that has fewer. Requests of a client with the same token wait as one.
+const MAX_WAITING: usize = 1_024;
 
 /// How to ask an authorization server about tokens (RFC 7662).
 #[derive(Clone)]
@@ -130,32 +131,99 @@ impl fmt::Debug for Introspection {
 pub(super) struct Introspector {
     pub(super) how: Introspection,
     fetch: Fetch,
-    places: Semaphore,
-    /// The tokens of each client that wait for an answer, and how many requests with each.
-    waiting: Mutex<HashMap<u64, HashMap<Digest, usize>>>,
+    turns: Arc<Turns>,
+    waiting: Mutex<WaitingTokens>,
 }
 
-/// A request that waits for an answer.
+/// The tokens of each client that wait for their turn.
+#[derive(Default)]
+struct WaitingTokens {
+    clients: HashMap<u64, HashMap<Digest, WaitingToken>>,
+    /// How many there are of all clients.
+    count: usize,
+    /// Numbers them.
+    next: u64,
+}
+
+/// A token that waits for its turn.
+struct WaitingToken {
+    /// Tells it apart from the same token that comes again later.
+    number: u64,
+    /// How many requests wait with it.
+    requests: usize,
+    /// Dropped when it gives way.
+    gives_way: watch::Sender<()>,
+}
+
+/// A request that waits for its turn.
 struct Waiting<'a> {
     introspector: &'a Introspector,
     client: u64,
     digest: Digest,
+    number: u64,
+    gives_way: watch::Receiver<()>,
+}
+
+/// No more tokens may wait.
+struct Full;
+
+impl WaitingTokens {
+    /// Makes room for a token of a client that has `count` already: takes one out of the client that has most, unless that has
+    /// no more than the client will have. Returns what is taken out.
+    fn make_room(&mut self, count: usize) -> Result<Option<WaitingToken>, Full> {
+        if self.count < MAX_WAITING {
+            return Ok(None);
+        }
+        let most = self.clients.values_mut().max_by_key(|tokens| tokens.len());
+        let most = most.filter(|most| most.len() > count + 1).ok_or(Full)?;
+        let digest = *most.keys().next().ok_or(Full)?;
+        self.count -= 1;
+        Ok(most.remove(&digest))
+    }
+
+    fn get(&mut self, waiting: &Waiting<'_>) -> Option<&mut WaitingToken> {
+        let token = self
+            .clients
+            .get_mut(&waiting.client)?
+            .get_mut(&waiting.digest)?;
+        (token.number == waiting.number).then_some(token)
+    }
+
+    fn remove(&mut self, waiting: &Waiting<'_>) {
+        let Some(tokens) = self.clients.get_mut(&waiting.client) else {
+            return;
+        };
+        if tokens.remove(&waiting.digest).is_some() {
+            self.count -= 1;
+        }
+        if tokens.is_empty() {
+            self.clients.remove(&waiting.client);
+        }
+    }
+}
+
+impl Waiting<'_> {
+    /// Waits until the token has given way to that of another client.
+    async fn given_way(&mut self) {
+        // Nothing is sent.
+        while self.gives_way.changed().await.is_ok() {}
+    }
+
+    /// Ends the waiting; whether the token hasn't given way.
+    fn end(self) -> bool {
+        self.introspector.lock_waiting().get(&self).is_some()
+    }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         let mut waiting = self.introspector.lock_waiting();
-        let Some(tokens) = waiting.get_mut(&self.client) else {
+        let Some(token) = waiting.get(self) else {
             return;
         };
-        if let Some(requests) = tokens.get_mut(&self.digest) {
-            *requests -= 1;
-            if *requests == 0 {
-                tokens.remove(&self.digest);
-            }
-        }
-        if tokens.is_empty() {
-            waiting.remove(&self.client);
+        token.requests -= 1;
+        if token.requests == 0 {
+            waiting.remove(self);
         }
     }
 }
@@ -165,27 +233,52 @@ impl Introspector {
         Self {
             how,
             fetch,
-            places: Semaphore::new(AT_ONCE),
+            turns: Turns::new(AT_ONCE),
             waiting: Mutex::default(),
         }
     }
 
-    fn lock_waiting(&self) -> MutexGuard<'_, HashMap<u64, HashMap<Digest, usize>>> {
+    fn lock_waiting(&self) -> MutexGuard<'_, WaitingTokens> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Counts a request of this client, unless too many tokens of it wait.
+    /// Counts a request of this client, unless too many tokens wait.
     fn wait(&self, client: &ClientQuota, digest: &Digest) -> Option<Waiting<'_>> {
+        // Dropped after the lock, because that wakes those who wait with it.
+        let _gives_way;
         let mut waiting = self.lock_waiting();
-        let tokens = waiting.entry(client.number).or_default();
-        if tokens.len() >= client.share_of(MAX_WAITING) && !tokens.contains_key(digest) {
-            return None;
-        }
-        *tokens.entry(*digest).or_default() += 1;
+        let tokens = waiting.clients.get_mut(&client.number);
+        let count = tokens.as_ref().map_or(0, |tokens| tokens.len());
+        let (number, gives_way) = match tokens.and_then(|tokens| tokens.get_mut(digest)) {
+            Some(token) => {
+                token.requests += 1;
+                (token.number, token.gives_way.subscribe())
+            }
+            None => {
+                if count >= client.share_of(MAX_WAITING) {
+                    return None;
+                }
+                _gives_way = waiting.make_room(count).ok()?;
+                waiting.count += 1;
+                waiting.next += 1;
+                let number = waiting.next;
+                let (sender, gives_way) = watch::channel(());
+                let token = WaitingToken {
+                    number,
+                    requests: 1,
+                    gives_way: sender,
+                };
+                let tokens = waiting.clients.entry(client.number).or_default();
+                tokens.insert(*digest, token);
+                (number, gives_way)
+            }
+        };
         Some(Waiting {
             introspector: self,
             client: client.number,
             digest: *digest,
+            number,
+            gives_way,
         })
     }
 
@@ -200,13 +293,18 @@ impl Introspector {
     ) -> Result<T, Refused> {
         let unavailable =
             |reason: String| Refused::Unavailable(format!("the introspection endpoint {reason}"));
-        let Some(_waiting) = self.wait(client, digest) else {
-            return Err(Refused::Unavailable(
-                "too many tokens of this client wait for the introspection endpoint".into(),
-            ));
+        let too_many = || {
+            let why = "too many tokens of this client wait for the introspection endpoint";
+            Refused::Unavailable(why.into())
         };
-        // Never closed.
-        let _place = self.places.acquire().await.ok();
+        let mut waiting = self.wait(client, digest).ok_or_else(too_many)?;
+        let _turn = tokio::select! {
+            turn = self.turns.wait(client.peer) => turn,
+            () = waiting.given_way() => None,
+        };
+        if !waiting.end() {
+            return Err(too_many());
+        }
         if let Some(known) = known() {
             return known;
         }
@@ -256,10 +354,13 @@ impl Introspector {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::cell::Cell;
+    use std::sync::atomic::{AtomicUsize, Ordering};
 
     use mcpline_protocol::auth::fetch::FetchResponse;
     use sha2::{Digest as _, Sha256};
+    use tokio::sync::Semaphore;
+    use tokio::task::JoinHandle;
 
     use super::*;
     use crate::quota::{ClientKey, ClientTable};
@@ -268,29 +369,55 @@ mod tests {
         clients.client(ClientKey::of_address(address.parse().expect("an address")))
     }
 
-    #[tokio::test]
-    async fn made_up_tokens_of_one_client_leave_room_for_good_ones_of_others() {
-        let open = Arc::new(Semaphore::new(0));
-        let gate = open.clone();
-        let fetch: Fetch = Arc::new(move |request| {
-            let gate = gate.clone();
-            Box::pin(async move {
-                gate.acquire().await.expect("never closed").forget();
-                let active = request.body.starts_with(b"token=good");
-                let body = format!(r#"{{"active": {active}}}"#);
-                Ok(FetchResponse {
-                    status: 200,
-                    headers: Vec::new(),
-                    body: body.into(),
+    /// Introspection that awaits `open` for each token, notes it, and calls active what begins with `good`.
+    struct Rig {
+        introspector: Arc<Introspector>,
+        clients: ClientTable,
+        open: Arc<Semaphore>,
+        asked: Arc<Mutex<Vec<String>>>,
+        /// How many requests there were, and how many of them began to wait or were refused.
+        requests: Cell<usize>,
+        begun: Arc<AtomicUsize>,
+    }
+
+    impl Rig {
+        fn new() -> Self {
+            let open = Arc::new(Semaphore::new(0));
+            let asked = Arc::new(Mutex::new(Vec::new()));
+            let (gate, notes) = (open.clone(), asked.clone());
+            let fetch: Fetch = Arc::new(move |request| {
+                let gate = gate.clone();
+                let body = String::from_utf8_lossy(&request.body).into_owned();
+                let active = body.starts_with("token=good");
+                notes.lock().expect("not poisoned").push(body);
+                Box::pin(async move {
+                    gate.acquire().await.expect("never closed").forget();
+                    let body = format!(r#"{{"active": {active}}}"#);
+                    Ok(FetchResponse {
+                        status: 200,
+                        headers: Vec::new(),
+                        body: body.into(),
+                    })
                 })
-            })
-        });
-        let how = Introspection::new("https://auth.example.com/introspect").knows_audience();
-        let introspector = Arc::new(Introspector::new(how, fetch));
-        let clients = ClientTable::new(0.25, usize::MAX, usize::MAX);
-        let ask = |address: &str, token: String| {
-            let (introspector, client) = (introspector.clone(), client(&clients, address));
+            });
+            let how = Introspection::new("https://auth.example.com/introspect").knows_audience();
+            Self {
+                introspector: Arc::new(Introspector::new(how, fetch)),
+                clients: ClientTable::new(0.25, usize::MAX, usize::MAX),
+                open,
+                asked,
+                requests: Cell::default(),
+                begun: Arc::default(),
+            }
+        }
+
+        fn ask(&self, address: &str, token: String) -> JoinHandle<Result<(), Refused>> {
+            let client = client(&self.clients, address);
+            let (introspector, begun) = (self.introspector.clone(), self.begun.clone());
+            self.requests.set(self.requests.get() + 1);
             tokio::spawn(async move {
+                // What follows runs up to where it waits.
+                begun.fetch_add(1, Ordering::Relaxed);
                 let expected = Expected {
                     issuers: &[],
                     audiences: &[],
@@ -302,30 +429,91 @@ mod tests {
                     .ask(&client, (&token, &digest), &expected, || None, |_| ())
                     .await
             })
-        };
-        let made_up: Vec<_> = (0..200)
-            .map(|number| ask("192.0.2.1", format!("made-up-{number}")))
-            .collect();
-        tokio::task::yield_now().await;
-        let good = ask("192.0.2.2", "good".into());
-        // As many requests with one token as there may be wait together.
-        let together: Vec<_> = (0..100).map(|_| ask("192.0.2.3", "good".into())).collect();
-        tokio::task::yield_now().await;
-        // As many answers as the made-up tokens may wait for, and one more.
-        open.add_permits(MAX_WAITING / 4 + 1 + together.len());
-        assert!(good.await.expect("no panic").is_ok());
-        for task in together {
-            assert!(task.await.expect("no panic").is_ok());
         }
-        let mut refused_at_once = 0;
-        for task in made_up {
+
+        /// Until all requests wait, or were refused.
+        async fn settle(&self) {
+            while self.begun.load(Ordering::Relaxed) < self.requests.get() {
+                tokio::task::yield_now().await;
+            }
+        }
+
+        fn count_waiting(&self) -> usize {
+            let waiting = self.introspector.lock_waiting();
+            let tokens = waiting.clients.values().map(HashMap::len).sum();
+            assert_eq!(waiting.count, tokens);
+            tokens
+        }
+
+        /// How many tokens are asked about before the good one.
+        fn count_asked_before_good(&self) -> usize {
+            let asked = self.asked.lock().expect("not poisoned");
+            let good = asked.iter().position(|body| body.starts_with("token=good"));
+            good.expect("it is asked about")
+        }
+    }
+
+    /// How many of these were refused without being asked about.
+    async fn refused(asked: Vec<JoinHandle<Result<(), Refused>>>) -> usize {
+        let mut refused = 0;
+        for task in asked {
             match task.await.expect("no panic") {
-                Err(Refused::Unavailable(_)) => refused_at_once += 1,
+                Err(Refused::Unavailable(_)) => refused += 1,
                 Err(Refused::InvalidToken(_)) => {}
                 other => panic!("{:?}", other.is_ok()),
             }
         }
-        assert_eq!(refused_at_once, 200 - MAX_WAITING / 4);
-        assert!(introspector.lock_waiting().is_empty());
+        refused
+    }
+
+    #[tokio::test]
+    async fn made_up_tokens_of_one_client_leave_room_for_good_ones_of_others() {
+        let rig = Rig::new();
+        let made_up: Vec<_> = (0..400)
+            .map(|number| rig.ask("192.0.2.1", format!("made-up-{number}")))
+            .collect();
+        rig.settle().await;
+        let good = rig.ask("192.0.2.2", "good".into());
+        // As many requests with one token as there may be wait together.
+        let together: Vec<_> = (0..400)
+            .map(|_| rig.ask("192.0.2.3", "good".into()))
+            .collect();
+        rig.settle().await;
+        assert_eq!(rig.count_waiting(), MAX_WAITING / 4 + 2);
+        rig.open.add_permits(1_000);
+        assert!(good.await.expect("no panic").is_ok());
+        for task in together {
+            assert!(task.await.expect("no panic").is_ok());
+        }
+        assert_eq!(refused(made_up).await, 400 - AT_ONCE - MAX_WAITING / 4);
+        // Those that did not wait, and the one whose turn was next.
+        assert_eq!(rig.count_asked_before_good(), AT_ONCE + 1);
+        assert_eq!(rig.count_waiting(), 0);
+        assert!(rig.introspector.lock_waiting().clients.is_empty());
+    }
+
+    #[tokio::test]
+    async fn made_up_tokens_from_many_addresses_delay_a_good_one_by_one_turn_of_each() {
+        let rig = Rig::new();
+        let mut made_up = Vec::new();
+        for client in 0..100 {
+            for number in 0..32 {
+                let address = format!("192.0.2.{client}");
+                made_up.push(rig.ask(&address, format!("made-up-{client}-{number}")));
+            }
+        }
+        rig.settle().await;
+        assert_eq!(rig.count_waiting(), MAX_WAITING);
+        let good = rig.ask("198.51.100.1", "good".into());
+        rig.settle().await;
+        // Another client gave way to it.
+        assert_eq!(rig.count_waiting(), MAX_WAITING);
+        rig.open.add_permits(AT_ONCE + MAX_WAITING);
+        assert!(good.await.expect("no panic").is_ok());
+        assert!(rig.count_asked_before_good() <= AT_ONCE + 100);
+        let answered = AT_ONCE + MAX_WAITING - 1;
+        assert_eq!(refused(made_up).await, 100 * 32 - answered);
+        assert_eq!(rig.count_waiting(), 0);
+        assert!(rig.introspector.turns.is_idle(AT_ONCE));
     }
 }
