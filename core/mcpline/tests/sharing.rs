@@ -4,8 +4,9 @@
 
 mod support;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -18,7 +19,7 @@ use mcpline::{Context, Server, Settings};
 use serde_json::{Value, json};
 use support::Nothing;
 use support::requests::{body, call, events, initialize, request};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 /// One process.
 struct Process {
@@ -30,6 +31,10 @@ struct Process {
 
 impl Process {
     fn start(sharing: &Sharing) -> Self {
+        Self::start_with(sharing, HttpOptions::default())
+    }
+
+    fn start_with(sharing: &Sharing, mut options: HttpOptions) -> Self {
         let mut settings = Settings::default();
         settings.sharing = Some(sharing.clone());
         let go_on = Arc::new(Notify::new());
@@ -65,7 +70,6 @@ impl Process {
                     "done"
                 }
             });
-        let mut options = HttpOptions::default();
         options.retry = Duration::from_millis(1);
         Self {
             service: server.http_service(options),
@@ -381,4 +385,157 @@ async fn a_store_that_fails_costs_no_request_of_the_process_that_has_the_session
     assert_eq!(answer["result"]["content"][0]["text"], "done");
     let elsewhere = b.post(&id, call(2, "plain")).await;
     assert_eq!(elsewhere.status(), StatusCode::NOT_FOUND);
+}
+
+/// Counts the sessions that a store holds. `save` waits until it is told to go on.
+struct Counting {
+    store: Arc<dyn SessionStore>,
+    ids: Mutex<HashSet<String>>,
+    started: AtomicUsize,
+    go_on: Semaphore,
+}
+
+impl Counting {
+    /// A store of which so many `save` go on.
+    fn wrap(sharing: &mut Sharing, saves: usize) -> Arc<Self> {
+        let counting = Arc::new(Self {
+            store: sharing.sessions.clone(),
+            ids: Mutex::default(),
+            started: AtomicUsize::new(0),
+            go_on: Semaphore::new(saves),
+        });
+        sharing.sessions = counting.clone();
+        counting
+    }
+
+    fn held(&self) -> usize {
+        self.ids.lock().expect("not poisoned").len()
+    }
+}
+
+impl SessionStore for Counting {
+    fn save<'a>(&'a self, id: &'a str, session: Bytes, lifetime: Duration) -> Pending<'a, ()> {
+        Box::pin(async move {
+            // What is saved may be there even if nobody waits for that any more.
+            self.ids.lock().expect("not poisoned").insert(id.to_owned());
+            self.started.fetch_add(1, Ordering::SeqCst);
+            self.go_on.acquire().await.expect("open").forget();
+            self.store.save(id, session, lifetime).await
+        })
+    }
+
+    fn load<'a>(&'a self, id: &'a str) -> Pending<'a, Option<Bytes>> {
+        self.store.load(id)
+    }
+
+    fn remove<'a>(&'a self, id: &'a str) -> Pending<'a, ()> {
+        self.ids.lock().expect("not poisoned").remove(id);
+        self.store.remove(id)
+    }
+}
+
+/// Lets tasks in the background end.
+async fn settle() {
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+}
+
+fn few_sessions() -> HttpOptions {
+    let mut options = HttpOptions::default();
+    options.sessions = 4;
+    options
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_makes_room_unused_leaves_nothing_in_the_store() {
+    let mut sharing = Sharing::in_memory();
+    let store = Counting::wrap(&mut sharing, Semaphore::MAX_PERMITS);
+    let a = Process::start_with(&sharing, few_sessions());
+    for _ in 0..50 {
+        a.begin().await;
+    }
+    settle().await;
+    assert_eq!(store.held(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_session_that_makes_room_goes_on_at_the_process_that_took_it_over() {
+    let sharing = Sharing::in_memory();
+    let a = Process::start_with(&sharing, few_sessions());
+    let (b, c) = (Process::start(&sharing), Process::start(&sharing));
+    let id = a.begin().await;
+    b.post(&id, told("notifications/initialized", json!({})))
+        .await;
+    b.post(&id, call(1, "plain")).await;
+    for _ in 0..50 {
+        a.begin().await;
+    }
+    settle().await;
+    for process in [&a, &b, &c] {
+        let answer = body(process.post(&id, call(2, "plain")).await).await;
+        assert_eq!(answer["result"]["content"][0]["text"], "done");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn handshakes_that_fail_or_are_given_up_leave_nothing_in_the_store() {
+    let mut sharing = Sharing::in_memory();
+    let store = Counting::wrap(&mut sharing, 0);
+    let a = Process::start_with(&sharing, few_sessions());
+    let mut hello = initialize("2025-11-25");
+    hello["params"]["capabilities"] = json!("none");
+    let refused = a
+        .service
+        .handle(request(Method::POST, &[], hello.clone()))
+        .await;
+    assert!(!refused.headers().contains_key("mcp-session-id"));
+    for _ in 0..50 {
+        let service = a.service.clone();
+        let hello = request(Method::POST, &[], initialize("2025-11-25"));
+        let waiting = tokio::spawn(async move { service.handle(hello).await.status() });
+        let before = store.started.load(Ordering::SeqCst);
+        while store.started.load(Ordering::SeqCst) == before {
+            assert!(!waiting.is_finished(), "there is a place for it");
+            tokio::task::yield_now().await;
+        }
+        waiting.abort();
+        // It was aborted, so it has no status.
+        let _ = waiting.await;
+    }
+    settle().await;
+    assert_eq!(store.held(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn handshakes_that_wait_for_the_store_take_no_more_places_than_there_are() {
+    let mut sharing = Sharing::in_memory();
+    let store = Counting::wrap(&mut sharing, 0);
+    let a = Process::start_with(&sharing, few_sessions());
+    let waiting: Vec<_> = (0..20)
+        .map(|_| {
+            let service = a.service.clone();
+            let hello = request(Method::POST, &[], initialize("2025-11-25"));
+            tokio::spawn(async move { service.handle(hello).await.status() })
+        })
+        .collect();
+    // Each waits for the store by now, or was refused.
+    loop {
+        let refused = waiting.iter().filter(|task| task.is_finished()).count();
+        if store.started.load(Ordering::SeqCst) + refused >= waiting.len() {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    store.go_on.add_permits(waiting.len() + 1);
+    let mut begun = 0;
+    for task in waiting {
+        match task.await.expect("no panic") {
+            StatusCode::OK => begun += 1,
+            status => assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE),
+        }
+    }
+    assert_eq!(begun, 4);
+    // All places are taken, and sessions that are not in use make room.
+    a.begin().await;
 }

@@ -182,7 +182,10 @@ fn hear(bus: &Arc<dyn Bus>, server: Weak<Inner>) -> Exchange {
                 // At most one process has this client.
                 let _ = server.tell_visit(&elicitation);
             }
-            News::Message { .. } | News::State { .. } | News::Ended { .. } => {}
+            News::Message { .. }
+            | News::State { .. }
+            | News::TakenOver { .. }
+            | News::Ended { .. } => {}
         }
     })
 }

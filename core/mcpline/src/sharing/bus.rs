@@ -6,8 +6,9 @@ use bytes::Bytes;
 
 /// Carries messages among the processes of a service: publish and subscribe on one topic.
 ///
-/// What is carried is JSON that only mcpline reads. A message that is lost costs a notification, or a
-/// question's answer that a client gave at another process; nothing breaks.
+/// What is carried is JSON that only mcpline reads. A message that is lost costs a notification, a
+/// question's answer that a client gave at another process, or a session that makes room where many are begun, which its
+/// client then begins anew; nothing breaks.
 pub trait Bus: Send + Sync + 'static {
     /// Hands a message to every subscriber, in this process and the others. Must not block.
     fn publish(&self, message: Bytes);

@@ -26,6 +26,8 @@ pub(crate) enum News {
     },
     /// A visit to a URL is over.
     VisitComplete { elicitation: String },
+    /// The teller serves a session that another process began.
+    TakenOver { session: String },
     /// A session ended.
     Ended { session: String },
 }

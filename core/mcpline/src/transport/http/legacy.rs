@@ -91,23 +91,43 @@ async fn open(
     incoming: Incoming,
     client: &Arc<ClientQuota>,
 ) -> Response<Body> {
-    if let Err(refusal) = shared.sessions.make_room(client) {
-        return refusal.response();
-    }
+    let room = match shared.sessions.make_room(client) {
+        Ok(room) => room,
+        Err(refusal) => return refusal.response(),
+    };
     let session = shared
         .sessions
         .begin(&shared.server, &shared.options, principal(parts), client);
+    // Its id is known to nobody if the handshake fails, or the client leaves while the session is saved.
+    let unpublished = UnpublishedSession(Some(&session));
     session.general.go_on_until(caller::good_until(parts));
     let mut response = serve(shared, &session, parts, incoming).await;
     if session.connection.peer().is_none() {
-        session.leave();
         return response;
     }
-    session.publish();
+    unpublished.keep();
+    session.publish(room);
     if let Ok(id) = HeaderValue::from_str(session.id()) {
         response.headers_mut().insert("mcp-session-id", id);
     }
     response
+}
+
+/// A session that ends in every process when this is dropped, unless it is kept.
+struct UnpublishedSession<'a>(Option<&'a Session>);
+
+impl UnpublishedSession<'_> {
+    fn keep(mut self) {
+        self.0 = None;
+    }
+}
+
+impl Drop for UnpublishedSession<'_> {
+    fn drop(&mut self) {
+        if let Some(session) = self.0 {
+            session.end();
+        }
+    }
 }
 
 /// Answers a message, and has other processes learn what it changed.

@@ -23,9 +23,10 @@ pub(super) fn open(
     parts: &Parts,
     client: &Arc<ClientQuota>,
 ) -> Response<Body> {
-    if let Err(refusal) = shared.sessions.make_room(client) {
-        return refusal.response();
-    }
+    let room = match shared.sessions.make_room(client) {
+        Ok(room) => room,
+        Err(refusal) => return refusal.response(),
+    };
     let Some((own, messages)) = &shared.options.sse_paths else {
         return refusal(StatusCode::NOT_FOUND, "HTTP+SSE is not served");
     };
@@ -45,7 +46,7 @@ pub(super) fn open(
         shared.options.proxy_prefix,
         session.id()
     ));
-    session.publish();
+    session.publish(room);
     let lost = Arc::downgrade(&session);
     stream.on_lost(move || {
         if let Some(session) = lost.upgrade() {

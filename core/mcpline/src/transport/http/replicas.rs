@@ -66,7 +66,8 @@ impl Replicas {
                 message,
             });
         }
-        if shareable.state {
+        // Of a handshake that failed there is nothing to go on with.
+        if shareable.state && session.connection.peer().is_some() {
             let state = session.connection.lock_session().state();
             self.exchange.tell(&News::State {
                 session: session.shared_key().to_owned(),
@@ -136,9 +137,10 @@ impl Replicas {
         let stored = stored
             .inspect_err(|error| tracing::warn!(%error, "the session store failed"))
             .ok()?;
-        if stored.principal != principal || shared.sessions.make_room(client).is_err() {
+        if stored.principal != principal {
             return None;
         }
+        let room = shared.sessions.make_room(client).ok()?;
         let adopt = |connection: &Connection| {
             let mut session = connection.lock_session();
             session.number_asks_from(1 + (u64::from(self.process) << 16));
@@ -147,7 +149,11 @@ impl Replicas {
         };
         let (server, options) = (&shared.server, &shared.options);
         let sessions = &shared.sessions;
-        Some(sessions.take_over(server, options, principal, client, id, adopt))
+        let session = sessions.take_over(server, options, principal, room, id, adopt);
+        self.exchange.tell(&News::TakenOver {
+            session: session.shared_key().to_owned(),
+        });
+        Some(session)
     }
 
     /// The rest of a stream that another process sent, as a stream of this one; `None` if its events are no
@@ -277,6 +283,11 @@ fn hear(sessions: &Arc<Sessions>, news: News) {
         News::Ended { session } => {
             if let Some(session) = sessions.get_shared(&session) {
                 session.leave();
+            }
+        }
+        News::TakenOver { session } => {
+            if let Some(session) = sessions.get_shared(&session) {
+                session.note_taken_over();
             }
         }
         News::State { session, state } => {

@@ -36,6 +36,10 @@ pub(super) struct Session {
     last_used: Mutex<Duration>,
     /// It had a request after the handshake.
     is_used: AtomicBool,
+    /// Another process serves it, too.
+    is_taken_over: AtomicBool,
+    /// It has ended in this process. Set under the lock of the sessions that can be found.
+    has_left: AtomicBool,
     /// What [`primes`](Self::primes) tells, once the handshake told.
     primes: OnceLock<bool>,
     alarm: Alarm,
@@ -54,6 +58,22 @@ pub(super) struct Sessions {
     transport: TransportId,
     /// The other processes that serve the same sessions, if there are any.
     replicas: Option<Replicas>,
+}
+
+/// A place among the sessions that can be found, given back when it is dropped. A handshake is awaited before its session is
+/// there: without a place, those that are awaited at once would exceed the limit together.
+pub(super) struct ReservedPlace {
+    sessions: Arc<Sessions>,
+    client: Arc<ClientQuota>,
+    is_filled: bool,
+}
+
+impl Drop for ReservedPlace {
+    fn drop(&mut self) {
+        if !self.is_filled {
+            self.sessions.lock_by_client().remove(self.client.number);
+        }
+    }
 }
 
 /// Why there is no session.
@@ -92,49 +112,57 @@ impl Sessions {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sees to it that there is room for another session of this client: one that is not in use is closed where there
-    /// isn't, the client's own where it has its share, else one of the client that has most.
+    /// Takes a place for another session of this client. Where there is none, a session that is not in use is closed: the
+    /// client's own where it has its share, else one of the client that has most.
     ///
     /// # Errors
     ///
     /// There is no room, and none can be made.
-    pub(super) fn make_room(&self, client: &ClientQuota) -> Result<(), Refusal> {
+    pub(super) fn make_room(
+        self: &Arc<Self>,
+        client: &Arc<ClientQuota>,
+    ) -> Result<ReservedPlace, Refusal> {
         let share = client.share_of(self.cap);
-        if share < self.cap
-            && self.lock_by_client().count(client.number) >= share
-            && !self.close_one_of(client.number)
-        {
-            return Err(Refusal::new(
-                StatusCode::TOO_MANY_REQUESTS,
-                "this client has too many sessions in use (`sessions`, `client_share`): end some with DELETE, or try \
-                 again later",
-            ));
+        loop {
+            let mut by_client = self.lock_by_client();
+            let is_past_share = share < self.cap && by_client.count(client.number) >= share;
+            if !is_past_share && by_client.total() < self.cap {
+                by_client.reserve(client.number);
+                break;
+            }
+            let crowding = match is_past_share {
+                true => Some(client.number),
+                false => by_client.largest(),
+            };
+            let least_needed = crowding.and_then(|client| by_client.least_needed(client));
+            drop(by_client);
+            let Some(session) = least_needed else {
+                return Err(match is_past_share {
+                    true => Refusal::new(
+                        StatusCode::TOO_MANY_REQUESTS,
+                        "this client has too many sessions in use (`sessions`, `client_share`): end some with \
+                         DELETE, or try again later",
+                    ),
+                    false => Refusal::new(
+                        StatusCode::SERVICE_UNAVAILABLE,
+                        "too many sessions are in use (`sessions`): try again later",
+                    ),
+                });
+            };
+            tracing::debug!("an idle session makes room");
+            // Another request may take the place before this one does: then one more session makes room.
+            session.give_way();
         }
-        if self.lock().len() < self.cap {
-            return Ok(());
-        }
-        let largest = self.lock_by_client().largest();
-        if largest.is_some_and(|largest| self.close_one_of(largest)) {
-            return Ok(());
-        }
-        Err(Refusal::new(
-            StatusCode::SERVICE_UNAVAILABLE,
-            "too many sessions are in use (`sessions`): try again later",
-        ))
-    }
-
-    /// Closes the session of this client that is needed least.
-    fn close_one_of(&self, client: u64) -> bool {
-        let Some(session) = self.lock_by_client().least_needed(client) else {
-            return false;
-        };
-        tracing::debug!("an idle session makes room");
-        session.leave();
-        true
+        Ok(ReservedPlace {
+            sessions: self.clone(),
+            client: client.clone(),
+            is_filled: false,
+        })
     }
 
     /// Notes a session that can be found from now on.
-    fn index(&self, session: &Arc<Session>) {
+    fn index(&self, session: &Arc<Session>, mut place: ReservedPlace) {
+        place.is_filled = true;
         self.lock_by_client().add(session);
         if self.replicas.is_some() {
             self.lock_by_shared_key()
@@ -192,22 +220,26 @@ impl Sessions {
         server: &Server,
         options: &Arc<HttpOptions>,
         principal: &str,
-        client: &Arc<ClientQuota>,
+        place: ReservedPlace,
         id: &str,
         adopt: impl FnOnce(&Connection),
     ) -> Arc<Session> {
+        let client = &place.client.clone();
         let general = self.resumable(id, 0, options, client);
         let session = self.open(server, options, principal, client, id.to_owned(), general);
         adopt(&session.connection);
-        let held = self
-            .lock()
+        session.note_taken_over();
+        let mut live = self.lock();
+        let held = live
             .entry(id.to_owned())
             .or_insert_with(|| session.clone())
             .clone();
         if Arc::ptr_eq(&held, &session) {
-            self.index(&session);
+            self.index(&session, place);
+            drop(live);
             session.watch();
         } else {
+            drop(live);
             session.connection.close();
         }
         held
@@ -266,6 +298,8 @@ impl Sessions {
             streams: Mutex::new(KeptStreams::new(1)),
             last_used: Mutex::new(clock::now()),
             is_used: AtomicBool::new(false),
+            is_taken_over: AtomicBool::new(false),
+            has_left: AtomicBool::new(false),
             primes: OnceLock::new(),
             alarm: Alarm::default(),
             options: options.clone(),
@@ -317,11 +351,15 @@ impl Session {
         &self.shared_key
     }
 
-    /// Makes the session one that is found.
-    pub(super) fn publish(self: &Arc<Self>) {
+    /// Makes the session one that is found, unless it has ended by now.
+    pub(super) fn publish(self: &Arc<Self>, place: ReservedPlace) {
         if let Some(sessions) = self.sessions.upgrade() {
-            sessions.lock().insert(self.id.clone(), self.clone());
-            sessions.index(self);
+            let mut live = sessions.lock();
+            if self.has_left() {
+                return;
+            }
+            live.insert(self.id.clone(), self.clone());
+            sessions.index(self, place);
         }
         self.watch();
     }
@@ -337,10 +375,23 @@ impl Session {
         self.leave();
     }
 
+    /// Ends a session that makes room for another: in every process if none has had more of it than its handshake, so that
+    /// nothing of it is left; else in this process, because another one may have heard from the client since.
+    fn give_way(&self) {
+        if self.is_used() || self.is_taken_over.load(Ordering::Relaxed) {
+            self.leave();
+        } else {
+            self.end();
+        }
+    }
+
     /// Ends the session in this process; another one may go on with it.
     pub(super) fn leave(&self) {
         if let Some(sessions) = self.sessions.upgrade() {
-            let removed = sessions.lock().remove(&self.id);
+            let mut live = sessions.lock();
+            self.has_left.store(true, Ordering::Relaxed);
+            let removed = live.remove(&self.id);
+            drop(live);
             if removed.is_some() {
                 sessions.unindex(self);
             }
@@ -434,6 +485,16 @@ impl Session {
     /// Whether the client has used the session for more than its handshake.
     pub(super) fn is_used(&self) -> bool {
         self.is_used.load(Ordering::Relaxed)
+    }
+
+    /// Notes that another process serves the session, too.
+    pub(super) fn note_taken_over(&self) {
+        self.is_taken_over.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether it has ended in this process.
+    pub(super) fn has_left(&self) -> bool {
+        self.has_left.load(Ordering::Relaxed)
     }
 
     pub(super) fn client_number(&self) -> u64 {

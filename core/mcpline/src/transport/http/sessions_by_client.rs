@@ -18,19 +18,32 @@ const LOOKED_AT: usize = 256;
 pub(super) struct SessionsByClient {
     /// By the client's number.
     clients: HashMap<u64, OfClient>,
+    /// The places that are taken, of all clients.
+    total: usize,
 }
 
 #[derive(Default)]
 struct OfClient {
-    /// How many can be found.
+    /// How many places are taken: by sessions that can be found, and by those that are about to be.
     count: usize,
     order: VecDeque<Weak<Session>>,
 }
 
 impl SessionsByClient {
-    /// How many sessions this client has.
+    /// How many places this client's sessions take.
     pub(super) fn count(&self, client: u64) -> usize {
         self.clients.get(&client).map_or(0, |of| of.count)
+    }
+
+    /// How many places the sessions of all clients take.
+    pub(super) fn total(&self) -> usize {
+        self.total
+    }
+
+    /// Takes a place for a session of this client, which is [added](Self::add) later.
+    pub(super) fn reserve(&mut self, client: u64) {
+        self.clients.entry(client).or_default().count += 1;
+        self.total += 1;
     }
 
     /// The client that has most.
@@ -39,20 +52,20 @@ impl SessionsByClient {
         Some(*largest.0)
     }
 
-    /// Notes a session that can be found from now on.
+    /// Notes a session that can be found from now on. Its place is reserved.
     pub(super) fn add(&mut self, session: &Arc<Session>) {
         let of = self.clients.entry(session.client_number()).or_default();
-        of.count += 1;
         of.order.push_back(Arc::downgrade(session));
         if of.order.len() > 2 * of.count + LOOKED_AT {
             of.order.retain(|session| session.strong_count() > 0);
         }
     }
 
-    /// Notes that a session of this client has ended.
+    /// Gives back the place of a session of this client that has ended, or never came to be.
     pub(super) fn remove(&mut self, client: u64) {
         if let Some(of) = self.clients.get_mut(&client) {
             of.count = of.count.saturating_sub(1);
+            self.total = self.total.saturating_sub(1);
             if of.count == 0 {
                 self.clients.remove(&client);
             }
@@ -67,7 +80,7 @@ impl SessionsByClient {
         let mut idle = None;
         for _ in 0..LOOKED_AT.min(of.order.len()) {
             let oldest = of.order.pop_front()?;
-            let Some(session) = oldest.upgrade() else {
+            let Some(session) = oldest.upgrade().filter(|session| !session.has_left()) else {
                 continue;
             };
             of.order.push_back(oldest);
