@@ -47,7 +47,7 @@ test("errors say whether to send again", () => {
     server_exited: [false, true],
     authorization_failed: [true, false],
     invalid_response: [false, false],
-    limit_exceeded: [false, false],
+    limit_exceeded: [true, false],
     handshake_failed: [false, false],
     handshake_timed_out: [false, false],
     input_request_failed: [false, false],
@@ -56,6 +56,12 @@ test("errors say whether to send again", () => {
     closed: [false, false],
     usage_error: [false, false],
   });
+  // Of too many rounds, and of too much that is unsent: the second was not sent.
+  const limits = facts.filter(([kind]) => kind === "limit_exceeded").map(([, known]) => known);
+  assert.deepEqual(limits, [
+    [false, false],
+    [true, false],
+  ]);
 });
 
 test("errors have every known fact", () => {

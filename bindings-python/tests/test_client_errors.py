@@ -69,7 +69,7 @@ def test_errors_say_whether_to_send_again():
         "server_exited": (False, True),
         "authorization_failed": (True, False),
         "invalid_response": (False, False),
-        "limit_exceeded": (False, False),
+        "limit_exceeded": (True, False),
         "handshake_failed": (False, False),
         "handshake_timed_out": (False, False),
         "input_request_failed": (False, False),
@@ -78,6 +78,9 @@ def test_errors_say_whether_to_send_again():
         "closed": (False, False),
         "usage_error": (False, False),
     }
+    # Of too many rounds, and of too much that is unsent: the second was not sent.
+    limits = [error.retry_safe for error in of_clients() if error.kind == "limit_exceeded"]
+    assert limits == [False, True]
 
 
 def of_clients() -> list[Any]:

@@ -83,6 +83,12 @@ pub enum ClientError {
         /// How often it requested input.
         rounds: usize,
     },
+    /// So many bytes wait to be sent over a [channel](crate::client::Channel) that the request was not sent: the server
+    /// takes too little of what is for it.
+    TooMuchUnsent {
+        /// How many bytes may wait.
+        limit: usize,
+    },
     /// An input request of the server was answered with an error: no handler is set for it, or the handler failed. The
     /// request that it belongs to was given up (2026-07-28).
     InputRequestFailed {
@@ -212,6 +218,10 @@ impl ClientError {
                 f,
                 "server requested input {rounds} times without returning a result{to} (`max_rounds`)"
             ),
+            Self::TooMuchUnsent { limit } => write!(
+                f,
+                "unsent messages exceed {limit} bytes; the request{to} was not sent"
+            ),
             Self::InputRequestFailed { method, error } => {
                 f.write_str("input request of the server failed in this client")?;
                 if let Some(method) = method {
@@ -277,7 +287,7 @@ impl ClientError {
             Self::InvalidResponse { .. } => ErrorKind::InvalidResponse,
             Self::HandshakeFailed(HandshakeError::TimedOut { .. }) => ErrorKind::HandshakeTimedOut,
             Self::HandshakeFailed(_) | Self::AllAttemptsFailed { .. } => ErrorKind::HandshakeFailed,
-            Self::TooManyRounds { .. } => ErrorKind::LimitExceeded,
+            Self::TooManyRounds { .. } | Self::TooMuchUnsent { .. } => ErrorKind::LimitExceeded,
             Self::InputRequestFailed { .. } => ErrorKind::InputRequestFailed,
             Self::ToolCallRefused { .. } => ErrorKind::ToolCallRefused,
             Self::NotSupported(_) => ErrorKind::NotSupported,
@@ -293,6 +303,7 @@ impl ClientError {
                 self.cause(),
                 Self::SessionExpired
                     | Self::ServerUnreachable { .. }
+                    | Self::TooMuchUnsent { .. }
                     | Self::ServerExited { unsent: true, .. }
             )
     }

@@ -1,5 +1,6 @@
 //! A client's end of a channel that its host brought along.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -8,16 +9,55 @@ use tokio::sync::mpsc;
 
 use crate::background;
 use crate::client_error::ClientError;
+use crate::line_io::outbox::OUTBOX_LIMIT;
 
 use super::address::Channel;
 use super::closing::{Closing, closing};
-use super::link::{Ending, Link, Outgoing, Sink};
+use super::link::{Ending, Link, Outgoing, Purpose, Sink};
+
+/// While more than this waits to be sent over a channel, further requests fail and notifications are dropped: the server
+/// takes nothing, or less than the host has to say, which nothing else bounds. As much as a connection in memory may leave
+/// unreceived. Answers are taken: a channel whose other side takes nothing should not be read either. So are
+/// cancellations, which are small, and no more than there are requests.
+const MAX_UNSENT_BYTES: usize = 8 * OUTBOX_LIMIT;
 
 /// A link over a [`Channel`].
 pub(super) struct ChannelLink {
     /// Closed with the link, so that the other end sees that nothing more comes.
     to_server: Mutex<Option<mpsc::UnboundedSender<Bytes>>>,
+    /// How many bytes have not been sent.
+    unsent: Arc<AtomicUsize>,
+    /// Requests that were not sent, for the task to report.
+    refused: mpsc::UnboundedSender<u64>,
     closing: Closing,
+}
+
+/// A message that counts until the channel has sent it.
+struct Counted {
+    message: Bytes,
+    unsent: Arc<AtomicUsize>,
+}
+
+impl Counted {
+    fn new(message: Bytes, unsent: &Arc<AtomicUsize>) -> Self {
+        unsent.fetch_add(message.len(), Ordering::Relaxed);
+        Self {
+            message,
+            unsent: unsent.clone(),
+        }
+    }
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.message
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.unsent.fetch_sub(self.message.len(), Ordering::Relaxed);
+    }
 }
 
 impl ChannelLink {
@@ -27,11 +67,17 @@ impl ChannelLink {
             mut from_server,
         } = channel;
         let (closing, running) = closing();
+        let (refused, mut to_refuse) = mpsc::unbounded_channel();
         background::spawn_here(async move {
             let error = loop {
                 let message = tokio::select! {
                     biased;
                     () = running.stop.stopped() => break ClientError::Closed,
+                    Some(request) = to_refuse.recv() => {
+                        let limit = MAX_UNSENT_BYTES;
+                        sink.failed(request, ClientError::TooMuchUnsent { limit });
+                        continue;
+                    }
                     message = from_server.recv() => message,
                 };
                 match message {
@@ -45,6 +91,8 @@ impl ChannelLink {
         });
         Arc::new(Self {
             to_server: Mutex::new(Some(to_server)),
+            unsent: Arc::default(),
+            refused,
             closing,
         })
     }
@@ -58,9 +106,26 @@ impl ChannelLink {
 
 impl Link for ChannelLink {
     fn send(&self, outgoing: Outgoing) {
+        if self.unsent.load(Ordering::Relaxed) > MAX_UNSENT_BYTES {
+            match outgoing.purpose {
+                Purpose::Request(head) => {
+                    // If the task has ended, every request has failed.
+                    let _ = self.refused.send(head.number);
+                    return;
+                }
+                Purpose::Notification { about: None } => {
+                    tracing::warn!(
+                        "dropped a notification: more than {MAX_UNSENT_BYTES} bytes wait to be sent to the server"
+                    );
+                    return;
+                }
+                Purpose::Notification { about: Some(_) } | Purpose::Answer => {}
+            }
+        }
         if let Some(sender) = &*self.sender() {
+            let message = Counted::new(outgoing.message, &self.unsent);
             // If the other end is gone, the receiving task ends as well and says so.
-            let _ = sender.send(outgoing.message);
+            let _ = sender.send(Bytes::from_owner(message));
         }
     }
 
@@ -71,5 +136,67 @@ impl Link for ChannelLink {
     fn close(&self) -> Ending {
         drop(self.sender().take());
         self.closing.close()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mcpline_protocol::Revision;
+
+    use super::*;
+    use crate::client::link::RequestHead;
+    use crate::client::session::{Reception, Report};
+
+    fn request(number: u64) -> Outgoing {
+        let head = RequestHead {
+            number,
+            revision: Revision::V2026_07_28,
+            opens: false,
+            is_repeatable: false,
+            headers: Vec::new(),
+        };
+        Outgoing {
+            message: Bytes::from_static(b"{}"),
+            purpose: Purpose::Request(head),
+        }
+    }
+
+    fn notification(about: Option<u64>) -> Outgoing {
+        Outgoing {
+            message: Bytes::from_static(b"[]"),
+            purpose: Purpose::Notification { about },
+        }
+    }
+
+    #[runtimes::test]
+    async fn requests_fail_while_too_much_is_not_sent() {
+        let (to_server, mut sent) = mpsc::unbounded_channel();
+        let (_from, from_server) = mpsc::channel(1);
+        let (reception, mut reports) = Reception::new();
+        let channel = Channel {
+            to_server,
+            from_server,
+        };
+        let link = ChannelLink::open(channel, reception);
+        let large = Counted::new(vec![b' '; 100].into(), &link.unsent);
+        link.unsent
+            .fetch_add(MAX_UNSENT_BYTES - 100, Ordering::Relaxed);
+        link.send(request(1));
+        link.send(request(2));
+        let report = reports.recv().await.expect("a report");
+        let limit = MAX_UNSENT_BYTES;
+        assert!(
+            matches!(report, Report::Failed(2, ClientError::TooMuchUnsent { limit: l }) if l == limit)
+        );
+        link.send(notification(None));
+        link.send(notification(Some(1)));
+        assert_eq!(sent.recv().await.expect("the request"), "{}");
+        assert_eq!(sent.recv().await.expect("the cancellation"), "[]");
+        assert!(sent.try_recv().is_err());
+        // What has been sent no longer counts.
+        drop(large);
+        link.send(request(3));
+        assert_eq!(sent.recv().await.expect("the request"), "{}");
+        assert!(reports.try_recv().is_err());
     }
 }

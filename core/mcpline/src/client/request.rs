@@ -468,6 +468,8 @@ impl Inner {
             }
             // All that could be done about it was done.
             _ if error.kind() == ErrorKind::AuthorizationFailed => false,
+            // It would be no less a moment later.
+            ClientError::TooMuchUnsent { .. } => false,
             _ if error.is_retry_safe() => attempt.again(&self.settings),
             ClientError::ConnectionLost { .. } | ClientError::ServerExited { .. } => {
                 self.may_repeat(method, params, options.reissue)

@@ -321,6 +321,7 @@ pub fn client_error_examples() -> Vec<ClientError> {
             reason: "not JSON".to_owned(),
         },
         ClientError::TooManyRounds { rounds: 10 },
+        ClientError::TooMuchUnsent { limit: 1 },
         ClientError::HandshakeFailed(HandshakeError::Refused(rpc())),
         ClientError::HandshakeFailed(HandshakeError::TimedOut {
             method: "initialize",

@@ -72,7 +72,12 @@ async fn write(channel: Arc<Channel>, mut sent: mpsc::UnboundedReceiver<Bytes>) 
 /// read: what a server asks makes it answer.
 async fn read(channel: Arc<Channel>, received: mpsc::Sender<io::Result<Bytes>>) {
     let end = loop {
-        channel.outgoing.room().await;
+        // Who has left sends no more, and takes nothing.
+        tokio::select! {
+            () = channel.outgoing.room() => {}
+            _ = channel.incoming.ended() => {}
+            () = received.closed() => {}
+        }
         let taken = tokio::select! {
             taken = channel.incoming.take() => taken,
             () = received.closed() => Err(Ok(())),

@@ -42,7 +42,7 @@ pub const MAX_WAITING_CHANNEL_BYTES: usize = OUTBOX_LIMIT;
 const MAX_BATCH_BYTES: usize = 256 * 1024;
 
 /// How long the last messages may take to be sent once a channel is closed: whoever reads takes milliseconds.
-const LAST_MESSAGES: Duration = Duration::from_millis(750);
+pub const LAST_MESSAGES: Duration = Duration::from_millis(750);
 
 /// Why a channel ended.
 type End = Result<(), String>;
@@ -129,11 +129,18 @@ impl Channel {
         self.outgoing.take_batch(MAX_BATCH_BYTES).await
     }
 
+    /// Waits until the core needs the channel no more, but for what is not sent yet: [`LAST_MESSAGES`] later it is to be
+    /// closed.
+    pub async fn ended(&self) {
+        // The core never fails.
+        let _ = self.outgoing.ended().await;
+    }
+
     /// Waits until messages of [`next`](Self::next) have been sent, but not for ever once the channel is closed. Whether they
     /// have.
     pub async fn sending(&self, sent: impl Future<Output = ()>) -> bool {
         let given_up = async {
-            self.outgoing.ended().await;
+            self.ended().await;
             tokio::time::sleep(LAST_MESSAGES).await;
         };
         tokio::select! {

@@ -75,9 +75,9 @@ impl Queue {
         .await;
     }
 
-    /// Waits until it has ended.
-    pub(super) async fn ended(&self) {
-        self.wait(|state| state.end.as_ref().map(drop)).await;
+    /// Waits until it has ended; says why.
+    pub(super) async fn ended(&self) -> End {
+        self.wait(|state| state.end.clone()).await
     }
 
     /// Waits until everything was taken, and the last batch has been sent.

@@ -117,7 +117,7 @@ mod clients {
         assert_eq!(received.expect("no failure"), "2");
         drop(client);
         assert_eq!(channel.next().await, None);
-        channel.incoming.ended().await;
+        assert_eq!(channel.incoming.ended().await, Ok(()));
         assert_eq!(channel.receive("3"), Err(ChannelClosed));
     }
 
@@ -170,5 +170,38 @@ mod clients {
             message.expect("no failure");
             received += 1;
         }
+    }
+
+    #[runtimes::test]
+    async fn the_end_of_a_channel_is_heard_while_too_much_is_not_sent() {
+        let (channel, mut client) = dialled().await;
+        let large = Bytes::from(vec![b' '; MAX_WAITING_CHANNEL_BYTES]);
+        client.to_server.send(large).expect("it is open");
+        while channel.outgoing.has_room() {
+            tokio::task::yield_now().await;
+        }
+        // Reading may have begun before too much was there.
+        channel.receive("1").expect("it is open");
+        channel.receive("2").expect("it is open");
+        channel.hang_up(None);
+        let mut received = 0;
+        while let Some(message) = client.from_server.recv().await {
+            message.expect("no failure");
+            received += 1;
+        }
+        assert_eq!(received, 2);
+    }
+
+    #[runtimes::test]
+    async fn a_client_that_leaves_closes_a_channel_that_sends_nothing() {
+        let (channel, client) = dialled().await;
+        let large = Bytes::from(vec![b' '; MAX_WAITING_CHANNEL_BYTES]);
+        client.to_server.send(large).expect("it is open");
+        while channel.outgoing.has_room() {
+            tokio::task::yield_now().await;
+        }
+        channel.receive("1").expect("it is open");
+        drop(client);
+        assert_eq!(channel.incoming.ended().await, Ok(()));
     }
 }
