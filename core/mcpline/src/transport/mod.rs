@@ -21,6 +21,10 @@ use crate::server::Server;
 /// the process is to end within a second of the grace period.
 pub(crate) const LAST_ANSWERS: Duration = Duration::from_millis(750);
 
+/// After a client has closed its direction in good order, how long calls in flight may still take: few clients wait for
+/// long then, but `echo … | server` wants its answer.
+pub(crate) const EOF_GRACE: Duration = Duration::from_secs(1);
+
 pub use crate::stop::Stop;
 pub use memory::Memory;
 pub use pipe::{Lines, lines};

@@ -16,11 +16,7 @@ use crate::line_io::pump::{Writing, pump, write_out};
 use crate::server::Server;
 use crate::server::connection::Connection;
 
-use super::{LAST_ANSWERS, Stop, Transport, single};
-
-/// After the input ended, how long calls in flight may still take: nobody waits for long behind a closed
-/// pipe, but `echo … | server` wants its answer.
-const EOF_GRACE: Duration = Duration::from_secs(1);
+use super::{EOF_GRACE, LAST_ANSWERS, Stop, Transport, single};
 
 /// How often an end looks whether calls have ended.
 const SETTLING: Duration = Duration::from_millis(10);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::error::Error;
 use crate::server::{Authorized, Server};
-use crate::transport::{LAST_ANSWERS, Memory, Stop, Transport};
+use crate::transport::{EOF_GRACE, LAST_ANSWERS, Memory, Stop, Transport};
 
 use super::{Channel, End};
 
@@ -59,18 +59,16 @@ impl Transport for ServedChannel {
             Some(principal) => server.connect_as(principal),
             None => server.connect(),
         };
-        let end = tokio::select! {
-            end = read(channel, &memory) => {
-                // The other side is gone.
-                channel.outgoing.discard();
-                end
-            }
-            () = write(channel, &memory) => Ok(()),
-            () = stop.stopped() => {
-                wind_down(channel, &memory, server.settings().shutdown_grace).await;
-                Ok(())
-            }
+        let (end, grace) = tokio::select! {
+            end = read(channel, &memory) => (end, Some(EOF_GRACE)),
+            () = write(channel, &memory) => (Ok(()), None),
+            () = stop.stopped() => (Ok(()), Some(server.settings().shutdown_grace)),
         };
+        if end.is_ok()
+            && let Some(grace) = grace
+        {
+            wind_down(channel, &memory, grace).await;
+        }
         memory.close();
         end.map_err(|reason| {
             Error::transport("serve", "the channel broke", std::io::Error::other(reason))
@@ -97,7 +95,8 @@ async fn write(channel: &Channel, memory: &Memory) {
     }
 }
 
-/// Lets calls in flight end within `grace`, ends those that are left, and has all answers sent.
+/// Lets calls in flight end within `grace`, or [`EOF_GRACE`] once the client has closed its direction, ends those that are
+/// left, and has all answers sent.
 async fn wind_down(channel: &Channel, memory: &Memory, grace: Duration) {
     memory.wind_down();
     let settled = async {
@@ -110,8 +109,18 @@ async fn wind_down(channel: &Channel, memory: &Memory, grace: Duration) {
             }
         }
     };
-    if tokio::time::timeout(grace, settled).await.is_err() {
-        memory.shut_down();
+    let given_up = async {
+        let closed = async {
+            if channel.incoming.ended().await.is_ok() {
+                tokio::time::sleep(EOF_GRACE).await;
+            }
+        };
+        let _ = tokio::time::timeout(grace, closed).await;
+    };
+    tokio::select! {
+        biased;
+        () = settled => {}
+        () = given_up => memory.shut_down(),
     }
     while let Some(message) = memory.try_receive() {
         channel.outgoing.push(message);

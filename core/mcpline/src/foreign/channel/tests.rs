@@ -205,3 +205,99 @@ mod clients {
         assert_eq!(channel.incoming.ended().await, Ok(()));
     }
 }
+
+#[cfg(feature = "server")]
+mod servers {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
+
+    use mcpline_protocol::vocabulary::Tool;
+    use serde_json::{Value, json};
+    use tokio::sync::Notify;
+
+    use super::*;
+    use crate::server::{Context, Server, Settings, ToolOptions};
+    use crate::transport::{Stop, Transport};
+
+    /// Ends a call of a tool, or has it wait for ever.
+    #[derive(Default)]
+    struct Calls {
+        began: Notify,
+        go_on: Notify,
+        cancelled: AtomicBool,
+    }
+
+    struct Cancelled<'c>(&'c Calls, bool);
+
+    impl Drop for Cancelled<'_> {
+        fn drop(&mut self) {
+            self.0.cancelled.store(!self.1, Ordering::SeqCst);
+        }
+    }
+
+    fn server(calls: &Arc<Calls>) -> Server {
+        let settings = Settings {
+            shutdown_grace: Duration::from_secs(600),
+            ..Settings::default()
+        };
+        let server = Server::builder("test", "1").settings(settings).build();
+        let server = server.expect("a server");
+        let calls = calls.clone();
+        let handler = move |_: Value, _: Context| {
+            let calls = calls.clone();
+            async move {
+                let mut cancelled = Cancelled(&calls, false);
+                calls.began.notify_one();
+                calls.go_on.notified().await;
+                cancelled.1 = true;
+                "done"
+            }
+        };
+        let tool = Tool::new("waits", json!({"type": "object"}));
+        let added = server.add_tool_fn(tool, ToolOptions::default(), handler);
+        added.expect("a tool");
+        server
+    }
+
+    fn call() -> String {
+        let meta = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {}});
+        let params = json!({"name": "waits", "arguments": {}, "_meta": meta});
+        json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
+    }
+
+    async fn next(channel: &Channel) -> Option<Value> {
+        let batch = channel.next().await?;
+        assert_eq!(batch.len(), 1);
+        Some(serde_json::from_slice(&batch[0]).expect("JSON"))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_sends_no_more_still_gets_its_answers() {
+        let (calls, channel) = (Arc::<Calls>::default(), Channel::new());
+        let serving = ServedChannel::new(channel.clone(), None);
+        let serving = tokio::spawn(serving.serve(server(&calls), Stop::new()));
+        channel.receive(call()).expect("it is open");
+        channel.hang_up(None);
+        calls.began.notified().await;
+        calls.go_on.notify_one();
+        let answer = next(&channel).await.expect("an answer");
+        assert_eq!(answer["result"]["content"][0]["text"], "done");
+        assert_eq!(next(&channel).await, None);
+        serving.await.expect("no panic").expect("no failure");
+    }
+
+    #[runtimes::test]
+    async fn a_client_that_is_gone_holds_up_no_shutdown() {
+        let (calls, channel, stop) = (Arc::<Calls>::default(), Channel::new(), Stop::new());
+        let serving = ServedChannel::new(channel.clone(), None);
+        let serving = tokio::spawn(serving.serve(server(&calls), stop.clone()));
+        channel.receive(call()).expect("it is open");
+        calls.began.notified().await;
+        stop.stop();
+        channel.hang_up(Some("the cable broke".into()));
+        while channel.next().await.is_some() {}
+        let _ = serving.await.expect("no panic");
+        assert!(calls.cancelled.load(Ordering::SeqCst));
+    }
+}
