@@ -17,7 +17,10 @@ export interface ClientSettings {
   era?: "legacy" | "modern";
   /** How long the first message may stay unanswered before the server is taken for an older one. 3,000 by default. */
   probeTimeout?: number;
-  /** How long each answer that follows may take while the conversation is opened. 30,000 by default. */
+  /**
+   * How long each answer that follows may take while the conversation is opened, and before that the opening of a socket or of
+   * a transport's channel. 30,000 by default.
+   */
   openTimeout?: number;
   /** How long a request waits without a sign of life; progress is one. 60,000 by default. */
   timeout?: number;

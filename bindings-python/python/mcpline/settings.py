@@ -181,7 +181,8 @@ class ClientSettings(TypedDict, total=False):
     probe_timeout: float
     """How long the first message may stay unanswered before the server is taken for an older one. 3 by default."""
     open_timeout: float
-    """How long each answer that follows may take while the conversation is opened. 30 by default."""
+    """How long each answer that follows may take while the conversation is opened, and before that the opening of a
+    socket or of a transport's channel. 30 by default."""
     timeout: float
     """How long a request waits without a sign of life; progress is one. 60 by default."""
     total_timeout: float

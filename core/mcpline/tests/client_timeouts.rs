@@ -7,12 +7,13 @@ mod scripted;
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use mcpline::ErrorKind;
 use mcpline::Revision;
-use mcpline::client::{Client, ClientError, RequestOptions};
+use mcpline::client::{Address, Channel, Client, ClientError, Dial, RequestOptions};
 use mcpline::protocol::vocabulary::{CompleteParams, LoggingLevel};
 use serde_json::json;
 use tokio::time::Instant;
@@ -405,4 +406,26 @@ async fn pings_without_a_pause_or_without_time_for_an_answer_are_refused() {
         assert!(refused.to_string().contains("`ping_"), "{refused}");
     }
     assert_eq!(server.dialled(), 0);
+}
+
+/// A channel that is never open.
+struct Hanging;
+
+impl Dial for Hanging {
+    fn dial(&self) -> Pin<Box<dyn Future<Output = std::io::Result<Channel>> + Send + '_>> {
+        Box::pin(std::future::pending())
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_channel_that_does_not_open_is_given_up() {
+    let began = Instant::now();
+    let failed = Client::builder("host", "1")
+        .configure(|settings| settings.open_timeouts.answer = 20 * SECOND)
+        .connect(Address::Custom(Arc::new(Hanging)))
+        .await
+        .expect_err("it is never open");
+    assert_eq!(failed.kind(), ErrorKind::ServerUnreachable);
+    assert!(failed.to_string().contains("within 20 s"), "{failed}");
+    assert_eq!(began.elapsed(), 20 * SECOND);
 }

@@ -104,7 +104,13 @@ pub(super) async fn open(
 async fn dial(client: &Arc<Inner>, pair: bool) -> Result<Dialled, ClientError> {
     let (reception, reports) = Reception::new();
     let sink: Sink = reception.clone();
-    let link = client.dialler.dial(sink, pair).await?;
+    let limit = client.settings.open_timeouts.answer;
+    let dialled = tokio::time::timeout(limit, client.dialler.dial(sink, pair)).await;
+    let link = dialled.unwrap_or_else(|_| {
+        Err(ClientError::ServerUnreachable {
+            reason: format!("no connection within {} s", limit.as_secs_f64()),
+        })
+    })?;
     Ok(Dialled {
         link,
         reception,

@@ -16,7 +16,8 @@ pub struct ClientSettings {
     /// `server/discover` probes. A client remembers what it found for as long as it lives.
     pub remembered: Option<Era>,
     /// How long opening a conversation may take. By default three seconds for a probe, half a minute for each answer
-    /// that follows; in all no more than one probe and three answers.
+    /// that follows; in all no more than one probe and three answers. A socket, or a channel of the host's own, may take as
+    /// long as an answer to open.
     pub open_timeouts: OpenTimeouts,
     /// How long a request waits unless it says otherwise: by default a minute without a sign of life, an hour in all.
     pub timeouts: CallTimeouts,

@@ -57,7 +57,8 @@ impl Plan {
 pub struct OpenTimeouts {
     /// For an answer to `server/discover`: servers of the handshake era may leave it unanswered.
     pub probe: Duration,
-    /// For an answer to `initialize`, and to `server/discover` by a server that is known to have it.
+    /// For an answer to `initialize`, and to `server/discover` by a server that is known to have it. A socket or a channel of
+    /// the host's own is to be open within as much.
     pub answer: Duration,
 }
 
