@@ -1,6 +1,7 @@
 """Transports that are written in Python, in both roles: what they carry, slow down and end."""
 
 import asyncio
+import contextlib
 import json
 import multiprocessing
 import socket
@@ -14,6 +15,7 @@ from mcpline import (
     Client,
     ConnectionLost,
     Context,
+    McplineError,
     RpcError,
     Server,
     ServerUnreachable,
@@ -107,6 +109,11 @@ def make_server():
     @server.tool(scopes=["write"])
     async def save() -> str:
         return "saved"
+
+    @server.tool
+    async def tells(ctx: Context) -> str:
+        await ctx.info("told")
+        return "told"
 
     @server.tool
     async def asks(ctx: Context) -> str:
@@ -651,6 +658,128 @@ def test_plain_code_speaks_over_a_transport(other_process, transport, revision):
 def test_plain_code_is_asked_over_a_transport(other_process):
     with SyncClient.over(SyncDialled(other_process), on_elicit=lambda _: {"name": "Ada"}) as client:
         assert text_of(client.call_tool("asks")) == "Ada"
+
+
+def test_a_handler_of_plain_code_makes_requests_while_the_connection_is_opened_again(other_process):
+    opened = []
+
+    class Transport(SyncDialled):
+        def open(self):
+            opened.append(super().open())
+            return opened[-1]
+
+    said, heard = [], threading.Event()
+
+    def on_notification(_):
+        if heard.is_set():
+            return
+        opened[0].close()
+        # The next request finds the connection lost, sooner or later.
+        while len(opened) < 2:
+            try:
+                said.append(text_of(client.call_tool("echo", {"text": "again"})))
+            except ConnectionLost:
+                pass
+        heard.set()
+
+    options = {"revisions": ["2025-11-25"], "on_notification": on_notification, "timeout": 20, "open_timeout": 10}
+    with SyncClient.over(Transport(other_process), **options) as client:
+        with contextlib.suppress(ConnectionLost):
+            client.call_tool("tells")
+        assert heard.wait(50)
+        assert text_of(client.call_tool("echo", {"text": "on"})) == "on"
+    assert len(opened) == 2
+
+
+@pytest.mark.parametrize("name", ["mcpline-channel", "mcpline-receive", "mcpline-send"])
+def test_a_thread_that_can_not_be_started_fails_the_opening(other_process, name, monkeypatch):
+    start = threading.Thread.start
+
+    def refuse(thread):
+        if thread.name == name:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    closed = []
+
+    class Transport(SyncDialled):
+        def open(self):
+            channel = super().open()
+            close = channel.close
+
+            def noted():
+                closed.append(channel)
+                close()
+
+            channel.close = noted
+            return channel
+
+    with pytest.raises(ServerUnreachable, match="can't start new thread"):
+        SyncClient.over(Transport(other_process))
+    assert len(closed) == (name != "mcpline-channel")
+
+
+@pytest.mark.parametrize(
+    "error", [SystemExit("the cable broke"), Stopped("the cable broke"), OSError("the cable broke")]
+)
+@pytest.mark.parametrize("operation", ["receive", "send"])
+def test_plain_code_learns_whatever_its_transport_raised(other_process, operation, error, caplog):
+    opened = []
+
+    class Transport(SyncDialled):
+        def open(self):
+            opened.append(super().open())
+            return opened[-1]
+
+    def broken(*_):
+        raise error
+
+    client = SyncClient.over(Transport(other_process), reconnect_attempts=0)
+    setattr(opened[-1], operation, broken)
+    # The answer has the waiting `receive` return: the next one fails.
+    with pytest.raises((ConnectionLost, ServerUnreachable), match="the cable broke"):
+        client.call_tool("echo", {"text": "gone"})
+        client.call_tool("echo", {"text": "gone"})
+    client.close()
+    assert "a transport failed" in caplog.text
+
+
+def test_a_send_that_never_returns_is_given_up_and_its_channel_is_closed(other_process):
+    opened = []
+    blocked, closed = threading.Event(), threading.Event()
+
+    class Transport(SyncDialled):
+        def open(self):
+            opened.append(super().open())
+            return opened[-1]
+
+    client = SyncClient.over(Transport(other_process), revisions=["2025-11-25"])
+    first = opened[0]
+    close = first.close
+
+    def hang(_):
+        blocked.set()
+        closed.wait()
+
+    def noted():
+        closed.set()
+        close()
+
+    first.send, first.close = hang, noted
+    with pytest.raises(McplineError):
+        client.call_tool("echo", {"text": "stuck"}, timeout=0.1)
+    assert blocked.wait(30)
+    # The server leaves: nobody closes the client.
+    first.connection.shutdown(socket.SHUT_RD)
+    assert closed.wait(30)
+    assert text_of(client.call_tool("echo", {"text": "on"})) == "on"
+    carriers = client._host._channels
+    while len(carriers) > 1:
+        threading.Event().wait(0.01)
+    client.close()
+    while carriers:
+        threading.Event().wait(0.01)
 
 
 def test_the_example_serves_clients_by_their_token():

@@ -25,7 +25,7 @@ __all__ = ["Carrier", "ThreadCarrier", "open_channel"]
 _LOGGER = logging.getLogger("mcpline")
 
 _PATIENCE = 1.0
-"""Seconds that the end waits for a thread whose last message is not sent."""
+"""Seconds that the end waits for a thread: somewhat longer than a last message may take to be sent."""
 
 
 class Carrier:
@@ -193,16 +193,23 @@ async def open_channel(native: _native.Channel, transport: Any) -> None:
 class ThreadCarrier:
     """Opens a channel of a client and carries it on threads."""
 
-    def __init__(self, native: _native.Channel, transport: Any) -> None:
+    def __init__(self, native: _native.Channel, transport: Any, carriers: set[ThreadCarrier]) -> None:
+        """`carriers` has it from its start to its end."""
         self._native = native
         self._transport = transport
+        self._carriers = carriers
         self._closing = threading.Lock()
         self._channel: SyncChannel | None = None
         self._thread = threading.Thread(target=self._run, name="mcpline-channel", daemon=True)
 
     def start(self) -> None:
         """Begin to open it."""
-        self._thread.start()
+        self._carriers.add(self)
+        try:
+            self._thread.start()
+        except RuntimeError as error:
+            self._carriers.discard(self)
+            self._native.opened(_reason(error))
 
     def end(self) -> None:
         """Wait for the end of the channel, which the core has closed."""
@@ -211,39 +218,66 @@ class ThreadCarrier:
         self._close()
 
     def _run(self) -> None:
-        if inspect.iscoroutinefunction(self._transport.open):
-            asyncio.run(open_channel(self._native, self._transport))
-            return
+        try:
+            if inspect.iscoroutinefunction(self._transport.open):
+                asyncio.run(open_channel(self._native, self._transport))
+            else:
+                self._open()
+        finally:
+            self._carriers.discard(self)
+
+    def _open(self) -> None:
+        started: list[threading.Thread] = []
         try:
             self._channel = channel = self._transport.open()
+            for name, carry in (("mcpline-receive", self._read), ("mcpline-send", self._write)):
+                thread = threading.Thread(target=carry, args=(channel,), name=name, daemon=True)
+                thread.start()
+                started.append(thread)
         except BaseException as error:  # noqa: BLE001 - whatever it is, whoever waits is told
             self._native.opened(_reason(error))
-            return
-        reader = threading.Thread(target=self._read, args=(channel,), name="mcpline-receive", daemon=True)
-        self._native.opened(None)
-        reader.start()
-        try:
-            while (messages := self._native.next()) is not None:
-                for message in messages:
-                    channel.send(message)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it ends the channel
-            self._native.hang_up(_reason(error))
-            # What is for the other side can't be sent any more.
-            while self._native.next() is not None:
-                pass
-        finally:
-            self._close()
-            reader.join(_PATIENCE)
+        else:
+            self._native.opened(None)
+            patience = self._native.ended()
+            # A `send` that takes longer is given up.
+            started[-1].join(patience)
+        self._close()
+        for thread in started:
+            thread.join(_PATIENCE)
 
     def _read(self, channel: SyncChannel) -> None:
         try:
             while (message := channel.receive()) is not None:
-                if not self._native.receive(_bytes(message)):
+                try:
+                    has_room = self._native.receive(_bytes(message))
+                except Closed:
+                    # The core has closed the channel.
+                    return
+                if not has_room:
                     self._native.ready()
-        except Exception as error:  # noqa: BLE001 - whatever it is, it ends the channel
-            self._native.hang_up(_reason(error))
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it ends the channel
+            self._fail(error)
         else:
             self._native.hang_up(None)
+
+    def _write(self, channel: SyncChannel) -> None:
+        try:
+            while (messages := self._native.next()) is not None:
+                for message in messages:
+                    channel.send(message)
+        except BaseException as error:  # noqa: BLE001 - whatever it is, it ends the channel
+            self._fail(error)
+            # What is for the other side can't be sent any more.
+            while self._native.next() is not None:
+                pass
+
+    def _fail(self, error: BaseException) -> None:
+        with self._closing:
+            is_closed = self._channel is None
+        if not is_closed:
+            # Requests in flight fail with its words, but there may be none.
+            _LOGGER.warning("a transport failed", exc_info=error)
+        self._native.hang_up(_reason(error))
 
     def _close(self) -> None:
         with self._closing:

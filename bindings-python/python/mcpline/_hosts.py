@@ -290,19 +290,17 @@ class ThreadHost:
     def __init__(self, handlers: Handlers) -> None:
         self._handlers = handlers
         self._context = copy_context()
-        self._channels: list[ThreadCarrier] = []
+        self._channels: set[ThreadCarrier] = set()
 
     def open_channel(self, channel: _native.Channel) -> None:
         """Begin to open a channel of the client's transport."""
         from ._channels import ThreadCarrier
 
-        # Only the last one is open: it is opened when those before have ended.
-        self._channels = [ThreadCarrier(channel, self._handlers.transport)]
-        self._channels[0].start()
+        ThreadCarrier(channel, self._handlers.transport, self._channels).start()
 
     def end_channels(self) -> None:
         """Wait until the transport has closed what the core has."""
-        for channel in self._channels:
+        for channel in list(self._channels):
             channel.end()
 
     def ask(self, number: int, method: str, params: bytes | None, answer: _native.Answer) -> None:

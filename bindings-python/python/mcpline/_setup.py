@@ -137,8 +137,16 @@ class Setup:
         self.server = server
         self.make_native: Make
 
-    def make(self, port: _native.Port, host: Any) -> _native.Client:
-        """Make the native client, unconnected."""
+    def make(self, port: _native.Port, host: Any, channels: _native.Port | None = None) -> _native.Client:
+        """Make the native client, unconnected.
+
+        Args:
+            port: Where handlers are called.
+            host: A weak reference to the host of the handlers.
+            channels: Where channels of a transport are opened; `port` if it is `None`.
+        """
+        if self.handlers.transport is not None:
+            return _native.Client.of_channel(port, channels or port, host, self._offer, self._settings)
         return self.make_native(port, host, self._offer, self._settings)
 
 
@@ -202,7 +210,6 @@ def of_transport(transport: Any, options: dict[str, Any]) -> Setup:
         raise TypeError(f"a transport must have `open()`, see mcpline.transports; {transport!r} has not")
     setup = Setup(options, frozenset())
     setup.handlers.transport = transport
-    setup.make_native = _native.Client.of_channel
     return setup
 
 

@@ -70,16 +70,22 @@ class SyncClient:
         self._closed = False
         self._home: _Home | None = None
         self._port = _native.Port(None)
-        # Ends the thread when the client is let go of.
-        self._finalizer = weakref.finalize(self, self._port.close)
+        ports = [(self._port, "mcpline-handlers")] if setup.handlers.any else []
+        channels = None
+        if setup.handlers.transport is not None:
+            # A handler may wait for a request that has a channel opened first.
+            channels = _native.Port(None)
+            ports.append((channels, "mcpline-channels"))
+        # Ends the threads when the client is let go of.
+        self._finalizer = weakref.finalize(self, _close, [port for port, _ in ports])
         self._host = ThreadHost(setup.handlers)
         # The core must not keep the handlers alive: they may know the client.
-        self._handle = setup.make(self._port, weakref.ref(self._host))
+        self._handle = setup.make(self._port, weakref.ref(self._host), channels)
         _exit.watch(self._handle)
         try:
-            if setup.handlers.any or setup.handlers.transport is not None:
-                thread = threading.Thread(target=_serve, args=(self._port,), name="mcpline-handlers", daemon=True)
-                _exit.watch_thread(self._port, thread)
+            for port, name in ports:
+                thread = threading.Thread(target=_serve, args=(port,), name=name, daemon=True)
+                _exit.watch_thread(port, thread)
                 thread.start()
             if setup.server is not None:
                 self._home = _Home(setup.server)
@@ -368,6 +374,11 @@ class SyncClient:
     def notify(self, method: str, params: Any = None) -> None:
         """Send any notification."""
         self._handle.notify(method, _requests.params(params))
+
+
+def _close(ports: list[_native.Port]) -> None:
+    for port in ports:
+        port.close()
 
 
 def _serve(port: _native.Port) -> None:

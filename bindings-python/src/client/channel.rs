@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use mcpline::foreign::channel::{Channel as CoreChannel, OpenChannel};
+use mcpline::foreign::channel::{Channel as CoreChannel, LAST_MESSAGES, OpenChannel};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tokio::runtime::Handle;
@@ -107,6 +107,14 @@ impl Channel {
             core.sending(std::future::pending()).await;
             Given::Done
         });
+    }
+
+    /// Waits until the core needs the channel no more, but for what is not sent yet. It says for how many seconds that is
+    /// worth waiting.
+    fn ended(&self, py: Python<'_>) -> f64 {
+        let core = self.core.clone();
+        self.wait(py, async move { core.ended().await });
+        LAST_MESSAGES.as_secs_f64()
     }
 
     /// The other side is gone; with a reason if it failed.

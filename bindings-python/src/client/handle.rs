@@ -173,11 +173,13 @@ impl Client {
         )
     }
 
-    /// A client over channels that the host opens.
+    /// A client over channels that the host opens: by `channels`, which must not wait for what drains `port` unless it is the
+    /// same.
     #[staticmethod]
     fn of_channel(
         py: Python<'_>,
         port: &Port,
+        channels: &Port,
         host: Py<PyAny>,
         offer: &[u8],
         settings: &[u8],
@@ -186,7 +188,7 @@ impl Client {
         let offer: HostOptions = read(py, "the handlers", offer)?;
         let host = Host::new(host);
         let opener = Opener {
-            outlet: port.outlet().clone(),
+            outlet: channels.outlet().clone(),
             host: host.clone(),
             runtime: runtime.handle().clone(),
         };
