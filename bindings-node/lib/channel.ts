@@ -116,7 +116,7 @@ export class Channels implements Listener {
     };
     let channel: Channel;
     try {
-      channel = await this.#transport.open(incoming);
+      channel = checked(await this.#transport.open(incoming));
     } catch (error) {
       channels.opened(number, errorText(error));
       return;
@@ -170,6 +170,19 @@ export class Channels implements Listener {
     }
     this.#leave();
   }
+}
+
+/** What a transport has opened. It throws if that is no channel. */
+function checked(channel: Channel): Channel {
+  // Programs in JavaScript have no types.
+  const given = channel as Partial<Channel> | null | undefined;
+  if (typeof given?.send !== "function") {
+    throw new TypeError("`open` of a transport must resolve to a channel: `send` is not a function");
+  }
+  if (given.close !== undefined && typeof given.close !== "function") {
+    throw new TypeError("`open` of a transport must resolve to a channel: `close` is not a function");
+  }
+  return channel;
 }
 
 /** Closes a channel, if it is open. Nothing more is sent over it. */

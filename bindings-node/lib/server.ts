@@ -8,7 +8,7 @@ import { Context } from "./context.js";
 import { attempt, RpcError, UsageError } from "./errors.js";
 import { HttpApp } from "./http.js";
 import { type Callee, disown, finish, hub, isHeldUp, keep, Kind, letGo, promised, register } from "./hub.js";
-import { native, type NativeServer, type NativeServing } from "./native.js";
+import { native, type NativeHttpApp, type NativeServer, type NativeServing } from "./native.js";
 import { isPromise } from "./promises.js";
 import type {
   Annotations,
@@ -659,9 +659,15 @@ export class Server {
     const verifier = verifying(settings.auth);
     const [boundNumber, bound] = promised();
     const [endedNumber, ended] = promised();
-    const serving = this.#serve([boundNumber, endedNumber], ended, () =>
-      this.#native.serveHttp(boundNumber, endedNumber, host, port, serialized, verifier.native),
-    );
+    let serving: Serving;
+    try {
+      serving = this.#serve([boundNumber, endedNumber], ended, () =>
+        this.#native.serveHttp(boundNumber, endedNumber, host, port, serialized, verifier.native),
+      );
+    } catch (error) {
+      verifier.end();
+      throw error;
+    }
     serving.ended.then(verifier.end, verifier.end);
     const address = await bound;
     const [actualHost, actualPort] = JSON.parse(address ?? "[]") as [string, number];
@@ -687,7 +693,13 @@ export class Server {
   httpApp(settings: HttpSettings = {}): HttpApp {
     const options = httpOptions(settings);
     const verifier = verifying(settings.auth);
-    const made = attempt(() => this.#native.httpApp(options, verifier.native));
+    let made: NativeHttpApp;
+    try {
+      made = attempt(() => this.#native.httpApp(options, verifier.native));
+    } catch (error) {
+      verifier.end();
+      throw error;
+    }
     const app = new HttpApp(made, () => {
       this.#apps.delete(app);
       verifier.end();

@@ -1,10 +1,12 @@
 // Servers behind authorization: who is let in, who sees what, and what a handler knows of its caller.
 
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { createSign, generateKeyPairSync } from "node:crypto";
 import { createServer } from "node:http";
 import { connect } from "node:net";
 import { test } from "node:test";
+import { fileURLToPath } from "node:url";
 
 import { Server, UsageError } from "mcpline";
 
@@ -274,4 +276,33 @@ test("without authorization there is no caller, and settings that could not work
   assert.throws(() => server.httpApp({ auth: { resource: "no URL", issuers: [ISSUER] } }), UsageError);
   assert.throws(() => server.httpApp({ auth: { ...auth, algorithms: ["none"] } }), UsageError);
   assert.throws(() => server.httpApp({ auth: { ...auth, clockSkew: "long" } }), UsageError);
+});
+
+test("settings that are refused keep nothing of their verifier", () => {
+  // In a process of its own, which may collect garbage when it is told to.
+  const program = `
+    import assert from "node:assert/strict";
+    import { Server } from "mcpline";
+    const server = new Server({ name: "served", version: "1.0.0" });
+    const auth = () => ({ resource: "no URL", authorizationServers: ["https://issuer.example"], verify: () => null });
+    const apps = () => {
+      const given = auth();
+      assert.throws(() => server.httpApp({ auth: given }), { name: "UsageError" });
+      return new WeakRef(given.verify);
+    };
+    const listens = async () => {
+      const given = auth();
+      await assert.rejects(server.listen({ auth: given }), { name: "UsageError" });
+      return new WeakRef(given.verify);
+    };
+    const verifiers = [apps(), await listens()];
+    await new Promise((resolve) => setImmediate(resolve));
+    gc();
+    assert.deepEqual(verifiers.map((verifier) => verifier.deref()), [undefined, undefined]);
+    console.log("let go of");
+  `;
+  const cwd = fileURLToPath(new URL("..", import.meta.url));
+  const options = ["--expose-gc", "--input-type=module", "--eval", program];
+  const { status, stdout, stderr } = spawnSync(process.execPath, options, { cwd, encoding: "utf8", timeout: 60_000 });
+  assert.deepEqual({ status, stdout }, { status: 0, stdout: "let go of\n" }, stderr);
 });

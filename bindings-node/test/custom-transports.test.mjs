@@ -6,8 +6,8 @@ import { fileURLToPath } from "node:url";
 import { Client, Server } from "mcpline";
 
 /** A server that says who calls, and a tool that wants `write`. */
-function served() {
-  const server = new Server({ name: "served", version: "1.0.0" });
+function served(settings = {}) {
+  const server = new Server({ name: "served", version: "1.0.0", settings });
   server.tool("who", {}, (_, ctx) => ctx.auth?.subject ?? "nobody");
   server.tool("save", { scopes: ["write"] }, () => "saved");
   server.tool("length", { input: { type: "object" } }, ({ text }) => String(text.length));
@@ -69,7 +69,7 @@ for (const revision of ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", 
 }
 
 test("a server that closes ends its channels and answers what is in flight", async () => {
-  const server = served();
+  const server = served({ shutdownGrace: 10 });
   const seen = {};
   const client = await Client.over(wire(server, {}, seen), { reconnectAttempts: 0 });
   const waiting = assert.rejects(client.callTool("waits"), { code: -31002 });
@@ -96,6 +96,26 @@ test("a channel that can't be opened rejects", async () => {
   const server = served();
   const broken = server.serveChannel(() => Promise.reject(new Error("no way")));
   await assert.rejects(broken, { name: "TransportError", message: /no way/ });
+  await server.close();
+});
+
+test("what is opened has to be a channel", async () => {
+  const server = served();
+  for (const [opened, missing] of [
+    [undefined, "send"],
+    [null, "send"],
+    [{}, "send"],
+    [{ send: "text" }, "send"],
+    [{ send: () => undefined, close: true }, "close"],
+  ]) {
+    const message = new RegExp(`\`${missing}\` is not a function`);
+    await assert.rejects(
+      server.serveChannel(() => opened),
+      { name: "TransportError", message },
+    );
+    const open = () => Promise.resolve(opened);
+    await assert.rejects(Client.over({ open }), { name: "ServerUnreachableError", message });
+  }
   await server.close();
 });
 
