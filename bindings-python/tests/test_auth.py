@@ -456,7 +456,7 @@ def test_what_can_not_work_is_refused_at_once():
     server = make()
     with pytest.raises(UsageError, match="name an issuer"):
         server.asgi(auth=ResourceServer(RESOURCE)).well_known  # noqa: B018
-    with pytest.raises(UsageError, match="must be https"):
+    with pytest.raises(UsageError, match="must use https"):
         server.asgi(auth=auth(issuer="http://auth.example.com")).well_known  # noqa: B018
     with pytest.raises(UsageError, match="without auth"):
         server.asgi().well_known  # noqa: B018

@@ -150,8 +150,11 @@ fn options_that_could_not_work_are_refused_with_what_is_missing() {
             verified().issuer("https://auth.example.com"),
             "no use beside it",
         ),
-        (builder().issuer("http://auth.example.com"), "must be https"),
-        (builder().issuer("auth"), "is no URL"),
+        (
+            builder().issuer("http://auth.example.com"),
+            "must use https",
+        ),
+        (builder().issuer("auth"), "is not a valid URL"),
         (
             ResourceServer::builder("mcp.example.com").issuer("https://a.example"),
             "resource",
