@@ -74,7 +74,10 @@ const refused = {
   "scope-retry-limit": "insufficient_scope",
   "resource-mismatch": "resource_mismatch",
   "metadata-issuer-mismatch": "metadata_issuer_mismatch",
-  ...same(["iss-supported-missing", "iss-wrong-issuer", "iss-unexpected", "iss-normalized"], "authorization_response_mismatch"),
+  ...same(
+    ["iss-supported-missing", "iss-wrong-issuer", "iss-unexpected", "iss-normalized"],
+    "authorization_response_mismatch",
+  ),
 };
 
 function oauth(options) {
