@@ -1,153 +1,196 @@
-/** Settings of servers, and how they are told to the core: in its own spelling, and in seconds. */
+/** Settings of servers, and their conversion to the core's names and units (seconds). */
 
 import { type ResourceServerSettings, resourceServerOptions } from "./auth.js";
 import { UsageError } from "./errors.js";
 import type { Extension } from "./extension.js";
 import type { Revision } from "./protocol.js";
 
-/** So many a second, after a burst of so many at once. */
+/** A rate limit. */
 export interface Rate {
+  /** Sustained rate, per second. */
   perSecond: number;
+  /** Maximum burst. */
   burst: number;
 }
 
-/** How long something may be kept, and whether others may be given it (2026-07-28, caching). */
+/** Cache hints of a result (2026-07-28, `server/utilities/caching`). */
 export interface CacheHint {
+  /** Lifetime in milliseconds. */
   ttlMs: number;
+  /** Whether shared caches may store the result. Default: `"private"`. */
   cacheScope?: "public" | "private";
 }
 
-/** Settings of a server. What is absent keeps its default. Times are in ms. */
+/** Settings of a server. Every setting has a production-safe default. Durations are in milliseconds. */
 export interface ServerSettings {
-  /** The revisions that it speaks; all of them. */
+  /** Protocol revisions to serve. Default: all five. */
   revisions?: Revision[];
-  /** How long a message on a pipe may be, in bytes. */
+  /** Maximum length of a message on stdio, in bytes. Default: 16 MiB. */
   lineLimit?: number;
-  /** How many messages a batch may have. */
+  /** Maximum number of messages in a JSON-RPC batch (2024-11-05 and 2025-03-26). Default: 100. */
   batchLimit?: number;
-  /** How deep JSON may be nested. */
+  /** Maximum nesting depth of the JSON in a message. Default: 127, which is also the highest allowed value. */
   depthLimit?: number;
-  /** How many items a page of a list has; everything. */
+  /** Maximum number of items per page of a list. Default: 1,000. Many clients never request a second page. */
   pageSize?: number;
-  /** How long clients may keep lists (2026-07-28). */
+  /** Cache hints of lists (2026-07-28). Default: lifetime 0, private. */
   listCache?: CacheHint;
-  /** How long clients may keep what resources hold (2026-07-28). */
+  /** Cache hints of resource contents (2026-07-28). Default: lifetime 0, private. */
   resourceCache?: CacheHint;
-  /** How long a question waits for a sign of life. */
+  /**
+   * Time that an input request waits for the client's answer; each progress notification restarts it. Default: 600,000,
+   * because a person may have to answer.
+   */
   askIdleTimeout?: number;
-  /** How long a question waits in all. */
+  /** Maximum total time that an input request waits, regardless of progress. Default: 3,600,000. */
   askTimeout?: number;
-  /** Secrets that seal what clients carry between rounds: base64 of at least 32 bytes; the first seals, all open. */
+  /**
+   * Secrets that seal `requestState`, the same in all processes of a service: base64 of at least 32 bytes each. The
+   * first one seals, all of them open. Default: the environment variable `MCPLINE_STATE_SECRETS`, or else a key of this
+   * process.
+   */
   stateKeys?: string[];
-  /** How long clients may take between rounds. */
+  /**
+   * Lifetime of a sealed `requestState` and of the suspended handler behind it (2026-07-28). Default: 600,000. A
+   * `requestState` can be replayed during this time.
+   */
   stateLifetime?: number;
   /**
-   * How many handlers may wait for a client's next round; 10,000. Past it the oldest one of the client that has most is
-   * aborted, and its client's retry runs it again from its start.
+   * Maximum number of handlers suspended while they wait for the client's next round (2026-07-28). Default: 10,000.
+   * When the limit is reached, the oldest handler of the client with the most suspended handlers is cancelled; the
+   * retry of its request runs the handler again from the start.
    */
   suspended?: number;
   /**
-   * Bytes held on behalf of all peers together: bodies and their calls, unread answers, events kept for clients that come
-   * back, sessions; 512 MiB. What would exceed it is refused as busy (HTTP 503).
+   * Maximum memory held on behalf of all clients together, in bytes: request bodies and their calls, unread responses,
+   * events kept for resumption, sessions. Default: 512 MiB. Requests that would exceed it are refused as busy (HTTP
+   * 503).
    */
   maxPeerBytes?: number;
-  /** Calls in flight in all sessions together; 10,000. More are refused as busy. */
+  /** Maximum number of calls in flight, over all sessions. Default: 10,000. Further calls are refused as busy. */
   maxCalls?: number;
   /**
-   * The largest part of each limit that one client may use, above 0 and at most 1: of `maxPeerBytes`, `maxCalls`,
-   * `suspended`, and over HTTP of connections and sessions. A client is a principal where requests are authenticated, else
-   * an address. 0.25; past it the client is refused as busy (HTTP 429) and others are served as before.
+   * Largest fraction of each shared limit that one client may use, above 0 and at most 1. Applies to `maxPeerBytes`,
+   * `maxCalls` and `suspended`, and over HTTP to `connections` and `sessions`. A client is identified by its principal
+   * if requests are authenticated, otherwise by its network address. Default: 0.25. A client that exceeds its share is
+   * refused as busy (HTTP 429); other clients are unaffected.
    */
   clientShare?: number;
-  /** How many rounds a request may take. */
+  /** Maximum number of input rounds per request (2026-07-28). Default: 16. */
   rounds?: number;
   /**
-   * How many questions one call may put to a client of the handshake era; 1,000, so that a loop of tools that samples again
-   * and again ends. On 2026-07-28 `rounds` bounds that.
+   * Maximum number of input requests per call, for clients of the revisions up to 2025-11-25. Default: 1,000. For
+   * 2026-07-28, `rounds` is the limit.
    */
   callAsks?: number;
-  /** How long what clients carry may be, in bytes. */
+  /** Maximum size of a sealed `requestState`, in bytes. Default: 64 KiB. Clients send it with every retry. */
   stateSize?: number;
-  /** Whether results are held against output schemas; they are. */
+  /** Validate structured results against the output schema of their tool. Default: `true`. */
   checkOutput?: boolean;
-  /** How often a client may call one tool. */
+  /** Rate limit of the calls per tool, for all clients together. Default: unlimited. */
   toolRate?: Rate;
-  /** How often completions may be asked for, by all clients; no limit. */
+  /** Rate limit of completions, for all clients together. Default: unlimited. */
   completionRate?: Rate;
-  /** How long calls may go on after the server is told to end. */
+  /** Time that calls in flight have to finish after the server is stopped. Default: 5,000. */
   shutdownGrace?: number;
-  /** How many requests of one client may be in flight. */
+  /** Maximum number of requests in flight per session. Default: 1,024. Further requests are refused as busy. */
   inFlight?: number;
-  /** How many questions to one client may be open. */
+  /** Maximum number of unanswered input requests per session. Default: 64. */
   openAsks?: number;
-  /** How many resources one client may subscribe to. */
+  /** Maximum number of resource subscriptions per session. Default: 1,024. */
   subscriptions?: number;
-  /** Bytes of JSON that `clientInfo` and `capabilities` of a session may have together; 64 KiB. */
+  /** Maximum size of a session's `clientInfo` and `capabilities` together, in bytes of JSON. Default: 64 KiB. */
   maxClientInfoBytes?: number;
-  /** Bytes that the URIs of one session's subscriptions may have together; 256 KiB. */
+  /** Maximum total length of the URIs that a session is subscribed to, in bytes. Default: 256 KiB. */
   maxSubscriptionBytes?: number;
-  /** How often progress is told; more is thinned. */
+  /**
+   * Rate limit of progress notifications per request. Default: 20 per second, burst of 64. Excess notifications are
+   * dropped, except the last one.
+   */
   progressRate?: Rate;
-  /** How often log messages are sent; more are dropped. */
+  /** Rate limit of log messages per session. Default: 50 per second, burst of 128. */
   logRate?: Rate;
-  /** How often clients are pinged; never. */
+  /** Time without messages after which the server pings a client (revisions up to 2025-11-25). Default: no pings. */
   pingInterval?: number;
-  /** After how many pings without an answer a client is gone. */
+  /** Number of consecutive unanswered pings after which the session is closed. Default: 3. */
   pingMisses?: number;
-  /** Experimental capabilities that the server declares. */
+  /** Experimental capabilities to declare, with their settings, by name. */
   experimental?: Record<string, Record<string, unknown>>;
-  /** What the server declares although it has none of it yet. */
+  /** Capabilities to declare even while no feature of the kind is registered. */
   declare?: ("tools" | "resources" | "prompts" | "completions")[];
 }
 
-/** Settings of serving over HTTP. What is absent keeps its default. Times are in ms. */
+/** Settings of serving over HTTP. Every setting has a production-safe default. Durations are in milliseconds. */
 export interface HttpSettings {
-  /** The path of the MCP endpoint; `/mcp`. */
+  /** Path of the MCP endpoint. Default: `/mcp`. */
   path?: string;
-  /** The paths of HTTP+SSE (2024-11-05), for its stream and its messages; `/sse` and `/messages`. `false`: none. */
+  /**
+   * Paths of the event stream and of the message endpoint of HTTP+SSE (2024-11-05); `false` disables HTTP+SSE. Default:
+   * `["/sse", "/messages"]`.
+   */
   sse?: [stream: string, messages: string] | false;
-  /** The path that tells of health; `/health`. `false`: none. */
+  /** Path of the health check, which responds with 200 `ok`; `false` disables it. Default: `/health`. */
   health?: string | false;
-  /** What a proxy in front of us takes away from paths. */
+  /**
+   * Path prefix that a reverse proxy removes before it forwards requests. Used for the message endpoint announced to
+   * HTTP+SSE clients. Default: none.
+   */
   proxyPrefix?: string;
-  /** Values of `Host` that are served besides loopback's. */
+  /**
+   * Accepted host names of the `Host` header, without port; `*` accepts any. Loopback names and the bound address are
+   * always accepted. The check prevents DNS rebinding. Default: none.
+   */
   allowedHosts?: string[];
-  /** Values of `Origin` that are served besides loopback's. */
+  /**
+   * Accepted values of the `Origin` header, such as `https://app.example.com`, in addition to the origins of allowed
+   * hosts; `*` accepts any. Requests without `Origin` are not affected. Default: none.
+   */
   allowedOrigins?: string[];
-  /** How long a request's body may be, in bytes. */
+  /** Maximum size of a request body, in bytes. Default: 16 MiB. */
   bodyLimit?: number;
-  /** How long a client may take to send a request. */
+  /** Time that a client has to send the headers of a request, and then its body. Default: 30,000. */
   readTimeout?: number;
-  /** How long a client may take to read. */
+  /** Time after which a response ends if the client reads nothing of it. Default: 30,000. */
   writeTimeout?: number;
-  /** How many connections may be open. */
+  /** Maximum number of open connections; further ones wait to be accepted. Default: 10,000. */
   connections?: number;
-  /** How many sessions may be open. */
+  /**
+   * Maximum number of sessions (revisions up to 2025-11-25). Default: 10,000. At the limit, a session that was idle for
+   * at least a thirtieth of `sessionIdle` is closed to make room; if there is none, `initialize` is refused with HTTP
+   * 503.
+   */
   sessions?: number;
-  /** How long a session may be unused. */
+  /** Idle time after which a session is closed. Default: 1,800,000. */
   sessionIdle?: number;
-  /** After how long without a word an answer becomes an event stream. */
+  /**
+   * Time without output after which the response to a pending call becomes an event stream with keep-alive comments.
+   * Default: 10,000.
+   */
   silence?: number;
-  /** How often an event stream is kept alive. */
+  /** Interval between keep-alive comments on an idle event stream. Default: 15,000. */
   keepAlive?: number;
-  /** How long clients are told to wait before they come back. */
+  /** Reconnection delay that is sent to clients as `retry` of an event stream. Default: 500. */
   retry?: number;
-  /** How many events a stream keeps for clients that come back. */
+  /** Maximum number of events kept per resumable stream, for clients that reconnect. Default: 1,024. */
   keptEvents?: number;
-  /** How many bytes of them; each counts as 128 bytes more than its message, the memory that it takes. */
+  /**
+   * Maximum size of the events kept per resumable stream, in bytes. Each event counts as its message plus 128 bytes.
+   * Default: 4 MiB.
+   */
   keptBytes?: number;
   /**
-   * Bytes of one event stream that its client has not read yet, counted as for `keptBytes`, beside one message; 16 MiB. Beyond
-   * it notifications are dropped, and a stream whose responses alone exceed it ends.
+   * Maximum size of the unread events of one event stream, in bytes, counted as for `keptBytes`; one message is
+   * accepted in any case. Default: 16 MiB. Beyond it notifications are dropped, and a stream whose responses alone
+   * exceed it ends.
    */
   maxUnreadBytes?: number;
   /**
-   * The header in which a reverse proxy in front names the address of the client, `X-Forwarded-For` for instance; the last
-   * address in it counts. Tells clients apart where requests are not authenticated (`clientShare`). Without a proxy leave it out:
-   * a client could write there whatever it likes.
+   * Header in which a reverse proxy sends the address of the client, for example `X-Forwarded-For`; the last address in
+   * it counts. Tells clients apart if requests are not authenticated (see `clientShare`). Set it only behind a proxy
+   * that sets this header: otherwise clients can forge their address. Default: none.
    */
   clientAddressHeader?: string;
-  /** Whose tokens are accepted; without it everybody is served. */
+  /** Authentication of callers (`basic/authorization`). Default: none; every request is served. */
   auth?: ResourceServerSettings;
 }
 

@@ -1,4 +1,4 @@
-/** What a client is made with, and what a request is sent with: as users say it, and as the core reads it. */
+/** Options of clients and of their requests, and their conversion to the core's names and units. */
 
 import { UsageError } from "../errors.js";
 import type { ClientCapabilities, Implementation, LogLevel, Meta, Revision } from "../protocol.js";
@@ -6,172 +6,189 @@ import { seconds, snakeCase } from "../settings.js";
 import type { Auth, Authorization } from "./auth.js";
 import type { Handlers } from "./host.js";
 
-/** Settings of a client. What is absent keeps its default. Times are in ms. */
+/** Settings of a client. Durations are in milliseconds. */
 export interface ClientSettings {
-  /** The revisions that may be spoken; all five by default. */
+  /** Protocol revisions that the client may use. Default: all five. */
   revisions?: readonly Revision[];
   /**
-   * The era to try first; the other one is tried only if that fails. `"legacy"` sends `initialize` first, as the revisions
-   * up to 2025-11-25 demand; `"modern"` expects 2026-07-28. By default `server/discover` probes.
+   * Kind of opening to try first; the other one is tried only if it fails. `"legacy"` sends `initialize` first
+   * (revisions up to 2025-11-25), `"modern"` expects a server of 2026-07-28. Default: probe with `server/discover`.
    */
   era?: "legacy" | "modern";
-  /** How long the first message may stay unanswered before the server is taken for an older one. 3,000 by default. */
+  /**
+   * Time to wait for the answer to the first message before the server is treated as one of an earlier revision.
+   * Default: 3,000.
+   */
   probeTimeout?: number;
   /**
-   * How long each answer that follows may take while the conversation is opened, and before that the opening of a socket or of
-   * a transport's channel. 30,000 by default.
+   * Time to wait for each further answer while a connection is opened, and for opening a socket or a channel of a
+   * custom transport. Default: 30,000.
    */
   openTimeout?: number;
-  /** How long a request waits without a sign of life; progress is one. 60,000 by default. */
+  /** Time to wait for the result of a request; each progress notification restarts it. Default: 60,000. */
   timeout?: number;
-  /** How long a request waits in all, whatever progress is reported. 3,600,000 by default. */
+  /** Maximum total time to wait for the result of a request, regardless of progress. Default: 3,600,000. */
   totalTimeout?: number;
   /**
-   * After how much silence the server is pinged (2024-11-05 to 2025-11-25; there is no `ping` on 2026-07-28); never by
-   * default. A ping without an answer is logged, and ends the connection as if it had been lost: requests in flight are
-   * rejected with `ConnectionLostError`.
+   * Time without messages after which the client pings the server (revisions up to 2025-11-25; 2026-07-28 has no
+   * `ping`). Default: no pings. An unanswered ping is logged and treated as a lost connection: requests in flight fail
+   * with `ConnectionLostError`.
    */
   pingInterval?: number;
-  /** How long the answer to such a ping may take. 30,000 by default. */
+  /** Time to wait for the answer to such a ping. Default: 30,000. */
   pingTimeout?: number;
-  /** How often a server may ask for input in the course of one request. 10 by default. */
+  /** Maximum number of times that a server may ask for input during one request. Default: 10. */
   maxRounds?: number;
-  /** How many bytes the pages of one list may have together. 32 MiB by default. */
+  /**
+   * Maximum total size of the pages of one list, in bytes. Default: 32 MiB. A longer list fails with
+   * `InvalidResponseError`.
+   */
   maxListBytes?: number;
-  /** Whether structured content is held against the output schema of its tool. It is by default. */
+  /** Validate structured content against the output schema of its tool. Default: `true`. */
   checkOutput?: boolean;
   /**
-   * Whether what the server's tools say of themselves is believed (their annotations). Off by default: a tool call that was
-   * lost is sent again only with `reissue: "always"`. If on, also where the tool says that it changes nothing, or nothing
-   * more the second time.
+   * Trust the annotations of the server's tools. If `true`, a tool call whose connection was lost is sent again if the
+   * tool is annotated as read-only or idempotent; otherwise only with `reissue: "always"`. Default: `false`.
    */
   trusted?: boolean;
   /**
-   * Whether requests are sent that need a capability which the server has not declared. Off by default: they are rejected
-   * with `NotSupportedError`. Known to declare less than they have: servers of the official Python SDK before
-   * version 2, which say `"subscribe": false` though they may have a handler of `resources/subscribe`.
+   * Send requests even if the server has not declared the capability that they need. Default: `false`; such requests
+   * fail with `NotSupportedError`. Needed for servers of the official Python SDK before version 2, which declare
+   * `"subscribe": false` even if they handle `resources/subscribe`.
    */
   allowUndeclaredCapabilities?: boolean;
-  /** Whether lists and reads are kept for as long as their server says (2026-07-28). They are by default. */
+  /** Cache lists and resource contents for the time that the server allows (2026-07-28). Default: `true`. */
   cache?: boolean;
   /**
-   * How often in a row a connection may be lost before it answered anything. 5 by default; 0 means that what is lost
-   * stays lost.
+   * Maximum number of consecutive connections that are lost before they answered anything. Default: 5. 0 disables
+   * reconnection.
    */
   reconnectAttempts?: number;
-  /** How long to wait before the second attempt of a row; doubled before each further one. 200 by default. */
+  /** Delay before the second consecutive attempt to reconnect; it doubles with each further attempt. Default: 200. */
   reconnectDelay?: number;
-  /** The longest wait. 10,000 by default. */
+  /** Maximum delay between attempts to reconnect. Default: 10,000. */
   reconnectMaxDelay?: number;
   /**
-   * Whether to ask for changes on 2026-07-28 while somebody hears notifications. By default; servers before tell them
-   * unasked.
+   * Subscribe to change notifications (`subscriptions/listen`, 2026-07-28) while a handler of notifications exists.
+   * Default: `true`. Servers of earlier revisions send them without a subscription.
    */
   listen?: boolean;
 }
 
-/** What every client can be told: who the host is, its handlers, and settings. */
+/** Options of every client: the host's identity, its handlers, and settings. */
 export interface ClientOptions extends ClientSettings, Handlers {
-  /** The host's name, as servers get to see it. */
+  /** Name of the host, as sent to servers. Default: `mcpline`. */
   name?: string;
-  /** The host's version. */
+  /** Version of the host. Default: the version of this library. */
   version?: string;
-  /** The host's name for people. */
+  /** Display name of the host. */
   title?: string;
-  /** Whatever else the host says of itself. */
+  /** Further members of `clientInfo`. */
   info?: Omit<Implementation, "name" | "version" | "title">;
-  /** What is declared beyond what handlers declare, or in its place: `{ sampling: { tools: {} } }`. */
+  /**
+   * Capabilities to declare in addition to those that the handlers imply, or in place of them: `{ sampling: { tools: {}
+   * } }`.
+   */
   capabilities?: ClientCapabilities;
-  /** Gives up connecting. */
+  /** Aborts the opening of the connection. */
   signal?: AbortSignal;
 }
 
-/** What a client of a URL can be told. Times are in ms. */
+/** Options of a client over HTTP. Durations are in milliseconds. */
 export interface HttpClientOptions extends ClientOptions {
-  /** Where the tokens come from that the server wants: a token, a function that gives one, or `OAuth`. */
+  /** Source of access tokens: a token, a function that returns one, or {@link OAuth}. Default: none. */
   auth?: Auth;
-  /** Headers for every request, such as `Authorization`. */
+  /** Headers to send with every request. */
   headers?: Iterable<readonly [string, string]> | Readonly<Record<string, string>>;
   /**
-   * `http://`, `socks5://` or `socks5h://`, with credentials where it wants them; `direct` for none. By default what
-   * `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say.
+   * URL of the proxy: `http://`, `socks5://` or `socks5h://`, with credentials if needed; `direct` for none. Default:
+   * the environment variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`.
    */
   proxy?: string;
-  /** Certificates, PEM, that are trusted beside those of the system: for servers with a certificate of one's own. */
+  /**
+   * CA certificates in PEM that are trusted in addition to those of the system, for servers with certificates of a
+   * private CA.
+   */
   tlsRoots?: string;
-  /** Whether `tlsRoots` are trusted instead of those of the system. */
+  /** Trust only `tlsRoots`, not the CA certificates of the system. Default: `false`. */
   onlyTheseRoots?: boolean;
-  /** How long it may take to reach the server: name, connection, proxy and TLS together. 10,000 by default. */
+  /** Maximum time to reach the server: name resolution, connection, proxy and TLS together. Default: 10,000. */
   connectTimeout?: number;
-  /** How many redirects one request may follow. 5 by default. */
+  /** Maximum number of redirects that one request follows. Default: 5. */
   maxRedirects?: number;
-  /** How often in a row it is tried in vain to resume the stream of a call before the call fails. 5 by default. */
+  /** Maximum consecutive attempts to resume a call's stream before the call fails. Default: 5. */
   resumeAttempts?: number;
-  /** The wait before the second of these attempts; it doubles with each further one. 500 by default. */
+  /** Delay before the second of these attempts; it doubles with each further attempt. Default: 500. */
   resumeDelay?: number;
-  /** The longest of these waits. 30,000 by default. */
+  /** Maximum delay between these attempts. Default: 30,000. */
   resumeMaxDelay?: number;
-  /** The longest answer in bytes, and the longest event of a stream. 16 MiB by default. */
+  /** Maximum size of a response, and of one event of a stream, in bytes. Default: 16 MiB. */
   bodyLimit?: number;
 }
 
-/** What a client that starts its server can be told. Times are in ms. */
+/** Options of a client that starts its server as a child process. Durations are in milliseconds. */
 export interface ProgramOptions extends ClientOptions {
-  /** Variables of its environment, beside those that are not secret by custom. */
+  /** Environment variables of the program, in addition to those that it gets by default (see `inheritEnv`). */
   env?: Readonly<Record<string, string | undefined>>;
   /**
-   * Whether it gets the whole environment, secrets included. By default it gets what is not secret by custom: `HOME`,
-   * `LANG`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `TMPDIR`, `TZ`, `USER` and the `LC_…`.
+   * Pass the whole environment to the program, including secrets. Default: `false`; the program gets only `HOME`,
+   * `LANG`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `TMPDIR`, `TZ`, `USER` and `LC_*`.
    */
   inheritEnv?: boolean;
-  /** Its working directory. */
+  /** Working directory of the program. Default: that of this process. */
   cwd?: string;
   /**
-   * Where its stderr goes. By default it is captured: its last lines are part of the error when it ends. A function hears
-   * each line, too.
+   * Destination of the program's stderr. Default: `"capture"`; the last lines are part of the error if the program
+   * exits. A function is called with each captured line.
    */
   stderr?: "capture" | "inherit" | "ignore" | ((line: string) => void);
-  /** How long it has to leave once its stdin is closed, and again after a SIGTERM. 2,000 by default. */
+  /** Time that the program has to exit after its stdin is closed, and again after SIGTERM. Default: 2,000. */
   grace?: number;
 }
 
-/** A report of progress. */
+/** A progress report (`basic/utilities/progress`). */
 export interface Progress {
+  /** Progress so far; increases with each report. */
   progress: number;
+  /** Value of `progress` at the end, if known. */
   total?: number;
+  /** Description of the current step. */
   message?: string;
 }
 
-/** What every request can be sent with. Times are in ms. */
+/** Options of a request. Durations are in milliseconds. */
 export interface RequestOptions {
-  /** Cancels the request, at the server too; it is rejected with the signal's reason. */
+  /** Cancels the request, also at the server. The request is rejected with the signal's reason. */
   signal?: AbortSignal;
-  /** How long to wait without a sign of life; the client's `timeout` unless given. */
+  /** Time to wait for the result; each progress notification restarts it. Default: the client's `timeout`. */
   timeout?: number;
-  /** How long to wait in all; the client's `totalTimeout` unless given. */
+  /** Maximum total time to wait for the result, regardless of progress. Default: the client's `totalTimeout`. */
   totalTimeout?: number;
-  /** Hears of progress. What it returns is awaited, in order, before the request is resolved. */
+  /** Called with each progress report. A promise that it returns is awaited, in order, before the request resolves. */
   onProgress?: (report: Progress) => unknown;
-  /** Members for `_meta`. */
+  /** Members of the request's `_meta`. */
   meta?: Meta;
-  /** The least severe level of log messages wanted meanwhile (2026-07-28). */
+  /** Minimum level of the log messages sent during the request (2026-07-28). */
   logLevel?: LogLevel;
   /**
-   * Whether the request is sent again, at most twice, if the connection is lost before the answer came: `"if-safe"` (by
-   * default: lists, reads and the like; of tools those whose annotations say that twice does no harm, if the server is
-   * `trusted`), `"always"` or `"never"`.
+   * Whether to send the request again, at most twice, if the connection is lost before the response arrives.
+   * `"if-safe"`, the default, repeats lists, reads and similar requests, and calls of tools that are annotated as
+   * read-only or idempotent if the server is `trusted`. `"always"` repeats any request, `"never"` none.
    */
   reissue?: "if-safe" | "always" | "never";
-  /** Whether the server is asked even if a result is kept (2026-07-28). */
+  /** Bypass the cache of results (2026-07-28). Default: `false`. */
   fresh?: boolean;
-  /** Whether a result that asks for input is returned as it is, in place of having the handlers answer (2026-07-28). */
+  /**
+   * Return a result that asks for input as it is, instead of having the client's handlers answer it (2026-07-28).
+   * Default: `false`.
+   */
   byHand?: boolean;
 }
 
-/** What the fetching of a list can be told. */
+/** Options of a list request. */
 export type ListOptions = Pick<RequestOptions, "signal" | "timeout" | "totalTimeout" | "meta" | "fresh">;
 
-/** What a request without a result can be told. */
+/** Options of a request without a result. */
 export type WaitOptions = Pick<RequestOptions, "signal" | "timeout" | "totalTimeout">;
 
 type Given = Record<string, unknown>;
@@ -296,7 +313,7 @@ export function programOf(program: string, args: readonly string[], options: Pro
   });
 }
 
-/** What the core reads of a request's options; `undefined` if there is nothing. */
+/** Converts the options of a request to the core's JSON; `undefined` if none is set. */
 export function requestOf(options: RequestOptions): string | undefined {
   const { timeout, totalTimeout, meta, logLevel, reissue, fresh, byHand } = options;
   const read: Given = {};

@@ -1,7 +1,7 @@
-"""What servers, clients and their transports can be told, as types. Each setting has a default that is safe.
+"""Typed settings of servers, clients and their transports. Every setting has a production-safe default.
 
-For annotations: `Server(**settings)`, `server.run("http", **settings)`, `Client.connect(url, **settings)` and the like
-take these as keyword arguments.
+Use them for annotations. `Server(**settings)`, `server.run("http", **settings)`, `Client.connect(url, **settings)` and
+similar functions take these settings as keyword arguments.
 """
 
 from __future__ import annotations
@@ -26,233 +26,245 @@ Revision = Literal["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026
 
 
 class ServerSettings(TypedDict, total=False):
-    """Of a server. Times are in seconds."""
+    """Settings of a server. Durations are in seconds."""
 
     revisions: Sequence[Revision]
-    """The revisions to serve; all five by default."""
+    """Protocol revisions to serve. Default: all five."""
     line_limit: int
-    """The longest line in bytes, on stdio. 16 MiB by default: room for a base64 image of 12 MB."""
+    """Maximum length of a message on stdio, in bytes. Default: 16 MiB."""
     batch_limit: int
-    """Messages in one batch (2025-03-26 and before). 100 by default: a batch is answered as a whole."""
+    """Maximum number of messages in a JSON-RPC batch (2024-11-05 and 2025-03-26). Default: 100."""
     depth_limit: int
-    """The deepest nesting of a message. 127 by default and at most, which is what common parsers take."""
+    """Maximum nesting depth of the JSON in a message. Default: 127, which is also the highest allowed value."""
     page_size: int
-    """Items per page of a list. 1,000 by default: many clients never ask for a second page."""
+    """Maximum number of items per page of a list. Default: 1,000. Many clients never request a second page."""
     list_cache: tuple[int, bool]
-    """Caching hints of lists on 2026-07-28: milliseconds, and whether they may be shared. 0 and private by default."""
+    """Cache hints of lists: lifetime in milliseconds, and whether shared caches may store them (2026-07-28,
+    `server/utilities/caching`). Default: `(0, False)`."""
     resource_cache: tuple[int, bool]
-    """The same of resources."""
+    """Cache hints of resource contents, as for `list_cache`. Default: `(0, False)`."""
     ask_idle_timeout: float
-    """How long a question to the client waits for a sign of life. 600 by default: a person may have to answer."""
+    """Time that an input request waits for the client's answer; each progress notification restarts it. Default: 600,
+    because a person may have to answer."""
     ask_timeout: float
-    """How long a question waits in all, whatever progress is reported. 3,600 by default."""
+    """Maximum total time that an input request waits, regardless of progress. Default: 3,600."""
     state_keys: Sequence[Union[bytes, str]]
-    """Secrets that seal `requestState`, shared by all processes of a service: 32 bytes or more each, strings in
-    base64. The first seals, all open. Without any, those of the environment variable `MCPLINE_STATE_SECRETS`;
-    without these, a key of this process alone."""
+    """Secrets that seal `requestState`, the same in all processes of a service: at least 32 bytes each, as bytes or as
+    base64. The first one seals, all of them open. Default: the environment variable `MCPLINE_STATE_SECRETS`, or else
+    a key of this process."""
     state_lifetime: float
-    """How long a question may stay open on 2026-07-28. 600 by default; replays are possible for as long."""
+    """Lifetime of a sealed `requestState` and of the suspended handler behind it (2026-07-28). Default: 600. A
+    `requestState` can be replayed during this time."""
     suspended: int
-    """Handlers that may wait for answers at once. 10,000 by default, because each holds its memory. Past it the oldest
-    one of the client that has most is cancelled; its client's retry runs it again from its start."""
+    """Maximum number of handlers suspended while they wait for the client's next round (2026-07-28). Default: 10,000.
+    When the limit is reached, the oldest handler of the client with the most suspended handlers is cancelled; the
+    retry of its request runs the handler again from the start."""
     max_peer_bytes: int
-    """Bytes held on behalf of all peers together: bodies and their calls, unread answers, events kept for clients that
-    come back, sessions. 512 MiB by default; what would exceed it is refused as busy (HTTP 503)."""
+    """Maximum memory held on behalf of all clients together, in bytes: request bodies and their calls, unread
+    responses, events kept for resumption, sessions. Default: 512 MiB. Requests that would exceed it are refused as
+    busy (HTTP 503)."""
     max_calls: int
-    """Calls in flight in all sessions together. 10,000 by default; more are refused as busy."""
+    """Maximum number of calls in flight, over all sessions. Default: 10,000. Further calls are refused as busy."""
     client_share: float
-    """The largest part of each limit that one client may use, above 0 and at most 1: of `max_peer_bytes`, `max_calls`,
-    `suspended`, and over HTTP of connections and sessions. A client is a principal where requests are authenticated,
-    else an address. 0.25 by default; past it the client is refused as busy (HTTP 429) and others are served as
-    before."""
+    """Largest fraction of each shared limit that one client may use, above 0 and at most 1. Applies to
+    `max_peer_bytes`, `max_calls` and `suspended`, and over HTTP to `connections` and `sessions`. A client is
+    identified by its principal if requests are authenticated, otherwise by its network address. Default: 0.25. A
+    client that exceeds its share is refused as busy (HTTP 429); other clients are unaffected."""
     rounds: int
-    """Rounds of questions that a request may take. 16 by default, so that nobody goes round in circles."""
+    """Maximum number of input rounds per request (2026-07-28). Default: 16."""
     call_asks: int
-    """Questions that one call may put to a client of the handshake era. 1,000 by default, so that a loop of tools that
-    samples again and again ends; on 2026-07-28 `rounds` bounds that."""
+    """Maximum number of input requests per call, for clients of the revisions up to 2025-11-25. Default: 1,000. For
+    2026-07-28, `rounds` is the limit."""
     state_size: int
-    """Bytes that a sealed `requestState` may have. 64 KiB by default: it travels in every retry."""
+    """Maximum size of a sealed `requestState`, in bytes. Default: 64 KiB. Clients send it with every retry."""
     check_output: bool
-    """Whether results are checked against their output schema. They are by default: the specification has servers send
-    what fits."""
+    """Validate structured results against the output schema of their tool. Default: `True`."""
     tool_rate: tuple[int, int]
-    """Calls per tool: per second, and how many at once. Unlimited by default."""
+    """Rate limit per tool, for all clients together: calls per second, and burst size. Default: unlimited."""
     completion_rate: tuple[int, int]
-    """Completions: per second, and how many at once. Unlimited by default."""
+    """Rate limit of completions, for all clients together: requests per second, and burst size. Default: unlimited."""
     shutdown_grace: float
-    """How long calls in flight may take once the server is told to stop. 5 by default."""
+    """Time that calls in flight have to finish after the server is stopped. Default: 5."""
     in_flight: int
-    """Requests of one session in flight. 1,024 by default; more are refused as busy."""
+    """Maximum number of requests in flight per session. Default: 1,024. Further requests are refused as busy."""
     open_asks: int
-    """Questions of one session that are open at once. 64 by default, so that no loop floods a user."""
+    """Maximum number of unanswered input requests per session. Default: 64."""
     subscriptions: int
-    """Resources that one session may subscribe to. 1,024 by default, because each is memory."""
+    """Maximum number of resource subscriptions per session. Default: 1,024."""
     max_client_info_bytes: int
-    """Bytes of JSON that `clientInfo` and `capabilities` of a session may have together. 64 KiB by default: they are
-    kept for as long as the session."""
+    """Maximum size of a session's `clientInfo` and `capabilities` together, in bytes of JSON. Default: 64 KiB."""
     max_subscription_bytes: int
-    """Bytes that the URIs of one session's subscriptions may have together. 256 KiB by default."""
+    """Maximum total length of the URIs that a session is subscribed to, in bytes. Default: 256 KiB."""
     progress_rate: tuple[int, int]
-    """Progress notifications of one request: per second, and how many at once. 20 and 64 by default; floods are
-    thinned, the last one is always delivered."""
+    """Rate limit of progress notifications per request: notifications per second, and burst size. Default: `(20, 64)`.
+    Excess notifications are dropped, except the last one."""
     log_rate: tuple[int, int]
-    """Log messages of one session, likewise. 50 and 128 by default."""
+    """Rate limit of log messages per session: messages per second, and burst size. Default: `(50, 128)`."""
     ping_interval: float
-    """After how much silence a client before 2026-07-28 is pinged. Never by default."""
+    """Time without messages after which the server pings a client (revisions up to 2025-11-25). Default: no pings."""
     ping_misses: int
-    """How many pings in a row may go unanswered before a session is closed. 3 by default."""
+    """Number of consecutive unanswered pings after which the session is closed. Default: 3."""
     experimental: dict[str, dict[str, Any]]
-    """Experimental capabilities that are declared, with their settings."""
+    """Experimental capabilities to declare, with their settings, by name."""
     declare: Sequence[Literal["tools", "resources", "prompts", "completions"]]
-    """Features that are declared though nothing of them is registered yet."""
+    """Capabilities to declare even while no feature of the kind is registered."""
 
 
 class HttpSettings(TypedDict, total=False):
-    """Of HTTP, wherever it is served. Times are in seconds."""
+    """Settings of serving over HTTP. Every setting has a production-safe default. Durations are in seconds."""
 
     path: str
-    """The path of the MCP endpoint. `/mcp` by default."""
+    """Path of the MCP endpoint. Default: `/mcp`."""
     sse_paths: tuple[str, str]
-    """The paths of the event stream and the messages of HTTP+SSE (2024-11-05). `/sse`, `/messages` by default."""
+    """Paths of the event stream and of the message endpoint of HTTP+SSE (2024-11-05). Default: `("/sse",
+    "/messages")`."""
     serve_sse: bool
-    """Whether HTTP+SSE is served. It is by default."""
+    """Serve HTTP+SSE. Default: `True`."""
     health_path: str
-    """A path that answers 200 `ok` to whoever watches the process. `/health` by default."""
+    """Path of the health check, which responds with 200 `ok`. Default: `/health`."""
     serve_health: bool
-    """Whether that path is served. It is by default."""
+    """Serve the health check. Default: `True`."""
     proxy_prefix: str
-    """What a proxy puts in front of our paths. Nothing by default."""
+    """Path prefix that a reverse proxy removes before it forwards requests. Used for the message endpoint announced to
+    HTTP+SSE clients. Default: none."""
     allowed_hosts: Sequence[str]
-    """Host names that a request may be for, without port; `*` for any. Loopback names and the bound address are
-    always allowed: a page of another site could otherwise reach a local server by DNS rebinding."""
+    """Accepted host names of the `Host` header, without port; `*` accepts any. Loopback names and the bound address are
+    always accepted. The check prevents DNS rebinding. Default: none."""
     allowed_origins: Sequence[str]
-    """Origins of pages that may call, beside those of allowed hosts; `*` for any."""
+    """Accepted values of the `Origin` header, such as `https://app.example.com`, in addition to the origins of allowed
+    hosts; `*` accepts any. Requests without `Origin` are not affected. Default: none."""
     auth: ResourceServer
-    """Whose tokens are accepted. Without, whoever comes is served."""
+    """Authentication of callers (`basic/authorization`). Default: none; every request is served."""
     body_limit: int
-    """The longest body in bytes. 16 MiB by default."""
+    """Maximum size of a request body, in bytes. Default: 16 MiB."""
     read_timeout: float
-    """How long a client may take to send its headers, and its body. 30 by default."""
+    """Time that a client has to send the headers of a request, and then its body. Default: 30."""
     write_timeout: float
-    """How long a client may read nothing of what it is sent. 30 by default."""
+    """Time after which a response ends if the client reads nothing of it. Default: 30."""
     connections: int
-    """Open connections; more wait. 10,000 by default, because each costs a descriptor."""
+    """Maximum number of open connections; further ones wait to be accepted. Default: 10,000."""
     sessions: int
-    """Sessions before 2026-07-28. 10,000 by default, because each costs memory; beyond it one that has been idle for
-    a thirtieth of `session_idle` makes room."""
+    """Maximum number of sessions (revisions up to 2025-11-25). Default: 10,000. At the limit, a session that was idle
+    for at least a thirtieth of `session_idle` is closed to make room; if there is none, `initialize` is refused with
+    HTTP 503."""
     session_idle: float
-    """How long a session may be idle before it is closed. 1,800 by default."""
+    """Idle time after which a session is closed. Default: 1,800."""
     silence: float
-    """After how much silence a waiting call turns into an event stream. 10 by default."""
+    """Time without output after which the response to a pending call becomes an event stream with keep-alive comments.
+    Default: 10."""
     keep_alive: float
-    """How often a silent event stream gets a comment. 15 by default."""
+    """Interval between keep-alive comments on an idle event stream. Default: 15."""
     retry: float
-    """What clients are told to wait before they come back to a closed stream. 0.5 by default."""
+    """Reconnection delay that is sent to clients as `retry` of an event stream. Default: 0.5."""
     kept_events: int
-    """Events that a resumable stream keeps for a client that comes back. 1,024 by default."""
+    """Maximum number of events kept per resumable stream, for clients that reconnect. Default: 1,024."""
     kept_bytes: int
-    """The same in bytes; each counts as 128 bytes more than its message, the memory that it takes. 4 MiB by default."""
+    """Maximum size of the events kept per resumable stream, in bytes. Each event counts as its message plus 128 bytes.
+    Default: 4 MiB."""
     max_unread_bytes: int
-    """Bytes of one event stream that its client has not read yet, counted as for `kept_bytes`, beside one message.
-    16 MiB by default; beyond it notifications are dropped, and a stream whose responses alone exceed it ends."""
+    """Maximum size of the unread events of one event stream, in bytes, counted as for `kept_bytes`; one message is
+    accepted in any case. Default: 16 MiB. Beyond it notifications are dropped, and a stream whose responses alone
+    exceed it ends."""
     client_address_header: str
-    """The header in which a reverse proxy in front names the address of the client, `X-Forwarded-For` for instance; the
-    last address in it counts. Tells clients apart where requests are anonymous (`client_share`). None by default:
-    without a proxy a client could write there whatever it likes."""
+    """Header in which a reverse proxy sends the address of the client, for example `X-Forwarded-For`; the last address
+    in it counts. Tells clients apart if requests are not authenticated (see `client_share`). Set it only behind a
+    proxy that sets this header: otherwise clients can forge their address. Default: none."""
 
 
 class ListenSettings(HttpSettings, total=False):
-    """Of HTTP where we listen ourselves."""
+    """Settings of the built-in HTTP server: those of `HttpSettings`, and the address."""
 
     host: str
-    """The address to bind. `127.0.0.1` by default; `0.0.0.0` for all."""
+    """Address to bind. Default: `127.0.0.1`. `0.0.0.0` binds all IPv4 interfaces."""
     port: int
-    """The port; 0 for any free one. 8000 by default."""
+    """Port to bind; 0 selects a free one. Default: 8000."""
 
 
 class ClientSettings(TypedDict, total=False):
-    """Of a client. Times are in seconds."""
+    """Settings of a client. Durations are in seconds."""
 
     revisions: Sequence[Revision]
-    """The revisions that may be spoken; all five by default."""
+    """Protocol revisions that the client may use. Default: all five."""
     era: Literal["legacy", "modern"]
-    """The era to try first; the other one is tried only if that fails. `"legacy"` sends `initialize` first, as the
-    revisions up to 2025-11-25 demand; `"modern"` expects 2026-07-28. By default `server/discover` probes."""
+    """Kind of opening to try first; the other one is tried only if it fails. `"legacy"` sends `initialize` first
+    (revisions up to 2025-11-25), `"modern"` expects a server of 2026-07-28. Default: probe with `server/discover`."""
     probe_timeout: float
-    """How long the first message may stay unanswered before the server is taken for an older one. 3 by default."""
+    """Time to wait for the answer to the first message before the server is treated as one of an earlier revision.
+    Default: 3."""
     open_timeout: float
-    """How long each answer that follows may take while the conversation is opened, and before that the opening of a
-    socket or of a transport's channel. 30 by default."""
+    """Time to wait for each further answer while a connection is opened, and for opening a socket or a channel of a
+    custom transport. Default: 30."""
     timeout: float
-    """How long a request waits without a sign of life; progress is one. 60 by default."""
+    """Time to wait for the result of a request; each progress notification restarts it. Default: 60."""
     total_timeout: float
-    """How long a request waits in all, whatever progress is reported. 3,600 by default."""
+    """Maximum total time to wait for the result of a request, regardless of progress. Default: 3,600."""
     ping_interval: float
-    """After how much silence the server is pinged (2024-11-05 to 2025-11-25; there is no `ping` on 2026-07-28); never
-    by default. A ping without an answer is logged, and ends the connection as if it had been lost: requests in flight
-    raise `ConnectionLost`."""
+    """Time without messages after which the client pings the server (revisions up to 2025-11-25; 2026-07-28 has no
+    `ping`). Default: no pings. An unanswered ping is logged and treated as a lost connection: requests in flight
+    fail with `ConnectionLost`."""
     ping_timeout: float
-    """How long the answer to such a ping may take. 30 by default."""
+    """Time to wait for the answer to such a ping. Default: 30."""
     max_rounds: int
-    """How often a server may ask for input in the course of one request. 10 by default."""
+    """Maximum number of times that a server may ask for input during one request. Default: 10."""
     max_list_bytes: int
-    """How many bytes the pages of one list may have together. 32 MiB by default; past that, `InvalidResponse` is
-    raised."""
+    """Maximum total size of the pages of one list, in bytes. Default: 32 MiB. A longer list fails with
+    `InvalidResponse`."""
     check_output: bool
-    """Whether structured content is held against the output schema of its tool. It is by default."""
+    """Validate structured content against the output schema of its tool. Default: `True`."""
     trusted: bool
-    """Whether what the server's tools say of themselves is believed (their annotations). Off by default: a tool call
-    that was lost is sent again only with `reissue="always"`. If on, also where the tool says that it changes nothing,
-    or nothing more the second time."""
+    """Trust the annotations of the server's tools. If `True`, a tool call whose connection was lost is sent again if
+    the tool is annotated as read-only or idempotent; otherwise only with `reissue="always"`. Default: `False`."""
     allow_undeclared_capabilities: bool
-    """Whether requests are sent that need a capability which the server has not declared. Off by default: they raise
-    `NotSupported`. Known to declare less than they have: servers of the official Python SDK before version 2, which say
-    `"subscribe": false` though they may have a handler of `resources/subscribe`."""
+    """Send requests even if the server has not declared the capability that they need. Default: `False`; such requests
+    fail with `NotSupported`. Needed for servers of the official Python SDK before version 2, which declare
+    `"subscribe": false` even if they handle `resources/subscribe`."""
     cache: bool
-    """Whether lists and reads are kept for as long as their server says (2026-07-28). They are by default."""
+    """Cache lists and resource contents for the time that the server allows (2026-07-28). Default: `True`."""
     reconnect_attempts: int
-    """How often in a row a connection may be lost before it answered anything. 5 by default; 0 means that what is lost
-    stays lost."""
+    """Maximum number of consecutive connections that are lost before they answered anything. Default: 5. 0 disables
+    reconnection."""
     reconnect_delay: float
-    """How long to wait before the second attempt of a row; doubled before each further one. 0.2 by default."""
+    """Delay before the second consecutive attempt to reconnect; it doubles with each further attempt. Default: 0.2."""
     reconnect_max_delay: float
-    """The longest wait. 10 by default."""
+    """Maximum delay between attempts to reconnect. Default: 10."""
     listen: bool
-    """Whether to ask for changes on 2026-07-28 while there is a handler for notifications. By default; servers before
-    tell them unasked."""
+    """Subscribe to change notifications (`subscriptions/listen`, 2026-07-28) while a handler of notifications exists.
+    Default: `True`. Servers of earlier revisions send them without a subscription."""
 
 
 class ClientHttpSettings(ClientSettings, total=False):
-    """Of a client over HTTP. Times are in seconds."""
+    """Settings of a client over HTTP. Durations are in seconds."""
 
     proxy: str
-    """`http://`, `socks5://` or `socks5h://`, with credentials where it wants them; `direct` for none. By default what
-    `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY` say."""
+    """URL of the proxy: `http://`, `socks5://` or `socks5h://`, with credentials if needed; `direct` for none. Default:
+    the environment variables `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`."""
     tls_roots: str
-    """Certificates, PEM, that are trusted beside those of the system: for servers with a certificate of one's own."""
+    """CA certificates in PEM that are trusted in addition to those of the system, for servers with certificates of a
+    private CA."""
     only_these_roots: bool
-    """Whether `tls_roots` are trusted instead of those of the system."""
+    """Trust only `tls_roots`, not the CA certificates of the system. Default: `False`."""
     connect_timeout: float
-    """How long it may take to reach the server: name, connection, proxy and TLS together. 10 by default."""
+    """Maximum time to reach the server: name resolution, connection, proxy and TLS together. Default: 10."""
     max_redirects: int
-    """How many redirects one request may follow. 5 by default."""
+    """Maximum number of redirects that one request follows. Default: 5."""
     resume_attempts: int
-    """How often in a row it is tried in vain to resume the stream of a call before the call fails. 5 by default."""
+    """Maximum consecutive attempts to resume a call's stream before the call fails. Default: 5."""
     resume_delay: float
-    """The wait before the second of these attempts; it doubles with each further one. 0.5 by default."""
+    """Delay before the second of these attempts; it doubles with each further attempt. Default: 0.5."""
     resume_max_delay: float
-    """The longest of these waits. 30 by default."""
+    """Maximum delay between these attempts. Default: 30."""
     body_limit: int
-    """The longest answer in bytes, and the longest event of a stream. 16 MiB by default."""
+    """Maximum size of a response, and of one event of a stream, in bytes. Default: 16 MiB."""
 
 
 class ProgramSettings(ClientSettings, total=False):
-    """Of a client that starts its server. Times are in seconds."""
+    """Settings of a client that starts its server as a child process. Durations are in seconds."""
 
     inherit_env: bool
-    """Whether it gets the whole environment, secrets included. By default it gets what is not secret by custom: `HOME`,
-    `LANG`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `TMPDIR`, `TZ`, `USER` and the `LC_…`."""
+    """Pass the whole environment to the program, including secrets. Default: `False`; the program gets only `HOME`,
+    `LANG`, `LOGNAME`, `PATH`, `SHELL`, `TERM`, `TMPDIR`, `TZ`, `USER` and `LC_*`."""
     stderr: Literal["capture", "inherit", "null"]
-    """Where its stderr goes. By default it is captured: its last lines are part of the error when it ends."""
+    """Destination of the program's stderr. Default: `"capture"`; the last lines are part of the error if the program
+    exits."""
     grace: float
-    """How long it has to leave once its stdin is closed, and again after a SIGTERM. 2 by default."""
+    """Time that the program has to exit after its stdin is closed, and again after SIGTERM. Default: 2."""
