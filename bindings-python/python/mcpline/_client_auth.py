@@ -1,4 +1,4 @@
-"""How a client is authorized: by a token of one's own, or by OAuth. Public as `mcpline.auth`."""
+"""Authorization of a client, by bearer token or OAuth. Public as `mcpline.auth`."""
 
 from __future__ import annotations
 
@@ -33,28 +33,37 @@ __all__ = [
 
 
 class Token(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A token, and for how many seconds it is good; for ever if nobody knows."""
+    """An access token."""
 
     token: str
+    """The token."""
     expires_in: Optional[float] = None
+    """Remaining lifetime in seconds; `None` if unknown."""
 
     def __repr__(self) -> str:
         return f"Token(expires_in={self.expires_in!r})"
 
 
 class TokenWanted(msgspec.Struct, frozen=True):
-    """Why a token is wanted."""
+    """A request for an access token, the argument of the function given to `Bearer`."""
 
     server: str
-    """The URL of the server that it is for."""
+    """URL of the server that the token is for."""
     refused: bool
-    """Whether the server refused the one that was given before."""
+    """Whether the server rejected the previous token."""
     scopes: str
-    """The scopes that the server demands, separated by spaces, if it named any."""
+    """Scopes that the server requires, separated by spaces; empty if it named none."""
 
 
 class Bearer:
-    """A token of one's own, or a function that gives one: at first, when it lapses, and when it is refused."""
+    """A bearer token, or a function that returns one.
+
+    The function is called for the first request, when the token expires, and when the server rejects it.
+
+    Args:
+        token: The token; or a function, sync or async, that is called with a `TokenWanted` and returns a string or a
+            `Token`.
+    """
 
     def __init__(self, token: str | Callable[[TokenWanted], str | Token | Awaitable[str | Token]]) -> None:
         self.token = token
@@ -64,18 +73,18 @@ class Bearer:
 
 
 class Credentials:
-    """What an authorization server knows a client by already.
+    """Credentials of a client that is already registered at an authorization server.
 
     Args:
-        client_id: The client's identifier.
-        issuer: Who gave it, character by character; it is shown to nobody else. Without it, it is shown to the
-            authorization server that the server names first.
-        secret: The client's password.
-        private_key: The client's private key, in PEM, in place of a password.
-        algorithm: What it signs with, such as `ES256`; by default the usual for such a key.
-        key_id: What the authorization server calls the key, if it has several.
-        auth: How the client proves who it is: `none`, `client_secret_basic`, `client_secret_post` or
-            `private_key_jwt`; by default what the authorization server takes.
+        client_id: Client identifier.
+        issuer: The authorization server that issued the credentials; compared character by character. They are sent to
+            no other one. If omitted, they are sent to the first authorization server that the MCP server names.
+        secret: Client secret.
+        private_key: Private key in PEM, instead of a secret.
+        algorithm: Signature algorithm of the private key, such as `ES256`. Default: the usual one for the type of key.
+        key_id: Identifier of the key at the authorization server (`kid`), if it knows several.
+        auth: Client authentication method: `none`, `client_secret_basic`, `client_secret_post` or `private_key_jwt`.
+            Default: one that the authorization server supports.
     """
 
     def __init__(
@@ -105,13 +114,13 @@ class Credentials:
 
 
 class Enterprise:
-    """An enterprise's identity provider, which decides in the user's place (enterprise-managed authorization).
+    """Identity provider of an enterprise, for enterprise-managed authorization.
 
     Args:
-        token_endpoint: The identity provider's.
-        client_id: What it knows the client by.
-        id_token: Gives the ID token of the user's sign-on, each time that one is needed.
-        secret: The client's password there.
+        token_endpoint: Token endpoint of the identity provider.
+        client_id: Client identifier at the identity provider.
+        id_token: Returns the ID token of the user's single sign-on. Called each time that one is needed.
+        secret: Client secret at the identity provider.
     """
 
     def __init__(
@@ -127,15 +136,14 @@ class Enterprise:
 
 
 class Loopback:
-    """Sends the user to the system's browser, and takes what comes back on a port of this machine.
+    """Sign-in with the system's browser and a redirect to a local port.
 
     Args:
-        redirect_uri: The redirect URI, where the authorization server takes no other: `http://127.0.0.1` or
-            `http://localhost`, with a port or without.
-        timeout: How many seconds the user has; 300 by default.
-        browser: Opens a URL in place of the system's browser; `False` for no browser.
-        on_unopened: Is called with the URL, and with what was in the way, where no browser was opened. By default both
-            are written to stderr.
+        redirect_uri: Redirect URI, if the authorization server accepts only one: `http://127.0.0.1` or
+            `http://localhost`, with or without a port.
+        timeout: Time that the user has to sign in, in seconds. Default: 300.
+        browser: Opens a URL instead of the system's browser; `False` opens none.
+        on_unopened: Called with the URL and the reason if no browser was opened. Default: print both to stderr.
     """
 
     def __init__(
@@ -160,12 +168,12 @@ class Loopback:
 
 
 class Terminal:
-    """Asks a user at a terminal: shows the URL on stderr, and reads what the browser ended up at.
+    """Sign-in at a terminal: prints the URL to stderr and reads the URL that the browser was redirected to.
 
     Args:
-        redirect_uri: Where users are redirected to: `https`, or `http` on their machine; by default a place of it where
-            nothing listens.
-        timeout: How many seconds the user has; 300 by default.
+        redirect_uri: Redirect URI: `https`, or `http` on the user's machine. Default: a local URL at which nothing
+            listens.
+        timeout: Time that the user has to sign in, in seconds. Default: 300.
     """
 
     def __init__(self, *, redirect_uri: str | None = None, timeout: float | None = None) -> None:
@@ -174,12 +182,12 @@ class Terminal:
 
 
 class Callback:
-    """The host's own way to send a user somewhere.
+    """Sign-in by a function of the host.
 
     Args:
-        redirect_uri: Where users are sent back to: `https`, or `http` on their machine.
-        open: Is called with the URL that the user is to be sent to; returns the URL that the user was redirected to,
-            with its query.
+        redirect_uri: Redirect URI: `https`, or `http` on the user's machine.
+        open: Sends the user to a URL, and returns the URL that the user was redirected to, with its query. Sync or
+            async.
     """
 
     def __init__(self, redirect_uri: str, open: Callable[[Url], Url | Awaitable[Url]]) -> None:
@@ -188,39 +196,39 @@ class Callback:
 
 
 class TokenStore(typing.Protocol):
-    """Where tokens and registrations are kept: any object with these methods, sync or async. Values are secret.
+    """Storage of tokens and client registrations: any object with these methods, sync or async. Values are secret.
 
-    Clients of this process that have the same store renew a token once. So that other processes don't renew it too, it
-    may have a method `lock(key)` that returns a context manager, sync or async, which is held meanwhile. A sync one is
-    entered in one thread and left in another.
+    Clients in this process that share a store refresh a token only once. To coordinate with other processes, a store
+    may also have a method `lock(key)` that returns a context manager, sync or async, which is held during the refresh.
+    A sync one is entered in one thread and left in another.
     """
 
     def load(self, key: str) -> bytes | Awaitable[bytes | None] | None:
-        """Return what was saved last under a key."""
+        """Return the value of a key, or `None`."""
 
     def save(self, key: str, value: bytes) -> Awaitable[None] | None:
-        """Keep a value in place of what was there."""
+        """Set the value of a key."""
 
     def remove(self, key: str) -> Awaitable[None] | None:
-        """Forget what was saved under a key, if there is anything."""
+        """Delete a key, if it exists."""
 
 
 class MemoryStore:
-    """Keeps tokens for as long as it exists itself."""
+    """Token storage in memory."""
 
     def __init__(self) -> None:
         self._values: dict[str, bytes] = {}
 
     def load(self, key: str) -> bytes | None:
-        """Return what was saved last under a key."""
+        """Return the value of a key, or `None`."""
         return self._values.get(key)
 
     def save(self, key: str, value: bytes) -> None:
-        """Keep a value in place of what was there."""
+        """Set the value of a key."""
         self._values[key] = value
 
     def remove(self, key: str) -> None:
-        """Forget what was saved under a key, if there is anything."""
+        """Delete a key, if it exists."""
         self._values.pop(key, None)
 
     def __repr__(self) -> str:
@@ -228,10 +236,10 @@ class MemoryStore:
 
 
 class FileStore:
-    """Keeps tokens in a directory that only its owner gets at; processes may share it.
+    """Token storage in a directory that only its owner can access. Several processes may share it.
 
     Args:
-        path: The directory. It is made, with mode 0700, when it is first written to; `~` is the user's home.
+        path: The directory; `~` is the user's home. It is created with mode 0700 on the first write.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -242,10 +250,10 @@ class FileStore:
 
 
 class KeyringStore:
-    """Keeps tokens in the system's keyring: the Secret Service, the Keychain, or the Credential Manager.
+    """Token storage in the system's keyring: Secret Service, Keychain or Credential Manager.
 
     Args:
-        service: What the entries are found under there, for instance the name of the program.
+        service: Service name of the entries, usually the name of the program.
     """
 
     def __init__(self, service: str) -> None:
@@ -256,32 +264,33 @@ class KeyringStore:
 
 
 class OAuth:
-    """OAuth, as the protocol has it. Clients that are given the same one share their tokens.
+    """OAuth authorization (`basic/authorization`): discovery, registration, sign-in, refresh and step-up.
+
+    Clients that are given the same object share their tokens.
 
     Args:
-        client_name: The name that users are shown when they are asked for consent.
-        user_agent: How the user gets to the authorization server and back: `Loopback`, `Terminal` or `Callback`; a
-            `Loopback` by default. `None` if there is nobody to ask.
-        store: Where tokens are kept; by default with this object.
-        scopes: What to ask for beside what the server demands, separated by spaces.
-        credentials: What authorization servers know the client by already.
-        client_id_metadata_url: The https URL, with a path, of the client's own metadata, which identifies it where that
-            is supported.
-        client_uri: A page about the client.
-        logo_uri: A picture of it.
-        software_id: Who made it.
-        software_version: Which version it is.
-        client_credentials: Ask on the client's own behalf, without a user. Needs `credentials`.
-        workload_identity: Gives a JWT of the platform that the client runs on, for the issuer that it is called with.
-        enterprise: Ask an enterprise's identity provider in the user's place.
-        account: Whose tokens these are, where users share a store.
-        dpop: Bind tokens to a key, so that whoever steals one can't use it.
-        allow_private_addresses: Let a server at a public address name authorization servers at private ones.
-        require_pkce: Whether an authorization server has to say that it supports PKCE. It has to by default; PKCE is
-            used in any case.
+        client_name: Name of the client, shown to users on the consent page.
+        user_agent: How users sign in: `Loopback`, `Terminal` or `Callback`. Default: `Loopback()`. `None` if no user is
+            present.
+        store: Storage of tokens and registrations. Default: in memory, in this object.
+        scopes: Scopes to request in addition to those that the server requires, separated by spaces.
+        credentials: Credentials at authorization servers where the client is already registered.
+        client_id_metadata_url: `https` URL, with a path, of the client's metadata document, used as client identifier
+            where the authorization server supports it.
+        client_uri: Home page of the client, for its registration.
+        logo_uri: Logo of the client, for its registration.
+        software_id: Identifier of the software, for its registration (RFC 7591).
+        software_version: Version of the software, for its registration.
+        client_credentials: Request tokens for the client itself, without a user. Needs `credentials`.
+        workload_identity: Returns a JWT of the platform that the client runs on. Called with the issuer that it is for.
+        enterprise: Request tokens through an enterprise's identity provider.
+        account: Name of the user, if several users share a store.
+        dpop: Bind tokens to a key, so that a stolen token is useless (RFC 9449).
+        allow_private_addresses: Let servers at public addresses name authorization servers at private addresses.
+        require_pkce: Require that the authorization server advertises PKCE. PKCE is used in any case.
 
     Raises:
-        TypeError: it was said in several ways on whose behalf to ask.
+        TypeError: More than one of `client_credentials`, `workload_identity` and `enterprise` is given.
     """
 
     def __init__(
@@ -348,13 +357,13 @@ class OAuth:
 
 
 class Asked:
-    """What a client's authorization asks of the host, and the options that say so."""
+    """Requests of a client's authorization to the host, and the options that enable them."""
 
     def __init__(self, auth: str | Bearer | OAuth) -> None:
-        """Read what `auth` was given.
+        """Read the option `auth`.
 
         Raises:
-            TypeError: it is nothing that a client can be authorized by.
+            TypeError: `auth` is not a token, a `Bearer` or an `OAuth`.
         """
         self._handlers: dict[str, _Handler] = {}
         self.options: dict[str, Any]
@@ -372,11 +381,11 @@ class Asked:
 
     @property
     def any(self) -> bool:
-        """Whether anything is asked at all."""
+        """Whether the host has anything to answer."""
         return bool(self._handlers)
 
     def question(self, method: str, params: bytes | None) -> tuple[Callable[[], Any], Callable[[Any], bytes]]:
-        """Return what answers a question, and what writes the answer."""
+        """Return the function that answers a request, and the one that encodes its answer."""
         handler = self._handlers[method]
         given = msgspec.json.decode(params or b"{}")
         encode = msgspec.json.encode
@@ -387,17 +396,17 @@ class Asked:
         return lambda: handler.call(*arguments), lambda value: encode(handler.write(value))
 
     def handler(self, method: str) -> Callable[..., Any]:
-        """Return what is called."""
+        """Return the function that answers a request."""
         call: Callable[..., Any] = self._handlers[method].call
         return call
 
 
 class _Handler(msgspec.Struct, frozen=True):
-    """What answers one kind of question."""
+    """The handler of one kind of request."""
 
     call: Any
     names: Optional[tuple[str, ...]]
-    """The members that it is called with; a `TokenWanted` if there are none."""
+    """Members of the parameters to pass as arguments; `None` passes a `TokenWanted`."""
     write: Any
 
 
@@ -418,7 +427,7 @@ def _token(value: Any) -> Any:
 
 
 def _store(store: Any, handlers: dict[str, _Handler]) -> Any:
-    """Say where tokens are kept, and add what is asked of a store of the host's."""
+    """Return the options of a store, and add handlers for a store of the host."""
     if isinstance(store, FileStore):
         return {"file": store.path}
     if isinstance(store, KeyringStore):
@@ -436,7 +445,7 @@ def _store(store: Any, handlers: dict[str, _Handler]) -> Any:
 
 
 class _Saving:
-    """Saves what came in base64, as msgspec writes bytes."""
+    """Decodes the base64 that the core sends, and saves it."""
 
     def __init__(self, save: Callable[[str, bytes], Any]) -> None:
         self._save = save
@@ -446,7 +455,7 @@ class _Saving:
 
 
 class _Locks:
-    """The locks that are held, by number."""
+    """Locks that are held, by number."""
 
     def __init__(self, lock: Callable[[str], Any]) -> None:
         self._lock = lock

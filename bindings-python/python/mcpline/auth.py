@@ -1,4 +1,6 @@
-"""Authorization over HTTP: whose tokens a server accepts, and how a client gets its tokens.
+"""Authorization over HTTP, for servers and clients (`basic/authorization`).
+
+A server accepts tokens of an authorization server:
 
     from mcpline import Server
     from mcpline.auth import ResourceServer
@@ -19,6 +21,8 @@
         ),
     )
 
+A client signs in with OAuth, or sends tokens that it already has:
+
     from mcpline import Client
     from mcpline.auth import Bearer, FileStore, OAuth
 
@@ -28,10 +32,11 @@
     async with Client.connect("https://example.com/mcp", auth=Bearer(fetch_token)) as client:
         ...
 
-The first time, OAuth sends the user to the authorization server in a browser; from then on tokens are renewed without
-asking, also by other processes that have the same store. Functions and stores may be sync or async: async ones run on
-the loop of the client, sync ones in threads. What they raise fails the request with `mcpline.AuthorizationFailed`; the
-exception itself goes to the log.
+The first connection with `OAuth` opens the authorization server in the user's browser. After that tokens are refreshed
+without the user, also in other processes that use the same store.
+
+Callbacks and stores of a client may be sync or async. Async ones run on the client's event loop, sync ones in threads.
+If one raises, the request fails with `mcpline.AuthorizationFailed`, and the exception is logged.
 """
 
 from __future__ import annotations
@@ -88,24 +93,25 @@ __all__ = [
 
 
 class Authorized(msgspec.Struct, frozen=True, kw_only=True):
-    """A caller that was authenticated, by a token or by a transport of one's own. It doesn't hold the token."""
+    """An authenticated caller. Does not contain the token."""
 
     subject: Optional[str] = None
-    """Who calls (`sub`): a name that is this issuer's alone."""
+    """The caller (`sub`); unique per issuer."""
     client_id: Optional[str] = None
-    """The client that calls in the subject's name."""
+    """The OAuth client that acts for the subject."""
     issuer: Optional[str] = None
     """The authorization server that issued the token."""
     scopes: tuple[str, ...] = ()
-    """What the caller may do, as it was granted."""
+    """The granted scopes."""
     audience: tuple[str, ...] = ()
-    """Whom the token was issued for."""
+    """The audiences of the token (`aud`)."""
     expires_at: Optional[int] = None
-    """Until when the token is good, in seconds since 1970."""
+    """Expiry of the token, in seconds since 1970."""
     key_thumbprint: Optional[str] = None
-    """For `verify` to say that the token is bound to a key (RFC 9449); its possession is then checked."""
+    """Thumbprint of the key that the token is bound to (RFC 9449). Set it in `verify` to have the proof of possession
+    checked."""
     claims: dict[str, Any] = {}
-    """All that the token says, or the authorization server says of it."""
+    """All claims of the token, or all members of the introspection response."""
 
     def __repr__(self) -> str:
         # Without the claims: they may be personal.
@@ -113,11 +119,11 @@ class Authorized(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class InvalidToken(Exception):
-    """Raised by `verify`: the token isn't good. The text is for the client's developer, and must not be secret."""
+    """The token is invalid. Raise it in `verify`; its text is sent to the client and must not contain secrets."""
 
 
 class Introspection:
-    """How to ask an authorization server about tokens that it hasn't signed (RFC 7662)."""
+    """Token introspection at an authorization server (RFC 7662), for opaque tokens."""
 
     def __init__(
         self,
@@ -129,17 +135,16 @@ class Introspection:
         keep_for: float | None = None,
         knows_audience: bool = False,
     ) -> None:
-        """Say how to ask.
+        """Configure token introspection.
 
         Args:
-            endpoint: The URL to ask at.
-            client_id: Who asks, with `client_secret`.
-            client_secret: The secret that goes with it.
-            token: A token of our own to ask with, instead.
-            keep_for: Seconds for which an answer is believed. 60 by default: so long does a token live that was
-                revoked.
-            knows_audience: The endpoint calls tokens active only if they are for this server; otherwise an answer
-                must name the audience.
+            endpoint: URL of the introspection endpoint.
+            client_id: Client identifier for authentication at the endpoint, with `client_secret`.
+            client_secret: Client secret.
+            token: Bearer token for authentication at the endpoint, instead of `client_id`.
+            keep_for: Cache lifetime of a response, in seconds. Default: 60. A revoked token is accepted for as long.
+            knows_audience: Set this if the endpoint reports only tokens for this server as active. Otherwise its
+                response must name the audience.
         """
         self._options = _given(
             endpoint=endpoint,
@@ -155,10 +160,11 @@ class Introspection:
 
 
 class ResourceServer:
-    """Whose tokens a server accepts, for `auth=` of `Server.run`, `serve` and `asgi`.
+    """Authentication of callers by access tokens, for `auth=` of `Server.run`, `serve` and `asgi`.
 
-    Tokens are taken from the `Authorization` header alone. One is accepted if its issuer has signed it, or says that
-    it is good, and if it is for this server and for now. Handlers get `ctx.auth`, never the token.
+    Tokens are read from the `Authorization` header only. A token is accepted if its signature or its introspection is
+    valid, and if it is meant for this server and has not expired. Handlers read the caller from `ctx.auth`; they never
+    see the token.
     """
 
     def __init__(
@@ -185,32 +191,35 @@ class ResourceServer:
         tls_roots: str | None = None,
         only_these_roots: bool = False,
     ) -> None:
-        """Say whose tokens are accepted.
+        """Configure which tokens are accepted.
 
         Args:
-            resource: The URL that clients know this server by: `https://mcp.example.com/mcp`.
-            issuer: The authorization server, or several, whose signed tokens are accepted. If there is one in all,
-                clients of 2025-03-26 are led to it at the origin of `resource`, where they look for it.
-            jwks_url: Where its keys are; by default its metadata says.
-            jwks: The keys themselves, a JSON Web Key Set.
-            introspection: How to ask about tokens that aren't signed.
-            verify: A function that checks every token instead of all that: it is given the token, and returns an
-                `Authorized`, or `None` or raises `InvalidToken` if it isn't good. Sync functions run on a thread.
-            authorization_servers: Where clients get tokens, beside the issuers. One must be named.
-            audience: Whom tokens must be for; by default the resource.
-            required_scopes: What every request needs. Tools, resources and prompts may need `scopes` of their own.
-            supported_scopes: What clients ask for at first; by default `required_scopes`.
-            implied_scopes: The scopes that others imply: `{"files:write": ["files:read"]}`.
-            algorithms: What tokens may be signed with. By default RS256, ES256, PS256 and EdDSA.
-            clock_skew: Seconds that clocks may be apart. 60 by default.
-            demand_proof_of_possession: Accept only tokens that are bound to a key (DPoP, RFC 9449). Those that are
-                always need their proof.
-            metadata_url: Where clients learn all this, if not at the place that RFC 9728 has for the resource.
-            name: What the server is called there.
-            documentation: A page for developers.
-            proxy: How authorization servers are reached; see `mcpline.settings.ClientHttpSettings`.
-            tls_roots: Certificates, PEM, that are trusted beside those of the system.
-            only_these_roots: Whether `tls_roots` are trusted instead of those.
+            resource: Public URL of the server, such as `https://mcp.example.com/mcp`.
+            issuer: Authorization server, or several, whose signed tokens are accepted. With exactly one, clients of
+                2025-03-26 find it through the origin of `resource`.
+            jwks_url: URL of the signing keys. Default: read from the metadata of the issuer.
+            jwks: The signing keys, as a JSON Web Key Set.
+            introspection: Introspection of opaque tokens.
+            verify: Checks every token instead of the options above. Called with the token; returns an `Authorized`. For
+                an invalid token, returns `None` or raises `InvalidToken`. Sync functions run in a thread. Time limit:
+                30 s.
+            authorization_servers: Authorization servers for clients to use, in addition to the issuers. At least one
+                must be known.
+            audience: Accepted audiences of tokens. Default: `resource`.
+            required_scopes: Scopes that every request needs. Tools, resources and prompts can require `scopes` of their
+                own.
+            supported_scopes: Scopes that clients request at first. Default: `required_scopes`.
+            implied_scopes: Scopes that include others: `{"files:write": ["files:read"]}`.
+            algorithms: Accepted signature algorithms. Default: RS256, ES256, PS256 and EdDSA.
+            clock_skew: Tolerated difference between clocks, in seconds. Default: 60.
+            demand_proof_of_possession: Accept only tokens that are bound to a key (DPoP, RFC 9449). Such tokens always
+                need their proof, also if this is off.
+            metadata_url: URL of the resource metadata. Default: the well-known URL of `resource` (RFC 9728).
+            name: Display name of the resource, for the metadata.
+            documentation: URL of a page for developers, for the metadata.
+            proxy: Proxy for requests to authorization servers; see `mcpline.settings.ClientHttpSettings`.
+            tls_roots: CA certificates in PEM that are trusted in addition to those of the system.
+            only_these_roots: Trust only `tls_roots`, not the CA certificates of the system.
         """
         self.resource = resource
         self._verify = verify
@@ -245,7 +254,10 @@ class ResourceServer:
 
 
 class _Verifier:
-    """Checks a token on a thread that waits for it, and on the loop of the server's handlers if it is async."""
+    """Runs the `verify` function of a `ResourceServer`.
+
+    Called on a thread that waits for the result. Async functions run on the event loop of the server's handlers.
+    """
 
     def __init__(self, server: Server, verify: Verify) -> None:
         self._server = server
@@ -275,13 +287,13 @@ class _Verifier:
 
 
 def authorized_json(caller: Authorized) -> bytes:
-    """A caller as the native module takes it."""
+    """Encode a caller for the native module."""
     members = {name: getattr(caller, name) for name in Authorized.__struct_fields__ if name != "audience"}
     return encode({name: value for name, value in members.items() if value is not None})
 
 
 def split(options: dict[str, Any], server: Server) -> tuple[bytes, Callable[[str], bytes | str] | None]:
-    """Options of HTTP as the native module takes them, and what checks tokens if a function does."""
+    """Encode the options of HTTP for the native module; return them with the verifier of tokens, if there is one."""
     auth = options.get("auth")
     if auth is None:
         return encode(options), None
