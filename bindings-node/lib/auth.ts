@@ -1,4 +1,4 @@
-/** Whose tokens a server accepts (`basic/authorization`), and who calls. */
+/** Authorization of callers (`basic/authorization`). */
 
 import { types } from "node:util";
 
@@ -11,91 +11,106 @@ import type { JsonSchema } from "./protocol.js";
 import { seconds, snakeCase } from "./settings.js";
 
 /**
- * Whose tokens a server accepts. JWTs are verified here, with the keys of their issuers; times are in ms.
+ * Authentication of callers by access tokens. Durations are in milliseconds.
  *
  * ```ts
  * await server.listen({ auth: { resource: "https://mcp.example.com/mcp", issuers: ["https://auth.example.com"] } });
  * ```
+ *
+ * Tokens are read from the `Authorization` header only. A token is accepted if its signature or its introspection is
+ * valid, and if it is meant for this server and has not expired. Handlers read the caller from {@link Context.auth};
+ * they never see the token.
  */
 export interface ResourceServerSettings {
-  /** The URL that clients connect to: what tokens have to be for, and what the metadata name (RFC 9728). */
+  /** Public URL of the server, such as `https://mcp.example.com/mcp`. */
   resource: string;
-  /** The authorization servers; the keys of each are found by its metadata. */
+  /**
+   * Authorization servers whose signed tokens are accepted. With exactly one, clients of 2025-03-26 find it through the
+   * origin of `resource`.
+   */
   issuers?: readonly string[];
-  /** Where the keys are, in place of what metadata say. */
+  /** URL of the signing keys. Default: read from the metadata of the issuer. */
   jwksUrl?: string;
-  /** The keys themselves: a JSON Web Key Set. */
+  /** The signing keys, as a JSON Web Key Set. */
   jwks?: JsonSchema;
-  /** Where opaque tokens are looked up (RFC 7662). */
+  /** Introspection of opaque tokens. */
   introspection?: IntrospectionSettings;
   /**
-   * Checks every token in place of all that: gives what the token says, or `null` if it isn't good. What it throws is reported
-   * as a warning of the process; the request is answered 503 then, for nobody knows whether the token is good.
+   * Checks every token instead of the options above. Called with the token; returns the caller, or `null` for an
+   * invalid token. If it throws, the error is emitted as a warning of the process, and the request fails with HTTP 503.
+   * Time limit: 30 s.
    */
   verify?: (token: string) => Verified | null | Promise<Verified | null>;
-  /** What the metadata tell of authorization servers, if not `issuers`. */
+  /** Authorization servers for clients to use, in addition to `issuers`. At least one must be known. */
   authorizationServers?: readonly string[];
-  /** Values of `aud` that are accepted besides the resource. */
+  /** Accepted audiences of tokens. Default: `resource`. */
   audiences?: readonly string[];
-  /** The scopes without which no request is served. */
+  /** Scopes that every request needs. Tools, resources and prompts can require `scopes` of their own. */
   requiredScopes?: readonly string[];
-  /** The scopes that the metadata name; the required ones, if nothing is said. */
+  /** Scopes that clients request at first. Default: `requiredScopes`. */
   supportedScopes?: readonly string[];
-  /** What scopes imply: `{ admin: ["read", "write"] }`. */
+  /** Scopes that include others: `{ "files:write": ["files:read"] }`. */
   impliedScopes?: Record<string, readonly string[]>;
-  /** The algorithms that tokens may be signed with, such as `ES256`. */
+  /** Accepted signature algorithms. Default: RS256, ES256, PS256 and EdDSA. */
   algorithms?: readonly string[];
-  /** By how much clocks may differ, in ms. */
+  /** Tolerated difference between clocks. Default: 60,000. */
   clockSkew?: number;
-  /** Whether every token has to be bound to a key of the client's (RFC 9449). */
+  /**
+   * Accept only tokens that are bound to a key (DPoP, RFC 9449). Such tokens always need their proof, also if this is
+   * off. Default: `false`.
+   */
   demandProofOfPossession?: boolean;
-  /** Where the metadata are, if not at their well-known place. */
+  /** URL of the resource metadata. Default: the well-known URL of `resource` (RFC 9728). */
   metadataUrl?: string;
-  /** What people call the resource. */
+  /** Display name of the resource, for the metadata. */
   name?: string;
-  /** A page for developers. */
+  /** URL of a page for developers, for the metadata. */
   documentation?: string;
-  /** The proxy by which keys are fetched: a URL, or `direct`; what the environment says. */
+  /** Proxy for requests to authorization servers; see {@link HttpClientOptions.proxy}. */
   proxy?: string;
-  /** Certificates that are trusted as well when keys are fetched, PEM. */
+  /** CA certificates in PEM that are trusted in addition to those of the system. */
   tlsRoots?: string;
-  /** Whether only those are. */
+  /** Trust only `tlsRoots`, not the CA certificates of the system. Default: `false`. */
   onlyTheseRoots?: boolean;
 }
 
-/** How opaque tokens are looked up (RFC 7662). */
+/** Token introspection at an authorization server (RFC 7662), for opaque tokens. Durations are in milliseconds. */
 export interface IntrospectionSettings {
-  /** Where. */
+  /** URL of the introspection endpoint. */
   endpoint: string;
-  /** As whom, with `clientSecret`. */
+  /** Client identifier for authentication at the endpoint, with `clientSecret`. */
   clientId?: string;
+  /** Client secret. */
   clientSecret?: string;
-  /** Or with this token. */
+  /** Bearer token for authentication at the endpoint, instead of `clientId`. */
   token?: string;
-  /** For how long an answer is believed, in ms. */
+  /** Cache lifetime of a response. Default: 60,000. A revoked token is accepted for as long. */
   keepFor?: number;
-  /** Whether the endpoint calls only those tokens active that are for this server. */
+  /**
+   * Set this if the endpoint reports only tokens for this server as active. Otherwise its response must name the
+   * audience. Default: `false`.
+   */
   knowsAudience?: boolean;
 }
 
-/** What a token, or a transport, says of a caller. */
+/** A caller, as authenticated by `verify` or by a custom transport. */
 export type Verified = Partial<Omit<Caller, "audience">>;
 
-/** Who calls. */
+/** An authenticated caller. Does not contain the token. */
 export interface Caller {
-  /** Who issued the token. */
+  /** The authorization server that issued the token. */
   issuer: string | undefined;
-  /** The user, as the issuer names them. */
+  /** The caller (`sub`); unique per issuer. */
   subject: string | undefined;
-  /** The client. */
+  /** The OAuth client that acts for the subject. */
   clientId: string | undefined;
-  /** What the token is for. */
+  /** The audiences of the token (`aud`). */
   audience: string[];
-  /** What the caller may do. */
+  /** The granted scopes. */
   scopes: string[];
-  /** When the token expires. */
+  /** Expiry of the token. */
   expiresAt: Date | undefined;
-  /** Everything that the token, or its introspection, says. */
+  /** All claims of the token, or all members of the introspection response. */
   claims: Record<string, unknown>;
 }
 
@@ -109,7 +124,7 @@ interface CallerJson {
   claims: Record<string, unknown>;
 }
 
-/** Settings of a resource server as the core reads them. */
+/** Converts the settings of a resource server to the core's options. */
 export function resourceServerOptions({ verify, ...settings }: ResourceServerSettings): Record<string, unknown> {
   const verifies = verify === undefined ? {} : { verifies: true };
   return converted({ ...settings, ...verifies }, (name, value) => {
@@ -132,13 +147,13 @@ function converted(settings: object, convert: (name: string, value: unknown) => 
   return options;
 }
 
-/** What has a function check tokens, until it is let go of. */
+/** The verifier of tokens of a server, until `end` is called. */
 export interface Verifying {
   readonly native: NativeVerifier | undefined;
   readonly end: () => void;
 }
 
-/** Has the function of these settings check tokens, if there is one. */
+/** Registers the `verify` function of the settings, if there is one. */
 export function verifying(settings: ResourceServerSettings | undefined): Verifying {
   const verify = settings?.verify;
   if (verify === undefined) {
@@ -169,9 +184,9 @@ export function verifying(settings: ResourceServerSettings | undefined): Verifyi
 }
 
 /**
- * The principal of a transport as JSON, in the core's spelling.
+ * Encodes the principal of a custom transport for the core.
  *
- * @throws UsageError if it can't be written so; also if it is `null`, for a client without a principal may do everything.
+ * @throws UsageError if it cannot be encoded, or is `null`: a client without a principal may do everything.
  */
 export function principalJson(principal: unknown): string {
   if (typeof principal !== "object" || principal === null) {
@@ -184,7 +199,7 @@ export function principalJson(principal: unknown): string {
   }
 }
 
-/** A caller as JSON, in the core's spelling. */
+/** Encodes a caller for the core. */
 function verifiedJson({ clientId, expiresAt, ...said }: Verified): string {
   if (expiresAt !== undefined && !(types.isDate(expiresAt) && Number.isFinite(expiresAt.getTime()))) {
     // An invalid date would be one that never comes.
@@ -197,7 +212,7 @@ function verifiedJson({ clientId, expiresAt, ...said }: Verified): string {
   });
 }
 
-/** A caller as the core tells of them. */
+/** Decodes a caller that the core sent. */
 export function callerOf(json: string): Caller {
   const told = JSON.parse(json) as CallerJson;
   return {

@@ -1,149 +1,165 @@
-/** How a client is authorized: by a token of the host's own, or by OAuth (`basic/authorization`). */
+/** Authorization of a client, by bearer token or OAuth (`basic/authorization`). */
 
 import { UsageError } from "../errors.js";
 import { seconds, snakeCase } from "../settings.js";
 
 type Awaitable<T> = T | Promise<T>;
 
-/** A token, and for how long it is good, in ms; for ever if nobody knows. */
+/** An access token. */
 export interface Token {
+  /** The token. */
   token: string;
+  /** Remaining lifetime in milliseconds; absent if unknown. */
   expiresIn?: number;
 }
 
-/** Why a token is wanted. */
+/** A request for an access token. */
 export interface TokenWanted {
-  /** The URL of the server that it is for. */
+  /** URL of the server that the token is for. */
   server: string;
-  /** Whether the server refused the one that was given before. */
+  /** Whether the server rejected the previous token. */
   refused: boolean;
-  /** The scopes that the server demands, separated by spaces, if it named any. */
+  /** Scopes that the server requires, separated by spaces; empty if it named none. */
   scopes: string;
 }
 
 /**
- * Where a client's tokens come from: a token, a function that gives one (at first, when it lapses, and when the server
- * refuses it), or {@link OAuth}.
+ * Source of a client's access tokens: a token, a function that returns one, or {@link OAuth}.
+ *
+ * The function is called for the first request, when the token expires, and when the server rejects it.
  */
 export type Auth = string | ((wanted: TokenWanted) => Awaitable<string | Token>) | OAuth;
 
-/** What an authorization server knows a client by already. */
+/** Credentials of a client that is already registered at an authorization server. */
 export interface Credentials {
-  /** The client's identifier. */
+  /** Client identifier. */
   clientId: string;
   /**
-   * Who gave it, character by character; it is shown to nobody else. Without it, it is shown to the authorization server
-   * that the server names first.
+   * The authorization server that issued the credentials; compared character by character. They are sent to no other
+   * one. If omitted, they are sent to the first authorization server that the MCP server names.
    */
   issuer?: string;
-  /** The client's password. */
+  /** Client secret. */
   secret?: string;
-  /** The client's private key, in PEM, in place of a password. */
+  /** Private key in PEM, instead of a secret. */
   privateKey?: string;
-  /** What it signs with, such as `ES256`; by default the usual for such a key. */
+  /** Signature algorithm of the private key, such as `ES256`. Default: the usual one for the type of key. */
   algorithm?: string;
-  /** What the authorization server calls the key, if it has several. */
+  /** Identifier of the key at the authorization server (`kid`), if it knows several. */
   keyId?: string;
-  /** How the client proves who it is; by default what the authorization server takes. */
+  /** Client authentication method. Default: one that the authorization server supports. */
   auth?: "none" | "client_secret_basic" | "client_secret_post" | "private_key_jwt";
 }
 
-/** An enterprise's identity provider, which decides in the user's place (enterprise-managed authorization). */
+/** Identity provider of an enterprise, for enterprise-managed authorization. */
 export interface Enterprise {
-  /** The identity provider's. */
+  /** Token endpoint of the identity provider. */
   tokenEndpoint: string;
-  /** What it knows the client by. */
+  /** Client identifier at the identity provider. */
   clientId: string;
-  /** The client's password there. */
+  /** Client secret at the identity provider. */
   secret?: string;
-  /** Gives the ID token of the user's sign-on, each time that one is needed. */
+  /** Returns the ID token of the user's single sign-on. Called each time that one is needed. */
   idToken: (audience: string) => Awaitable<string>;
 }
 
-/** Sends the user to the system's browser, and takes what comes back on a port of this machine. */
+/** Sign-in with the system's browser and a redirect to a local port. */
 export interface Loopback {
   kind: "loopback";
-  /** The redirect URI, where the authorization server takes no other: `http://127.0.0.1` or `http://localhost`. */
+  /**
+   * Redirect URI, if the authorization server accepts only one: `http://127.0.0.1` or `http://localhost`, with or
+   * without a port.
+   */
   redirectUri?: string;
-  /** How long the user has, in ms; 5 minutes by default. */
+  /** Time that the user has to sign in, in milliseconds. Default: 300,000. */
   timeout?: number;
-  /** Opens a URL in place of the system's browser; `false` for no browser. */
+  /** Opens a URL instead of the system's browser; `false` opens none. */
   browser?: ((url: string) => unknown) | false;
-  /** Is told the URL, and what was in the way, where no browser was opened. By default both go to stderr. */
+  /** Called with the URL and the reason if no browser was opened. Default: print both to stderr. */
   onUnopened?: (url: string, reason: string) => unknown;
 }
 
-/** Asks a user at a terminal: shows the URL on stderr, and reads what the browser ended up at. */
+/** Sign-in at a terminal: prints the URL to stderr and reads the URL that the browser was redirected to. */
 export interface Terminal {
   kind: "terminal";
-  /** Where users are redirected to: `https`, or `http` on their machine; by default a place of it where nothing listens. */
+  /** Redirect URI: `https`, or `http` on the user's machine. Default: a local URL at which nothing listens. */
   redirectUri?: string;
-  /** How long the user has, in ms; 5 minutes by default. */
+  /** Time that the user has to sign in, in milliseconds. Default: 300,000. */
   timeout?: number;
 }
 
-/** The host's own way to send a user somewhere. */
+/** Sign-in by a function of the host. */
 export interface OwnUserAgent {
   kind?: "own";
-  /** Where users are sent back to: `https`, or `http` on their machine. */
+  /** Redirect URI: `https`, or `http` on the user's machine. */
   redirectUri: string;
-  /** Sends the user to a URL; gives the URL that the user was redirected to, with its query. */
+  /** Sends the user to a URL, and returns the URL that the user was redirected to, with its query. */
   open: (url: string) => Awaitable<string>;
 }
 
 /**
- * Where tokens and registrations are kept. Values are secret. Clients of this thread that have the same store renew a token
- * once; so that other processes don't renew it too, it may have `lock`, whose result lets go of the lock.
+ * Storage of tokens and client registrations. Values are secret.
+ *
+ * Clients in this thread that share a store refresh a token only once. To coordinate with other processes, a store may
+ * also have `lock`.
  */
 export interface TokenStore {
+  /** Returns the value of a key; `null` or `undefined` if there is none. */
   load(key: string): Awaitable<Uint8Array | null | undefined>;
+  /** Sets the value of a key. */
   save(key: string, value: Uint8Array): Awaitable<void>;
+  /** Deletes a key, if it exists. */
   remove(key: string): Awaitable<void>;
+  /** Locks a key during a refresh; returns a function that releases the lock. */
   lock?(key: string): Awaitable<() => unknown>;
 }
 
-/** What OAuth is told. */
+/** Options of {@link OAuth}. */
 export interface OAuthOptions {
-  /** The name that users are shown when they are asked for consent. */
+  /** Name of the client, shown to users on the consent page. */
   clientName: string;
-  /** How the user gets to the authorization server and back; a {@link Loopback} by default. `null`: there is nobody to ask. */
+  /** How users sign in. Default: {@link Loopback}. `null` if no user is present. */
   userAgent?: Loopback | Terminal | OwnUserAgent | null;
   /**
-   * Where tokens are kept: a directory that only its owner gets at, the system's keyring (where the package was built with
-   * it, by `npm run build -- --keyring`), or a store of the host's; by default with the {@link OAuth}.
+   * Storage of tokens and registrations: a directory that only its owner can access; the system's keyring, by service
+   * name (only in builds with `npm run build -- --keyring`); or a store of the host. Default: in memory, in the {@link
+   * OAuth} object.
    */
   store?: { file: string } | { keyring: string } | TokenStore;
-  /** What to ask for beside what the server demands, separated by spaces. */
+  /** Scopes to request in addition to those that the server requires, separated by spaces. */
   scopes?: string;
-  /** What authorization servers know the client by already. */
+  /** Credentials at authorization servers where the client is already registered. */
   credentials?: Credentials | readonly Credentials[];
-  /** The https URL, with a path, of the client's own metadata, which identifies it where that is supported. */
+  /**
+   * `https` URL, with a path, of the client's metadata document, used as client identifier where the authorization
+   * server supports it.
+   */
   clientIdMetadataUrl?: string;
-  /** A page about the client. */
+  /** Home page of the client, for its registration. */
   clientUri?: string;
-  /** A picture of it. */
+  /** Logo of the client, for its registration. */
   logoUri?: string;
-  /** Who made it. */
+  /** Identifier of the software, for its registration (RFC 7591). */
   softwareId?: string;
-  /** Which version it is. */
+  /** Version of the software, for its registration. */
   softwareVersion?: string;
-  /** Whether to ask on the client's own behalf, without a user. Needs `credentials`. */
+  /** Request tokens for the client itself, without a user. Needs `credentials`. Default: `false`. */
   clientCredentials?: boolean;
-  /** Gives a JWT of the platform that the client runs on, for the issuer that it is called with. */
+  /** Returns a JWT of the platform that the client runs on. Called with the issuer that it is for. */
   workloadIdentity?: (audience: string) => Awaitable<string>;
-  /** Asks an enterprise's identity provider in the user's place. */
+  /** Request tokens through an enterprise's identity provider. */
   enterprise?: Enterprise;
-  /** Whose tokens these are, where users share a store. */
+  /** Name of the user, if several users share a store. */
   account?: string;
-  /** Whether tokens are bound to a key, so that whoever steals one can't use it (RFC 9449). They aren't by default. */
+  /** Bind tokens to a key, so that a stolen token is useless (RFC 9449). Default: `false`. */
   dpop?: boolean;
-  /** Whether a server at a public address may name authorization servers at private ones. It may not by default. */
+  /** Let servers at public addresses name authorization servers at private addresses. Default: `false`. */
   allowPrivateAddresses?: boolean;
-  /** Whether an authorization server has to say that it supports PKCE. It has to by default; PKCE is used in any case. */
+  /** Require that the authorization server advertises PKCE. PKCE is used in any case. Default: `true`. */
   requirePkce?: boolean;
 }
 
-/** Answers a question of the core's, with parameters and result as `foreign/auth` has them. */
+/** Answers a request of the core's authorization; parameters and result are those of `foreign/auth`. */
 type Answer = (params: Record<string, string>) => Awaitable<object>;
 
 /** The plain members of {@link OAuthOptions}. */
@@ -172,19 +188,24 @@ const KNOWN = new Set<string>([
 ]);
 
 /**
- * OAuth, as the protocol has it: discovery, registration, the user's consent, renewal, step-up. Clients that are given the
- * same one share their tokens.
+ * OAuth authorization (`basic/authorization`): discovery, registration, sign-in, refresh and step-up.
  *
  * ```ts
  * const oauth = new OAuth({ clientName: "Example host", store: { file: "/home/me/.config/example/tokens" } });
  * const client = await Client.connect("https://mcp.example.com/mcp", { auth: oauth });
  * ```
+ *
+ * Clients that are given the same object share their tokens. The first connection opens the authorization server in the
+ * user's browser; after that tokens are refreshed without the user.
  */
 export class OAuth {
   readonly #options: Record<string, unknown>;
   readonly #answers = new Map<string, Answer>();
 
-  /** @throws UsageError if it is said in several ways on whose behalf to ask, or an option isn't there. */
+  /**
+   * @throws UsageError if more than one of `clientCredentials`, `workloadIdentity` and `enterprise` is given, or an
+   *   option is unknown.
+   */
   constructor(options: OAuthOptions) {
     for (const name of Object.keys(options)) {
       if (!KNOWN.has(name)) {
@@ -212,12 +233,12 @@ export class OAuth {
     this.#options = written;
   }
 
-  /** As the core reads it. @internal */
+  /** The options for the core. @internal */
   get written(): object {
     return { oauth: this.#options };
   }
 
-  /** What answers the core. @internal */
+  /** The functions that answer requests of the core, by method. @internal */
   get answers(): ReadonlyMap<string, Answer> {
     return this.#answers;
   }
@@ -337,10 +358,10 @@ class Memory implements TokenStore {
   }
 }
 
-/** What stores have in common that are the same. */
+/** Identifiers of stores: clients with the same store share its refreshes. */
 const groups = new WeakMap<TokenStore, string>();
 let lastGroup = 0;
-/** Threads have stores of their own. */
+/** Makes the identifiers of stores unique per thread. */
 const thread = `${String(process.pid)}-${Math.random().toString(36).slice(2)}`;
 
 function groupOf(store: TokenStore): string {
@@ -352,19 +373,19 @@ function groupOf(store: TokenStore): string {
   return group;
 }
 
-/** An object in the core's spelling. */
+/** Converts the names of an object's members to the core's. */
 function spelt(given: object): Record<string, unknown> {
   const members = Object.entries(given).filter(([, value]) => value !== undefined);
   return Object.fromEntries(members.map(([name, value]) => [snakeCase(name), value as unknown]));
 }
 
-/** How a client is authorized: as the core reads it, and what answers the core. */
+/** Authorization of a client: the options for the core, and the functions that answer its requests. */
 export interface Authorization {
   written: object;
   answers: ReadonlyMap<string, Answer>;
 }
 
-/** Reads what a client was given. */
+/** Reads the option `auth`. */
 export function authorizationOf(auth: Auth): Authorization {
   if (typeof auth === "string") {
     return { written: { bearer: auth }, answers: new Map() };
