@@ -1,7 +1,7 @@
-"""The server: what it offers is registered by decorators, and it is served by `run`, `serve` or `asgi`.
+"""MCP servers: register tools, resources and prompts with decorators, and serve them with `run`, `serve` or `asgi`.
 
-This module is imported by `import mcpline`, so it imports nothing at its top that takes time: what plans handlers
-needs msgspec and is imported with the first handler, what serves an event loop with the first loop.
+`import mcpline` imports this module, so it imports nothing slow at its top. msgspec is imported with the first handler,
+asyncio with the first event loop.
 """
 
 from __future__ import annotations
@@ -40,7 +40,10 @@ __all__ = ["Server"]
 
 
 class Server:
-    """A server of the Model Context Protocol, for clients of every revision.
+    """An MCP server, for clients of every protocol revision.
+
+    Functions can be registered before the server starts and while it runs. Async functions run on the event loop of the
+    server, sync functions on worker threads.
 
     Example:
         server = Server("weather", "1.0.0")
@@ -67,23 +70,23 @@ class Server:
         extensions: Iterable[Extension] = (),
         **settings: Unpack[ServerSettings],
     ) -> None:
-        """Make a server.
+        """Create a server.
 
         Args:
-            name: The name for programs.
-            version: The version of the server.
-            title: A name for people.
-            description: What the server is for.
+            name: Name of the server, for programs.
+            version: Version of the server.
+            title: Display name.
+            description: Purpose of the server.
             instructions: How to use the server, for the model.
-            website_url: Where to read more.
-            icons: Icons for people.
-            lifespan: Called with the server when it begins to serve. What the context manager that it returns
-                yields is `ctx.lifespan`; it is left when the server has ended.
-            extensions: Extensions of the protocol that the server offers; see `mcpline.Extension`.
+            website_url: Home page of the server.
+            icons: Icons to display.
+            lifespan: Called with the server when it starts to serve. Returns a context manager, sync or async, that is
+                exited when the server has stopped. The value that it yields is `ctx.lifespan` in handlers.
+            extensions: Protocol extensions to offer; see `mcpline.Extension`.
             settings: Limits and timeouts; see `mcpline.settings.ServerSettings`.
 
         Raises:
-            UsageError: an option has no such value, or something that belongs to an extension can't be registered.
+            UsageError: A setting has an invalid value, or an extension cannot be registered.
         """
         info: dict[str, Any] = {"name": name, "version": version}
         for key, value in (("title", title), ("description", description), ("websiteUrl", website_url)):
@@ -141,27 +144,31 @@ class Server:
     ) -> Callable[[F], F]: ...
 
     def tool(self, call: Any = None, /, **options: Any) -> Any:
-        """Offer a function as a tool: `@server.tool`, `@server.tool("name", …)`.
+        """Register a function as a tool: `@server.tool`, or `@server.tool("name", …)` with options (`server/tools`).
+
+        The parameters of the function are the tool's arguments. A parameter of type `Context` (in an async function) or
+        `SyncContext` (in a sync function) receives the context of the request.
 
         Args:
-            call: The function, or the tool's name if it is not the function's.
-            title: A name for people.
-            description: What the tool does; the docstring unless given.
-            annotations: Hints about what the tool does.
-            icons: Icons for people.
+            call: The function; or the name of the tool, if it differs from the function's.
+            title: Display name.
+            description: Description for the model. Default: the docstring.
+            annotations: Hints about the tool's behaviour.
+            icons: Icons to display.
             meta: `_meta` of the definition.
-            input_schema: The JSON Schema of the arguments; derived from the parameters unless given. A handler with
-                one parameter that is no property of the schema gets all arguments as a dict.
-            output_schema: The JSON Schema of the structured content; derived from the return annotation unless
-                given. `False` for none, `True` for an error if there is none to derive.
-            structured: Whether results are structured content; told by the return annotation unless given.
-            inline: Run a sync function on the thread that reads from the clients. The cheapest way by far, and it
-                stalls every client while it runs: only for functions that return at once.
-            run_once: The handler must never run twice for one request: a retry that reaches another process is
-                refused instead of replayed.
-            rate: How often the tool may be called, as calls per second and how many at once.
-            scopes: What a caller over HTTP must be allowed, all of it: lists leave the tool out for others, and their
-                calls are refused with what is needed. See `mcpline.auth`.
+            input_schema: JSON Schema of the arguments. Default: derived from the parameters. A function whose only
+                parameter is not a property of the schema receives all arguments as a dict.
+            output_schema: JSON Schema of the structured content. Default: derived from the return annotation. `False`
+                for none; `True` to raise an error if none can be derived.
+            structured: Whether results are structured content. Default: derived from the return annotation.
+            inline: Run a sync function on the I/O thread instead of a worker thread. This is much faster, but the
+                function blocks every client while it runs: use it only for functions that return at once.
+            run_once: Never run the handler twice for one request. A retry that reaches another process is refused
+                instead of replayed (2026-07-28).
+            rate: Rate limit for all clients together: calls per second, and burst size. Default: the server's
+                `tool_rate`.
+            scopes: Scopes that a caller over HTTP needs, all of them. The tool is hidden from other callers, and their
+                calls are refused with the missing scopes. See `mcpline.auth`.
         """
         if isinstance(call, str):
             options["name"], call = call, None
@@ -193,11 +200,13 @@ class Server:
         rate: tuple[int, int] | None = None,
         scopes: Iterable[str] = (),
     ) -> None:
-        """Offer a function as a tool; see `tool`. Clients are told when the server is serving already.
+        """Register a function as a tool; see `tool`.
+
+        Connected clients are notified (`notifications/tools/list_changed`).
 
         Raises:
-            TypeError: the signature can't be a tool's.
-            UsageError: the name is taken, or a schema is none.
+            TypeError: The signature is not supported.
+            UsageError: The name is taken, or a schema is invalid.
         """
         from . import _plans
 
@@ -216,7 +225,9 @@ class Server:
         self._registered(plan)
 
     def remove_tool(self, name: str) -> bool:
-        """Withdraw a tool. Clients are told. Returns whether there was one."""
+        """Remove a tool and notify clients (`notifications/tools/list_changed`). Return whether the tool was
+        registered.
+        """
         return self._native.remove_tool(name)
 
     # Resources
@@ -237,17 +248,19 @@ class Server:
         inline: bool = False,
         scopes: Iterable[str] = (),
     ) -> Callable[[F], F]:
-        """Offer what a function returns as a resource, or as many if the URI is a template.
+        """Register a function as a resource, or as a resource template (`server/resources`).
+
+        The function returns the contents: text, bytes, `ResourceContents`, or a list of these.
 
         Args:
-            uri: The URI, or a template (RFC 6570) whose variables are the function's parameters.
-            name: The name for programs; the function's unless given.
-            title: A name for people.
-            description: What the resource is; the docstring unless given.
-            mime_type: The type of the contents; `text/plain` for strings unless given.
-            size: The size of the contents in bytes.
-            annotations: Whom the resource is for.
-            icons: Icons for people.
+            uri: URI of the resource; or a URI template (RFC 6570) whose variables are the parameters of the function.
+            name: Name for programs. Default: the name of the function.
+            title: Display name.
+            description: Description. Default: the docstring.
+            mime_type: Media type of the contents. Default for strings: `text/plain`.
+            size: Size of the contents in bytes.
+            annotations: Audience, priority and time of the last change.
+            icons: Icons to display.
             meta: `_meta` of the definition.
             inline: See `tool`.
             scopes: See `tool`.
@@ -288,11 +301,13 @@ class Server:
         inline: bool = False,
         scopes: Iterable[str] = (),
     ) -> None:
-        """Offer what a function returns as a resource; see `resource`.
+        """Register a function as a resource or resource template; see `resource`.
+
+        Connected clients are notified (`notifications/resources/list_changed`).
 
         Raises:
-            TypeError: the parameters are not the template's variables.
-            UsageError: the URI is taken, or no template.
+            TypeError: The parameters differ from the variables of the template.
+            UsageError: The URI is taken, or the template is invalid.
         """
         from . import _plans
 
@@ -304,17 +319,20 @@ class Server:
         self._registered(plan)
 
     def remove_resource(self, uri: str) -> bool:
-        """Withdraw a resource or a template. Clients are told. Returns whether there was one."""
+        """Remove a resource or template and notify clients. Return whether it was registered."""
         return self._native.remove_resource(uri)
 
     def notify_resource_updated(self, uri: str) -> None:
-        """Tell the subscribers of a resource that it has changed. From any thread."""
+        """Notify the subscribers of a resource that it has changed (`notifications/resources/updated`). Thread-safe."""
         self._native.notify_resource_updated(uri)
 
     def notify_elicitation_complete(self, elicitation_id: str) -> None:
-        """Tell the client that sent its user to a URL under this id that the visit is over. From any thread.
+        """Notify the client that a URL elicitation is complete (`client/elicitation`, 2025-11-25). Thread-safe.
 
-        Clients of 2025-11-25 know this; to others, and the second time, nothing is said.
+        Does nothing for clients of other revisions, and when called again for the same id.
+
+        Args:
+            elicitation_id: The id that the elicitation was sent with.
         """
         self._native.notify_elicitation_complete(elicitation_id)
 
@@ -338,15 +356,16 @@ class Server:
     ) -> Callable[[F], F]: ...
 
     def prompt(self, call: Any = None, /, **options: Any) -> Any:
-        """Offer a function as a prompt: `@server.prompt`, `@server.prompt("name", …)`.
+        """Register a function as a prompt: `@server.prompt`, or `@server.prompt("name", …)` with options
+        (`server/prompts`).
 
-        It returns a text, a content block, a `Message`, or a list of these.
+        The function returns a string, a content block, a `Message`, or a list of these.
 
         Args:
-            call: The function, or the prompt's name if it is not the function's.
-            title: A name for people.
-            description: What the prompt is for; the docstring unless given.
-            icons: Icons for people.
+            call: The function; or the name of the prompt, if it differs from the function's.
+            title: Display name.
+            description: Description. Default: the docstring.
+            icons: Icons to display.
             meta: `_meta` of the definition.
             inline: See `tool`.
             scopes: See `tool`.
@@ -375,11 +394,13 @@ class Server:
         inline: bool = False,
         scopes: Iterable[str] = (),
     ) -> None:
-        """Offer a function as a prompt; see `prompt`.
+        """Register a function as a prompt; see `prompt`.
+
+        Connected clients are notified (`notifications/prompts/list_changed`).
 
         Raises:
-            TypeError: the signature can't be a prompt's.
-            UsageError: the name is taken.
+            TypeError: The signature is not supported.
+            UsageError: The name is taken.
         """
         from . import _plans
 
@@ -391,7 +412,9 @@ class Server:
         self._registered(plan)
 
     def remove_prompt(self, name: str) -> bool:
-        """Withdraw a prompt. Clients are told. Returns whether there was one."""
+        """Remove a prompt and notify clients (`notifications/prompts/list_changed`). Return whether the prompt was
+        registered.
+        """
         return self._native.remove_prompt(name)
 
     # Completion
@@ -412,16 +435,17 @@ class Server:
     ) -> Callable[[F], F]: ...
 
     def completion(self, call: Any = None, /, **options: Any) -> Any:
-        """Complete arguments with a function: `@server.completion(prompt="…", argument="…")`.
+        """Register a function that completes arguments: `@server.completion(prompt="…", argument="…")`.
 
-        The function takes what it needs of `value` (what was typed so far), `argument` (its name), `arguments` (what
-        is known already) and `ref` (the prompt's name or the template), and returns the candidates, best first.
+        The function may have these parameters: `value` (the text typed so far), `argument` (the name of the argument),
+        `arguments` (the other arguments given so far) and `ref` (the name of the prompt, or the URI template). It
+        returns the candidates, best first (`server/utilities/completion`).
 
         Args:
-            call: The function, for arguments that nothing else completes.
-            prompt: The name of the prompt whose argument it completes.
-            resource: The template whose variable it completes.
-            argument: The name of the argument or variable.
+            call: A function that completes every argument that no other one completes.
+            prompt: Name of the prompt that has the argument.
+            resource: URI template that has the variable.
+            argument: Name of the argument or variable.
             inline: See `tool`.
         """
         if call is not None:
@@ -443,10 +467,11 @@ class Server:
         argument: str | None = None,
         inline: bool = False,
     ) -> None:
-        """Complete an argument with a function, or with a list of candidates that is ranked by what was typed.
+        """Register a completion: a function, or a list of candidates that is ranked by the text typed so far; see
+        `completion`.
 
         Raises:
-            TypeError: it isn't said which argument is meant.
+            TypeError: `prompt`, `resource` and `argument` do not name one argument.
         """
         reference = prompt if prompt is not None else resource
         if (reference is None) != (argument is None) or (prompt is not None and resource is not None):
@@ -475,26 +500,28 @@ class Server:
         scopes: Iterable[str] = (),
         extension: str | None = None,
     ) -> Callable[[F], F]:
-        """Serve a request that no revision of the protocol defines: `@server.on_request("acme/search")`.
+        """Register a handler of a custom request, one that no revision of the protocol defines:
+        `@server.on_request("acme/search")`.
 
-        The function takes the members of the request's `params` by name, and a `Context` if it wants one: progress, log
-        messages, elicitation and cancellation work as in a tool, on every revision and transport. It returns a mapping,
-        a dataclass or a model: the result, which must be a JSON object. Raise `RpcError` to return an error.
+        The function takes the members of the request's `params` by name, and a `Context` if it has such a parameter.
+        Progress, log messages, elicitation and cancellation work as in a tool, with every revision and transport. It
+        returns a mapping, a dataclass or a model, which becomes the result, a JSON object. Raise `RpcError` to return
+        an error.
 
         Args:
-            method: The method, such as `acme/search`. One that the protocol defines can't be served.
-            params_schema: The JSON Schema of `params`; derived from the parameters unless given. A handler with one
-                parameter that is no property of the schema gets all of them as a dict. Requests that don't match are
+            method: Method of the request, such as `acme/search`. Methods of the protocol are refused.
+            params_schema: JSON Schema of `params`. Default: derived from the parameters. A function whose only
+                parameter is not a property of the schema receives all members as a dict. Requests that do not match are
                 refused with -32602.
             inline: See `tool`.
             run_once: See `tool`.
             scopes: See `tool`.
-            extension: The identifier of the extension that the method belongs to, one of the server's: clients that
-                don't declare it are answered with -32021.
+            extension: Identifier of one of the server's extensions, to which the method belongs. Clients that do not
+                declare it are refused with -32021.
 
         Raises:
-            TypeError: the signature can't be derived.
-            UsageError: the method has a handler, or can't have one.
+            TypeError: The signature is not supported.
+            UsageError: The method already has a handler, or cannot have one.
         """
 
         def decorate(function: F) -> F:
@@ -522,11 +549,11 @@ class Server:
         scopes: Iterable[str] = (),
         extension: str | None = None,
     ) -> None:
-        """Serve a custom request with a function; see `on_request`.
+        """Register a handler of a custom request; see `on_request`.
 
         Raises:
-            TypeError: the signature can't be derived.
-            UsageError: the method has a handler, or can't have one.
+            TypeError: The signature is not supported.
+            UsageError: The method already has a handler, or cannot have one.
         """
         from . import _plans
 
@@ -536,7 +563,7 @@ class Server:
         self._registered(plan)
 
     def remove_request_handler(self, method: str) -> bool:
-        """Remove the handler of a custom request. Return whether there was one. Calls in flight go on."""
+        """Remove the handler of a custom request. Return whether there was one. Calls in flight continue."""
         return self._native.remove_request_handler(method)
 
     def on_notification(
@@ -549,27 +576,28 @@ class Server:
         scopes: Iterable[str] = (),
         extension: str | None = None,
     ) -> Callable[[F], F]:
-        """Handle a notification that no revision of the protocol defines: `@server.on_notification("acme/note")`.
+        """Register a handler of a custom notification: `@server.on_notification("acme/note")`.
 
-        The function takes the members of the notification's `params` by name, and a `Context` if it wants one, as in
-        `on_request`. What it returns is ignored, because a notification has no answer; what it raises is logged. In a
-        session with a handshake the context logs and asks the client outside of any call, as in `on_initialized`; on
-        2026-07-28 asking raises `UsageError`. Functions are started in the order of arrival, but for parameters that
-        take long to check, and run side by side. The end of the session cancels them, and a server that shuts down
-        waits for them as for calls. While too many of a client's calls and notifications are in flight, its
-        notifications are dropped, with a warning in the log.
+        The function takes the members of the notification's `params` by name, and a `Context` if it has such a
+        parameter, as in `on_request`. Its return value is ignored; an exception is logged. With revisions up to
+        2025-11-25 the context can log and send requests to the client outside of any call, as in `on_initialized`; on
+        2026-07-28 such requests raise `UsageError`.
+
+        Handlers start in the order of arrival, except if parameters take long to validate, and run concurrently. They
+        are cancelled when the session ends. A server that shuts down waits for them as it does for calls. If a client
+        has too many calls and notifications in flight, further notifications are dropped with a warning in the log.
 
         Args:
-            method: The method, such as `acme/note`. One that the protocol defines can't be handled.
-            params_schema: See `on_request`. A notification whose `params` don't match is dropped, with a warning in the
-                log.
+            method: Method of the notification, such as `acme/note`. Methods of the protocol are refused.
+            params_schema: See `on_request`. A notification that does not match is dropped with a warning in the log.
             inline: See `tool`.
-            scopes: See `tool`. A notification of a client without them is dropped, with a warning in the log.
-            extension: See `on_request`. A notification of a client that doesn't declare it is dropped likewise.
+            scopes: See `tool`. A notification of a caller without them is dropped with a warning in the log.
+            extension: See `on_request`. A notification of a client that does not declare it is dropped with a warning
+                in the log.
 
         Raises:
-            TypeError: the signature can't be derived.
-            UsageError: the method has a handler, or can't have one.
+            TypeError: The signature is not supported.
+            UsageError: The method already has a handler, or cannot have one.
         """
 
         def decorate(function: F) -> F:
@@ -590,11 +618,11 @@ class Server:
         scopes: Iterable[str] = (),
         extension: str | None = None,
     ) -> None:
-        """Handle a custom notification with a function; see `on_notification`.
+        """Register a handler of a custom notification; see `on_notification`.
 
         Raises:
-            TypeError: the signature can't be derived.
-            UsageError: the method has a handler, or can't have one.
+            TypeError: The signature is not supported.
+            UsageError: The method already has a handler, or cannot have one.
         """
         from . import _plans
 
@@ -604,32 +632,35 @@ class Server:
         self._registered(plan)
 
     def remove_notification_handler(self, method: str) -> bool:
-        """Remove the handler of a custom notification. Return whether there was one. Those that run go on."""
+        """Remove the handler of a custom notification. Return whether there was one. Handlers that are running
+        continue.
+        """
         return self._native.remove_notification_handler(method)
 
     # What clients tell of their sessions
 
     def on_initialized(self, call: F, /) -> F:
-        """Call a function for each session whose handshake is complete: `@server.on_initialized`.
+        """Register a function to call for each new session, after its handshake: `@server.on_initialized`.
 
-        The function takes a `Context`, or nothing. By the context it asks the client outside of any call (`list_roots`,
-        `sample`, `elicit`) and logs, for as long as it runs; it is cancelled when the session ends. Over HTTP a client
-        needs a GET stream for that. Revisions up to 2025-11-25 (`basic/lifecycle`); 2026-07-28 has no sessions.
+        The function takes a `Context`, or nothing. While it runs, it can log and send requests to the client outside of
+        any call (`list_roots`, `sample`, `elicit`). It is cancelled when the session ends. Over HTTP these requests
+        need a client with an open GET stream. Revisions up to 2025-11-25 (`basic/lifecycle`); 2026-07-28 has no
+        sessions.
 
         Raises:
-            TypeError: the function takes something else.
+            TypeError: The function has other parameters.
         """
         return self._on_event(call, self._native.on_initialized)
 
     def on_roots_changed(self, call: F, /) -> F:
-        """Call a function when a client that declared roots tells that they changed: `@server.on_roots_changed`.
+        """Register a function to call when a client's roots have changed: `@server.on_roots_changed`.
 
-        The function is as in `on_initialized`: await `ctx.list_roots()` for the roots. While it runs for a session,
-        further changes there call it once more when it has ended. Revisions up to 2025-11-25 (`client/roots`, root list
-        changes).
+        The function is as in `on_initialized`; await `ctx.list_roots()` to get the roots. Changes that arrive while it
+        runs for a session cause one more call after it has returned. Revisions up to 2025-11-25 (`client/roots`, root
+        list changes).
 
         Raises:
-            TypeError: the function takes something else.
+            TypeError: The function has other parameters.
         """
         return self._on_event(call, self._native.on_roots_changed)
 
@@ -644,71 +675,72 @@ class Server:
     # Serving
 
     def run(self, transport: Transport = "stdio", **options: Unpack[ListenSettings]) -> None:
-        """Serve until the client is gone, or until Ctrl-C or SIGTERM.
+        """Serve until the client disconnects (stdio), or until Ctrl-C or SIGTERM. Blocks.
 
         Args:
             transport: `"stdio"` or `"http"`.
-            options: Of HTTP: `host`, `port`, `path`, `allowed_hosts`, …; see `mcpline.settings.ListenSettings`.
+            options: Options of HTTP, such as `host`, `port`, `path` and `allowed_hosts`; see
+                `mcpline.settings.ListenSettings`.
 
         Raises:
-            TransportError: the transport can't be opened.
+            TransportError: The transport cannot be opened.
         """
         from . import _serving
 
         _serving.run(self, transport, {**options})
 
     async def serve(self, transport: Transport = "stdio", **options: Unpack[ListenSettings]) -> None:
-        """Serve on the running event loop until the client is gone or the task is cancelled.
+        """Serve on the running event loop until the client disconnects (stdio) or the task is cancelled.
 
         Args:
             transport: `"stdio"` or `"http"`.
             options: See `run`.
 
         Raises:
-            TransportError: the transport can't be opened.
+            TransportError: The transport cannot be opened.
         """
         from . import _loops
 
         await _loops.serve(self, transport, {**options})
 
     async def serve_channel(self, channel: Channel, *, principal: Authorized | None = None) -> None:
-        """Serve one client over a channel of one's own, on the running event loop, until either side closes.
+        """Serve one client over a custom transport, on the running event loop, until either side closes the channel.
 
-        Any number of clients may be served at once. Cancelling the task ends the channel as `stop` does.
+        Any number of clients can be served at once. Cancelling the task ends the channel gracefully, as `stop` does.
 
         Args:
-            channel: Carries the messages; open. It is closed at the end. See `mcpline.transports`.
-            principal: Who the client is, as the transport has authenticated it. It is fixed until the channel closes.
-                Handlers find it in `ctx.auth`. Scopes of tools, resources, prompts and custom methods hold for it as
-                over HTTP: what it may not use is left out of lists, and refused with the error -31001. Its channels
-                count as one client. A client of whom nothing is known may do everything: right for one that this
-                process has started, or that has started it.
+            channel: An open channel, which carries the messages. It is closed at the end. See `mcpline.transports`.
+            principal: The client's identity, as authenticated by the transport. It does not change until the channel
+                closes. Handlers read it from `ctx.auth`. Scopes of tools, resources, prompts and custom methods apply
+                as over HTTP: features that it may not use are hidden from lists, and calls are refused with error
+                -31001. All channels of a principal count as one client. Without a principal the client may do
+                everything, which is right if this process started the client, or the client started this process.
 
         Raises:
-            TransportError: the transport failed.
-            UsageError: the server's handlers run on another event loop already.
+            TransportError: The transport failed.
+            UsageError: The server's handlers already run on another event loop.
         """
         from . import _loops
 
         await _loops.serve_channel(self, channel, principal)
 
     def asgi(self, **options: Unpack[HttpSettings]) -> Application:
-        """Return an ASGI application, to be mounted in another or served by itself.
+        """Return the server as an ASGI application, to mount in another application or to serve directly.
 
-        Mounted below a path of the outer application, it answers at that path. Its lifespan runs the server's; an
-        outer application that doesn't pass lifespan events on enters `async with app.lifespan():` itself. When it
-        ends, calls in flight get the grace period (`shutdown_grace`) and an error after it. Under uvicorn this begins
-        as soon as uvicorn shuts down.
+        It answers at the path that it is mounted at. Its lifespan runs the server's lifespan; if the outer application
+        does not forward lifespan events, enter `async with app.lifespan():` in its own. When the lifespan ends, calls
+        in flight have `shutdown_grace` to finish, and are then answered with an error. Under uvicorn this begins as
+        soon as uvicorn shuts down.
 
         Args:
-            options: As for HTTP in `run`, without host and port; see `mcpline.settings.HttpSettings`.
+            options: Options of HTTP, without `host` and `port`; see `mcpline.settings.HttpSettings`.
         """
         from ._asgi import Application
 
         return Application(self, {**options})
 
     def test_client(self, **options: Any) -> TestClient:
-        """Return a client in memory, for tests: `async with server.test_client() as client: …`.
+        """Return an in-memory client for tests: `async with server.test_client() as client: …`.
 
         Args:
             options: See `mcpline.testing.TestClient`.
@@ -718,10 +750,10 @@ class Server:
         return TestClient(self, **options)
 
     def stop(self) -> None:
-        """End whatever is serving, from any thread.
+        """Stop serving gracefully. Thread-safe.
 
-        Calls in flight may end within the grace period (`shutdown_grace`). Then they are cancelled, and answered with
-        an error that says that the server is shutting down.
+        Calls in flight have `shutdown_grace` to finish. After that they are cancelled, and answered with an error which
+        says that the server is shutting down.
         """
         self._native.stop()
 
@@ -741,7 +773,7 @@ def _scopes(scopes: Iterable[str]) -> list[str]:
 
 
 def _extend(definition: dict[str, Any], **members: Any) -> None:
-    """Add what was given to a definition."""
+    """Add the given members to a definition."""
     for name, value in members.items():
         if value is not None:
             definition["_meta" if name == "meta" else name] = list(value) if name == "icons" else value
