@@ -1,6 +1,6 @@
 /* mcpline.h - Model Context Protocol servers and clients.
  *
- * Made by tools/c-header from bindings-c/src: don't edit. A guide is in docs/c.md.
+ * Made by tools/c-header from bindings-c/src: don't edit. A guide is in docs/guides/c.md.
  *
  * RULES FOR ALL FUNCTIONS
  *

@@ -1,4 +1,4 @@
-/* What this library was built with. `make install FEATURES="..."` writes it anew: see docs/c.md. */
+/* What this library was built with. `make install FEATURES="..."` writes it anew: see docs/guides/c.md. */
 
 #ifndef MCPLINE_FEATURES_H
 #define MCPLINE_FEATURES_H

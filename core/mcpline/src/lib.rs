@@ -103,8 +103,13 @@ mod turns;
 
 /// The blocks of the Rust guide are tests.
 #[cfg(all(doctest, feature = "default"))]
-#[doc = include_str!("../../../docs/rust.md")]
+#[doc = include_str!("../../../docs/guides/rust.md")]
 struct Guide;
+
+/// So is the one of the README.
+#[cfg(all(doctest, feature = "default"))]
+#[doc = include_str!("../../../README.md")]
+struct Readme;
 
 #[cfg(feature = "auth")]
 #[cfg_attr(docsrs, doc(cfg(feature = "auth")))]
