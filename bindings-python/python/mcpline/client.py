@@ -1,4 +1,4 @@
-"""The client for asyncio: connects to a server of any age over any transport, and stays connected."""
+"""MCP client for asyncio, for servers of every revision over every transport."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ _LOGGER = logging.getLogger("mcpline")
 
 
 class Client:
-    """A connection to a server.
+    """A connection to an MCP server.
 
-    Made by `connect`, `spawn`, `socket`, `memory` or `over`, and connected by entering it or by awaiting it:
+    Create it with `connect`, `spawn`, `socket`, `memory` or `over`. Entering or awaiting it opens the connection:
 
         async with Client.connect("http://localhost:8000/mcp") as client:
             result = await client.call_tool("forecast", {"city": "Oslo"})
@@ -65,15 +65,16 @@ class Client:
         ...
         await client.close()
 
-    It belongs to no task: open it in one, use it in many, close it in another, or let go of it. Cancelling whoever
-    awaits a request cancels the request at the server.
+    A client is not bound to a task: it can be opened in one, used in many and closed in another. It is closed when it
+    is garbage collected. Cancelling a task that waits for a request cancels the request at the server.
 
-    What the server asks is answered by the handlers, on the loop that the client was connected on; see
-    `mcpline.questions`. Failures are `mcpline.McplineError`s.
+    If the connection is lost, the next request opens a new one; see `reconnect_attempts`. Input requests of the server
+    are answered by the client's handlers, on the event loop that opened the connection; see `mcpline.questions`. Errors
+    are subclasses of `mcpline.McplineError`.
     """
 
     def __init__(self, setup: Setup) -> None:
-        """For `connect`, `spawn`, `socket`, `memory` and `over`."""
+        """Create a client from a `Setup`. Use `connect`, `spawn`, `socket`, `memory` or `over` instead."""
         self._setup = setup
         self._handle: _native.Client | None = None
         self._host: LoopHost | None = None
@@ -93,18 +94,18 @@ class Client:
         auth: str | Bearer | OAuth | None = None,
         **options: Unpack[HttpOptions],
     ) -> Self:
-        """Return a client of a server behind a URL: Streamable HTTP of every revision, or HTTP+SSE.
+        """Return a client of a server at a URL, over Streamable HTTP or HTTP+SSE.
 
         Args:
-            url: The URL of the endpoint.
-            headers: Headers for every request.
-            auth: How the client is authorized: a token, or what `mcpline.auth` has.
-            options: The host's `name` and `version`, handlers (`on_elicit`, `on_sample`, `on_log`,
+            url: URL of the endpoint.
+            headers: Headers to send with every request.
+            auth: Source of access tokens: a token, or a `Bearer` or `OAuth` of `mcpline.auth`. Default: none.
+            options: Identity of the host (`name`, `version`), handlers (`on_elicit`, `on_sample`, `on_log`,
                 `on_notification`, `roots`) and settings (`timeout`, `revisions`, …); see
                 `mcpline.settings.ClientHttpSettings`.
 
         Raises:
-            TypeError: there is no such option.
+            TypeError: An option is unknown.
         """
         return cls(_setup.of_url(url, headers, auth, {**options}))
 
@@ -117,58 +118,61 @@ class Client:
         cwd: str | os.PathLike[str] | None = None,
         **options: Unpack[ProgramOptions],
     ) -> Self:
-        """Return a client of a program, which it starts, speaks to over stdin and stdout, and ends.
+        """Return a client that starts a server as a child process and communicates with it over stdin and stdout.
+
+        The process ends with the connection.
 
         Args:
-            program: The program, by path or by a name to be found in `PATH`.
-            arguments: Its arguments.
-            env: Variables of its environment, beside those that are not secret by custom.
-            cwd: Its working directory.
-            options: See `connect`; and `inherit_env`, `stderr`, `on_stderr`, `grace`; see
+            program: Path of the program, or a name to find in `PATH`.
+            arguments: Arguments of the program.
+            env: Environment variables of the program, in addition to those that it gets by default (see `inherit_env`).
+            cwd: Working directory of the program. Default: that of this process.
+            options: See `connect`; and `inherit_env`, `stderr`, `on_stderr` and `grace`, see
                 `mcpline.settings.ProgramSettings`.
 
         Raises:
-            TypeError: there is no such option.
+            TypeError: An option is unknown.
         """
         return cls(_setup.of_program(program, arguments, env, cwd, {**options}))
 
     @classmethod
     def socket(cls, path: str | os.PathLike[str], **options: Unpack[HostOptions]) -> Self:
-        """Return a client of a server behind a Unix socket, with one message per line.
+        """Return a client of a server on a Unix domain socket. Messages are separated by newlines.
 
         Args:
-            path: The path of the socket.
-            options: See `connect`; settings are `mcpline.settings.ClientSettings`.
+            path: Path of the socket.
+            options: See `connect`; settings are those of `mcpline.settings.ClientSettings`.
 
         Raises:
-            TypeError: there is no such option.
+            TypeError: An option is unknown.
         """
         return cls(_setup.of_socket(path, {**options}))
 
     @classmethod
     def memory(cls, server: Server, **options: Unpack[HostOptions]) -> Self:
-        """Return a client of a server in this process. Its handlers, and its lifespan, run on the loop of the client.
+        """Return a client of a server in this process. The server's handlers and lifespan run on the client's event
+        loop.
 
         Args:
             server: The server.
-            options: See `connect`; settings are `mcpline.settings.ClientSettings`.
+            options: See `connect`; settings are those of `mcpline.settings.ClientSettings`.
 
         Raises:
-            TypeError: there is no such option.
+            TypeError: An option is unknown.
         """
         return cls(_setup.of_server(server, {**options}))
 
     @classmethod
     def over(cls, transport: ClientTransport, **options: Unpack[HostOptions]) -> Self:
-        """Return a client over a transport of the host's own: a WebSocket, a queue, a pipe of another program.
+        """Return a client over a custom transport, such as a WebSocket or a message queue.
 
         Args:
-            transport: Opens a channel to the server for each conversation; see `mcpline.transports`. It is used on the
-                loop that the client is connected on.
-            options: See `connect`; settings are `mcpline.settings.ClientSettings`.
+            transport: Opens a channel for each connection; see `mcpline.transports`. It is used on the event loop that
+                opens the client.
+            options: See `connect`; settings are those of `mcpline.settings.ClientSettings`.
 
         Raises:
-            TypeError: there is no such option, or it is no transport.
+            TypeError: An option is unknown, or `transport` is not a transport.
         """
         return cls(_setup.of_transport(transport, {**options}))
 
@@ -210,9 +214,10 @@ class Client:
         return self
 
     async def close(self) -> None:
-        """End the connection: calls in flight fail, a child is ended. From any task and any loop, any number of times.
+        """Close the connection. Requests in flight fail with `Closed`, and a child process is ended.
 
-        When this returns nothing of it is left: no descriptor and no process.
+        Can be called from any task and any event loop, and more than once. When it returns, all file descriptors are
+        closed and the child process has exited.
         """
         self._closed = True
         handle = self._handle
@@ -232,7 +237,7 @@ class Client:
                 await home.leave()
 
     def _here(self) -> tuple[asyncio.AbstractEventLoop, _native.Port]:
-        """The running loop and its port."""
+        """Return the running loop and its port."""
         loop = asyncio.get_running_loop()
         if loop is not self._loop or self._port is None:
             self._loop, self._port = loop, port_of(loop)
@@ -246,7 +251,7 @@ class Client:
         raise UsageError("the client is not connected: await or enter it")
 
     async def _end_of(self, future: asyncio.Future[Any], number: int, port: _native.Port) -> Any:
-        """Wait for the end of something; give it up if nobody waits any more."""
+        """Wait for an operation; cancel it if the wait is cancelled."""
         try:
             return await future
         except BaseException:
@@ -289,67 +294,70 @@ class Client:
 
     @property
     def protocol_version(self) -> str:
-        """What both sides speak: the revision as its date."""
+        """The negotiated protocol revision, such as `2025-11-25`."""
         return self._native_client().revision
 
     @property
     def server_info(self) -> Implementation | None:
-        """Who the server said it is."""
+        """Name and version of the server (`serverInfo`); `None` if it sent none."""
         info = self._native_client().server_info
         return None if info is None else results.read(results.INFO, info)
 
     @property
     def server_capabilities(self) -> ServerCapabilities:
-        """What the server offers."""
+        """The capabilities that the server declared."""
         return results.read(results.CAPABILITIES, self._native_client().server_capabilities)
 
     @property
     def instructions(self) -> str | None:
-        """How to use the server, for the model."""
+        """The server's instructions for the model; `None` if it sent none."""
         return self._native_client().instructions
 
     # Lists
 
     async def list_tools(self, *, timeout: float | None = None, fresh: bool = False) -> list[Tool]:
-        """Return all tools, of all pages. With `fresh` the server is asked even if a list is kept.
+        """Return all tools, of all pages (`server/tools`).
 
-        `timeout` is how many seconds to wait for each page without a sign of life.
+        Args:
+            timeout: Time to wait for each page, in seconds; each progress notification restarts it. Default: the
+                client's `timeout`.
+            fresh: Bypass the cache of results (2026-07-28).
 
         Raises:
-            McplineError: the list could not be had.
+            McplineError: A request failed.
         """
         return [tool async for tool in self._iterate(results.TOOLS, timeout, fresh)]
 
     async def list_resources(self, *, timeout: float | None = None, fresh: bool = False) -> list[Resource]:
-        """Return all resources; see `list_tools`."""
+        """Return all resources, of all pages (`server/resources`). See `list_tools` for the parameters."""
         return [resource async for resource in self._iterate(results.RESOURCES, timeout, fresh)]
 
     async def list_resource_templates(
         self, *, timeout: float | None = None, fresh: bool = False
     ) -> list[ResourceTemplate]:
-        """Return all resource templates; see `list_tools`."""
+        """Return all resource templates, of all pages (`server/resources`). See `list_tools` for the parameters."""
         return [template async for template in self._iterate(results.TEMPLATES, timeout, fresh)]
 
     async def list_prompts(self, *, timeout: float | None = None, fresh: bool = False) -> list[Prompt]:
-        """Return all prompts; see `list_tools`."""
+        """Return all prompts, of all pages (`server/prompts`). See `list_tools` for the parameters."""
         return [prompt async for prompt in self._iterate(results.PROMPTS, timeout, fresh)]
 
     def iter_tools(self, *, timeout: float | None = None, fresh: bool = False) -> AsyncIterator[Tool]:
-        """Iterate over all tools; each page is fetched when it is needed."""
+        """Iterate over all tools. Pages are requested as needed. See `list_tools` for the parameters."""
         return self._iterate(results.TOOLS, timeout, fresh)
 
     def iter_resources(self, *, timeout: float | None = None, fresh: bool = False) -> AsyncIterator[Resource]:
-        """Iterate over all resources; each page is fetched when it is needed."""
+        """Iterate over all resources. Pages are requested as needed. See `list_tools` for the parameters."""
         return self._iterate(results.RESOURCES, timeout, fresh)
 
     def iter_resource_templates(
         self, *, timeout: float | None = None, fresh: bool = False
     ) -> AsyncIterator[ResourceTemplate]:
-        """Iterate over all resource templates; each page is fetched when it is needed."""
+        """Iterate over all resource templates. Pages are requested as needed. See `list_tools` for the parameters."""
         return self._iterate(results.TEMPLATES, timeout, fresh)
 
     def iter_prompts(self, *, timeout: float | None = None, fresh: bool = False) -> AsyncIterator[Prompt]:
-        """Iterate over all prompts; each page is fetched when it is needed."""
+        """Iterate over all prompts. Pages are requested as needed. See `list_tools` for the parameters."""
         return self._iterate(results.PROMPTS, timeout, fresh)
 
     async def _iterate(self, listing: Listing[R], timeout: float | None, fresh: bool) -> AsyncIterator[R]:
@@ -379,29 +387,31 @@ class Client:
         reissue: Reissue | None = None,
         by_hand: bool = False,
     ) -> CallToolResult:
-        """Call a tool.
+        """Call a tool (`server/tools`).
 
         Args:
-            name: The tool's name.
-            arguments: Its arguments: a dict, or an object whose fields they are.
-            timeout: How many seconds to wait without a sign of life; the client's `timeout` unless given.
-            total_timeout: How many seconds to wait in all; the client's `total_timeout` unless given.
-            on_progress: Called with progress, total and message of each report. Async functions are awaited, in
-                order, before this returns.
-            meta: Members for `_meta`.
-            log_level: The least severe level of log messages wanted meanwhile (2026-07-28).
-            reissue: Whether the call is sent again, at most twice, if the connection is lost before the answer came:
-                `"if-safe"` (by default: if the server is `trusted` and the tool says of itself that twice does no
-                harm), `"always"` or `"never"`.
-            by_hand: Return a result that asks for input as it is, in place of having the handlers answer
+            name: Name of the tool.
+            arguments: Arguments of the tool: a dict, or an object with fields (dataclass, Struct, model).
+            timeout: Time to wait for the result, in seconds; each progress notification restarts it. Default: the
+                client's `timeout`.
+            total_timeout: Maximum total time to wait for the result, in seconds, regardless of progress. Default: the
+                client's `total_timeout`.
+            on_progress: Called with `progress`, `total` and `message` of each progress report. Async functions are
+                awaited, in order, before this method returns.
+            meta: Members of the request's `_meta`.
+            log_level: Minimum level of the log messages sent during the request (2026-07-28).
+            reissue: Whether to send the request again, at most twice, if the connection is lost before the response
+                arrives. `"if-safe"`, the default, repeats calls of tools that are annotated as read-only or idempotent
+                if the server is `trusted`. `"always"` repeats any call, `"never"` none.
+            by_hand: Return a result that asks for input as it is, instead of having the client's handlers answer it
                 (2026-07-28).
 
         Returns:
-            The result; one with `is_error` is a result too, for the model to read.
+            The result. If `is_error` is true, the tool failed, and the content describes the failure for the model.
 
         Raises:
-            RpcError: the server returned an error.
-            McplineError: something else went wrong; see its subclasses.
+            RpcError: The server returned an error.
+            McplineError: The request failed in another way; see the subclasses.
         """
         options = None
         if (
@@ -441,7 +451,20 @@ class Client:
         fresh: bool = False,
         by_hand: bool = False,
     ) -> ReadResourceResult:
-        """Read a resource. With `fresh` the server is asked even if a result is kept; see `call_tool` for the rest."""
+        """Read a resource (`server/resources`).
+
+        Args:
+            uri: URI of the resource.
+            timeout: See `call_tool`, as for the other parameters.
+            on_progress: See `call_tool`.
+            meta: See `call_tool`.
+            fresh: Bypass the cache of results (2026-07-28).
+            by_hand: See `call_tool`.
+
+        Raises:
+            RpcError: The server returned an error.
+            McplineError: The request failed in another way; see the subclasses.
+        """
         options = _requests.options(timeout, on_progress, meta, fresh=fresh, by_hand=by_hand)
         return results.read(results.READ, await self._ask("resources/read", _requests.read(uri), options))
 
@@ -455,7 +478,20 @@ class Client:
         meta: Mapping[str, Any] | None = None,
         by_hand: bool = False,
     ) -> GetPromptResult:
-        """Get a prompt, filled in with these arguments; see `call_tool` for the rest."""
+        """Get a prompt with its arguments filled in (`server/prompts`).
+
+        Args:
+            name: Name of the prompt.
+            arguments: Arguments of the prompt.
+            timeout: See `call_tool`, as for the other parameters.
+            on_progress: See `call_tool`.
+            meta: See `call_tool`.
+            by_hand: See `call_tool`.
+
+        Raises:
+            RpcError: The server returned an error.
+            McplineError: The request failed in another way; see the subclasses.
+        """
         options = _requests.options(timeout, on_progress, meta, by_hand=by_hand)
         raw = await self._ask("prompts/get", _requests.prompt(name, arguments), options)
         return results.read(results.PROMPT, raw)
@@ -470,44 +506,47 @@ class Client:
         arguments: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> CompleteResult:
-        """Return candidates for an argument of a prompt, or for a variable of a resource template.
+        """Return completions for an argument of a prompt or a variable of a resource template
+        (`server/utilities/completion`).
 
         Args:
-            argument: The argument's name.
-            value: What was typed so far.
-            prompt: The name of the prompt.
-            resource: The template.
-            arguments: What is known already of the other arguments.
-            timeout: How many seconds to wait; the client's `timeout` unless given.
+            argument: Name of the argument or variable.
+            value: Text typed so far.
+            prompt: Name of the prompt.
+            resource: URI template of the resource template.
+            arguments: Other arguments given so far.
+            timeout: Time to wait for the result, in seconds. Default: the client's `timeout`.
 
         Raises:
-            McplineError: there is no answer.
-            TypeError: it isn't said which argument is meant.
+            McplineError: The request failed.
+            TypeError: Not exactly one of `prompt` and `resource` is given.
         """
         params = _requests.complete(argument, value, prompt, resource, arguments)
         return results.read_completion(await self._ask("completion/complete", params, _requests.options(timeout)))
 
     async def set_log_level(self, level: Level, *, timeout: float | None = None) -> None:
-        """Say which log messages are wanted: of this level and more severe ones. It holds on new connections too.
+        """Set the minimum level of the log messages to receive (`server/utilities/logging`). Kept on new connections.
 
         Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
         """
         await self._do("set_log_level", level, timeout)
 
     async def ping(self, *, timeout: float | None = None) -> None:
-        """Ask for a sign of life, and wait no longer than `timeout` seconds; see `call_tool`."""
+        """Check that the server responds (`basic/utilities/ping`). `timeout` is in seconds; see `call_tool`."""
         await self._do("ping", None, timeout)
 
     async def subscribe(self, uri: str, *, timeout: float | None = None) -> None:
-        """Hear of changes of a resource from now on (`notifications/resources/updated`), on new connections too."""
+        """Subscribe to updates of a resource (`notifications/resources/updated`). Kept on new connections."""
         await self._do("subscribe", uri, timeout)
 
     async def unsubscribe(self, uri: str, *, timeout: float | None = None) -> None:
-        """Hear of changes of a resource no more."""
+        """Unsubscribe from updates of a resource."""
         await self._do("unsubscribe", uri, timeout)
 
     async def roots_changed(self) -> None:
-        """Tell the server that the roots have changed. On 2026-07-28 it asks anyway, and is told nothing."""
+        """Notify the server that the roots have changed. Does nothing on 2026-07-28, where servers request the roots
+        each time.
+        """
         await self._do("roots_changed")
 
     async def request(
@@ -524,25 +563,35 @@ class Client:
         fresh: bool = False,
         by_hand: bool = False,
     ) -> Any:
-        """Send any request and return its result as Python objects; see `call_tool` for the rest.
+        """Send any request and return its result as Python objects.
 
         Args:
-            method: The method.
-            params: Its parameters: a dict, an object whose fields they are, or JSON as bytes.
-            timeout: See `call_tool`, as for all that follows.
-            total_timeout: …
-            on_progress: …
-            meta: …
-            log_level: …
-            reissue: …
-            fresh: Ask the server even if a result is kept.
-            by_hand: …
+            method: Method of the request.
+            params: Parameters: a dict, an object with fields, or JSON as bytes.
+            timeout: See `call_tool`, as for the other parameters.
+            total_timeout: See `call_tool`.
+            on_progress: See `call_tool`.
+            meta: See `call_tool`.
+            log_level: See `call_tool`.
+            reissue: Whether to send the request again if the connection is lost; see `call_tool`. `"if-safe"` repeats
+                lists, reads and similar requests of the protocol.
+            fresh: Bypass the cache of results (2026-07-28).
+            by_hand: See `call_tool`.
+
+        Raises:
+            RpcError: The server returned an error.
+            McplineError: The request failed in another way; see the subclasses.
         """
         options = _requests.options(timeout, on_progress, meta, log_level, reissue, fresh, by_hand, total_timeout)
         return msgspec.json.decode(await self._ask(method, _requests.params(params), options))
 
     async def notify(self, method: str, params: Any = None) -> None:
-        """Send any notification."""
+        """Send any notification.
+
+        Args:
+            method: Method of the notification.
+            params: Parameters: a dict, an object with fields, or JSON as bytes.
+        """
         handle = self._native_client()
         loop, port = self._here()
         done: asyncio.Future[None] = loop.create_future()
@@ -558,7 +607,7 @@ _MOST_REPORT_CHARACTERS = 32 * 1024 * 1024
 
 
 class _Reports:
-    """Progress of one request on its way to whoever listens."""
+    """Delivers the progress reports of one request to its listener."""
 
     def __init__(self, listener: Progress) -> None:
         self._listener = listener
@@ -569,7 +618,7 @@ class _Reports:
         self._worker: asyncio.Task[None] | None = None
 
     def hear(self, progress: float, total: float | None, message: str | None) -> None:
-        """Take one report."""
+        """Deliver one report."""
         try:
             value = self._context.run(self._listener, progress, total, message)
         except Exception:
@@ -596,7 +645,7 @@ class _Reports:
                 _LOGGER.exception("who listens to progress failed")
 
     def _drop(self, value: Any) -> None:
-        """Drop a report that comes while too many wait."""
+        """Drop a report because too many are waiting."""
         close = getattr(value, "close", None)
         if close is not None:
             close()
@@ -605,16 +654,15 @@ class _Reports:
             _LOGGER.warning("who listens to progress is slower than the server: reports are dropped")
 
     async def heard(self) -> None:
-        """Wait until every report was heard."""
+        """Wait until every report was delivered."""
         if self._worker is not None:
             await self._worker
 
 
 class _Home:
-    """A server in this process, with its handlers on the loop of its client.
+    """Runs a server in this process, with its handlers on the client's event loop.
 
-    A task holds it: it enters and leaves the server's lifespan, also when nobody closes the client, be it at the end of
-    the loop.
+    A task enters and leaves the server's lifespan, also if the client is never closed and the loop ends.
     """
 
     def __init__(self, server: Server) -> None:
@@ -633,7 +681,7 @@ class _Home:
         await self._entered
 
     async def leave(self) -> None:
-        """Run them no more."""
+        """Stop the server's handlers."""
         if asyncio.get_running_loop() is not self._loop and self._loop.is_running():
             await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._leave(), self._loop))
         else:

@@ -250,7 +250,8 @@ class Server:
     ) -> Callable[[F], F]:
         """Register a function as a resource, or as a resource template (`server/resources`).
 
-        The function returns the contents: text, bytes, `ResourceContents`, or a list of these.
+        The function returns the contents: text, bytes, `ResourceContents`, or a list of `ResourceContents`. Any other
+        value is written as JSON.
 
         Args:
             uri: URI of the resource; or a URI template (RFC 6570) whose variables are the parameters of the function.

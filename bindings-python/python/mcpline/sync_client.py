@@ -1,4 +1,4 @@
-"""The client for plain code: blocking calls, for scripts, threads, Django, and notebooks with a running loop."""
+"""Blocking MCP client, for scripts, threads, Django, and notebooks with a running event loop."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ R = typing.TypeVar("R", bound=results.Received)
 
 
 class SyncClient:
-    """A connection to a server, for plain code. It is connected when it is made:
+    """A connection to an MCP server, with blocking methods.
+
+    `connect`, `spawn`, `socket`, `memory` and `over` open the connection before they return:
 
         with SyncClient.connect("http://localhost:8000/mcp") as client:
             result = client.call_tool("forecast", {"city": "Oslo"})
@@ -57,16 +59,16 @@ class SyncClient:
         ...
         client.close()
 
-    Any thread may use it, many at once. It touches no event loop: what waits is the calling thread, and Ctrl-C ends its
-    wait and cancels the request at the server.
+    Methods are thread-safe and block only the calling thread, with or without a running event loop. Ctrl-C interrupts a
+    request and cancels it at the server.
 
-    What the server asks is answered by the handlers in threads of their own; what it tells is heard in one more
-    thread, in order. Progress is reported by the thread that waits. Async handlers are run too, each on a loop of its
-    own. Failures are `mcpline.McplineError`s.
+    Each input request of the server is answered in a thread of its own; notifications are handled in another thread, in
+    order. Progress is reported in the calling thread. Async handlers run on an event loop of their own. Errors are
+    subclasses of `mcpline.McplineError`.
     """
 
     def __init__(self, setup: Setup) -> None:
-        """For `connect`, `spawn`, `socket`, `memory` and `over`."""
+        """Open a client from a `Setup`. Use `connect`, `spawn`, `socket`, `memory` or `over` instead."""
         self._closed = False
         self._home: _Home | None = None
         self._port = _native.Port(None)
@@ -105,19 +107,19 @@ class SyncClient:
         auth: str | Bearer | OAuth | None = None,
         **options: Unpack[HttpOptions],
     ) -> Self:
-        """Connect to a server behind a URL; see `Client.connect`.
+        """Connect to a server at a URL, over Streamable HTTP or HTTP+SSE.
 
         Args:
-            url: The URL of the endpoint.
-            headers: Headers for every request.
-            auth: How the client is authorized: a token, or what `mcpline.auth` has.
-            options: The host's `name` and `version`, handlers (`on_elicit`, `on_sample`, `on_log`,
+            url: URL of the endpoint.
+            headers: Headers to send with every request.
+            auth: Source of access tokens: a token, or a `Bearer` or `OAuth` of `mcpline.auth`. Default: none.
+            options: Identity of the host (`name`, `version`), handlers (`on_elicit`, `on_sample`, `on_log`,
                 `on_notification`, `roots`) and settings (`timeout`, `revisions`, …); see
                 `mcpline.settings.ClientHttpSettings`.
 
         Raises:
-            TypeError: there is no such option.
-            McplineError: the server can't be reached, or speaks nothing that the client may speak.
+            TypeError: An option is unknown.
+            McplineError: The connection failed.
         """
         return cls(_setup.of_url(url, headers, auth, {**options}))
 
@@ -130,36 +132,66 @@ class SyncClient:
         cwd: str | os.PathLike[str] | None = None,
         **options: Unpack[ProgramOptions],
     ) -> Self:
-        """Start a program and connect to it over stdin and stdout; see `Client.spawn`.
+        """Start a server as a child process and connect to it over stdin and stdout.
+
+        The process ends with the connection.
 
         Args:
-            program: The program, by path or by a name to be found in `PATH`.
-            arguments: Its arguments.
-            env: Variables of its environment, beside those that are not secret by custom.
-            cwd: Its working directory.
-            options: See `connect`; and `inherit_env`, `stderr`, `on_stderr`, `grace`; see
+            program: Path of the program, or a name to find in `PATH`.
+            arguments: Arguments of the program.
+            env: Environment variables of the program, in addition to those that it gets by default (see `inherit_env`).
+            cwd: Working directory of the program. Default: that of this process.
+            options: See `connect`; and `inherit_env`, `stderr`, `on_stderr` and `grace`, see
                 `mcpline.settings.ProgramSettings`.
+
+        Raises:
+            TypeError: An option is unknown.
+            McplineError: The connection failed.
         """
         return cls(_setup.of_program(program, arguments, env, cwd, {**options}))
 
     @classmethod
     def socket(cls, path: str | os.PathLike[str], **options: Unpack[HostOptions]) -> Self:
-        """Connect to a server behind a Unix socket; see `Client.socket`."""
+        """Connect to a server on a Unix domain socket. Messages are separated by newlines.
+
+        Args:
+            path: Path of the socket.
+            options: See `connect`; settings are those of `mcpline.settings.ClientSettings`.
+
+        Raises:
+            TypeError: An option is unknown.
+            McplineError: The connection failed.
+        """
         return cls(_setup.of_socket(path, {**options}))
 
     @classmethod
     def memory(cls, server: Server, **options: Unpack[HostOptions]) -> Self:
-        """Connect to a server in this process. Its handlers, and its lifespan, run on a loop in a thread of its own."""
+        """Connect to a server in this process.
+
+        The server's handlers and lifespan run on an event loop in a thread of its own.
+
+        Args:
+            server: The server.
+            options: See `connect`; settings are those of `mcpline.settings.ClientSettings`.
+
+        Raises:
+            TypeError: An option is unknown.
+            McplineError: The connection failed.
+        """
         return cls(_setup.of_server(server, {**options}))
 
     @classmethod
     def over(cls, transport: SyncClientTransport | ClientTransport, **options: Unpack[HostOptions]) -> Self:
-        """Connect over a transport of the host's own; see `Client.over`.
+        """Connect over a custom transport, such as a WebSocket or a message queue.
 
         Args:
-            transport: Opens a channel to the server for each conversation, which is carried by threads; see
-                `mcpline.transports`. One whose `open` is async is run on a loop in a thread of its own.
-            options: See `connect`; settings are `mcpline.settings.ClientSettings`.
+            transport: Opens a channel for each connection, which is served by threads; see `mcpline.transports`. If
+                `open` is async, the channel runs on an event loop in a thread of its own.
+            options: See `connect`; settings are those of `mcpline.settings.ClientSettings`.
+
+        Raises:
+            TypeError: An option is unknown, or `transport` is not a transport.
+            McplineError: The connection failed.
         """
         return cls(_setup.of_transport(transport, {**options}))
 
@@ -176,9 +208,10 @@ class SyncClient:
         self.close()
 
     def close(self) -> None:
-        """End the connection: calls in flight fail, a child is ended. From any thread, any number of times.
+        """Close the connection. Requests in flight fail with `Closed`, and a child process is ended.
 
-        When this returns nothing of it is left: no descriptor and no process.
+        Can be called from any thread, and more than once. When it returns, all file descriptors are closed and the
+        child process has exited.
         """
         self._closed = True
         _exit.forget(self._handle)
@@ -195,65 +228,68 @@ class SyncClient:
 
     @property
     def protocol_version(self) -> str:
-        """What both sides speak: the revision as its date."""
+        """The negotiated protocol revision, such as `2025-11-25`."""
         return self._handle.revision
 
     @property
     def server_info(self) -> Implementation | None:
-        """Who the server said it is."""
+        """Name and version of the server (`serverInfo`); `None` if it sent none."""
         info = self._handle.server_info
         return None if info is None else results.read(results.INFO, info)
 
     @property
     def server_capabilities(self) -> ServerCapabilities:
-        """What the server offers."""
+        """The capabilities that the server declared."""
         return results.read(results.CAPABILITIES, self._handle.server_capabilities)
 
     @property
     def instructions(self) -> str | None:
-        """How to use the server, for the model."""
+        """The server's instructions for the model; `None` if it sent none."""
         return self._handle.instructions
 
     # Lists
 
     def list_tools(self, *, timeout: float | None = None, fresh: bool = False) -> list[Tool]:
-        """Return all tools, of all pages. With `fresh` the server is asked even if a list is kept.
+        """Return all tools, of all pages (`server/tools`).
 
-        `timeout` is how many seconds to wait for each page without a sign of life.
+        Args:
+            timeout: Time to wait for each page, in seconds; each progress notification restarts it. Default: the
+                client's `timeout`.
+            fresh: Bypass the cache of results (2026-07-28).
 
         Raises:
-            McplineError: the list could not be had.
+            McplineError: A request failed.
         """
         return list(self._iterate(results.TOOLS, timeout, fresh))
 
     def list_resources(self, *, timeout: float | None = None, fresh: bool = False) -> list[Resource]:
-        """Return all resources; see `list_tools`."""
+        """Return all resources, of all pages (`server/resources`). See `list_tools` for the parameters."""
         return list(self._iterate(results.RESOURCES, timeout, fresh))
 
     def list_resource_templates(self, *, timeout: float | None = None, fresh: bool = False) -> list[ResourceTemplate]:
-        """Return all resource templates; see `list_tools`."""
+        """Return all resource templates, of all pages (`server/resources`). See `list_tools` for the parameters."""
         return list(self._iterate(results.TEMPLATES, timeout, fresh))
 
     def list_prompts(self, *, timeout: float | None = None, fresh: bool = False) -> list[Prompt]:
-        """Return all prompts; see `list_tools`."""
+        """Return all prompts, of all pages (`server/prompts`). See `list_tools` for the parameters."""
         return list(self._iterate(results.PROMPTS, timeout, fresh))
 
     def iter_tools(self, *, timeout: float | None = None, fresh: bool = False) -> Iterator[Tool]:
-        """Iterate over all tools; each page is fetched when it is needed."""
+        """Iterate over all tools. Pages are requested as needed. See `list_tools` for the parameters."""
         return self._iterate(results.TOOLS, timeout, fresh)
 
     def iter_resources(self, *, timeout: float | None = None, fresh: bool = False) -> Iterator[Resource]:
-        """Iterate over all resources; each page is fetched when it is needed."""
+        """Iterate over all resources. Pages are requested as needed. See `list_tools` for the parameters."""
         return self._iterate(results.RESOURCES, timeout, fresh)
 
     def iter_resource_templates(
         self, *, timeout: float | None = None, fresh: bool = False
     ) -> Iterator[ResourceTemplate]:
-        """Iterate over all resource templates; each page is fetched when it is needed."""
+        """Iterate over all resource templates. Pages are requested as needed. See `list_tools` for the parameters."""
         return self._iterate(results.TEMPLATES, timeout, fresh)
 
     def iter_prompts(self, *, timeout: float | None = None, fresh: bool = False) -> Iterator[Prompt]:
-        """Iterate over all prompts; each page is fetched when it is needed."""
+        """Iterate over all prompts. Pages are requested as needed. See `list_tools` for the parameters."""
         return self._iterate(results.PROMPTS, timeout, fresh)
 
     def _iterate(self, listing: Listing[R], timeout: float | None, fresh: bool) -> Iterator[R]:
@@ -282,7 +318,31 @@ class SyncClient:
         reissue: Reissue | None = None,
         by_hand: bool = False,
     ) -> CallToolResult:
-        """Call a tool; see `Client.call_tool`. Who hears of progress is called by the thread that waits."""
+        """Call a tool (`server/tools`).
+
+        Args:
+            name: Name of the tool.
+            arguments: Arguments of the tool: a dict, or an object with fields (dataclass, Struct, model).
+            timeout: Time to wait for the result, in seconds; each progress notification restarts it. Default: the
+                client's `timeout`.
+            total_timeout: Maximum total time to wait for the result, in seconds, regardless of progress. Default: the
+                client's `total_timeout`.
+            on_progress: Called with `progress`, `total` and `message` of each progress report, in the calling thread.
+            meta: Members of the request's `_meta`.
+            log_level: Minimum level of the log messages sent during the request (2026-07-28).
+            reissue: Whether to send the request again, at most twice, if the connection is lost before the response
+                arrives. `"if-safe"`, the default, repeats calls of tools that are annotated as read-only or idempotent
+                if the server is `trusted`. `"always"` repeats any call, `"never"` none.
+            by_hand: Return a result that asks for input as it is, instead of having the client's handlers answer it
+                (2026-07-28).
+
+        Returns:
+            The result. If `is_error` is true, the tool failed, and the content describes the failure for the model.
+
+        Raises:
+            RpcError: The server returned an error.
+            McplineError: The request failed in another way; see the subclasses.
+        """
         options = _requests.options(timeout, on_progress, meta, log_level, reissue, False, by_hand, total_timeout)
         return results.read(results.CALL, self._handle.request("tools/call", _requests.call(name, arguments), options))
 
@@ -296,7 +356,20 @@ class SyncClient:
         fresh: bool = False,
         by_hand: bool = False,
     ) -> ReadResourceResult:
-        """Read a resource; see `Client.read_resource`."""
+        """Read a resource (`server/resources`).
+
+        Args:
+            uri: URI of the resource.
+            timeout: See `call_tool`, as for the other parameters.
+            on_progress: See `call_tool`.
+            meta: See `call_tool`.
+            fresh: Bypass the cache of results (2026-07-28).
+            by_hand: See `call_tool`.
+
+        Raises:
+            RpcError: The server returned an error.
+            McplineError: The request failed in another way; see the subclasses.
+        """
         options = _requests.options(timeout, on_progress, meta, fresh=fresh, by_hand=by_hand)
         return results.read(results.READ, self._handle.request("resources/read", _requests.read(uri), options))
 
@@ -310,7 +383,20 @@ class SyncClient:
         meta: Mapping[str, Any] | None = None,
         by_hand: bool = False,
     ) -> GetPromptResult:
-        """Get a prompt, filled in with these arguments; see `Client.get_prompt`."""
+        """Get a prompt with its arguments filled in (`server/prompts`).
+
+        Args:
+            name: Name of the prompt.
+            arguments: Arguments of the prompt.
+            timeout: See `call_tool`, as for the other parameters.
+            on_progress: See `call_tool`.
+            meta: See `call_tool`.
+            by_hand: See `call_tool`.
+
+        Raises:
+            RpcError: The server returned an error.
+            McplineError: The request failed in another way; see the subclasses.
+        """
         options = _requests.options(timeout, on_progress, meta, by_hand=by_hand)
         params = _requests.prompt(name, arguments)
         return results.read(results.PROMPT, self._handle.request("prompts/get", params, options))
@@ -325,32 +411,48 @@ class SyncClient:
         arguments: Mapping[str, str] | None = None,
         timeout: float | None = None,
     ) -> CompleteResult:
-        """Return candidates for an argument of a prompt, or for a variable of a template; see `Client.complete`."""
+        """Return completions for an argument of a prompt or a variable of a resource template
+        (`server/utilities/completion`).
+
+        Args:
+            argument: Name of the argument or variable.
+            value: Text typed so far.
+            prompt: Name of the prompt.
+            resource: URI template of the resource template.
+            arguments: Other arguments given so far.
+            timeout: Time to wait for the result, in seconds. Default: the client's `timeout`.
+
+        Raises:
+            McplineError: The request failed.
+            TypeError: Not exactly one of `prompt` and `resource` is given.
+        """
         params = _requests.complete(argument, value, prompt, resource, arguments)
         options = _requests.options(timeout)
         return results.read_completion(self._handle.request("completion/complete", params, options))
 
     def set_log_level(self, level: Level, *, timeout: float | None = None) -> None:
-        """Say which log messages are wanted: of this level and more severe ones. It holds on new connections too.
+        """Set the minimum level of the log messages to receive (`server/utilities/logging`). Kept on new connections.
 
         Revision 2026-07-28 deprecates logging to the client: write to stderr or use OpenTelemetry instead.
         """
         self._handle.do("set_log_level", level, _requests.options(timeout))
 
     def ping(self, *, timeout: float | None = None) -> None:
-        """Ask for a sign of life, and wait no longer than `timeout` seconds; see `call_tool`."""
+        """Check that the server responds (`basic/utilities/ping`). `timeout` is in seconds; see `call_tool`."""
         self._handle.do("ping", None, _requests.options(timeout))
 
     def subscribe(self, uri: str, *, timeout: float | None = None) -> None:
-        """Hear of changes of a resource from now on (`notifications/resources/updated`), on new connections too."""
+        """Subscribe to updates of a resource (`notifications/resources/updated`). Kept on new connections."""
         self._handle.do("subscribe", uri, _requests.options(timeout))
 
     def unsubscribe(self, uri: str, *, timeout: float | None = None) -> None:
-        """Hear of changes of a resource no more."""
+        """Unsubscribe from updates of a resource."""
         self._handle.do("unsubscribe", uri, _requests.options(timeout))
 
     def roots_changed(self) -> None:
-        """Tell the server that the roots have changed. On 2026-07-28 it asks anyway, and is told nothing."""
+        """Notify the server that the roots have changed. Does nothing on 2026-07-28, where servers request the roots
+        each time.
+        """
         self._handle.do("roots_changed", None, None)
 
     def request(
@@ -367,12 +469,35 @@ class SyncClient:
         fresh: bool = False,
         by_hand: bool = False,
     ) -> Any:
-        """Send any request and return its result as Python objects; see `Client.request`."""
+        """Send any request and return its result as Python objects.
+
+        Args:
+            method: Method of the request.
+            params: Parameters: a dict, an object with fields, or JSON as bytes.
+            timeout: See `call_tool`, as for the other parameters.
+            total_timeout: See `call_tool`.
+            on_progress: See `call_tool`.
+            meta: See `call_tool`.
+            log_level: See `call_tool`.
+            reissue: Whether to send the request again if the connection is lost; see `call_tool`. `"if-safe"` repeats
+                lists, reads and similar requests of the protocol.
+            fresh: Bypass the cache of results (2026-07-28).
+            by_hand: See `call_tool`.
+
+        Raises:
+            RpcError: The server returned an error.
+            McplineError: The request failed in another way; see the subclasses.
+        """
         options = _requests.options(timeout, on_progress, meta, log_level, reissue, fresh, by_hand, total_timeout)
         return msgspec.json.decode(self._handle.request(method, _requests.params(params), options))
 
     def notify(self, method: str, params: Any = None) -> None:
-        """Send any notification."""
+        """Send any notification.
+
+        Args:
+            method: Method of the notification.
+            params: Parameters: a dict, an object with fields, or JSON as bytes.
+        """
         self._handle.notify(method, _requests.params(params))
 
 
@@ -382,13 +507,13 @@ def _close(ports: list[_native.Port]) -> None:
 
 
 def _serve(port: _native.Port) -> None:
-    """Have handlers do what there is to do, until the client is closed. Nothing of the client is kept meanwhile."""
+    """Run handlers until the client is closed. Keeps no reference to the client."""
     while port.wait():
         port.drain()
 
 
 class _Home:
-    """A server in this process, with its handlers on a loop in a thread of its own."""
+    """Runs a server in this process, with its handlers on an event loop in a thread of its own."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
